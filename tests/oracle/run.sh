@@ -69,6 +69,10 @@ rm -f "$work"/head_*.onnx
 "$venv/bin/python" constant_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/constant_*.onnx --sizes 61x83 --tiles 3x2
 rm -f "$work"/constant_*.onnx
+# Branches and functions in the place of nodes, and shapes of which parts are empty.
+"$venv/bin/python" inlined_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/inlined_*.onnx --sizes 61x83 --tiles 3x2
+rm -f "$work"/inlined_*.onnx
 # Operators in forms that exporters write.
 "$venv/bin/python" operator_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \

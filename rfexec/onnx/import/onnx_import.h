@@ -16,6 +16,8 @@ struct rfx_onnx_const_place {
     int weight, map_node, plain_node;
 };
 
+#define RFX_ONNX_OPSET_MAX 28
+
 /* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
  * the others on demand and last until the node that asked for them is converted. What folding makes
  * has ints (integers and booleans), reals (doubles) or floats (all other floats: they are rounded
@@ -61,8 +63,17 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *used;   /* node names that are taken */
     int64_t opset;
     int64_t batch; /* N > 1 that the model is fixed to: its tensors are those of one image */
-    const struct rfx_onnx_node *node; /* being converted */
-    const char *node_name;            /* its name, or its first output's */
+    const struct rfx_onnx_model *model;
+    struct rfx_onnx_files *files;
+    const struct rfx_onnx_node *nodes; /* of the graph, branch or function that is being converted */
+    size_t n_before;                   /* of them that come before the current one */
+    const struct rfx_onnx_body *function; /* that the nodes are in, or NULL */
+    const struct rfx_onnx_node *call;     /* of it */
+    const char *prefix;                   /* of node names in it: its call's */
+    int depth;                         /* of bodies within bodies */
+    int64_t n_inlined;                 /* nodes of bodies so far */
+    const struct rfx_onnx_node *node;  /* being converted */
+    const char *node_name;             /* its name, or its first output's */
     struct rfx_error *err;
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
@@ -96,6 +107,31 @@ struct rfx_onnx_op {
     enum rfx_onnx_way way;
     const char *note;
 };
+
+/* Converts node i of ctx->nodes (onnx_load.c), and binds initialisers to constants. */
+RFX_NODISCARD enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
+                                                    const struct rfx_onnx_node *node);
+RFX_NODISCARD enum rfx_status rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx,
+                                                        struct rfx_onnx_tensor *tensors,
+                                                        size_t count);
+
+/* --- bodies in the place of nodes (onnx_inline.c) --- */
+
+/* Whether a node is an If; whether it is that, a call of a function, or of an operator with a row. */
+bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
+bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
+
+/* The function of the model that a node calls, or NULL. */
+struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
+                                               const struct rfx_onnx_node *node);
+
+/* Converts the body of the function that the current node calls. */
+RFX_NODISCARD enum rfx_status rfx_onnx_inline_function(struct rfx_onnx_import *ctx,
+                                                       struct rfx_onnx_function *function);
+
+/* Converts the branch of the current If that its condition names. UNSUPPORTED: the condition is
+ * computed from the image. */
+RFX_NODISCARD enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
 
 /* The row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
@@ -402,6 +438,8 @@ RFX_NODISCARD enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_
 
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
+struct rfx_onnx_names *rfx_onnx_names_within(struct rfx_arena *arena,
+                                             const struct rfx_onnx_names *outer); /* seen too */
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */

@@ -295,33 +295,41 @@ enum rfx_status rfx_onnx_transpose(struct rfx_onnx_import *ctx) {
     return finish(ctx, status, out);
 }
 
+/* A constant that has no elements adds nothing to what it is joined with. */
+static bool is_empty(struct rfx_onnx_operand x) {
+    return x.constant != NULL && x.constant->elems == 0;
+}
+
 enum rfx_status rfx_onnx_concat(struct rfx_onnx_import *ctx) {
-    size_t n = ctx->node->n_in;
     const struct rfx_shape *first;
-    int axis, out = -1;
+    int axis, out = -1, n = 0;
     bool any_map = false, all_fit = true;
     enum rfx_status status = need_input(ctx, &first);
     if (status == RFX_OK)
         status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 1), first->rank, &axis);
     if (status != RFX_OK) return status;
-    int *in = rfx_arena_alloc(ctx->arena, n, sizeof *in);
+    int *in = rfx_arena_alloc(ctx->arena, ctx->node->n_in, sizeof *in);
     if (in == NULL) return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory");
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; k < ctx->node->n_in; k++) {
         struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);
         if (x.node < 0 && x.constant == NULL)
             return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %zu is missing", k);
+        if (is_empty(x)) continue;
         const struct rfx_shape *shape = rfx_onnx_shape(ctx, x);
         all_fit = all_fit && shape->rank == 4 && shape->dims[0] == 1;
         any_map =
             any_map || (x.node >= 0 && rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC);
     }
     bool maps = any_map && all_fit && axis == 1;
-    for (size_t k = 0; status == RFX_OK && k < n; k++)
-        status = maps ? rfx_onnx_map(ctx, rfx_onnx_in(ctx, k), &in[k])
-                      : rfx_onnx_plain(ctx, rfx_onnx_in(ctx, k), &in[k]);
+    for (size_t k = 0; status == RFX_OK && k < ctx->node->n_in; k++) {
+        struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);
+        if (is_empty(x)) continue;
+        status = maps ? rfx_onnx_map(ctx, x, &in[n]) : rfx_onnx_plain(ctx, x, &in[n]);
+        n++;
+    }
     struct rfx_node node = {.op = maps ? RFX_OP_CONCAT : RFX_OP_PLAIN_CONCAT};
     node.attr.concat.axis = axis;
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", in, (int)n, &out);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", in, n, &out);
     return finish(ctx, status, out);
 }
 

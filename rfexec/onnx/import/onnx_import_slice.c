@@ -26,7 +26,8 @@ static bool axis_is_whole(const struct rfx_slice_attr *cut, const struct rfx_sha
     return cut->starts[i] == 0 && cut->steps[i] == 1 && cut->shape.dims[i] == in->dims[i];
 }
 
-/* ONNX's clamping of start and end for one axis. MALFORMED on step 0, UNSUPPORTED when empty. */
+/* ONNX's clamping of start and end for one axis, of which nothing may be left. MALFORMED on step 0.
+ */
 static enum rfx_status cut_axis(struct rfx_onnx_import *ctx, struct rfx_slice_attr *cut, int axis,
                                 int64_t start, int64_t end, int64_t step) {
     int64_t dim = cut->shape.dims[axis];
@@ -38,11 +39,9 @@ static enum rfx_status cut_axis(struct rfx_onnx_import *ctx, struct rfx_slice_at
     start = rfx_min_i64(rfx_max_i64(start, 0), forward ? dim : dim - 1);
     end = rfx_min_i64(rfx_max_i64(end, forward ? 0 : -1), dim);
     int64_t count = forward ? rfx_ceil_div(end - start, step) : rfx_ceil_div(start - end, -step);
-    if (count <= 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "axis %d would be empty", axis);
     cut->starts[axis] = start;
     cut->steps[axis] = step;
-    cut->shape.dims[axis] = count;
+    cut->shape.dims[axis] = rfx_max_i64(count, 0);
     return RFX_OK;
 }
 

@@ -10,7 +10,6 @@
 #include "rfexec/session/model.h"
 
 #define OPSET_MIN 1
-#define OPSET_MAX 28
 #define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
@@ -21,14 +20,13 @@ static bool is_half(int32_t type) {
     return type == RFX_ONNX_FLOAT16 || type == RFX_ONNX_BFLOAT16;
 }
 
-static enum rfx_status add_initialisers(struct rfx_onnx_import *ctx,
-                                        const struct rfx_onnx_model *model,
-                                        struct rfx_onnx_files *files) {
-    for (size_t i = 0; i < model->n_tensors; i++) {
-        struct rfx_onnx_tensor *t = &model->tensors[i];
+enum rfx_status rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx,
+                                          struct rfx_onnx_tensor *tensors, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        struct rfx_onnx_tensor *t = &tensors[i];
         enum rfx_status status = RFX_OK;
         ctx->graph->halves = ctx->graph->halves || is_half(t->type);
-        if (t->external) status = rfx_onnx_files_attach(files, t, ctx->err);
+        if (t->external) status = rfx_onnx_files_attach(ctx->files, t, ctx->err);
         if (status != RFX_OK) return status;
         if (rfx_onnx_names_find(ctx->values, t->name) != NULL)
             return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: initialiser '%s' is there twice",
@@ -148,10 +146,9 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
 }
 
 /* Input k is no value: a node before makes it, but not here (a mask of Dropout), or none does. */
-static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
-                                    size_t k) {
+static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, size_t k) {
     const char *name = ctx->node->in[k];
-    for (const struct rfx_onnx_node *n = model->nodes; n < ctx->node; n++)
+    for (const struct rfx_onnx_node *n = ctx->nodes; n < ctx->nodes + ctx->n_before; n++)
         for (size_t i = 0; i < n->n_out; i++)
             if (strcmp(n->out[i], name) == 0)
                 return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
@@ -164,18 +161,29 @@ static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, const struct rf
                            k, name);
 }
 
-/* Inputs must be known and attributes free of sub-graphs. *constant: all operands are. */
-static enum rfx_status check_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
-                                  bool *constant) {
+/* Of ONNX's own operators none but If may hold graphs. */
+static enum rfx_status check_operator(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
-    *constant = true;
     if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
                                node->domain);
-    for (size_t i = 0; i < node->n_attrs; i++)
-        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH)
+    for (size_t i = 0; i < node->n_attrs; i++) {
+        const struct rfx_onnx_attr *a = &node->attrs[i];
+        if (a->kind == RFX_ONNX_ATTR_GRAPH)
             return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute '%.60s' is a sub-graph",
-                                   node->attrs[i].name);
+                                   a->name);
+        if (a->ref != NULL)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                   "attribute '%.60s' is one of a function, but outside of any",
+                                   a->name);
+    }
+    return RFX_OK;
+}
+
+/* Inputs must be known. *constant: all operands are. */
+static enum rfx_status check_inputs(struct rfx_onnx_import *ctx, bool *constant) {
+    const struct rfx_onnx_node *node = ctx->node;
+    *constant = true;
     for (size_t k = 0; k < node->n_in; k++) {
         if (node->in[k][0] == '\0') continue;
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, node->in[k]);
@@ -188,7 +196,7 @@ static enum rfx_status check_node(struct rfx_onnx_import *ctx, const struct rfx_
             if (status != RFX_OK) return status;
         }
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
-        if (value == NULL) return refuse_input(ctx, model, k);
+        if (value == NULL) return refuse_input(ctx, k);
         *constant = *constant && value->constant != NULL;
     }
     return RFX_OK;
@@ -202,10 +210,11 @@ static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_T
     const char *names[UNKNOWN_SHOWN];
     size_t counts[UNKNOWN_SHOWN], n = 0, used = 0;
     bool more = false;
+    text[0] = '\0';
     for (size_t i = 0; i < model->n_nodes; i++) {
         const char *op = model->nodes[i].op;
         size_t k = 0;
-        if (rfx_onnx_op_find(op) != NULL) continue;
+        if (rfx_onnx_op_is_known(model, &model->nodes[i])) continue;
         while (k < n && strcmp(names[k], op) != 0) k++;
         if (k == UNKNOWN_SHOWN) {
             more = true;
@@ -223,10 +232,10 @@ static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_T
     if (more) (void)snprintf(text + used, UNKNOWN_TEXT - used, " and others");
 }
 
-static enum rfx_status refuse_unknown(struct rfx_onnx_import *ctx,
-                                      const struct rfx_onnx_model *model) {
+static enum rfx_status refuse_unknown(struct rfx_onnx_import *ctx) {
     char all[UNKNOWN_TEXT];
-    list_unknown(model, all);
+    list_unknown(ctx->model, all);
+    if (all[0] == '\0') (void)snprintf(all, sizeof all, "%.24s", ctx->node->op); /* in a function */
     const struct rfx_onnx_node *node = ctx->node;
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
         bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
@@ -266,15 +275,26 @@ static enum rfx_status convert_constant(struct rfx_onnx_import *ctx, const struc
     return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? op->fold(ctx) : status;
 }
 
-static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
-                                    const struct rfx_onnx_node *node) {
-    bool constant;
-    ctx->node = node;
-    ctx->node_name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
-    enum rfx_status status = check_node(ctx, model, &constant);
+/* The current node's name: its own or its first output's, in a function behind its call's. */
+static bool name_node(struct rfx_onnx_import *ctx) {
+    const struct rfx_onnx_node *node = ctx->node;
+    const char *name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
+    ctx->node_name = name;
+    if (ctx->prefix == NULL) return true;
+    size_t room = strlen(ctx->prefix) + strlen(name) + 2;
+    char *whole = rfx_arena_alloc(ctx->arena, room, 1);
+    if (whole == NULL) return false;
+    (void)snprintf(whole, room, "%s/%s", ctx->prefix, name);
+    ctx->node_name = whole;
+    return true;
+}
+
+/* Converts the current node, of which an operator says how. */
+static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool constant) {
+    enum rfx_status status = check_operator(ctx);
     if (status != RFX_OK) return status;
-    const struct rfx_onnx_op *op = rfx_onnx_op_find(node->op);
-    if (op == NULL) return refuse_unknown(ctx, model);
+    const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
+    if (op == NULL) return refuse_unknown(ctx);
     if (constant && (op->fold != NULL || op->convert != NULL))
         return settle(ctx, convert_constant(ctx, op));
     if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
@@ -284,6 +304,19 @@ static enum rfx_status convert_node(struct rfx_onnx_import *ctx, const struct rf
             ctx, RFX_STATUS_UNSUPPORTED,
             "supported on constants only, not on what is computed from the image");
     return settle(ctx, op->convert(ctx));
+}
+
+enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
+                                      const struct rfx_onnx_node *node) {
+    bool constant;
+    ctx->node = node;
+    if (!name_node(ctx)) return no_memory(ctx);
+    enum rfx_status status = check_inputs(ctx, &constant);
+    if (status != RFX_OK) return status;
+    struct rfx_onnx_function *function = rfx_onnx_function_of(ctx->model, node);
+    if (function != NULL) return rfx_onnx_inline_function(ctx, function);
+    if (rfx_onnx_is_branching(node)) return rfx_onnx_inline_branch(ctx);
+    return convert_operator(ctx, constant);
 }
 
 static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
@@ -313,22 +346,24 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
 }
 
 static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
-                                     const struct rfx_onnx_model *model,
-                                     struct rfx_onnx_files *files,
                                      const struct rfx_load_options *options) {
-    if (model->opset < OPSET_MIN || model->opset > OPSET_MAX)
+    const struct rfx_onnx_model *model = ctx->model;
+    if (model->opset < OPSET_MIN || model->opset > RFX_ONNX_OPSET_MAX)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: opset %lld; %d to %d are supported", (long long)model->opset,
-                        OPSET_MIN, OPSET_MAX);
+                        OPSET_MIN, RFX_ONNX_OPSET_MAX);
     ctx->opset = model->opset;
     ctx->arena = model->arena;
     ctx->values = rfx_onnx_names_create(model->arena);
     ctx->used = rfx_onnx_names_create(model->arena);
     if (ctx->values == NULL || ctx->used == NULL) return no_memory(ctx);
-    enum rfx_status status = add_initialisers(ctx, model, files);
+    enum rfx_status status = rfx_onnx_add_initialisers(ctx, model->tensors, model->n_tensors);
     if (status == RFX_OK) status = add_image(ctx, model, options);
-    for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++)
-        status = convert_node(ctx, model, &model->nodes[i]);
+    ctx->nodes = model->nodes;
+    for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++) {
+        ctx->n_before = i;
+        status = rfx_onnx_convert_node(ctx, &model->nodes[i]);
+    }
     if (status == RFX_OK) status = add_outputs(ctx, model);
     return status == RFX_OK ? rfx_model_finish(ctx->graph, options, ctx->err) : status;
 }
@@ -338,7 +373,8 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
                             const struct rfx_load_options *options, struct rfx_graph **out,
                             struct rfx_error *err) {
     struct rfx_onnx_model model = {0};
-    struct rfx_onnx_import ctx = {.mem = mem, .err = err, .order = -1};
+    struct rfx_onnx_import ctx = {
+        .mem = mem, .model = &model, .files = files, .err = err, .order = -1};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     /* What is kept by name may be what no output needs. */
     enum rfx_status status =
@@ -349,7 +385,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
     ctx.graph->conv = options->conv;
     ctx.graph->files = files;
     ctx.graph->files_free = rfx_onnx_files_free;
-    status = convert_model(&ctx, &model, files, options);
+    status = convert_model(&ctx, options);
     files = NULL;
     if (status == RFX_OK)
         *out = ctx.graph;

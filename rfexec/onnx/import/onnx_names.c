@@ -10,6 +10,7 @@ struct name_row {
 
 struct rfx_onnx_names {
     struct rfx_arena *arena;
+    const struct rfx_onnx_names *outer; /* whose names are seen too; NULL: none */
     struct name_row *rows;
     size_t count, capacity; /* capacity: a power of two */
 };
@@ -21,9 +22,15 @@ static size_t hash_name(const char *name) {
 }
 
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena) {
+    return rfx_onnx_names_within(arena, NULL);
+}
+
+struct rfx_onnx_names *rfx_onnx_names_within(struct rfx_arena *arena,
+                                             const struct rfx_onnx_names *outer) {
     struct rfx_onnx_names *names = rfx_arena_alloc(arena, 1, sizeof *names);
     if (names == NULL) return NULL;
     names->arena = arena;
+    names->outer = outer;
     names->capacity = 64;
     names->rows = rfx_arena_alloc(arena, names->capacity, sizeof *names->rows);
     return names->rows == NULL ? NULL : names;
@@ -37,8 +44,11 @@ static struct name_row *find_row(struct name_row *rows, size_t capacity, const c
 }
 
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name) {
-    struct name_row *row = find_row(names->rows, names->capacity, name);
-    return row->name == NULL ? NULL : &row->value;
+    for (; names != NULL; names = names->outer) {
+        struct name_row *row = find_row(names->rows, names->capacity, name);
+        if (row->name != NULL) return &row->value;
+    }
+    return NULL;
 }
 
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,

@@ -6,10 +6,12 @@
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-/* Rows at most: a file of others may have as many names as nodes. */
-enum { MOST_OPS = 512 };
+/* Rows at most: a file of others may have as many names as nodes. Functions that call each other can
+ * unfold to more nodes than any machine could count. */
+enum { MOST_OPS = 512, MOST_DEPTH = 24, MOST_NODES = 1 << 18 };
 
 static const char *why_refused(const struct rfx_onnx_node *node) {
+    if (rfx_onnx_is_branching(node)) return NULL;
     bool own = node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
     if (!own) return "an operator of another domain";
     for (size_t i = 0; i < node->n_attrs; i++)
@@ -38,6 +40,24 @@ static void count_node(struct rfx_onnx_survey *survey, const struct rfx_onnx_nod
         survey->n_refused += why != NULL;
     }
     survey->ops[i].nodes++;
+}
+
+/* Counts nodes, and of calls those of the functions. */
+static enum rfx_status count_nodes(struct rfx_onnx_survey *survey, const struct rfx_onnx_node *nodes,
+                                   size_t count, int depth, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (size_t i = 0; status == RFX_OK && i < count; i++) {
+        struct rfx_onnx_function *f = rfx_onnx_function_of(&survey->model, &nodes[i]);
+        if (f == NULL) {
+            count_node(survey, &nodes[i]);
+        } else if (depth < MOST_DEPTH && survey->in_functions < MOST_NODES) {
+            status = rfx_onnx_read_function(&survey->model, f, err);
+            if (status != RFX_OK) return status;
+            survey->in_functions += f->body->n_nodes + 1;
+            status = count_nodes(survey, f->body->nodes, f->body->n_nodes, depth + 1, err);
+        }
+    }
+    return status;
 }
 
 static int compare(const void *left, const void *right) {
@@ -69,7 +89,8 @@ static enum rfx_status count_all(struct rfx_onnx_survey *survey, struct rfx_erro
     survey->ops = rfx_arena_alloc(model->arena, MOST_OPS, sizeof *survey->ops);
     if (survey->ops == NULL)
         return rfx_memory_fail(survey->mem, "operators", MOST_OPS * sizeof *survey->ops, err);
-    for (size_t i = 0; i < model->n_nodes; i++) count_node(survey, &model->nodes[i]);
+    enum rfx_status status = count_nodes(survey, model->nodes, model->n_nodes, 0, err);
+    if (status != RFX_OK) return status;
     qsort(survey->ops, survey->n_ops, sizeof *survey->ops, compare);
     return find_image(survey, err);
 }

@@ -1,5 +1,5 @@
 /* What an ONNX file asks for, read without converting it: its operators, each once, and whether
- * they are in the table (onnx_ops.c). Says nothing of attributes and shapes: rfx_onnx_load does. */
+ * they are in the table (onnx_ops.c); of functions of the model those of their nodes. Says nothing of attributes and shapes: rfx_onnx_load does. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
 
@@ -20,6 +20,7 @@ struct rfx_onnx_survey {
     uint64_t weight_elems;
     size_t n_ops, n_refused;       /* n_refused: of them, those with a reason */
     size_t other_nodes;            /* of operators beyond the 512th */
+    size_t in_functions;           /* nodes of functions of the model, once for each call */
     struct rfx_onnx_op_count *ops; /* by name, the refused ones first; in the model's arena */
 };
 

@@ -307,7 +307,8 @@ enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = fold_axes(ctx, &in->shape, axes, &ones);
     if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, in, &reals);
     if (status != RFX_OK) return status;
-    if (in->elems == 0)
+    bool sum = rfx_onnx_op_is(ctx, "ReduceSum"), product = rfx_onnx_op_is(ctx, "ReduceProd");
+    if (in->elems == 0 && !sum && !product) /* of nothing: 0 and 1 */
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "on a constant without elements");
     for (int i = 0; i < ones.rank; i++)
         if (keep || !axes[i]) kept.dims[kept.rank++] = ones.dims[i];
@@ -315,7 +316,6 @@ enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *out = sums == NULL ? NULL : rfx_onnx_const_new(ctx, in->type, &kept);
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     double *totals = rfx_onnx_const_reals_rw(sums);
-    bool product = rfx_onnx_op_is(ctx, "ReduceProd");
     bool extreme = rfx_onnx_op_is(ctx, "ReduceMax") || rfx_onnx_op_is(ctx, "ReduceMin");
     for (int64_t i = 0; i < out->elems; i++)
         totals[i] = product                            ? 1.0

@@ -1,0 +1,228 @@
+/* Bodies that take the place of nodes: the branch of an If whose condition is known when the model
+ * is loaded, and functions of the model.
+ *
+ * A body is converted where its node stands. Its names are its own: a branch sees those around it,
+ * a function only its inputs. Bodies within bodies are converted by recursion to a fixed depth, and
+ * the number of all their nodes has a limit: few functions that call each other can unfold to more
+ * nodes than any machine could hold. */
+#include <string.h>
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+enum { MOST_DEPTH = 24, MOST_INLINED = 1 << 18 };
+
+static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for the conversion");
+}
+
+/* ONNX's own domain has two names. */
+static bool same_domain(const char *a, const char *b) {
+    if (strcmp(a, "ai.onnx") == 0) a = "";
+    if (strcmp(b, "ai.onnx") == 0) b = "";
+    return strcmp(a, b) == 0;
+}
+
+bool rfx_onnx_is_branching(const struct rfx_onnx_node *node) {
+    return strcmp(node->op, "If") == 0 && same_domain(node->domain, "");
+}
+
+struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
+                                               const struct rfx_onnx_node *node) {
+    for (size_t i = 0; i < model->n_functions; i++)
+        if (strcmp(model->functions[i].name, node->op) == 0 &&
+            same_domain(model->functions[i].domain, node->domain))
+            return &model->functions[i];
+    return NULL;
+}
+
+bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node) {
+    return rfx_onnx_op_find(node->op) != NULL || rfx_onnx_is_branching(node) ||
+           rfx_onnx_function_of(model, node) != NULL;
+}
+
+static struct rfx_onnx_attr *find_attr(struct rfx_onnx_attr *attrs, size_t count,
+                                       const char *name) {
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(attrs[i].name, name) == 0) return &attrs[i];
+    return NULL;
+}
+
+/* The attributes of a function's node as its call has them: those that are attributes of the
+ * function get the call's values, or the function's own; where there are none, they are left out. */
+static bool resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
+    const struct rfx_onnx_node *call = ctx->call;
+    const struct rfx_onnx_body *body = ctx->function;
+    struct rfx_onnx_attr *own = node->attrs;
+    size_t n = node->n_attrs, kept = 0, refs = 0;
+    for (size_t i = 0; i < n; i++) refs += own[i].ref != NULL;
+    if (refs == 0) return true;
+    node->attrs = rfx_arena_alloc(ctx->arena, n, sizeof *own);
+    if (node->attrs == NULL) return false;
+    for (size_t i = 0; i < n; i++) {
+        const struct rfx_onnx_attr *a = &own[i];
+        if (a->ref != NULL) a = find_attr(call->attrs, call->n_attrs, own[i].ref);
+        if (a == NULL) a = find_attr(body->defaults, body->n_defaults, own[i].ref);
+        if (a == NULL) continue;
+        node->attrs[kept] = *a;
+        node->attrs[kept++].name = own[i].name;
+    }
+    node->n_attrs = kept;
+    return true;
+}
+
+/* Inputs that the call leaves out are left out of the function's node, too. */
+static bool resolve_inputs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
+    const char **own = node->in;
+    node->in = rfx_arena_alloc(ctx->arena, node->n_in + 1, sizeof *own);
+    if (node->in == NULL) return false;
+    for (size_t k = 0; k < node->n_in; k++) {
+        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, own[k]);
+        bool left_out = value != NULL && value->constant == NULL && value->node < 0;
+        node->in[k] = left_out ? "" : own[k];
+    }
+    return true;
+}
+
+/* Converts the nodes of a body. */
+static enum rfx_status convert_nodes(struct rfx_onnx_import *ctx,
+                                     const struct rfx_onnx_body *body) {
+    enum rfx_status status = rfx_onnx_add_initialisers(ctx, body->tensors, body->n_tensors);
+    ctx->nodes = body->nodes;
+    for (size_t i = 0; status == RFX_OK && i < body->n_nodes; i++) {
+        struct rfx_onnx_node *node = &body->nodes[i];
+        if (ctx->call != NULL) {
+            node = rfx_arena_alloc(ctx->arena, 1, sizeof *node);
+            if (node == NULL) return no_memory(ctx);
+            *node = body->nodes[i];
+            if (!resolve_attrs(ctx, node) || !resolve_inputs(ctx, node))
+                return no_memory(ctx);
+        }
+        ctx->n_before = i;
+        status = rfx_onnx_convert_node(ctx, node);
+    }
+    return status;
+}
+
+/* What a body's outputs are bound to. */
+static enum rfx_status find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
+                                    struct rfx_onnx_operand *out) {
+    for (size_t k = 0; k < body->n_out; k++) {
+        const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, body->out[k]);
+        enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
+        if (status != RFX_OK) return status;
+        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, body->out[k]);
+        if (value == NULL || (value->constant == NULL && value->node < 0))
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "output '%.80s' is made by no node",
+                                   body->out[k]);
+        out[k] = *value;
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status check_limits(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
+    ctx->n_inlined += (int64_t)body->n_nodes + 1;
+    if (ctx->depth >= MOST_DEPTH)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "functions and branches lie in each other more than %d deep",
+                               MOST_DEPTH);
+    if (ctx->n_inlined > MOST_INLINED)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "functions and branches come to more than %d nodes", MOST_INLINED);
+    return rfx_memory_check_stop(ctx->mem, ctx->err);
+}
+
+/* Goes on where a body's node stands. */
+static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *around) {
+    ctx->depth = around->depth;
+    ctx->values = around->values;
+    ctx->function = around->function;
+    ctx->call = around->call;
+    ctx->prefix = around->prefix;
+    ctx->indices = around->indices;
+    ctx->opset = around->opset;
+    ctx->nodes = around->nodes;
+    ctx->n_before = around->n_before;
+    ctx->node = around->node;
+    ctx->node_name = around->node_name;
+}
+
+/* Converts a body with `values` as its names, and binds the current node's outputs to its. */
+static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
+                                    struct rfx_onnx_names *values, bool function) {
+    const struct rfx_onnx_import around = *ctx;
+    struct rfx_onnx_operand *out = rfx_arena_alloc(ctx->arena, body->n_out + 1, sizeof *out);
+    enum rfx_status status = check_limits(ctx, body);
+    if (status != RFX_OK) return status;
+    if (out == NULL || values == NULL) return no_memory(ctx);
+    ctx->depth++;
+    ctx->values = values;
+    if (function) {
+        ctx->function = body;
+        ctx->call = around.node;
+        ctx->prefix = around.node_name;
+        ctx->indices = NULL;
+        ctx->opset = body->opset > 0 ? body->opset : around.opset;
+    }
+    status = convert_nodes(ctx, body);
+    if (status == RFX_OK) status = find_outputs(ctx, body, out);
+    leave(ctx, &around);
+    for (size_t k = 0; status == RFX_OK && k < body->n_out; k++)
+        status = rfx_onnx_set(ctx, k, out[k]);
+    return status;
+}
+
+/* The names that a function sees: its inputs. */
+static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
+                                            const struct rfx_onnx_body *body) {
+    struct rfx_onnx_names *names = rfx_onnx_names_create(ctx->arena);
+    for (size_t k = 0; names != NULL && k < body->n_in; k++)
+        if (!rfx_onnx_names_put(names, body->in[k], rfx_onnx_in(ctx, k))) return NULL;
+    return names;
+}
+
+/* Two functions may have one name, and tell each other apart by what libonnx calls overloads. */
+static bool is_overloaded(const struct rfx_onnx_model *model,
+                          const struct rfx_onnx_function *function) {
+    for (size_t i = 0; i < model->n_functions; i++) {
+        const struct rfx_onnx_function *f = &model->functions[i];
+        if (f != function && strcmp(f->name, function->name) == 0 &&
+            same_domain(f->domain, function->domain))
+            return true;
+    }
+    return false;
+}
+
+enum rfx_status rfx_onnx_inline_function(struct rfx_onnx_import *ctx,
+                                         struct rfx_onnx_function *function) {
+    if (is_overloaded(ctx->model, function))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "the model has several functions of this name (overloads)");
+    enum rfx_status status = rfx_onnx_read_function(ctx->model, function, ctx->err);
+    if (status == RFX_OK && function->body->opset > RFX_ONNX_OPSET_MAX)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "its function has opset %lld",
+                               (long long)function->body->opset);
+    if (status == RFX_OK)
+        status = convert_body(ctx, function->body, names_of_call(ctx, function->body), true);
+    if (status == RFX_OK || ctx->depth > 0) return status;
+    return rfx_fail_within(ctx->err, status, "function '%.60s' in '%.80s'", function->name,
+                           ctx->node_name);
+}
+
+enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx) {
+    double condition;
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    if (x.node >= 0)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "the condition '%.80s' is computed from the image: only a run could "
+                               "say which branch is taken, and its plan would not fit both",
+                               ctx->node->in[0]);
+    enum rfx_status status = rfx_onnx_in_number(ctx, 0, &condition);
+    if (status != RFX_OK) return status;
+    const char *name = condition != 0.0 ? "then_branch" : "else_branch";
+    struct rfx_onnx_attr *branch = find_attr(ctx->node->attrs, ctx->node->n_attrs, name);
+    if (branch == NULL || branch->kind != RFX_ONNX_ATTR_GRAPH)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "it has no %s", name);
+    status = rfx_onnx_read_branch(ctx->model, branch, ctx->err);
+    if (status != RFX_OK) return status;
+    return convert_body(ctx, branch->body, rfx_onnx_names_within(ctx->arena, ctx->values), false);
+}
