@@ -9,7 +9,7 @@
 #include "rfexec/session/model.h"
 #include "tests/fuzz/fuzz.h"
 
-static struct maker graph, node, model;
+static struct maker graph, node, model, function; /* function: of the model, where not empty */
 static float weights[1024];
 
 /* A node, its integer attribute (NULL: none) and its end. */
@@ -208,25 +208,118 @@ static void make_no_nodes(void) {
     output("x");
 }
 
+/* Filters that are computed from constants, a table of positions, places of maxima. */
+static void make_computed(void) {
+    static const int64_t filters[] = {4, 3, 3, 3}, table[] = {1, 4, 2, 2}, sizes[] = {1, 4, 9, 7},
+                         axes[] = {1, 2, 3}, scores[] = {3, 4};
+    input(3, 9, 7);
+    maker_floats(&graph, "v", filters, 4, weights);
+    maker_floats(&graph, "table", table, 4, weights);
+    maker_floats(&graph, "scores", scores, 2, weights);
+    maker_ints(&graph, "sizes", sizes, 4);
+    with_ints("ReduceL2", "v", "l", "axes", axes, 3);
+    plain("Div", "v l", "w");
+    with_ints("Conv", "x w", "c", "pads", pads_1, 4);
+    plain("Resize", "table _ _ sizes", "t");
+    plain("Sin", "t", "s");
+    plain("Add", "c s", "a");
+    plain("Softmax", "scores", "p");
+    maker_node(&node, "ArgMax", "p", "places");
+    maker_attr_int(&node, "axis", 1);
+    maker_attr_int(&node, "keepdims", 0);
+    maker_message(&graph, MAKER_NODE, &node);
+    with_int("Gather", "a places", "y", "axis", 1);
+    output("y");
+}
+
+/* Into the node: a branch of one operator. */
+static void branch(const char *name, const char *op, const char *in) {
+    static struct maker inner, body, attr;
+    body.size = attr.size = 0;
+    maker_node(&inner, op, in, "b");
+    maker_message(&body, MAKER_NODE, &inner);
+    maker_value(&body, MAKER_OUTPUT, "b", NULL, 0);
+    maker_text(&attr, 1, name);
+    maker_message(&attr, 6, &body);
+    maker_int(&attr, 20, 5);
+    maker_message(&node, 5, &attr);
+}
+
+/* A branch by the rank of a map, and a function with an attribute of its own and a default. */
+static void make_inlined(void) {
+    static const int64_t four = 4;
+    static struct maker attr, given;
+    input(2, 5, 6);
+    maker_ints(&graph, "four", &four, 1);
+    plain("Shape", "x", "s");
+    plain("Size", "s", "rank");
+    plain("Equal", "rank four", "is_map");
+    plain("Relu", "x", "r");
+    maker_node(&node, "If", "is_map", "n");
+    branch("then_branch", "Neg", "r");
+    branch("else_branch", "Abs", "x");
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_node(&node, "F", "n", "y");
+    maker_text(&node, 7, "own");
+    maker_message(&graph, MAKER_NODE, &node);
+    output("y");
+    maker_text(&function, 1, "F");
+    maker_text(&function, 10, "own");
+    maker_text(&function, 4, "x");
+    maker_text(&function, 5, "z");
+    attr.size = given.size = 0;
+    maker_text(&attr, 1, "alpha");
+    maker_text(&attr, 21, "slope");
+    maker_int(&attr, 20, 1);
+    maker_node(&node, "LeakyRelu", "x", "z");
+    maker_message(&node, 5, &attr);
+    maker_message(&function, 7, &node);
+    maker_text(&given, 1, "slope");
+    maker_float(&given, 2, 0.25f);
+    maker_int(&given, 20, 1);
+    maker_message(&function, 11, &given);
+}
+
+/* Parts of a shape of which one is empty. */
+static void make_empty(void) {
+    static const int64_t zero = 0, two = 2, four = 4, far = INT64_MAX;
+    input(2, 5, 6);
+    maker_ints(&graph, "zero", &zero, 1);
+    maker_ints(&graph, "two", &two, 1);
+    maker_ints(&graph, "four", &four, 1);
+    maker_ints(&graph, "far", &far, 1);
+    plain("Shape", "x", "s");
+    plain("Slice", "s four far zero", "rest");
+    plain("Slice", "s zero two zero", "start");
+    plain("Slice", "s two four zero", "size");
+    plain("ReduceProd", "rest", "one");
+    with_int("Concat", "start size rest one", "all", "axis", 0);
+    plain("Reshape", "x all", "y");
+    output("y");
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
 } makers[] = {
-    {"classes", make_classes}, {"skips", make_skips},   {"excite", make_excite},
-    {"shapes", make_shapes},   {"places", make_places}, {"dense", make_dense},
-    {"reduced", make_reduced}, {"normed", make_normed}, {"no_nodes", make_no_nodes},
+    {"classes", make_classes},   {"skips", make_skips},     {"excite", make_excite},
+    {"shapes", make_shapes},     {"places", make_places},   {"dense", make_dense},
+    {"reduced", make_reduced},   {"normed", make_normed},   {"no_nodes", make_no_nodes},
+    {"computed", make_computed}, {"inlined", make_inlined}, {"empty", make_empty},
 };
 
 const char *const fuzz_model_names[] = {"classes", "skips",   "excite", "shapes",   "places",
-                                        "dense",   "reduced", "normed", "no_nodes", NULL};
+                                        "dense",   "reduced", "normed", "no_nodes", "computed",
+                                        "inlined", "empty",   NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));
     for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
         if (strcmp(makers[i].name, name) != 0) continue;
-        graph.size = 0;
+        graph.size = function.size = 0;
         makers[i].make();
         maker_model(&graph, 17, &model);
+        if (function.size != 0) maker_message(&model, 25, &function);
         return &model;
     }
     fuzz_fail("no model '%s'", name);

@@ -17,7 +17,8 @@ static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_
     if (n_g != 0) return RFX_ONNX_ATTR_GRAPH;
     if (m->has_type) {
         int kind = (int)m->type;
-        if (kind == RFX_ONNX_ATTR_TENSOR && n_t == 0) return RFX_ONNX_ATTR_OTHER;
+        bool empty = (kind == RFX_ONNX_ATTR_TENSOR && n_t == 0) || kind == RFX_ONNX_ATTR_GRAPH;
+        if (empty) return RFX_ONNX_ATTR_OTHER;
         if (kind >= RFX_ONNX_ATTR_FLOAT && kind <= RFX_ONNX_ATTR_STRINGS)
             return (enum rfx_onnx_attr_kind)kind;
         return RFX_ONNX_ATTR_OTHER;

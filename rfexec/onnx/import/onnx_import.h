@@ -65,15 +65,16 @@ struct rfx_onnx_import {
     int64_t batch; /* N > 1 that the model is fixed to: its tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
-    const struct rfx_onnx_node *nodes; /* of the graph, branch or function that is being converted */
-    size_t n_before;                   /* of them that come before the current one */
+    const struct rfx_onnx_node
+        *nodes;      /* of the graph, branch or function that is being converted */
+    size_t n_before; /* of them that come before the current one */
     const struct rfx_onnx_body *function; /* that the nodes are in, or NULL */
     const struct rfx_onnx_node *call;     /* of it */
     const char *prefix;                   /* of node names in it: its call's */
-    int depth;                         /* of bodies within bodies */
-    int64_t n_inlined;                 /* nodes of bodies so far */
-    const struct rfx_onnx_node *node;  /* being converted */
-    const char *node_name;             /* its name, or its first output's */
+    int depth;                            /* of bodies within bodies */
+    int64_t n_inlined;                    /* nodes of bodies so far */
+    const struct rfx_onnx_node *node;     /* being converted */
+    const char *node_name;                /* its name, or its first output's */
     struct rfx_error *err;
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
@@ -117,7 +118,8 @@ RFX_NODISCARD enum rfx_status rfx_onnx_add_initialisers(struct rfx_onnx_import *
 
 /* --- bodies in the place of nodes (onnx_inline.c) --- */
 
-/* Whether a node is an If; whether it is that, a call of a function, or of an operator with a row. */
+/* Whether a node is an If; whether it is that, a call of a function, or of an operator with a row.
+ */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
 

@@ -48,7 +48,8 @@ static struct rfx_onnx_attr *find_attr(struct rfx_onnx_attr *attrs, size_t count
 }
 
 /* The attributes of a function's node as its call has them: those that are attributes of the
- * function get the call's values, or the function's own; where there are none, they are left out. */
+ * function get the call's values, or the function's own; where there are none, they are left out.
+ */
 static bool resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
     const struct rfx_onnx_node *call = ctx->call;
     const struct rfx_onnx_body *body = ctx->function;
@@ -94,8 +95,7 @@ static enum rfx_status convert_nodes(struct rfx_onnx_import *ctx,
             node = rfx_arena_alloc(ctx->arena, 1, sizeof *node);
             if (node == NULL) return no_memory(ctx);
             *node = body->nodes[i];
-            if (!resolve_attrs(ctx, node) || !resolve_inputs(ctx, node))
-                return no_memory(ctx);
+            if (!resolve_attrs(ctx, node) || !resolve_inputs(ctx, node)) return no_memory(ctx);
         }
         ctx->n_before = i;
         status = rfx_onnx_convert_node(ctx, node);

@@ -6,8 +6,8 @@
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-/* Rows at most: a file of others may have as many names as nodes. Functions that call each other can
- * unfold to more nodes than any machine could count. */
+/* Rows at most: a file of others may have as many names as nodes. Functions that call each other
+ * can unfold to more nodes than any machine could count. */
 enum { MOST_OPS = 512, MOST_DEPTH = 24, MOST_NODES = 1 << 18 };
 
 static const char *why_refused(const struct rfx_onnx_node *node) {
@@ -43,8 +43,9 @@ static void count_node(struct rfx_onnx_survey *survey, const struct rfx_onnx_nod
 }
 
 /* Counts nodes, and of calls those of the functions. */
-static enum rfx_status count_nodes(struct rfx_onnx_survey *survey, const struct rfx_onnx_node *nodes,
-                                   size_t count, int depth, struct rfx_error *err) {
+static enum rfx_status count_nodes(struct rfx_onnx_survey *survey,
+                                   const struct rfx_onnx_node *nodes, size_t count, int depth,
+                                   struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (size_t i = 0; status == RFX_OK && i < count; i++) {
         struct rfx_onnx_function *f = rfx_onnx_function_of(&survey->model, &nodes[i]);

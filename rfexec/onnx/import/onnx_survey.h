@@ -1,5 +1,6 @@
 /* What an ONNX file asks for, read without converting it: its operators, each once, and whether
- * they are in the table (onnx_ops.c); of functions of the model those of their nodes. Says nothing of attributes and shapes: rfx_onnx_load does. */
+ * they are in the table (onnx_ops.c); of functions of the model those of their nodes. Says nothing
+ * of attributes and shapes: rfx_onnx_load does. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_SURVEY_H
 

@@ -1,5 +1,6 @@
-/* Branches and functions in the place of nodes: which nodes they become, and what is refused in which
- * words. Values: tests/oracle/inlined_models.py. The encodings are written by hand from onnx.proto. */
+/* Branches and functions in the place of nodes: which nodes they become, and what is refused in
+ * which words. Values: tests/oracle/inlined_models.py. The encodings are written by hand from
+ * onnx.proto. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -13,7 +14,7 @@
 #include "rfexec/session/model.h"
 #include "tests/support/makers/onnx_maker.h"
 
-enum { /* fields of AttributeProto, FunctionProto, ModelProto */
+enum {                /* fields of AttributeProto, FunctionProto, ModelProto */
        ATTRIBUTE = 5, /* of NodeProto */
        DOMAIN = 7,
        ATTR_NAME = 1,
@@ -91,8 +92,7 @@ static void expect(int64_t opset, int n, const enum rfx_op *ops) {
     struct rfx_error err = {""};
     save(opset);
     if (rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err) != RFX_OK) fail_msg("%s", err.text);
-    for (int i = 1; i < net->n_nodes && i <= n; i++)
-        assert_int_equal(net->nodes[i].op, ops[i - 1]);
+    for (int i = 1; i < net->n_nodes && i <= n; i++) assert_int_equal(net->nodes[i].op, ops[i - 1]);
     assert_int_equal(net->n_nodes, n + 1);
     rfx_graph_free(net);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
@@ -211,7 +211,8 @@ static void attributes(void **state) {
         struct rfx_graph *net = NULL;
         struct rfx_error err = {""};
         save(17);
-        if (rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err) != RFX_OK) fail_msg("%s", err.text);
+        if (rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err) != RFX_OK)
+            fail_msg("%s", err.text);
         static const int64_t rows[] = {1, 3, 12}; /* before axis 1, 2, 3 of (1, 3, 4, 5) */
         assert_int_equal(net->nodes[net->outputs[0].node].out.shape.dims[0], rows[way]);
         rfx_graph_free(net);
@@ -279,8 +280,7 @@ static void unfolding(void **state) {
     struct rfx_load_options options = {0};
     struct rfx_graph *net = NULL;
     struct rfx_error err = {""};
-    assert_int_equal(rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err),
-                     RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err), RFX_STATUS_UNSUPPORTED);
     if (strstr(err.text, "more than 262144 nodes") == NULL) fail_msg("%s", err.text);
     rfx_memory_free(mem);
     (void)unlink(MODEL_PATH);
@@ -319,14 +319,10 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken),
-        cmocka_unit_test(not_known_before_a_run),
-        cmocka_unit_test(broken_branches),
-        cmocka_unit_test(opset_of_a_function),
-        cmocka_unit_test(attributes),
-        cmocka_unit_test(refused_functions),
-        cmocka_unit_test(unfolding),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(taken),           cmocka_unit_test(not_known_before_a_run),
+        cmocka_unit_test(broken_branches), cmocka_unit_test(opset_of_a_function),
+        cmocka_unit_test(attributes),      cmocka_unit_test(refused_functions),
+        cmocka_unit_test(unfolding),       cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
