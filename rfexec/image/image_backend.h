@@ -48,6 +48,8 @@ struct rfx_image_backend {
     int sample_bits;      /* 8 or 16; 32: floats, by read_floats or fetch */
     int bands;            /* per pixel in the file; 0: of no account, as pictures have 1 or 3 */
     int n_alpha;          /* of them are called alpha and not delivered */
+    int64_t other_pages;  /* of a TIFF of which nobody asked for this one: grey is not repeated */
+    char note[160];       /* how the file is taken, for its user; "": as it says */
     bool chosen;          /* the bands are the user's choice */
     bool is_colour;       /* with bands: red, green and blue */
     double pixel_um[2];   /* width and height of a pixel in micrometres; 0: not known */
@@ -57,7 +59,8 @@ struct rfx_image_backend {
     bool concurrent; /* several threads may read different rows at a time */
     float *pixels;   /* the whole picture, where it lies as the network reads it; else NULL */
     size_t fixed_bytes;
-    size_t file_bytes; /* of a nameless file that is filled before the first row is there */
+    size_t shared_bytes; /* of them: once in a process, however many files of this kind are open */
+    size_t file_bytes;   /* of a nameless file that is filled before the first row is there */
     size_t window_row_bytes;
 };
 
@@ -71,7 +74,8 @@ RFX_NODISCARD enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, con
                                                      struct rfx_image_backend **out,
                                                      struct rfx_error *err);
 
-/* Each opens one kind; `name` is borrowed and outlives the backend, and so is the folder for
+/* Each opens one kind; plane: of a TIFF whose page has several, one behind another, uncompressed.
+ * `name` is borrowed and outlives the backend, and so is the folder for
  * nameless files (NULL: rfx_nameless_folder). */
 RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
                                                  const char *folder, struct rfx_image_backend **out,
@@ -82,7 +86,7 @@ RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const 
                                                   struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
                                                   const struct rfx_image_options *options,
-                                                  struct rfx_image_backend **out,
+                                                  int64_t plane, struct rfx_image_backend **out,
                                                   struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                                  const struct rfx_image_options *options,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rfexec/image/bands/page_bands.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/npy_format.h"
@@ -76,7 +77,7 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
         return rfx_image_npy_open(mem, name, options, out, err);
     if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
         memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
-        return rfx_image_tiff_open(mem, name, options, out, err);
+        return rfx_image_tiff_pages_open(mem, name, options, out, err);
     status = refuse_choice(options, name, err);
     if (status != RFX_OK) return status;
     if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)

@@ -134,6 +134,13 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
     int64_t wanted = image->options.channels;
     image->c = b->c;
     if (b->sample_bits == 32) return RFX_OK;
+    if (wanted == 3 && b->c == 1 && b->other_pages > 0 && !b->chosen)
+        return rfx_fail(
+            err, RFX_STATUS_UNSUPPORTED,
+            "%s: page 0 is grey and the network takes 3 channels, but there are %" PRId64
+            " other pages: --page 0 repeats this one, --channels takes pages of one "
+            "size ('rfexec info' lists them)",
+            image->spec, b->other_pages);
     if (wanted != 0 && b->bands == 0 && wanted != 1 && wanted != 3)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: the network takes %" PRId64
@@ -260,6 +267,10 @@ void rfx_image_select(struct rfx_image *image, int64_t n) {
 int rfx_image_alpha(const struct rfx_image *image, int *bands) {
     if (bands != NULL) *bands = image->backend->bands;
     return image->backend->n_alpha;
+}
+
+const char *rfx_image_note(const struct rfx_image *image) {
+    return image->backend->note;
 }
 
 size_t rfx_image_npy_bytes(void) {

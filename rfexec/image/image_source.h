@@ -2,22 +2,21 @@
  *
  * Kinds: PNG read by rows (interlaced: by rectangles, from a nameless file); JPEG read by rows
  * (progressive: with its coefficients in a nameless file); TIFF and BigTIFF, the first picture of a
- * file, by rectangles (uncompressed, or in tiles, of which one row is kept) or by rows (compressed
- * strips), all bands that are not called alpha;
- * slides (by their names' endings) through OpenSlide, by rectangles; Zarr folders by rectangles,
- * with one row of chunks kept; .npy (float32, CxHxW, 1xCxHxW or, where a batch is
- * taken, NxCxHxW) read by rectangles;
- * "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole. Alpha is dropped
- * and the colour kept as stored; palettes are expanded; colour profiles are not applied. The
- * orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is read by
- * rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and signed and
- * 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels.
- * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R +
- * 587 G + 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a
- * function of the file and the options alone, never of which rectangle asked for it; 2. a row
- * source keeps only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes
- * held never pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that;
- * TIFF: libtiff's own are bounded within it). */
+ * file or all its grey pages as bands, by rectangles (uncompressed, or in tiles, of which one row
+ * is kept) or by rows (compressed strips), all bands that are not called alpha; slides (by their
+ * names' endings) through OpenSlide, by rectangles; Zarr folders by rectangles, with one row of
+ * chunks kept; .npy (float32, CxHxW, 1xCxHxW or, where a batch is taken, NxCxHxW) read by
+ * rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole.
+ * Alpha is dropped and the colour kept as stored; palettes are expanded; colour profiles are not
+ * applied. The orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is
+ * read by rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and
+ * signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels. Grey for a
+ * 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R + 587 G + 114 B + 500) / 1000
+ * in integers, before scale. Invariants: 1. the value of a pixel is a function of the file and the
+ * options alone, never of which rectangle asked for it; 2. a row source keeps only `window_rows`
+ * rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never pass fixed_bytes +
+ * rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded
+ * within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 
@@ -56,6 +55,7 @@ struct rfx_image_options {
     const struct rfx_image_bands *bands;
     int64_t max_images;     /* that a .npy file may hold as a batch (N, C, H, W); 0: one */
     int64_t page;           /* of a TIFF; level of a slide or Zarr folder; see rfx_image_pages */
+    bool only_page;         /* page 0 is asked for by its number: no other page is a band */
     bool slide;             /* read by OpenSlide, whatever its name says */
     struct rfx_rect region; /* of the picture as it is read; empty: all of it */
     bool as_stored;         /* the orientation that JPEG and TIFF files name is not applied */
@@ -149,6 +149,10 @@ float rfx_image_sample_of(const struct rfx_image *image, int64_t channel, float 
 /* How many samples of a pixel a TIFF calls alpha, which are dropped (0: none, or bands are chosen);
  * *bands, may be NULL: of how many, 0 for other kinds. */
 int rfx_image_alpha(const struct rfx_image *image, int *bands);
+
+/* How the file is taken where it does not say so itself, in words without its name; "": nothing
+ * to tell. Valid until rfx_image_free. */
+const char *rfx_image_note(const struct rfx_image *image);
 
 /* Allocates the window for a row source: at least `rows` consecutive rows can be asked for at a
  * time (at most the picture's), and starts at the first row. Sources with random access need none;

@@ -38,7 +38,7 @@ struct tiff_source {
     struct rfx_tiff_layout layout;
     enum way way;
     const struct rfx_image_bands *chosen; /* while it is opened */
-    int64_t page;
+    int64_t page, plane;
     struct rfx_tiff_handle handle;
     /* separate planes in strips need a decoder each, because each has a place of its own: those of
      * all but the first */
@@ -128,7 +128,7 @@ static bool read_plain(struct tiff_source *s, uint32_t strile, int64_t offset, i
     uint64_t start = s->lib.TIFFGetStrileOffsetWithErr(tif, strile, &bad_offset);
     uint64_t count = s->lib.TIFFGetStrileByteCountWithErr(tif, strile, &bad_count);
     if (bad_offset || bad_count || start == 0 || start > (uint64_t)s->file.bytes ||
-        count < (uint64_t)(offset + bytes))
+        (s->plane == 0 && count < (uint64_t)(offset + bytes)))
         return false;
     if (rfx_image_file_pread(&s->file, s->chunk[0], (size_t)bytes, (int64_t)start + offset) !=
         (size_t)bytes)
@@ -155,8 +155,13 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
     rfx_tiff_log_clear(&s->log);
     for (int i = 0; i < s->planes.n; i++) {
         int plane = s->planes.numbers[i];
-        if (!read_plain(s, strile_at(s, y, x0, plane), offset,
-                        rfx_tiff_layout_row_bytes(l, to - from)))
+        uint32_t strile = strile_at(s, y, x0, plane);
+        if (s->plane > 0) { /* behind the first strip, rows without end */
+            strile = 0;
+            offset = (s->plane * l->h + y) * rfx_tiff_layout_row_bytes(l, l->w) +
+                     rfx_tiff_layout_row_bytes(l, from);
+        }
+        if (!read_plain(s, strile, offset, rfx_tiff_layout_row_bytes(l, to - from)))
             return failed_in_row(s, y, err);
         rfx_tiff_layout_convert(l, s->chunk[0], plane, to - from, s->chunk[1]);
     }
@@ -307,6 +312,11 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: %s of %" PRIu64 " bytes do not fit the sizes in the header",
                         s->base.name, l->tiled ? "TIFF tiles" : "TIFF rows", stated);
+    if (s->plane > 0 && (s->way != WAY_PLAIN || l->tiled || l->separate))
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%s: plane %" PRId64 " of a page that is compressed, tiled or in planes",
+                        s->base.name, s->plane);
+    s->base.shared_bytes = RFX_TIFF_SHARED_BYTES;
     s->base.random_access = s->way != WAY_ROWS;
     s->base.window_row_bytes = s->way == WAY_ROWS ? s->row_bytes : 0;
     const struct rfx_tiff_reading reading = {
@@ -347,16 +357,17 @@ static enum rfx_status open_planes(struct tiff_source *s, struct rfx_error *err)
 }
 
 enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
-                                    const struct rfx_image_options *options,
+                                    const struct rfx_image_options *options, int64_t plane,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
     struct tiff_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;
-    s->base.kind = "TIFF";
+    s->base.kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* which has no georeference */
     s->chosen = options->bands;
     s->page = options->page;
+    s->plane = plane;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = read_directory(s, err);
     if (status == RFX_OK) status = open_planes(s, err);

@@ -3,7 +3,6 @@
 
 #include "layers/core/checked.h"
 
-#define CODEC_BYTES ((size_t)3 << 19)  /* room for the pages of the codec in use */
 #define HANDLE_BYTES ((size_t)1 << 20) /* directory, buffers and fixed tables of the codec */
 #define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
 
@@ -49,7 +48,7 @@ bool rfx_tiff_memory(const struct rfx_tiff_library *lib, TIFF *tif,
                      const struct rfx_tiff_reading *reading, int64_t file_bytes, size_t *out) {
     const struct rfx_tiff_reading *r = reading;
     uint16_t compression = COMPRESSION_NONE;
-    size_t sum = RFX_TIFF_LIBRARY_BYTES + CODEC_BYTES;
+    size_t sum = RFX_TIFF_SHARED_BYTES; /* with room for the pages of the codec in use */
     bool fits = count(&sum, r->decoders, HANDLE_BYTES) &&
                 count(&sum, r->decoders * (size_t)r->n_striles, STRILE_BYTES);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &compression);

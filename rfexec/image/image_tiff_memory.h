@@ -8,6 +8,9 @@
 
 #include "rfexec/image/tiff_library.h"
 
+/* Of what rfx_tiff_memory counts: the library and its codec's pages, there once for all files. */
+#define RFX_TIFF_SHARED_BYTES (RFX_TIFF_LIBRARY_BYTES + ((size_t)3 << 19))
+
 struct rfx_tiff_reading {
     size_t decoders;     /* open handles of the picture */
     int64_t n_striles;   /* strips or tiles, all planes */

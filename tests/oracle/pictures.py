@@ -5,7 +5,8 @@
 GeoTIFFs of every kind of georeference go in; where outputs lie must follow from the receptive field
 that `rfexec analyze` names, to 1e-9 of a pixel. Tiles, packings and sample sizes must have the
 samples of the .npy or of plain strips, and so must Zarr's chunks. Arrays that zarr-python writes must
-give the bits of a .npy with their values. The last line is "N passed, N failed".
+give the bits of a .npy with their values. Pictures that Pillow and tifffile write must reach the
+network as their samples (picture_inputs.py). The last line is "N passed, N failed".
 """
 
 import json
@@ -14,6 +15,7 @@ import sys
 
 import numcodecs
 import numpy as np
+import picture_inputs
 import rasterio
 import rio_cogeo
 import tifffile
@@ -285,6 +287,7 @@ def main():
     check_cogs(program, ENLARGER)
     check_zarr(program, "fsrcnn")
     check_zarr_inputs(program, ENLARGER)
+    picture_inputs.check_all(program)
     viewers.check_all(program, model)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0

@@ -11,7 +11,7 @@ build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/pictures-venv
 if ! need_packages "$venv" "$top/tests/oracle/pictures.txt" \
-    'imagecodecs, ome_types, ome_zarr, rasterio, rio_cogeo, tifffile, xmlschema, zarr'; then
+    'imagecodecs, ome_types, ome_zarr, onnx, PIL, rasterio, rio_cogeo, tifffile, xmlschema, zarr'; then
     echo "NOT compared with rasterio: its packages cannot be installed from PyPI (see above)"
     exit 77
 fi

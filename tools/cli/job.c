@@ -30,7 +30,8 @@ static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_optio
     job->geo = (struct rfx_geo_source){.geo.mem = job->mem, .orientation = 1};
     memcpy(job->geo.geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_EXIT_DONE;
-    enum rfx_status status = rfx_geo_tiff_read(job->mem, spec, options->page, &job->geo, &err);
+    enum rfx_status status =
+        rfx_geo_tiff_read(job->mem, spec, rfx_cli_page(options), &job->geo, &err);
     job->geo.y0 = options->region.y0;
     job->geo.x0 = options->region.x0;
     if (status == RFX_OK && job->geo.dropped != NULL)
@@ -44,6 +45,8 @@ static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     if (alpha > 0)
         rfx_cli_message("'%s': %d of %d bands %s alpha and dropped (--channels takes any)", spec,
                         alpha, bands, alpha == 1 ? "is" : "are");
+    const char *note = rfx_image_note(job->image);
+    if (note[0] != '\0') rfx_cli_message("'%s': %s", spec, note);
 }
 
 /* The picture that stands for "an image of this size" where no input is given. */

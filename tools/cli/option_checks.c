@@ -158,7 +158,7 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
         (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
         return false;
     }
-    if (o->level >= 0 && o->page != 0) {
+    if (o->level >= 0 && o->page > 0) {
         (void)snprintf(why, why_size, "--level excludes --page");
         return false;
     }

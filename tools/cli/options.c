@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
 #include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
 #include "tools/cli/command.h"
@@ -208,7 +209,7 @@ static const struct option_row rows[] = {
      MOST_PIXELS},
     {"page", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(page), "K",
      "picture of a TIFF file, or level of a slide or Zarr folder, as 'rfexec info' numbers them "
-     "(default 0)",
+     "(default 0; of grey pages of one size all, as bands)",
      MOST_PAGES},
     {"level", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(level), "L",
      "level of a slide or Zarr folder, 0 the largest; also reads a tiled TIFF of any name by "
@@ -219,8 +220,9 @@ static const struct option_row rows[] = {
     {"no-orient", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(no_orient), NULL,
      "read pictures as they are stored: not turned as EXIF or TIFF's tag say", 0},
     {"channels", 0, KIND_BANDS, RFX_CLI_IMAGE, AT(channels), "B,B,...",
-     "bands of a TIFF, Zarr folder or .npy file to take, counted from 1, in this order (default: "
-     "all but alpha)",
+     "bands of a TIFF (or its grey pages of one size), Zarr folder or .npy file to take, counted "
+     "from "
+     "1, in this order (default: all but alpha)",
      0},
     {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
      "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "
@@ -282,8 +284,12 @@ static int64_t usable_processors(void) {
 
 void rfx_cli_options_init(struct rfx_cli_options *options) {
     struct rfx_image_options image = rfx_image_default_options();
-    *options = (struct rfx_cli_options){.top = -1, .runs = 5, .level = -1};
+    *options = (struct rfx_cli_options){.top = -1, .runs = 5, .level = -1, .page = -1};
     options->scale.factor = image.scale;
+}
+
+int64_t rfx_cli_page(const struct rfx_cli_options *options) {
+    return rfx_max_i64(options->page, 0);
 }
 
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
@@ -302,7 +308,8 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     image.channels = channels;
     image.max_images = options->images;
     image.slide = options->level >= 0;
-    image.page = image.slide ? options->level : options->page;
+    image.page = image.slide ? options->level : rfx_cli_page(options);
+    image.only_page = options->page >= 0;
     image.region = options->region;
     image.as_stored = options->no_orient;
     image.folder = options->spill;

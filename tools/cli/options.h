@@ -99,7 +99,7 @@ struct rfx_cli_options {
     enum rfx_conv_choice conv;
     struct rfx_cli_scale scale;
     struct rfx_cli_numbers mean, std;
-    int64_t page;                    /* of the picture */
+    int64_t page;                    /* of the picture; -1: not given */
     int64_t level;                   /* of a slide; -1: not given */
     struct rfx_rect region;          /* of the picture; empty: all of it */
     struct rfx_image_bands channels; /* of the picture; n 0: not given */
@@ -137,6 +137,9 @@ struct rfx_cli_option_info {
 
 /* The next row of these groups from *at on, which moves behind it; false: there is none. */
 bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
+
+/* The page that is read: 0 where none is given. */
+int64_t rfx_cli_page(const struct rfx_cli_options *options);
 
 /* Preprocessing as the image source takes it, which borrows the options; channels 0: as the file
  * has them. */

@@ -1,10 +1,12 @@
 /* rfexec info: the pictures of a file, page by page. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "layers/core/printable.h"
 #include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/pages/tiff_stack.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -13,7 +15,7 @@
 struct info {
     struct rfx_table *table; /* NULL with --json */
     json_t *pages;
-    int n;
+    int n, n_tiff;
 };
 
 /* Where a page belongs, how its samples lie and what stands in the way. */
@@ -54,6 +56,7 @@ static json_t *page_json(const struct rfx_image_page *page) {
 static void add_page(void *user, const struct rfx_image_page *page) {
     struct info *info = user;
     info->n++;
+    if (strcmp(page->kind, "TIFF") == 0) info->n_tiff++;
     if (info->pages != NULL) {
         (void)json_array_append_new(info->pages, page_json(page));
         return;
@@ -66,6 +69,57 @@ static void add_page(void *user, const struct rfx_image_page *page) {
         rfx_table_cell(info->table, "%d", page->bands);
     rfx_table_cell(info->table, "%d-bit %s", page->bits, page->type);
     add_words(info->table, page);
+}
+
+/* Names of channels in a list, or "" where none is known. */
+static void name_channels(const struct rfx_tiff_stack *s, char *text, size_t size) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < s->n_names && used + 1 < size; i++) {
+        char shown[4 * RFX_STACK_NAME_BYTES];
+        rfx_printable(s->names[i], shown, sizeof shown);
+        used += (size_t)snprintf(text + used, size - used, "%s%s", i > 0 ? ", " : "", shown);
+    }
+}
+
+/* What the pages of a TIFF are to each other, and how they are read without --page. */
+static void print_stack(const struct rfx_tiff_stack *s) {
+    char words[160], names[1024];
+    rfx_tiff_stack_words(s, words, sizeof words);
+    name_channels(s, names, sizeof names);
+    printf("%s%s%s: %s\n", words, names[0] != '\0' ? "; channels " : "", names,
+           rfx_tiff_stack_is_bands(s)     ? "read as bands"
+           : rfx_tiff_stack_planes(s) > 1 ? "not read as one picture: --page takes one of them"
+                                          : "page 0 is read");
+}
+
+static json_t *stack_json(const struct rfx_tiff_stack *s) {
+    json_t *names = json_array();
+    for (int i = 0; i < s->n_names; i++) {
+        char shown[4 * RFX_STACK_NAME_BYTES];
+        rfx_printable(s->names[i], shown, sizeof shown);
+        (void)json_array_append_new(names, json_string(shown));
+    }
+    return json_pack("{s:I, s:s, s:I, s:I, s:I, s:s?, s:o, s:b, s:b}", "pages", (json_int_t)s->n,
+                     "axes", s->axes, "c", (json_int_t)s->c, "z", (json_int_t)s->z, "t",
+                     (json_int_t)s->t, "by", s->says, "channels", names, "in one page", s->in_one,
+                     "bands", rfx_tiff_stack_is_bands(s));
+}
+
+/* The stack of a TIFF that is one, or whose description names several planes. */
+static enum rfx_status add_stack(struct rfx_memory *mem, const char *path, json_t *document,
+                                 struct rfx_error *err) {
+    struct rfx_tiff_stack *s = rfx_memory_alloc(mem, sizeof *s);
+    if (s == NULL) return rfx_memory_fail(mem, path, sizeof *s, err);
+    enum rfx_status status = rfx_tiff_stack_read(mem, path, s, err);
+    if (status == RFX_OK && (s->n > 1 || rfx_tiff_stack_planes(s) > 1)) {
+        if (document != NULL)
+            (void)json_object_set_new(document, "stack", stack_json(s));
+        else
+            print_stack(s);
+    }
+    rfx_memory_release(mem, s);
+    return status;
 }
 
 int rfx_cmd_info(const struct rfx_cli_options *options) {
@@ -89,12 +143,16 @@ int rfx_cmd_info(const struct rfx_cli_options *options) {
     int code = RFX_EXIT_DONE;
     if (info.table != NULL && info.n > 0)
         rfx_table_print(info.table, stdout, rfx_table_terminal_width());
+    if (info.table != NULL && info.n_tiff > 0 && status == RFX_OK)
+        status = add_stack(mem, options->args[0], NULL, &err);
     if (options->json && info.n == 0) {
         json_decref(info.pages);
     } else if (options->json) {
         json_t *document = rfx_report_document("info", NULL);
         (void)json_object_set_new(document, "input", json_string(options->shown[0]));
         (void)json_object_set_new(document, "pages", info.pages);
+        if (info.n_tiff > 0 && status == RFX_OK)
+            status = add_stack(mem, options->args[0], document, &err);
         code = rfx_report_print(document);
     }
     /* as in a run: an input that cannot be opened is a refused input */

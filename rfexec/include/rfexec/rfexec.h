@@ -312,7 +312,8 @@ struct rfx_run_options {
      * it is during the call, for a runner until it is freed. NULL: no files. */
     const char *spill_folder;
     /* What is read of a picture file; the same for all calls. */
-    int64_t page; /* of a TIFF, or level of a slide, as `rfexec info` numbers them */
+    int64_t page; /* of a TIFF, or level of a slide, as `rfexec info` numbers them; with 0, grey
+                   * pages of one size that are channels are bands, which `channels` counts */
     /* Bands of a TIFF or .npy file, n_channels of them, from 1, in the order of the network's
      * channels, some perhaps several times; bgr must be 0 then. Must stay as it is during the call.
      * NULL and 0: all but alpha. */

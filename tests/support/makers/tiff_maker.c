@@ -118,6 +118,7 @@ static void put_tags(const struct tiff_maker *m, TIFF *tif) {
     if (m->samples % 2 == 0 && !m->no_alpha) TIFFSetField(tif, TIFFTAG_EXTRASAMPLES, 1, alpha);
     if (m->lsb_first) TIFFSetField(tif, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
     if (m->orientation != 0) TIFFSetField(tif, TIFFTAG_ORIENTATION, m->orientation);
+    if (m->description != NULL) TIFFSetField(tif, TIFFTAG_IMAGEDESCRIPTION, m->description);
     TIFFSetField(tif, TIFFTAG_COMPRESSION, m->compression);
     if (m->predictor > 0) TIFFSetField(tif, TIFFTAG_PREDICTOR, m->predictor);
     if (m->compression == COMPRESSION_WEBP) TIFFSetField(tif, TIFFTAG_WEBP_LOSSLESS, 1);

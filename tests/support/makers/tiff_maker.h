@@ -19,10 +19,11 @@ struct tiff_maker {
     int rows;        /* of a strip or tile */
     int cols;        /* of a tile; 0: strips */
     bool separate, big_tiff, big_endian, lsb_first;
-    bool wide_palette; /* entries that 8 bits do not hold */
-    bool smooth;       /* slowly changing samples, for lossy codecs */
-    bool reduced;      /* said to be a smaller copy of another page */
-    int subs;          /* of a file of pages: so many after this one are its SubIFDs */
+    bool wide_palette;       /* entries that 8 bits do not hold */
+    bool smooth;             /* slowly changing samples, for lossy codecs */
+    bool reduced;            /* said to be a smaller copy of another page */
+    int subs;                /* of a file of pages: so many after this one are its SubIFDs */
+    const char *description; /* in the tag; NULL: none */
     uint32_t seed;
 };
 

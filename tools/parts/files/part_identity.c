@@ -162,7 +162,7 @@ static enum rfx_status hash_input(const struct rfx_cli_job *job,
     const char *input = options->args[1];
     if (rfx_is_zarr(input))
         return add_zarr(job->mem, state, input,
-                        options->level >= 0 ? options->level : options->page, chunk, err);
+                        options->level >= 0 ? options->level : rfx_cli_page(options), chunk, err);
     if (strncmp(input, "synthetic:", 10) != 0) return add_file(state, input, false, chunk, err);
     (void)XXH3_128bits_update(state, input, strlen(input));
     return RFX_OK;
@@ -183,7 +183,7 @@ static json_t *picture_json(const struct rfx_cli_options *o, bool slide) {
     json_t *bands = json_array();
     for (int i = 0; i < o->channels.n; i++)
         (void)json_array_append_new(bands, json_integer(o->channels.numbers[i]));
-    json_t *object = json_pack("{s:I, s:b, s:o}", "page", (json_int_t)o->page, "as stored",
+    json_t *object = json_pack("{s:I, s:b, s:o}", "page", (json_int_t)rfx_cli_page(o), "as stored",
                                o->no_orient, "bands", bands);
     if (!rfx_rect_is_empty(o->region))
         (void)json_object_set_new(
@@ -193,7 +193,7 @@ static json_t *picture_json(const struct rfx_cli_options *o, bool slide) {
     /* of the same file another decoder may make other bits */
     if (slide)
         (void)json_object_set_new(object, "level",
-                                  json_integer(o->level >= 0 ? o->level : o->page));
+                                  json_integer(o->level >= 0 ? o->level : rfx_cli_page(o)));
     return object;
 }
 
