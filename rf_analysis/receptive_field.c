@@ -88,6 +88,25 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
     return ranges[graph->input];
 }
 
+struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_axis axis,
+                              int64_t at, struct rfx_range *scratch) {
+    const struct rfx_range none = {0, 0};
+    for (int i = 0; i < node; i++) scratch[i] = none;
+    scratch[node] = (struct rfx_range){at, at + 1};
+    for (int i = node; i > graph->input; i--) {
+        const struct rfx_node *from = &graph->nodes[i];
+        if (scratch[i].lo >= scratch[i].hi || rfx_op_sees_all(graph, from)) continue;
+        for (int k = 0; k < from->n_in; k++) {
+            int64_t extent = rfx_node_extent(&graph->nodes[from->in[k]], axis);
+            struct rfx_range r = rfx_op_in_range(graph, from, k, (int)axis, scratch[i]);
+            r = (struct rfx_range){rfx_max_i64(r.lo, 0), rfx_min_i64(r.hi, extent)};
+            struct rfx_range *in = &scratch[from->in[k]];
+            if (r.lo < r.hi) *in = in->lo < in->hi ? rfx_range_union(*in, r) : r;
+        }
+    }
+    return scratch[graph->input];
+}
+
 static void fill_field(const struct rfx_graph *graph, int node, enum rfx_axis axis,
                        struct rfx_axis_field *field, struct rfx_range *scratch) {
     int64_t phases = field->period;

@@ -71,6 +71,9 @@ float rfx_image_sample_of(const struct rfx_image *image, int64_t channel, float 
 }
 
 static enum rfx_status check_options(const struct rfx_image_options *o, struct rfx_error *err) {
+    if (o->nodata.given && !isfinite(o->nodata.fill))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "nodata is filled with %g: must be a number", (double)o->nodata.fill);
     if (!isfinite(o->scale))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "scale %g is not a number to use",
                         (double)o->scale);
@@ -354,6 +357,67 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
     }
 }
 
+/* Whether a sample, as the file has it, is missing. */
+static bool is_missing(const struct rfx_image *image, float sample) {
+    const float value = (float)image->options.nodata.value;
+    return value != value ? sample != sample : sample == value;
+}
+
+/* Stored sample i of some pixels. */
+static float stored_sample(const struct rfx_image *image, const void *samples, int64_t i) {
+    switch (image->backend->sample_bits) {
+        case 8:
+            return ((const unsigned char *)samples)[i];
+        case 16:
+            return ((const uint16_t *)samples)[i];
+        default:
+            return ((const float *)samples)[i];
+    }
+}
+
+/* What a missing sample becomes in a channel. */
+static float filled(const struct rfx_image *image, int64_t channel) {
+    const struct rfx_image_options *o = &image->options;
+    if (image->channels == NULL) return o->nodata.fill;
+    return preprocess(channel_of(image, channel), o->scale, o->nodata.fill / most_of(image));
+}
+
+static void put_missing(const struct rfx_image *image, bool missing, int64_t channel, float *to) {
+    if (image->options.nodata.flags)
+        *to = missing ? 1.0f : 0.0f;
+    else if (missing)
+        *to = filled(image, channel);
+}
+
+/* Looks for missing samples of cols pixels whose values are in dst. */
+static void replace_missing(const struct rfx_image *image, const void *samples, int64_t cols,
+                            float *dst, int64_t step) {
+    const int64_t stored = image->backend->c, c = image->c;
+    const bool swapped = image->options.bgr && c == 3 && image->channels != NULL;
+    for (int64_t i = 0; i < cols; i++, dst += step) {
+        bool any = false;
+        for (int64_t k = 0; k < stored && stored != c; k++)
+            any |= is_missing(image, stored_sample(image, samples, i * stored + k));
+        for (int64_t k = 0; k < c; k++) {
+            int64_t from = i * stored + (swapped ? 2 - k : k);
+            bool missing =
+                stored == c ? is_missing(image, stored_sample(image, samples, from)) : any;
+            put_missing(image, missing, k, dst + k);
+        }
+    }
+}
+
+/* The same of floats that are in the view already. */
+static void replace_missing_floats(const struct rfx_image *image, struct rfx_rect rect,
+                                   const struct rfx_view *out) {
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x++) {
+            float *pixel = rfx_view_at(out, y, x);
+            for (int64_t k = 0; k < image->c; k++)
+                put_missing(image, is_missing(image, pixel[k]), k, pixel + k);
+        }
+}
+
 /* As convert_u8 for float32 samples, which are taken as they are. */
 static void convert_f32(const struct rfx_image *image, const float *src, int64_t cols, float *dst,
                         int64_t step) {
@@ -397,6 +461,7 @@ static enum rfx_status read_row(const struct rfx_image *image, int64_t y, struct
             convert_f32(image, samples, end - x, dst, out->c);
         else
             convert_u16(image, samples, end - x, dst, out->c);
+        if (image->options.nodata.given) replace_missing(image, samples, end - x, dst, out->c);
         x = end;
     }
     return RFX_OK;
@@ -408,7 +473,12 @@ enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
     enum rfx_status status = check_rect(image, rect, out, err);
     if (status != RFX_OK) return status;
     struct rfx_image_backend *b = image->backend;
-    if (b->ops->read_floats != NULL) return b->ops->read_floats(b, rect, out, err);
+    if (b->ops->read_floats != NULL) {
+        status = b->ops->read_floats(b, rect, out, err);
+        if (status == RFX_OK && image->options.nodata.given)
+            replace_missing_floats(image, rect, out);
+        return status;
+    }
     if (!b->random_access) image->highest_y1 = rfx_max_i64(image->highest_y1, rect.y1);
     for (int64_t y = rect.y0; y < rect.y1; y++) {
         status = read_row(image, y, rect, out, err);

@@ -37,6 +37,15 @@ struct rfx_image_bands {
     uint16_t numbers[RFX_IMAGE_MAX_BANDS];
 };
 
+/* Samples that stand for nothing. */
+struct rfx_image_nodata {
+    bool given;
+    double value; /* the sample as the file has it; NaN: every NaN */
+    float fill;   /* the sample that is read in its place, before scale, mean and std */
+    bool flags;   /* values are not those of the picture, but 1 where the sample that one is made of
+                   * (or one of several) is missing, else 0 */
+};
+
 /* value = (sample * scale - mean[c]) / std[c], sample in 0..255 (16-bit samples / 257), or with
  * `raw` as the file has it. */
 struct rfx_image_options {
@@ -59,8 +68,9 @@ struct rfx_image_options {
     bool slide;             /* read by OpenSlide, whatever its name says */
     struct rfx_rect region; /* of the picture as it is read; empty: all of it */
     bool as_stored;         /* the orientation that JPEG and TIFF files name is not applied */
-    const char *folder;     /* for pictures that need a nameless file; NULL: TMPDIR or /var/tmp.
-                             * Borrowed until rfx_image_free. */
+    struct rfx_image_nodata nodata;
+    const char *folder; /* for pictures that need a nameless file; NULL: TMPDIR or /var/tmp.
+                         * Borrowed until rfx_image_free. */
 };
 
 /* ImageNet's mean 0.485, 0.456, 0.406 and std 0.229, 0.224, 0.225, of samples times 1/255. */

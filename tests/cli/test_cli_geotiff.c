@@ -107,7 +107,7 @@ static void check_rest(TIFF *tif) {
     assert_memory_equal(got, keys, sizeof keys);
     has_doubles(tif, PARAMS, params, 2);
     has_text(tif, TEXTS, "WGS 84|");
-    has_text(tif, NO_DATA, "-9999");
+    assert_null(tag_of(tif, NO_DATA, &n)); /* of the picture's samples, not of the output's */
 }
 
 static TIFF *opened(const char *path) {
@@ -136,7 +136,8 @@ static void test_kept(void **state) {
          "  <Item name=\"STATISTICS_MAXIMUM\" sample=\"0\">255</Item>\n</GDALMetadata>\n",
          false);
     expect(0, "run " NET " geo.tif -o out.tif");
-    assert_string_equal(err_text, "");
+    assert_non_null(strstr(err_text, "its no-data value -9999 is read as data")); /* and no more */
+    assert_null(strchr(strchr(err_text, '\n') + 1, '\n'));
     check_upright("out.tif");
     expect(0, "run " NET " geo.tif --bits 8 --tiles 2x2 --memory 100MiB -o out.tif");
     check_upright("out.tif");
@@ -356,7 +357,7 @@ static void test_told(void **state) {
     expect(0, "run " NET " broken.tif -o out.tif");
     assert_non_null(strstr(err_text, "its ModelPixelScale is too long or none: it is not kept"));
     expect(0, "run " NET " geo.tif -o out.npy");
-    assert_string_equal(err_text, "");
+    assert_null(strstr(err_text, "georeference"));
 }
 
 int main(void) {

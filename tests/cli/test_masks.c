@@ -1,5 +1,6 @@
-/* Masks: what of an output they leave, by every pixel; the rectangles that are computed; and runs,
- * whose wanted pixels have the bits of the whole run and whose others are one value. */
+/* Masks and marks of missing pixels: what of an output they leave, by every pixel; the rectangles
+ * that are computed; and runs, whose wanted pixels have the bits of the whole run and whose others
+ * are one value. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -14,7 +15,9 @@
 
 #include "cli_program.h"
 #include "layers/core/checked.h"
+#include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
+#include "tools/cli/missing.h"
 #include "tools/masks/mask_rects.h"
 
 enum { MOST = 200 };
@@ -196,9 +199,105 @@ static void test_refused(void **state) {
     expect_says(2, "run posenet synthetic:65x65 --mask mask.pgm", "--part-output says which");
 }
 
+/* Marks of two convs, 3x3 with stride 2 and 3x3: row o sees rows 2 o - 3 to 2 o + 3. */
+static void test_marks(void **state) {
+    (void)state;
+    enum { H = 18, W = 26, C = 2 };
+    static float flags[C * H * W];
+    struct test_rng rng = test_rng_make(11);
+    for (int run = 0; run < 60; run++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *graph = small_net_two_convs(mem, H, W);
+        struct rfx_image *image = NULL;
+        struct rfx_missing missing;
+        const int reach = run % 2 == 0 ? 3 : 0;
+        for (int i = 0; i < C * H * W; i++) flags[i] = test_rng_next(&rng) % 90 == 0;
+        assert_int_equal(rfx_image_from_array(mem, flags, C, H, W, &image, NULL), RFX_OK);
+        size_t held = rfx_memory_current_bytes(mem);
+        enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
+        for (int k = 0; status == RFX_STATUS_OUT_OF_MEMORY; k++) {
+            assert_int_equal(rfx_memory_current_bytes(mem), held);
+            rfx_memory_fail_after(mem, run < 2 ? k : -1);
+            status = rfx_missing_find(mem, graph, image, reach == 0, 0, &missing, NULL);
+        }
+        rfx_memory_fail_after(mem, -1);
+        assert_int_equal(status, RFX_OK);
+        for (int y = 0; y < H / 2; y++)
+            for (int x = 0; x < W / 2; x++) {
+                bool marked = false;
+                for (int i = 0; i < C * H * W; i++)
+                    marked |= flags[i] != 0.0f && abs(i / W % H - 2 * y) <= reach &&
+                              abs(i % W - 2 * x) <= reach;
+                assert_int_equal(rfx_missing_at(&missing.maps[0], y, x), marked);
+                assert_int_equal(rfx_missing_any(&missing, 0, rfx_rect_make(y, y + 1, x, x + 1)),
+                                 marked);
+            }
+        rfx_missing_release(&missing);
+        assert_int_equal(rfx_missing_find(mem, graph, image, false, 1000, &missing, NULL),
+                         RFX_STATUS_BUDGET_IMPOSSIBLE);
+        assert_int_equal(rfx_memory_current_bytes(mem), held);
+        rfx_image_free(image);
+        rfx_graph_free(graph);
+        rfx_memory_free(mem);
+    }
+}
+
+/* Marked runs: NaN in the places of the first plan, elsewhere the bits of the picture that was
+ * filled by hand, under every plan. */
+static void test_marked_runs(void **state) {
+    (void)state;
+    static const char *const plans[] = {"",
+                                        "-j 1 --tiles 3x2",
+                                        "--bands 8",
+                                        "--bands 8 --strips 2",
+                                        "--memory 40MiB",
+                                        "-j 1 --row-by-row"};
+    enum { H = 40, W = 56, N = 3 * 4 * H * W };
+    for (int k = 0; k < H * W; k++) pixels[k] = (unsigned char)(1 + k * 7 % 255);
+    for (int k = 0; k < H * W; k++) pixels[k] = pixels[k] == 200 ? 201 : pixels[k];
+    pixels[W * 9 + 30] = 77;
+    write_mask("filled.pgm", H, W);
+    pixels[W * 9 + 30] = 200;
+    write_mask("holed.pgm", H, W);
+    expect(0, "run fsrcnn filled.pgm -o whole.npy");
+    uint32_t *whole = values("whole.npy", N), *first = NULL;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        char args[200];
+        size_t marked = 0;
+        (void)snprintf(args, sizeof args, "run fsrcnn holed.pgm --nodata 200=77 %s -o m.npy",
+                       plans[i]);
+        expect(0, args);
+        assert_non_null(strstr(err_text, "1 of its pixels is missing"));
+        uint32_t *got = values("m.npy", N);
+        for (int k = 0; k < N; k++) {
+            bool nan = got[k] == 0x7fc00000;
+            marked += nan;
+            if (!nan && got[k] != whole[k]) fail_msg("%s: element %d", plans[i], k);
+            if (first != NULL && got[k] != first[k]) fail_msg("%s: mark %d", plans[i], k);
+        }
+        assert_in_range(marked, 3 * 4 * 9, N / 2);
+        if (first == NULL)
+            first = got;
+        else
+            free(got);
+    }
+    expect(0, "run fsrcnn holed.pgm --nodata 200=77 --nodata-mark none -o m.npy");
+    uint32_t *got = values("m.npy", N);
+    assert_memory_equal(got, whole, N * sizeof *got);
+    free(got);
+    free(first);
+    free(whole);
+    expect_says(2, "run fsrcnn holed.pgm --nodata file=1", "names no no-data value");
+    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 -o m.png", "cannot hold");
+    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 --part 1/2 -o a.npy", "--part excludes");
+    expect_says(2, "run fsrcnn holed.pgm --nodata 0", "such as -9999=0");
+    expect_says(2, "run fsrcnn holed.pgm --nodata-mark field", "needs --nodata");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rectangles),
-                                       cmocka_unit_test(test_many), cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rectangles),  cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_marked_runs), cmocka_unit_test(test_many),
+        cmocka_unit_test(test_runs),        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,7 +68,7 @@ def cells(program, model):
 
 def same_place(before, after, cell, what):
     check(after.crs == before.crs and after.gcps[1] == before.gcps[1], f"{what}: projection")
-    check(after.nodata == before.nodata, f"{what}: no data: {after.nodata}")
+    check(after.nodata is None, f"{what}: no data: {after.nodata}")
     check(after.tags() == before.tags() and after.tags(1) == {}, f"{what}: metadata {after.tags()}")
     check(len(before.gcps[0]) == len(after.gcps[0]), f"{what}: control points")
     for old, new in zip(before.gcps[0], after.gcps[0]):

@@ -2,6 +2,7 @@
 #include "tools/cli/job.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,10 +16,20 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
                       const char *spec, int64_t channels) {
     struct rfx_image_options image = rfx_cli_image_options(options, channels);
     struct rfx_error err = {{0}};
+    image.nodata = job->nodata;
     enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
     /* An input that cannot be opened is a refused input, whatever the system's reason. */
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                           const char *spec, struct rfx_image **out) {
+    struct rfx_cli_job other = {.mem = job->mem, .nodata = job->nodata};
+    other.nodata.flags = true;
+    int code = open_image(&other, options, spec, job->graph->nodes[job->graph->input].out.c);
+    *out = other.image;
+    return code;
 }
 
 /* Where the picture lies in the world. */
@@ -49,6 +60,42 @@ static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     if (note[0] != '\0') rfx_cli_message("'%s': %s", spec, note);
 }
 
+/* The number of a picture's GDAL no-data tag; false: it has none. */
+static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
+    const char *text = job->geo.geo.no_data;
+    char *end = NULL;
+    if (text == NULL) return false;
+    *value = strtod(text, &end);
+    return end != text;
+}
+
+/* Says that a picture names missing samples which are read as data. */
+static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                        const char *spec) {
+    double value;
+    if (options->nodata.given || !tagged_nodata(job, &value)) return;
+    rfx_cli_message(
+        "'%s': its no-data value %g is read as data: --nodata file=F reads F in its "
+        "place and marks the output",
+        spec, value);
+}
+
+/* What --nodata says, with the file's own value looked up; *again: the image was opened without
+ * it. */
+static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                         const char *spec, bool *again) {
+    *again = options->nodata.of_file;
+    job->nodata = rfx_cli_image_options(options, 0).nodata;
+    if (!options->nodata.of_file) return RFX_EXIT_DONE;
+    int code = read_georeference(job, options, spec);
+    if (code != RFX_EXIT_DONE || tagged_nodata(job, &job->nodata.value)) return code;
+    rfx_cli_message(
+        "--nodata file=%g: '%s' names no no-data value (GDAL's tag of a TIFF): give "
+        "the value, such as --nodata 0=%g",
+        (double)options->nodata.fill, spec, (double)options->nodata.fill);
+    return RFX_EXIT_USAGE;
+}
+
 /* The picture that stands for "an image of this size" where no input is given. */
 static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
     char spec[64];
@@ -62,6 +109,8 @@ static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options 
 
 static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const char *spec) {
+    job->nodata = rfx_cli_image_options(options, 0).nodata;
+    if (options->nodata.of_file) job->nodata.given = false; /* not known before it is open */
     int code = open_image(job, options, spec, 0);
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_source_traits traits = rfx_image_traits(job->image);
@@ -69,7 +118,10 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     bool counted = options->mean.n > 1 || options->std.n > 1; /* held against the network's */
-    if (traits.c == input->c && !counted) return RFX_EXIT_DONE;
+    bool again;
+    code = settle_nodata(job, options, spec, &again);
+    if (code != RFX_EXIT_DONE) return code;
+    if (traits.c == input->c && !counted && !again) return RFX_EXIT_DONE;
     rfx_image_free(job->image);
     job->image = NULL;
     return open_image(job, options, spec, input->c);
@@ -120,6 +172,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     if (traits->h == input->h && traits->w == input->w && traits->c == input->c) {
         if (spec != NULL) tell_dropped(job, spec);
         code = spec == NULL ? RFX_EXIT_DONE : read_georeference(job, options, spec);
+        if (code == RFX_EXIT_DONE && spec != NULL) tell_nodata(job, options, spec);
         return code == RFX_EXIT_DONE ? read_plan_file(job, options) : code;
     }
     rfx_cli_message(
@@ -136,10 +189,20 @@ int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *op
                        const char *spec) {
     rfx_image_free(job->image);
     job->image = NULL;
-    int code = open_image(job, options, spec, job->graph->nodes[job->graph->input].out.c);
+    bool again = false;
+    int64_t channels = job->graph->nodes[job->graph->input].out.c;
+    int code = open_image(job, options, spec, channels);
+    if (code == RFX_EXIT_DONE) code = settle_nodata(job, options, spec, &again);
+    if (code == RFX_EXIT_DONE && again) {
+        rfx_image_free(job->image);
+        job->image = NULL;
+        code = open_image(job, options, spec, channels);
+    }
     if (code != RFX_EXIT_DONE) return code;
     tell_dropped(job, spec);
-    return read_georeference(job, options, spec);
+    code = read_georeference(job, options, spec);
+    if (code == RFX_EXIT_DONE) tell_nodata(job, options, spec);
+    return code;
 }
 
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {

@@ -17,7 +17,8 @@
 struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
-    struct rfx_geo_source geo; /* of the image, where it is a GeoTIFF */
+    struct rfx_geo_source geo;      /* of the image, where it is a GeoTIFF */
+    struct rfx_image_nodata nodata; /* as the image is read: of --nodata, the file's looked up */
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */
     bool plans_again; /* what planning has measured is kept for more of it: nothing runs here */
@@ -30,6 +31,11 @@ struct rfx_cli_job {
  * while a run goes on: sessions need a sink. */
 RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                    const char *spec);
+
+/* Opens the job's picture once more, to find its missing samples (nodata.flags). */
+RFX_NODISCARD int rfx_cli_job_open_flags(const struct rfx_cli_job *job,
+                                         const struct rfx_cli_options *options, const char *spec,
+                                         struct rfx_image **out);
 
 /* Another picture for a job, with as many channels as the network takes; the one before is freed.
  * Whether the plan suits it is for the caller to see. */

@@ -153,6 +153,34 @@ static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_si
     return false;
 }
 
+bool rfx_cli_options_mark(const struct rfx_cli_options *o) {
+    return o->nodata.given && (o->nodata_mark == NULL || strcmp(o->nodata_mark, "none") != 0);
+}
+
+/* Marks are those of one picture's outputs, written as floats. */
+static bool check_nodata(const struct rfx_cli_options *o, char *why, size_t why_size) {
+    const char *mark = o->nodata_mark;
+    bool known = mark == NULL || strcmp(mark, "field") == 0 || strcmp(mark, "centre") == 0 ||
+                 strcmp(mark, "none") == 0;
+    const char *other = o->list != NULL                           ? "--list"
+                        : o->mask != NULL                         ? "--mask"
+                        : o->part != NULL || o->part_rect != NULL ? "--part"
+                        : o->bits != 0 && o->bits != 32           ? "--bits 8 and 16"
+                                                                  : NULL;
+    if (!known)
+        (void)snprintf(why, why_size, "--nodata-mark '%.100s': field, centre or none", mark);
+    else if (mark != NULL && !o->nodata.given)
+        (void)snprintf(why, why_size, "--nodata-mark needs --nodata");
+    else if (rfx_cli_options_mark(o) && other != NULL)
+        (void)snprintf(why, why_size,
+                       "--nodata marks output pixels as NaN, which %s excludes: --nodata-mark none "
+                       "fills the picture alone",
+                       other);
+    else
+        return true;
+    return false;
+}
+
 bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t why_size) {
     if (o->untiled && (o->tiles.y != 0 || o->split != NULL || o->bands != 0)) {
         (void)snprintf(why, why_size, "--untiled excludes --tiles, --bands and --split");
@@ -200,6 +228,7 @@ bool rfx_cli_options_check(const struct rfx_cli_options *o, char *why, size_t wh
     }
     if (!check_list(o, why, why_size) || !check_overlay(o, why, why_size)) return false;
     if (!check_tiff(o, why, why_size) || !check_zarr(o, why, why_size)) return false;
+    if (!check_nodata(o, why, why_size)) return false;
     if (o->bgr && o->channels.n != 0) {
         (void)snprintf(why, why_size, "--channels says the order: it excludes --bgr");
         return false;

@@ -25,4 +25,7 @@ const char *rfx_cli_options_not_of_batch(const struct rfx_cli_options *options);
 /* The format of a file of this name; false: the name has an unknown end. */
 bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
                            struct rfx_output_format *format);
+
+/* Whether output pixels that are made of missing samples are marked. */
+bool rfx_cli_options_mark(const struct rfx_cli_options *options);
 #endif

@@ -126,6 +126,16 @@ bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out) {
     return true;
 }
 
+bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out) {
+    const char *mark = strchr(text, '=');
+    char *end = NULL;
+    if (mark == NULL || mark == text) return false;
+    out->of_file = strncmp(text, "file=", 5) == 0;
+    out->value = out->of_file ? 0.0 : strtod(text, &end);
+    out->given = true;
+    return (out->of_file || end == mark) && rfx_cli_parse_float(mark + 1, &out->fill);
+}
+
 bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out) {
     static const char word[] = "raw";
     out->raw = strncmp(text, word, strlen(word)) == 0;

@@ -46,6 +46,16 @@ struct rfx_cli_numbers {
 /* "0.5" or "0.1,0.2,0.3", at most RFX_IMAGE_MAX_BANDS of them. */
 bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out);
 
+/* Samples that stand for nothing, and what is read in their place. */
+struct rfx_cli_nodata {
+    bool given, of_file; /* of_file: the value is that of the picture's GDAL tag */
+    double value;
+    float fill;
+};
+
+/* "0=127", "nan=0" or "file=0". */
+bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out);
+
 /* How samples are taken: multiplied by a number, from 0..255 or as they are stored. */
 struct rfx_cli_scale {
     float factor;

@@ -27,6 +27,7 @@ enum option_kind {
     KIND_TEXT,   /* const char * */
     KIND_FLOAT,  /* float */
     KIND_FLOATS, /* struct rfx_cli_numbers */
+    KIND_NODATA, /* struct rfx_cli_nodata */
     KIND_SCALE,  /* struct rfx_cli_scale */
     KIND_RANGE,  /* float[2], the first less than the second */
     KIND_BANDS,  /* struct rfx_image_bands */
@@ -243,6 +244,14 @@ static const struct option_row rows[] = {
      0},
     {"bgr", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(bgr), NULL,
      "channels in blue, green, red order (mean and std too)", 0},
+    {"nodata", 0, KIND_NODATA, RFX_CLI_IMAGE, AT(nodata), "V|nan|file=F",
+     "samples V (nan: every NaN; file: those of the picture's GDAL no-data tag) are missing: F is "
+     "read in their place, and output pixels made of them become NaN",
+     0},
+    {"nodata-mark", 0, KIND_TEXT, RFX_CLI_IMAGE, AT(nodata_mark), "field|centre|none",
+     "which output pixels --nodata marks: those with a missing sample in their receptive field "
+     "(default), or in its centre, or none",
+     0},
     {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
      "seed of a built-in network's weights (default 0)", 0},
     {"no-fuse", 0, KIND_FLAG, RFX_CLI_FUSE | RFX_CLI_EAGER, AT(no_fuse), NULL,
@@ -297,6 +306,9 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *opt
     struct rfx_image_options image = rfx_image_default_options();
     image.scale = options->scale.factor;
     image.raw = options->scale.raw;
+    image.nodata = (struct rfx_image_nodata){.given = options->nodata.given,
+                                             .value = options->nodata.value,
+                                             .fill = options->nodata.fill};
     if (options->mean.n > 0) image.mean = options->mean.values;
     if (options->std.n > 0) image.std = options->std.values;
     image.n_mean = options->mean.n;
@@ -352,6 +364,8 @@ static bool store(const struct option_row *row, char *text, struct rfx_cli_optio
             return rfx_cli_parse_float(text, at);
         case KIND_FLOATS:
             return rfx_cli_parse_floats(text, at);
+        case KIND_NODATA:
+            return rfx_cli_parse_nodata(text, at);
         case KIND_SCALE:
             return rfx_cli_parse_scale(text, at);
         case KIND_RANGE:
@@ -416,6 +430,7 @@ static const char *form_of(const struct option_row *row, char *room, size_t size
         [KIND_RECT] = "a rectangle Y0,X0,Y1,X1 such as 0,0,512,768",
         [KIND_FLOATS] =
             "a number such as 0.5, or one for each channel such as 0.1,0.2 (at most 512)",
+        [KIND_NODATA] = "a sample or file, and what replaces it, such as -9999=0, nan=0 or file=0",
         [KIND_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
         [KIND_RANGE] = "two rising numbers such as 0,1",
         [KIND_GRID] = "a number of tiles or rows x columns such as 4x6",

@@ -99,6 +99,8 @@ struct rfx_cli_options {
     enum rfx_conv_choice conv;
     struct rfx_cli_scale scale;
     struct rfx_cli_numbers mean, std;
+    struct rfx_cli_nodata nodata;    /* of the picture */
+    const char *nodata_mark;         /* field (NULL), centre or none */
     int64_t page;                    /* of the picture; -1: not given */
     int64_t level;                   /* of a slide; -1: not given */
     struct rfx_rect region;          /* of the picture; empty: all of it */

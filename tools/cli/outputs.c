@@ -131,6 +131,14 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
                         file);
         return RFX_EXIT_USAGE;
     }
+    bool floats = format.kind != RFX_OUTPUT_PNG && format.bits != 8 && format.bits != 16;
+    if (rfx_cli_options_mark(options) && !floats) {
+        rfx_cli_message(
+            "%s '%s': --nodata marks pixels as NaN, which such a file cannot hold: write a .npy, "
+            ".tif or .zarr of floats, or --nodata-mark none",
+            option, file);
+        return RFX_EXIT_USAGE;
+    }
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", option, file,
                    graph->outputs[k].name);
     enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
@@ -202,7 +210,8 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
         bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
     }
     if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
-    return bytes + 2 * rfx_georeference_bytes(&source->geo) + RFX_GEO_MATRIX * sizeof(double);
+    return bytes + 2 * rfx_georeference_bytes(&source->geo) + RFX_GEO_MATRIX * sizeof(double) +
+           sizeof "nan";
 }
 
 enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct rfx_graph *graph,
@@ -217,6 +226,10 @@ enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct r
     if (rfx_output_is_tiff(format->kind) && source != NULL)
         status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
+    if (status == RFX_OK && rfx_cli_options_mark(options) && rfx_output_is_tiff(format->kind)) {
+        geo.no_data = rfx_memory_strdup(mem, "nan");
+        if (geo.no_data == NULL) status = rfx_memory_fail(mem, "no data", sizeof "nan", err);
+    }
     placed.geo = &geo;
     if (status == RFX_OK)
         status = rfx_output_stream_open(mem, name, &placed, tensor_of(graph, k), out, err);
@@ -274,6 +287,14 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
     return status;
 }
 
+static enum rfx_status put(struct rfx_cli_output *item, const struct rfx_end *end,
+                           struct rfx_rect rect, const struct rfx_view *view,
+                           struct rfx_error *err) {
+    rfx_fingerprint_add_end(&item->fingerprint, end, rect, view);
+    return item->stream == NULL ? RFX_OK
+                                : rfx_output_stream_write_end(item->stream, end, rect, view, err);
+}
+
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_cli_outputs *outputs = user;
@@ -285,9 +306,16 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                         (long long)count, (long long)item->received,
                         (long long)item->tensor->elems);
     item->received += count;
-    rfx_fingerprint_add_end(&item->fingerprint, end, rect, view);
-    return item->stream == NULL ? RFX_OK
-                                : rfx_output_stream_write_end(item->stream, end, rect, view, err);
+    const struct rfx_missing *missing = outputs->missing;
+    if (missing == NULL || !rfx_missing_any(missing, end->output, rect))
+        return put(item, end, rect, view, err);
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; ++y) {
+        struct rfx_view row =
+            rfx_missing_row(missing, end->output, end->channels, y, rect.x0, rect.x1, view);
+        status = put(item, end, row.rect, &row, err);
+    }
+    return status;
 }
 
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {
@@ -307,7 +335,8 @@ static enum rfx_status alloc_chunk(struct rfx_memory *mem, size_t elems, float *
 
 /* Writes a picture from the session's planes, row by row. */
 static enum rfx_status write_picture(const struct rfx_session *session, struct rfx_memory *mem,
-                                     int k, struct rfx_cli_output *item, struct rfx_error *err) {
+                                     int k, const struct rfx_missing *missing,
+                                     struct rfx_cli_output *item, struct rfx_error *err) {
     const struct rfx_tensor *t = item->tensor;
     float *row = NULL; /* [w, c], then one plane's row [w] */
     enum rfx_status status = alloc_chunk(mem, (size_t)(t->w * (t->c + 1)), &row, err);
@@ -315,6 +344,7 @@ static enum rfx_status write_picture(const struct rfx_session *session, struct r
         float *plane = row + t->w * t->c;
         for (int64_t c = 0; c < t->c; ++c) {
             rfx_session_output_read(session, k, (c * t->h + y) * t->w, t->w, plane);
+            if (missing != NULL) rfx_missing_mark(missing, k, (c * t->h + y) * t->w, plane, t->w);
             for (int64_t x = 0; x < t->w; ++x) row[x * t->c + c] = plane[x];
         }
         struct rfx_rect rect = rfx_rect_make(y, y + 1, 0, t->w);
@@ -328,7 +358,8 @@ static enum rfx_status write_picture(const struct rfx_session *session, struct r
 }
 
 enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rfx_memory *mem,
-                                    int k, struct rfx_cli_output *item, struct rfx_error *err) {
+                                    int k, const struct rfx_missing *missing,
+                                    struct rfx_cli_output *item, struct rfx_error *err) {
     bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
     bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
     struct rfx_value_range range = rfx_value_range_empty();
@@ -337,6 +368,7 @@ enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rf
     for (int64_t i = 0; status == RFX_OK && i < item->tensor->elems; i += RFX_CLI_CHUNK) {
         int64_t count = rfx_min_i64(RFX_CLI_CHUNK, item->tensor->elems - i);
         rfx_session_output_read(session, k, i, count, chunk);
+        if (missing != NULL) rfx_missing_mark(missing, k, i, chunk, count);
         rfx_fingerprint_add(&item->fingerprint, i, chunk, count);
         if (ranged) rfx_value_range_add(&range, chunk, count);
         if (item->stream != NULL && !picture)
@@ -346,7 +378,7 @@ enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rf
     rfx_memory_release(mem, chunk);
     if (status != RFX_OK || !picture) return status;
     if (ranged) rfx_output_stream_set_range(item->stream, range);
-    return write_picture(session, mem, k, item, err);
+    return write_picture(session, mem, k, missing, item, err);
 }
 
 /* What of an image did not come through the sink. */
@@ -356,7 +388,7 @@ static enum rfx_status take_rest(struct rfx_cli_outputs *outputs, const struct r
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
         if (item->received == 0)
-            status = rfx_cli_output_take(session, outputs->mem, k, item, err);
+            status = rfx_cli_output_take(session, outputs->mem, k, outputs->missing, item, err);
         else if (item->received != item->tensor->elems)
             status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                               "output '%s': %lld of %lld elements came", item->name,

@@ -14,6 +14,7 @@
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_stream.h"
 #include "rfexec/session/session.h"
+#include "tools/cli/missing.h"
 #include "tools/cli/options.h"
 
 enum { RFX_CLI_CHUNK = 16384, RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_MAX of Linux */ };
@@ -32,7 +33,8 @@ struct rfx_cli_outputs {
     struct rfx_memory *mem;
     int count;
     struct rfx_cli_output *items;
-    int64_t images; /* of a batch; else 1 */
+    int64_t images;                    /* of a batch; else 1 */
+    const struct rfx_missing *missing; /* marks pixels; NULL: none */
 };
 
 /* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
@@ -90,9 +92,11 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *out
                                                      const struct rfx_session *session,
                                                      struct rfx_error *err);
 
-/* Takes one output, number k of the session's, that the session has stored. */
+/* Takes one output, number k of the session's, that the session has stored. missing: NULL, or the
+ * marks of the session's outputs. */
 RFX_NODISCARD enum rfx_status rfx_cli_output_take(const struct rfx_session *session,
                                                   struct rfx_memory *mem, int k,
+                                                  const struct rfx_missing *missing,
                                                   struct rfx_cli_output *item,
                                                   struct rfx_error *err);
 

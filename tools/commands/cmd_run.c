@@ -2,6 +2,7 @@
  * file, figures to stdout. */
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
@@ -22,6 +23,7 @@ struct run {
     int64_t images, image; /* of a batch, and the one that is run */
     struct rfx_session *session;
     struct rfx_cli_outputs outputs;
+    struct rfx_missing missing; /* of --nodata; zeros: nothing is marked */
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
     struct rfx_run_page page; /* of --report; zeros: none */
@@ -77,6 +79,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (status == RFX_OK)
         status =
             rfx_cli_outputs_open(job->mem, job->graph, run->options, &job->geo, &run->outputs, err);
+    if (run->missing.mem != NULL) run->outputs.missing = &run->missing;
     bool paged = run->options->report != NULL;
     if (status == RFX_OK && paged) status = rfx_run_page_open(&run->page, run->options, job, err);
     bool overlaid = run->overlaid;
@@ -133,6 +136,35 @@ static int open_job(struct run *run) {
     return rfx_cli_outputs_check(run->job.graph, options);
 }
 
+/* Finds the output pixels that --nodata marks. */
+static int find_missing(struct run *run) {
+    const struct rfx_cli_options *options = run->options;
+    struct rfx_image *image = NULL;
+    struct rfx_error err = {{0}};
+    bool middle = options->nodata_mark != NULL && strcmp(options->nodata_mark, "centre") == 0;
+    if (!rfx_cli_options_mark(options)) return RFX_EXIT_DONE;
+    if (run->images > 1) {
+        rfx_cli_message(
+            "--nodata marks the outputs of one image, not of a batch: --nodata-mark "
+            "none fills the images alone");
+        return RFX_EXIT_USAGE;
+    }
+    int code = rfx_cli_job_open_flags(&run->job, options, options->args[1], &image);
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = rfx_missing_find(run->job.mem, run->job.graph, image, middle,
+                                              options->memory_bytes, &run->missing, &err);
+    rfx_image_free(image);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    run->job.request.source.fixed_bytes += rfx_missing_bytes(&run->missing);
+    rfx_cli_message("'%s': %lld of its pixels %s missing", options->shown[1],
+                    (long long)run->missing.pixels, run->missing.pixels == 1 ? "is" : "are");
+    for (int k = 0; k < run->missing.n; ++k)
+        if (run->missing.maps[k].h == 0)
+            rfx_cli_message("output '%s' is no map with a place in the picture: it is not marked",
+                            run->job.graph->outputs[k].name);
+    return RFX_EXIT_DONE;
+}
+
 int rfx_cmd_run(const struct rfx_cli_options *given) {
     bool part = given->part != NULL || given->part_rect != NULL;
     if (part && given->mask == NULL) return rfx_part_run(given);
@@ -150,6 +182,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
     if (options->list != NULL) return rfx_run_list(options);
     int code = open_job(&run);
     run.overlaid = options->overlay != NULL;
+    if (code == RFX_EXIT_DONE) code = find_missing(&run);
     if (code == RFX_EXIT_DONE && run.overlaid)
         code = rfx_overlay_choose(run.job.graph, options, &run.shown);
     else if (code == RFX_EXIT_DONE && options->report != NULL)
@@ -177,6 +210,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
     rfx_overlay_free(&run.overlay);
     rfx_run_page_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
+    rfx_missing_release(&run.missing);
     rfx_session_free(run.session);
     rfx_cli_job_free(&run.job);
     return code;

@@ -46,5 +46,10 @@ enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph
     const struct rfx_geo_affine cell = {.x = {grid.axis[1].step, 0.0, x0},
                                         .y = {0.0, grid.axis[0].step, y0}};
     struct rfx_geo_affine affine = rfx_geo_compose(&turn, &cell);
-    return rfx_georeference_place(&source->geo, &affine, mem, out, err);
+    status = rfx_georeference_place(&source->geo, &affine, mem, out, err);
+    /* The picture's no-data number is one of the picture's samples: among the output's values it
+     * would call data missing. */
+    rfx_memory_release(mem, out->no_data);
+    out->no_data = NULL;
+    return status;
 }

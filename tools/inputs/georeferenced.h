@@ -9,7 +9,8 @@ enum { RFX_GEOREFERENCED_WORDS = 400 };
 
 /* The georeference of output k of the network on the picture: that of the source on the grid of the
  * output's pixels (rf_analysis/grid.h), the picture turned unless `as_stored`. Empty where the
- * source's is, and where the output's grid is not known. `words`: what the user is to be told, of
+ * source's is, and where the output's grid is not known. The
+ * no-data number stays behind: it is none of the output's. `words`: what the user is to be told, of
  * that or of branches of the network that do not agree on the grid; else empty. To be released. */
 RFX_NODISCARD enum rfx_status rfx_georeferenced(struct rfx_memory *mem,
                                                 const struct rfx_graph *graph, int k,

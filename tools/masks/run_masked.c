@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "rf_analysis/grid.h"
 #include "rf_analysis/part_graph.h"
@@ -213,6 +214,12 @@ static enum rfx_status open_output(struct masked_run *run, struct rfx_output_for
         status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo, run->options->no_orient,
                                    &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
+    const char *no_data = job->geo.geo.no_data; /* what is left out has this value */
+    if (status == RFX_OK && rfx_output_is_tiff(format->kind) && no_data != NULL) {
+        geo.no_data = rfx_memory_strdup(job->mem, no_data);
+        if (geo.no_data == NULL)
+            status = rfx_memory_fail(job->mem, "no data", strlen(no_data) + 1, err);
+    }
     format->geo = &geo;
     if (status == RFX_OK)
         status = rfx_output_stream_open(job->mem, run->options->output, format, &run->output.map,

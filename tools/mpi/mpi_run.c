@@ -9,6 +9,7 @@
 #include "rf_analysis/part_graph.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
+#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/mpi/rank_outputs.h"
@@ -71,6 +72,12 @@ static int open_job(struct mpi_run *run) {
     }
     if (o->plan_file != NULL) {
         rfx_cli_message("--plan is of a whole network, ranks have shares: leave it out");
+        return RFX_EXIT_USAGE;
+    }
+    if (rfx_cli_options_mark(o)) {
+        rfx_cli_message(
+            "--nodata marks outputs of one process: --nodata-mark none fills the "
+            "picture alone");
         return RFX_EXIT_USAGE;
     }
     int code = rfx_cli_job_open(&run->job, o, o->args[1]);

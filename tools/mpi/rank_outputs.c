@@ -173,7 +173,7 @@ enum rfx_status rfx_rank_outputs_take(struct rfx_rank_outputs *outputs,
             status = receive(outputs, end, rfx_end_part(share, end), &view, err);
         } else {
             item->received = item->tensor->elems;
-            status = rfx_cli_output_take(session, outputs->mem, k, item, err);
+            status = rfx_cli_output_take(session, outputs->mem, k, NULL, item, err);
         }
     }
     return status;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -190,6 +191,13 @@ static json_t *picture_json(const struct rfx_cli_options *o, bool slide) {
             object, "region",
             json_pack("[I,I,I,I]", (json_int_t)o->region.y0, (json_int_t)o->region.x0,
                       (json_int_t)o->region.y1, (json_int_t)o->region.x1));
+    if (o->nodata.given)
+        (void)json_object_set_new(
+            object, "nodata",
+            json_pack("[b,f,f]", o->nodata.of_file, isnan(o->nodata.value) ? 0.0 : o->nodata.value,
+                      (double)o->nodata.fill));
+    if (o->nodata.given)
+        (void)json_object_set_new(object, "nodata is nan", json_boolean(isnan(o->nodata.value)));
     /* of the same file another decoder may make other bits */
     if (slide)
         (void)json_object_set_new(object, "level",
