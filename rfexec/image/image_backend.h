@@ -78,7 +78,8 @@ RFX_NODISCARD enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, con
  * `name` is borrowed and outlives the backend, and so is the folder for
  * nameless files (NULL: rfx_nameless_folder). */
 RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
-                                                 const char *folder, struct rfx_image_backend **out,
+                                                 const struct rfx_image_options *options,
+                                                 struct rfx_image_backend **out,
                                                  struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
                                                   const char *folder,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rfexec/image/bands/joined.h"
 #include "rfexec/image/bands/page_bands.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
@@ -23,10 +24,21 @@ static enum rfx_status refuse_choice(const struct rfx_image_options *options, co
                         "%s: --page %" PRId64
                         ": only TIFF files, slides and Zarr folders have more than page 0",
                         name, options->page);
-    if (options->bands != NULL)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: --channels chooses bands of TIFF, Zarr and .npy files", name);
     return RFX_OK;
+}
+
+/* Those bands of b, in this order, of which it delivers all. Takes b over when it succeeds. */
+static enum rfx_status choose_bands(struct rfx_image_backend *b,
+                                    const struct rfx_image_bands *chosen,
+                                    struct rfx_image_backend **out, struct rfx_error *err) {
+    struct rfx_joined_channel channels[RFX_IMAGE_MAX_BANDS];
+    for (int k = 0; k < chosen->n; k++) {
+        if (chosen->numbers[k] > b->c)
+            return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: --channels: band %d of %" PRId64,
+                            b->name, chosen->numbers[k], b->c);
+        channels[k] = (struct rfx_joined_channel){0, (uint16_t)(chosen->numbers[k] - 1)};
+    }
+    return rfx_image_joined_open(b->mem, b->name, &b, 1, channels, chosen->n, (int)b->c, out, err);
 }
 
 /* Kinds that people have and that are not read, by bytes at an offset; NULL: none of them. */
@@ -51,6 +63,23 @@ static const char *known_kind(const unsigned char head[16]) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (memcmp(head + kinds[i].offset, kinds[i].bytes, kinds[i].n) == 0) return kinds[i].name;
     return NULL;
+}
+
+/* Files of one picture, of which all bands are delivered where some are chosen. */
+static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
+                                    const unsigned char head[16],
+                                    const struct rfx_image_options *options,
+                                    struct rfx_image_backend **out, struct rfx_error *err) {
+    if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)
+        return rfx_image_png_open(mem, name, options, out, err);
+    if (memcmp(head, "\xff\xd8", 2) == 0)
+        return rfx_image_jpeg_open(mem, name, options->folder, out, err);
+    const char *kind = known_kind(head);
+    if (kind != NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: %s, which rfexec does not read: convert it to PNG, TIFF or .npy", name,
+                        kind);
+    return rfx_image_stb_open(mem, name, out, err);
 }
 
 /* Picks the kind by the first bytes and opens it. */
@@ -79,19 +108,16 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
         memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
         return rfx_image_tiff_pages_open(mem, name, options, out, err);
     status = refuse_choice(options, name, err);
-    if (status != RFX_OK) return status;
-    if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)
-        return rfx_image_png_open(mem, name, options->folder, out, err);
-    if (memcmp(head, "\xff\xd8", 2) == 0)
-        return rfx_image_jpeg_open(mem, name, options->folder, out, err);
-    const char *kind = known_kind(head);
-    if (kind != NULL)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: %s, which rfexec does not read: convert it to PNG, TIFF or .npy", name,
-                        kind);
-    return rfx_image_stb_open(mem, name, out, err);
+    struct rfx_image_backend *b = NULL;
+    if (status == RFX_OK) status = open_picture(mem, name, head, options, &b, err);
+    if (status != RFX_OK || options->bands == NULL) {
+        *out = b;
+        return status;
+    }
+    status = choose_bands(b, options->bands, out, err);
+    if (status != RFX_OK) b->ops->free(b);
+    return status;
 }
-
 /* The picture as it is seen. */
 static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
@@ -119,6 +145,9 @@ enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
     const struct rfx_rect all = {0};
     struct rfx_image_backend *b = NULL;
     enum rfx_status status = synthetic ? refuse_choice(options, name, err) : RFX_OK;
+    if (status == RFX_OK && synthetic && options->bands != NULL)
+        status = rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                          "%s: --channels chooses bands of files, and this is none", name);
     if (status != RFX_OK) return status;
     status = synthetic ? rfx_image_synthetic_open(mem, name, options->channels, &b, err)
                        : open_seen(mem, name, options, &b, err);

@@ -1,8 +1,9 @@
 /* PNG pictures by rows, through libpng.
  *
  * Delivers 8-bit samples, or 16-bit ones in host order where the file has 16; grey (1 sample) or
- * RGB (3), palettes expanded, 1, 2 and 4 bit grey scaled to 8. Alpha is dropped and the colour kept
- * as stored; a transparent colour (tRNS) is a colour like any other. No gamma, no colour profile.
+ * RGB (3), palettes expanded, 1, 2 and 4 bit grey scaled to 8. Alpha, also that of a tRNS chunk, is
+ * the last band: it is dropped, and the colour kept as stored, unless all bands are asked for. No
+ * gamma, no colour profile; the orientation of an eXIf chunk is told.
  * Invariants: 1. all memory of libpng and zlib comes from one pool that is allocated at open and
  * started afresh by rewind; 2. row y lies in slot y mod window_rows; 3. of an interlaced file all
  * passes are decoded into a nameless file by set_window or the first read, and it is random access.
@@ -18,6 +19,7 @@
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
 #include "rfexec/image/kept/passes.h"
+#include "rfexec/image/turn/exif.h"
 
 /* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
  * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
@@ -30,6 +32,8 @@ struct png_source {
     png_infop info;
     int bit_depth, color_type;
     bool interlaced, decoded; /* decoded: all passes are complete */
+    bool transparent;         /* there is a tRNS chunk */
+    bool with_alpha;          /* alpha is delivered */
     bool broken;              /* an error was met: only start() leads on */
     int64_t next_row;         /* the first not yet decoded */
     int64_t window_rows;
@@ -95,7 +99,8 @@ static void set_transforms(struct png_source *s) {
         png_set_palette_to_rgb(s->png);
     else if (s->bit_depth < 8)
         png_set_expand_gray_1_2_4_to_8(s->png);
-    png_set_strip_alpha(s->png);
+    if (s->with_alpha && s->transparent) png_set_tRNS_to_alpha(s->png);
+    if (!s->with_alpha) png_set_strip_alpha(s->png);
     if (s->bit_depth == 16 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) png_set_swap(s->png);
 }
 
@@ -234,13 +239,44 @@ static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) 
         bits = 32;
     else if (s->bit_depth < 8)
         bits = 16;
+    if (s->with_alpha && s->transparent) bits = (s->base.bands) * (s->bit_depth == 16 ? 16 : 8);
     size_t row = ((size_t)s->base.w + 16) * (size_t)bits / 8 + 128;
     return 2 * rfx_align_up(row);
 }
 
+#define MOST_CHUNKS 1048576
+
+/* Looks for the chunks that say more of the picture than its header; IDAT may come before them. */
+static void scan_chunks(struct png_source *s) {
+    int64_t at = 33;
+    for (int i = 0; i < MOST_CHUNKS; i++) {
+        unsigned char head[8];
+        if (rfx_image_file_pread(&s->file, head, sizeof head, at) != sizeof head) return;
+        int64_t length = be32(head);
+        if (memcmp(head + 4, "IEND", 4) == 0) return;
+        if (memcmp(head + 4, "tRNS", 4) == 0 && length > 0)
+            s->transparent = (s->color_type & PNG_COLOR_MASK_ALPHA) == 0;
+        if (memcmp(head + 4, "eXIf", 4) == 0)
+            s->base.orientation = rfx_exif_orientation_in(&s->file, at + 8, at + 8 + length);
+        at += 12 + length;
+    }
+}
+
+/* Which bands there are, and which of them are delivered. */
+static void take_bands(struct png_source *s, const struct rfx_image_options *options) {
+    struct rfx_image_backend *b = &s->base;
+    const int colours = (s->color_type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+    const bool alpha = (s->color_type & PNG_COLOR_MASK_ALPHA) != 0 || s->transparent;
+    b->bands = colours + (alpha ? 1 : 0);
+    s->with_alpha = alpha && (options->bands != NULL || options->channels == b->bands);
+    b->n_alpha = alpha && !s->with_alpha ? 1 : 0;
+    b->c = colours + (s->with_alpha ? 1 : 0);
+    b->is_colour = b->c == 3;
+}
+
 /* Reads signature and IHDR without libpng, so that every size is known before it starts. */
-static enum rfx_status read_header(struct png_source *s, const char *folder, size_t *pool_bytes,
-                                   struct rfx_error *err) {
+static enum rfx_status read_header(struct png_source *s, const struct rfx_image_options *options,
+                                   size_t *pool_bytes, struct rfx_error *err) {
     const char *name = s->base.name;
     unsigned char head[33];
     size_t got = rfx_image_file_read(&s->file, head, sizeof head);
@@ -267,21 +303,23 @@ static enum rfx_status read_header(struct png_source *s, const char *folder, siz
     s->interlaced = head[28] == 1;
     s->base.h = h;
     s->base.w = w;
-    s->base.c = (s->color_type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+    scan_chunks(s);
+    take_bands(s, options);
     s->base.sample_bits = s->bit_depth == 16 ? 16 : 8;
     s->row_bytes = (size_t)w * (size_t)s->base.c * (size_t)(s->base.sample_bits / 8);
     *pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
     s->base.fixed_bytes = sizeof *s + *pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
-    rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, folder);
+    rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, options->folder);
     if (!s->interlaced) return RFX_OK;
     s->base.fixed_bytes += rfx_passes_bytes(&s->passes);
     s->base.file_bytes = (size_t)h * s->row_bytes;
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name, const char *folder,
+enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
+                                   const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     struct png_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
@@ -289,11 +327,11 @@ enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name, con
     s->base.mem = mem;
     s->base.name = name;
     s->base.kind = "PNG";
-    rfx_passes_init(&s->passes, 1, 1, 1, folder); /* without a file */
+    rfx_passes_init(&s->passes, 1, 1, 1, options->folder); /* without a file */
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status != RFX_OK) goto fail;
     size_t pool_bytes = 0;
-    status = read_header(s, folder, &pool_bytes, err);
+    status = read_header(s, options, &pool_bytes, err);
     if (status != RFX_OK) goto fail;
     status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
     if (status != RFX_OK) goto fail;

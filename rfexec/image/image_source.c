@@ -149,6 +149,11 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
                         "%s: the network takes %" PRId64
                         " channels, a picture gives 1 or 3 (.npy and TIFF give any)",
                         image->spec, wanted);
+    if (b->bands != 0 && wanted > b->bands && wanted != b->c && !is_grey_or_luma(b, wanted))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: %" PRId64 " of %d bands are read, the network takes %" PRId64
+                        " channels, more than there are: --channels may name a band several times",
+                        image->spec, b->c, b->bands, wanted);
     if (wanted != 0 && b->bands != 0 && wanted != b->c && !is_grey_or_luma(b, wanted))
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: %" PRId64 " of %d bands are read, the network takes %" PRId64

@@ -10,13 +10,13 @@
  * Alpha is dropped and the colour kept as stored; palettes are expanded; colour profiles are not
  * applied. The orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is
  * read by rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and
- * signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels. Grey for a
- * 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R + 587 G + 114 B + 500) / 1000
- * in integers, before scale. Invariants: 1. the value of a pixel is a function of the file and the
- * options alone, never of which rectangle asked for it; 2. a row source keeps only `window_rows`
- * rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never pass fixed_bytes +
- * rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF: libtiff's own are bounded
- * within it). */
+ * signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels.
+ * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R +
+ * 587 G + 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a
+ * function of the file and the options alone, never of which rectangle asked for it; 2. a row
+ * source keeps only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes
+ * held never pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that;
+ * TIFF: libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 

@@ -38,6 +38,7 @@ struct tiff_source {
     struct rfx_tiff_layout layout;
     enum way way;
     const struct rfx_image_bands *chosen; /* while it is opened */
+    int64_t wanted;                       /* channels that the network takes */
     int64_t page, plane;
     struct rfx_tiff_handle handle;
     /* separate planes in strips need a decoder each, because each has a place of its own: those of
@@ -342,7 +343,7 @@ static enum rfx_status read_directory(struct tiff_source *s, struct rfx_error *e
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", s->base.name);
     status = open_handles(s, err);
     if (status != RFX_OK) return status;
-    status = rfx_tiff_layout_read(&s->lib, s->handle.tif, s->chosen, &s->layout, err);
+    status = rfx_tiff_layout_read(&s->lib, s->handle.tif, s->chosen, s->wanted, &s->layout, err);
     return status == RFX_OK ? settle(s, err) : rfx_fail_within(err, status, "%s", s->base.name);
 }
 
@@ -366,6 +367,7 @@ enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
     s->base.name = name;
     s->base.kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* which has no georeference */
     s->chosen = options->bands;
+    s->wanted = options->channels;
     s->page = options->page;
     s->plane = plane;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);

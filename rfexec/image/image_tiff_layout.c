@@ -103,11 +103,24 @@ static void take_all_but_alpha(const struct rfx_tiff_library *lib, TIFF *tif,
         int extra = i - (l->stored - n); /* they are the last ones */
         bool alpha = extra >= 0 && (kinds[extra] == EXTRASAMPLE_ASSOCALPHA ||
                                     kinds[extra] == EXTRASAMPLE_UNASSALPHA);
+        if (alpha && kinds[extra] == EXTRASAMPLE_ASSOCALPHA && l->divisor < 0) l->divisor = i;
         if (alpha)
             l->n_alpha++;
         else
             l->bands.numbers[l->bands.n++] = (uint16_t)i;
     }
+}
+
+/* What is divided is 8 and 16 bits without sign, and floats. */
+static enum rfx_status check_divisor(const struct rfx_tiff_layout *l, struct rfx_error *err) {
+    bool whole = l->sample_bits < 32 && l->bits >= 8;
+    if (l->divisor < 0 || (!l->white_first && (whole || l->format == SAMPLEFORMAT_IEEEFP)))
+        return RFX_OK;
+    return rfx_fail(
+        err, RFX_STATUS_UNSUPPORTED,
+        "colours of %d bits%s that are multiplied with alpha; unsigned ones of 8 and 16 "
+        "bits and floats are divided by it (--channels reads them as they are stored)",
+        l->bits, l->white_first ? " where 0 is white" : "");
 }
 
 static enum rfx_status take_chosen(const struct rfx_image_bands *chosen, struct rfx_tiff_layout *l,
@@ -126,19 +139,27 @@ static enum rfx_status take_chosen(const struct rfx_image_bands *chosen, struct 
 
 /* Fills the bands, c and what hangs on them. */
 static enum rfx_status take_bands(const struct rfx_tiff_library *lib, TIFF *tif,
-                                  const struct rfx_image_bands *chosen, int colours,
+                                  const struct rfx_image_bands *chosen, int64_t wanted, int colours,
                                   struct rfx_tiff_layout *l, struct rfx_error *err) {
+    struct rfx_image_bands all = {.n = 0};
     if (l->stored < colours || l->stored > RFX_IMAGE_MAX_BANDS)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%d samples per pixel; %d to %d are read for this kind of colour",
                         l->stored, colours, RFX_IMAGE_MAX_BANDS);
+    l->divisor = -1;
+    l->colours = colours;
     take_all_but_alpha(lib, tif, l);
+    if (chosen == NULL && l->n_alpha > 0 && wanted == l->stored && !l->is_palette) {
+        for (all.n = 0; all.n < l->stored; all.n++) all.numbers[all.n] = (uint16_t)(all.n + 1);
+        chosen = &all;
+    }
     if (l->is_palette && l->bands.n > 1)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%d samples per pixel; 1, or 2 with alpha, are read with a palette",
                         l->stored);
     if (chosen != NULL) {
         l->bands.n = l->n_alpha = 0;
+        l->divisor = -1;
         l->is_colour = false;
         enum rfx_status status = take_chosen(chosen, l, err);
         if (status != RFX_OK) return status;
@@ -146,14 +167,15 @@ static enum rfx_status take_bands(const struct rfx_tiff_library *lib, TIFF *tif,
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%d of %d samples per pixel are alpha",
                         l->n_alpha, l->stored);
     }
+    if (l->is_palette) l->divisor = -1;
     if (!l->is_palette) l->c = l->bands.n;
     l->is_colour = l->is_colour && l->c == 3;
-    return RFX_OK;
+    return check_divisor(l, err);
 }
 
 static enum rfx_status read_colour(const struct rfx_tiff_library *lib, TIFF *tif,
-                                   const struct rfx_image_bands *chosen, struct rfx_tiff_layout *l,
-                                   struct rfx_error *err) {
+                                   const struct rfx_image_bands *chosen, int64_t wanted,
+                                   struct rfx_tiff_layout *l, struct rfx_error *err) {
     uint16_t stored = 1, bits = 1, photometric = 0, format = SAMPLEFORMAT_UINT;
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_SAMPLESPERPIXEL, &stored);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_BITSPERSAMPLE, &bits);
@@ -182,7 +204,7 @@ static enum rfx_status read_colour(const struct rfx_tiff_library *lib, TIFF *tif
     l->is_palette = photometric == PHOTOMETRIC_PALETTE;
     l->is_colour = l->is_palette || colours == 3;
     if (l->is_palette) status = read_palette(lib, tif, l, err);
-    return status == RFX_OK ? take_bands(lib, tif, chosen, colours, l, err) : status;
+    return status == RFX_OK ? take_bands(lib, tif, chosen, wanted, colours, l, err) : status;
 }
 
 static enum rfx_status check_compression(const struct rfx_tiff_library *lib, int compression,
@@ -199,7 +221,7 @@ static enum rfx_status check_compression(const struct rfx_tiff_library *lib, int
 }
 
 enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *tif,
-                                     const struct rfx_image_bands *chosen,
+                                     const struct rfx_image_bands *chosen, int64_t wanted,
                                      struct rfx_tiff_layout *out, struct rfx_error *err) {
     struct rfx_tiff_layout *l = out;
     memset(l, 0, sizeof *l);
@@ -222,7 +244,7 @@ enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *t
     l->compression = compression;
     l->lsb_first = fill == FILLORDER_LSB2MSB;
     enum rfx_status status = check_compression(lib, compression, err);
-    if (status == RFX_OK) status = read_colour(lib, tif, chosen, l, err);
+    if (status == RFX_OK) status = read_colour(lib, tif, chosen, wanted, l, err);
     if (status != RFX_OK) return status;
     l->separate = planar == PLANARCONFIG_SEPARATE && l->stored > 1;
     if (l->separate && l->is_ycbcr)
@@ -250,6 +272,7 @@ struct rfx_image_bands rfx_tiff_layout_samples(const struct rfx_tiff_layout *lay
     for (uint16_t i = 0; i < layout->stored; i++) {
         bool wanted = false;
         for (int k = 0; k < layout->bands.n; k++) wanted = wanted || layout->bands.numbers[k] == i;
+        wanted = wanted || layout->divisor == i;
         if (wanted) once.numbers[once.n++] = i;
     }
     return once;
@@ -333,6 +356,34 @@ static void convert_channel(const struct rfx_tiff_layout *l, const unsigned char
     }
 }
 
+static unsigned divided(unsigned colour, unsigned alpha, unsigned top) {
+    if (alpha == 0) return 0;
+    uint64_t value = ((uint64_t)colour * top + alpha / 2) / alpha;
+    return value < top ? (unsigned)value : top;
+}
+
+/* Divides the colours in dst by alpha, every `step`-th sample of src from `first` on. */
+static void divide_colours(const struct rfx_tiff_layout *l, const unsigned char *src, int step,
+                           int first, int64_t cols, void *dst) {
+    unsigned char *to8 = dst;
+    uint16_t *to16 = dst, alpha16;
+    float *to32 = dst;
+    for (int64_t i = 0; i < cols; i++)
+        for (int k = 0; k < l->c; k++) {
+            const int64_t to = i * l->c + k, from = i * step + first;
+            if (l->bands.numbers[k] >= l->colours) continue;
+            if (l->sample_bits == 32) {
+                float alpha = float_sample(l, src, from);
+                to32[to] = alpha == 0.0f ? 0.0f : to32[to] / alpha;
+            } else if (l->sample_bits == 16) {
+                memcpy(&alpha16, src + 2 * from, 2);
+                to16[to] = (uint16_t)divided(to16[to], alpha16, 65535);
+            } else {
+                to8[to] = (unsigned char)divided(to8[to], src[from], 255);
+            }
+        }
+}
+
 /* Whether pixels are delivered as they lie in the file. */
 static bool is_as_stored(const struct rfx_tiff_layout *l) {
     if (l->separate || l->white_first || l->bits != l->sample_bits || l->c != l->stored)
@@ -362,4 +413,8 @@ void rfx_tiff_layout_convert(const struct rfx_tiff_layout *layout, const unsigne
         else if (band == plane)
             convert_channel(l, src, 1, 0, k, cols, dst);
     }
+    if (l->divisor >= 0 && !l->separate)
+        divide_colours(l, src, step, l->divisor, cols, dst);
+    else if (l->divisor >= 0 && l->divisor == plane) /* the colours' planes came before */
+        divide_colours(l, src, 1, 0, cols, dst);
 }

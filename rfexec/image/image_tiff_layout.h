@@ -4,7 +4,10 @@
  * Delivered: 8-bit samples (1, 2 and 4 bit grey scaled to 8, palettes expanded), 16-bit ones in
  * host order (also palettes that need them), or float32 (of float32, float64, signed and 32-bit
  * integers, the nearest). All samples of a pixel but those that the file itself calls alpha, or the
- * bands that are chosen. Min-is-white is turned round. Everything else is refused in words. */
+ * bands that are chosen. Where alpha that colours are multiplied with (associated) is dropped, they
+ * are divided by it: of n bits min(top, (colour * top + alpha / 2) / alpha) in integers, top 2^n -
+ * 1, of floats colour / alpha; 0 where alpha is 0. Min-is-white is turned round. Everything else is
+ * refused in words. */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_TIFF_LAYOUT_H
 #define RFX_RFEXEC_IMAGE_IMAGE_TIFF_LAYOUT_H
 
@@ -23,6 +26,8 @@ struct rfx_tiff_layout {
     int format;         /* as in the tag */
     int c, sample_bits; /* delivered */
     int n_alpha;        /* samples that the file calls alpha, none of which is delivered */
+    int divisor;        /* of them the one that colours are multiplied with; -1: none */
+    int colours;        /* samples that it was multiplied with: the first ones */
     int orientation;    /* as in the tag, 1 to 8 */
     bool is_colour;     /* red, green, blue are delivered, or a palette's */
     bool is_palette, is_ycbcr;
@@ -33,10 +38,11 @@ struct rfx_tiff_layout {
 };
 
 /* Reads the current directory. chosen: bands from 1, in the order in which they are delivered;
- * NULL: all but alpha. MALFORMED or UNSUPPORTED, the text without the file's name. */
+ * NULL: all but alpha, or all where there are as many as are wanted (0: any number). MALFORMED or
+ * UNSUPPORTED, the text without the file's name. */
 RFX_NODISCARD enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *tif,
                                                    const struct rfx_image_bands *chosen,
-                                                   struct rfx_tiff_layout *out,
+                                                   int64_t wanted, struct rfx_tiff_layout *out,
                                                    struct rfx_error *err);
 
 /* The samples from 0 that are delivered, each once and rising: of separate planes those to read. */

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import tifffile
 from onnx import TensorProto, helper, numpy_helper
+from PIL import Image, ImageOps
 from picture_checks import check
 
 AS_STORED = ["--scale", "1", "--mean", "0", "--std", "1"]
@@ -80,5 +81,70 @@ def check_pages(program):
             reaches(program, what, "pages.tif", scaled(pixels), says="read as bands")
 
 
+def divided(pixels):
+    """Straight colours of premultiplied ones: to the nearest, 0 where alpha is 0."""
+    if pixels.dtype.kind == "f":
+        alpha = pixels[..., -1:]
+        return np.where(alpha == 0, np.float32(0), pixels[..., :-1] / np.where(alpha == 0, 1, alpha))
+    top = np.iinfo(pixels.dtype).max
+    wide = pixels.astype(np.int64)
+    alpha = np.maximum(wide[..., -1:], 1)
+    straight = np.minimum((wide[..., :-1] * top + alpha // 2) // alpha, top)
+    return np.where(pixels[..., -1:] == 0, 0, straight).astype(pixels.dtype)
+
+
+def planes(pixels):
+    return scaled(np.ascontiguousarray(np.moveaxis(pixels, -1, 0)))
+
+
+def check_alpha(program):
+    """PNG, palettes and TIFF with alpha, straight and premultiplied."""
+    numbers = np.random.default_rng(4)
+    told = "1 of 4 bands is alpha and dropped"
+    for kind in ("u1", "u2", "f4"):
+        pixels = numbers.uniform(0, 255 if kind == "u1" else 60000, (24, 31, 4)).astype(kind)
+        pixels[3:9, :20, 3] = 0
+        if kind == "f4":
+            pixels /= np.float32(60000)
+        for options in ({}, {"compression": "zlib"}, {"planarconfig": "separate"},
+                        {"tile": (16, 16), "byteorder": ">"}):
+            for name in ("unassalpha", "assocalpha"):
+                what = f"{name} TIFF of {kind}, {options}"
+                tifffile.imwrite("alpha.tif", np.moveaxis(pixels, -1, 0) if "planarconfig" in options
+                                 else pixels, photometric="rgb", extrasamples=[name], **options)
+                wanted = divided(pixels) if name == "assocalpha" else pixels[..., :3]
+                reaches(program, what, "alpha.tif", planes(wanted), says=told)
+                reaches(program, what, "alpha.tif", planes(pixels))
+                reaches(program, what, "alpha.tif", planes(pixels[..., 3:]), "--channels", "4")
+    pixels = numbers.integers(0, 256, (24, 31, 4)).astype("u1")
+    Image.fromarray(pixels).save("alpha.png")
+    reaches(program, "RGBA PNG", "alpha.png", planes(pixels[..., :3]), says=told)
+    reaches(program, "RGBA PNG", "alpha.png", planes(pixels))
+    reaches(program, "RGBA PNG", "alpha.png", planes(pixels[..., [3, 0]]), "--channels", "4,1")
+    palette = Image.fromarray(pixels[..., :3]).quantize(16)
+    palette.save("palette.png", transparency=3)
+    wanted = np.asarray(Image.open("palette.png").convert("RGBA"))
+    reaches(program, "palette PNG", "palette.png", planes(wanted[..., :3]), says=told)
+    reaches(program, "palette PNG", "palette.png", planes(wanted))
+    Image.fromarray(pixels[..., :2], "LA").save("grey.png")
+    reaches(program, "LA PNG", "grey.png", planes(pixels[..., :2]))
+    reaches(program, "LA PNG", "grey.png", planes(pixels[..., :1]), says="1 of 2 bands is alpha")
+
+
+def check_orientation(program):
+    numbers = np.random.default_rng(5)
+    pixels = numbers.integers(0, 256, (24, 31, 3)).astype("u1")
+    exif = Image.Exif()
+    for orientation in range(1, 9):
+        exif[274] = orientation
+        Image.fromarray(pixels).save("turned.png", exif=exif)
+        wanted = np.asarray(ImageOps.exif_transpose(Image.open("turned.png")))
+        reaches(program, f"PNG, orientation {orientation}", "turned.png", planes(wanted))
+        reaches(program, f"PNG, orientation {orientation}", "turned.png", planes(pixels),
+                "--no-orient")
+
+
 def check_all(program):
     check_pages(program)
+    check_alpha(program)
+    check_orientation(program)

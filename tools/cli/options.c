@@ -221,9 +221,8 @@ static const struct option_row rows[] = {
     {"no-orient", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(no_orient), NULL,
      "read pictures as they are stored: not turned as EXIF or TIFF's tag say", 0},
     {"channels", 0, KIND_BANDS, RFX_CLI_IMAGE, AT(channels), "B,B,...",
-     "bands of a TIFF (or its grey pages of one size), Zarr folder or .npy file to take, counted "
-     "from "
-     "1, in this order (default: all but alpha)",
+     "bands of the picture (pages of a TIFF with grey pages of one size) to take, counted from 1, "
+     "in this order (default: all but alpha)",
      0},
     {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
      "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "

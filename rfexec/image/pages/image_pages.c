@@ -81,7 +81,7 @@ static bool tell(void *user, int number, int parent) {
                                   .tile_h = tile_h,
                                   .tile_w = tile_w,
                                   .compression = codec != NULL ? codec->name : "unknown"};
-    enum rfx_status read = rfx_tiff_layout_read(lib, tif, NULL, &l->layout, &page.refusal);
+    enum rfx_status read = rfx_tiff_layout_read(lib, tif, NULL, 0, &l->layout, &page.refusal);
     if (read == RFX_OK) page.refusal.text[0] = '\0';
     l->fn(l->user, &page);
     return true;
@@ -114,6 +114,7 @@ static enum rfx_status tell_one(struct rfx_memory *mem, const char *path, rfx_im
                                         .h = facts.h,
                                         .w = facts.w,
                                         .bands = facts.bands,
+                                        .n_alpha = rfx_image_alpha(image, NULL),
                                         .bits = facts.sample_bits,
                                         .type = facts.sample_bits == 32 ? "float" : "unsigned",
                                         .orientation = facts.orientation};

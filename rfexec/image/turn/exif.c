@@ -39,6 +39,15 @@ static int orientation_in(struct exif *e) {
     return 1;
 }
 
+int rfx_exif_orientation_in(struct rfx_image_file *file, int64_t start, int64_t end) {
+    unsigned char head[6] = {0};
+    if (rfx_image_file_pread(file, head, sizeof head, start) == sizeof head &&
+        memcmp(head, "Exif\0\0", 6) == 0)
+        start += 6;
+    struct exif e = {.file = file, .start = start, .end = end};
+    return orientation_in(&e);
+}
+
 int rfx_exif_orientation(struct rfx_image_file *file) {
     int64_t at = 2; /* after the start of the image */
     for (int i = 0; i < MAX_SEGMENTS; i++) {

@@ -78,6 +78,14 @@ static void put_tables(const struct png_maker *m, png_structp png, png_infop inf
                  is_palette ? NULL : &key);
 }
 
+/* A TIFF with one entry, in a chunk of its own. */
+static void put_orientation(const struct png_maker *m, png_structp png) {
+    const png_byte exif[] = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1,
+                             1,   18,  0, 3,  0, 0, 0, 1, 0, (png_byte)m->orientation,
+                             0,   0,   0, 0,  0, 0};
+    png_write_chunk(png, (png_const_bytep) "eXIf", exif, sizeof exif);
+}
+
 bool png_maker_write(const struct png_maker *m, const char *path) {
     size_t row_bytes = ((size_t)m->w * (size_t)(stored_components(m) * m->bit_depth) + 7) / 8;
     unsigned char *pixels = calloc((size_t)m->h, row_bytes);
@@ -98,7 +106,9 @@ bool png_maker_write(const struct png_maker *m, const char *path) {
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     put_tables(m, png, info);
     png_write_info(png, info);
+    if (m->orientation > 0 && !m->exif_last) put_orientation(m, png);
     png_write_image(png, rows);
+    if (m->orientation > 0 && m->exif_last) put_orientation(m, png);
     png_write_end(png, NULL);
     ok = true;
 done:

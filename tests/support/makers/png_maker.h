@@ -11,6 +11,8 @@ struct png_maker {
     int bit_depth, color_type; /* as in IHDR */
     bool interlaced;
     bool transparent; /* with a tRNS chunk, where the colour type may have one */
+    int orientation;  /* in an eXIf chunk, 1 to 8; 0: none */
+    bool exif_last;   /* which stands behind the pixels */
     uint32_t seed;
 };
 

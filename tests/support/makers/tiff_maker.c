@@ -114,7 +114,7 @@ static void put_tags(const struct tiff_maker *m, TIFF *tif) {
     TIFFSetField(tif, TIFFTAG_PLANARCONFIG,
                  m->separate ? PLANARCONFIG_SEPARATE : PLANARCONFIG_CONTIG);
     TIFFSetField(tif, TIFFTAG_SAMPLEFORMAT, format_of(m));
-    uint16_t alpha[1] = {EXTRASAMPLE_UNASSALPHA};
+    uint16_t alpha[1] = {m->associated ? EXTRASAMPLE_ASSOCALPHA : EXTRASAMPLE_UNASSALPHA};
     if (m->samples % 2 == 0 && !m->no_alpha) TIFFSetField(tif, TIFFTAG_EXTRASAMPLES, 1, alpha);
     if (m->lsb_first) TIFFSetField(tif, TIFFTAG_FILLORDER, FILLORDER_LSB2MSB);
     if (m->orientation != 0) TIFFSetField(tif, TIFFTAG_ORIENTATION, m->orientation);

@@ -12,6 +12,7 @@ struct tiff_maker {
     int format;      /* of samples, as in the tag; 0: unsigned, and float with 32 and 64 bits */
     int samples;     /* stored per pixel, the last one alpha when 2 or 4 */
     bool no_alpha;   /* extra samples are called nothing */
+    bool associated; /* colours are said to be multiplied with alpha; stored samples are the same */
     int orientation; /* as in the tag; 0: none */
     int photometric; /* as in the tag */
     int compression; /* as in the tag */

@@ -108,6 +108,48 @@ static void every_kind_in_bands(void **state) {
     (void)unlink(FILE_NAME);
 }
 
+/* Alpha is a band: dropped and counted, or read where all bands are asked for or taken. */
+static void alpha_is_a_band(void **state) {
+    (void)state;
+    static const struct rfx_image_bands last = {3, {4, 1, 4}};
+    for (int kind = 0; kind < 4; kind++) {
+        struct png_maker m = {.h = 9, .w = 7, .bit_depth = kind % 2 == 0 ? 8 : 16, .color_type = 6};
+        struct rfx_image *image = NULL;
+        struct rfx_error err;
+        int bands = 0;
+        m.interlaced = kind / 2 == 1;
+        assert_true(png_maker_write(&m, FILE_NAME));
+        for (int way = 0; way < 3; way++) {
+            struct rfx_memory *mem = rfx_memory_create(0);
+            struct rfx_image_options options = plain;
+            options.channels = way == 1 ? 4 : 3;
+            if (way == 2) options.bands = &last;
+            if (rfx_image_open(mem, FILE_NAME, &options, &image, &err) != RFX_OK)
+                fail_msg("%s", err.text);
+            const int c = way == 1 ? 4 : 3;
+            struct rfx_source_traits t = rfx_image_traits(image);
+            assert_int_equal(t.c, c);
+            assert_int_equal(rfx_image_alpha(image, &bands), way == 0);
+            assert_int_equal(bands, 4);
+            assert_int_equal(rfx_image_set_window(image, 2, &err), RFX_OK);
+            for (int y = 0; y < m.h; y++) {
+                float row[7 * 4];
+                struct rfx_view view = rfx_view_dense(row, rfx_rect_make(y, y + 1, 0, m.w), c);
+                if (rfx_image_read(image, view.rect, &view, &err) != RFX_OK)
+                    fail_msg("%s", err.text);
+                for (int i = 0; i < m.w * c; i++)
+                    assert_float_equal(
+                        row[i], expected(&m, y, i / c, way == 2 ? last.numbers[i % c] - 1 : i % c),
+                        0);
+            }
+            assert_true(rfx_memory_high_water_bytes(mem) <= t.fixed_bytes + 2 * t.window_row_bytes);
+            rfx_image_free(image);
+            rfx_memory_free(mem);
+        }
+    }
+    (void)unlink(FILE_NAME);
+}
+
 static void interlaced_without_window(void **state) {
     (void)state;
     struct png_maker m = maker_of(KINDS + 5, 20, 30);
@@ -281,6 +323,7 @@ static void large_picture_in_planned_bytes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_in_bands),
+        cmocka_unit_test(alpha_is_a_band),
         cmocka_unit_test(interlaced_without_window),
         cmocka_unit_test(interlaced_in_a_file),
         cmocka_unit_test(refuses_passed_rows),

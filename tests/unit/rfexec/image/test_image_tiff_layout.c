@@ -127,6 +127,58 @@ static void assert_says(const char *text, const char *words) {
     if (strstr(text, words) == NULL) fail_msg("'%s' does not say '%s'", text, words);
 }
 
+/* What `colour` was before it was multiplied with alpha, on the scale of pictures: by the formula
+ * of image_tiff_layout.h. */
+static float straight(float colour, float alpha, int bits) {
+    const int top = bits == 8 ? 255 : 65535;
+    if (bits == 32) return alpha == 0.0f ? 0.0f : colour / alpha;
+    int v = (int)(colour * (bits == 8 ? 1.0f : 257.0f) + 0.5f);
+    int a = (int)(alpha * (bits == 8 ? 1.0f : 257.0f) + 0.5f);
+    int64_t whole = a == 0 ? 0 : ((int64_t)v * top + a / 2) / a;
+    if (whole > top) whole = top;
+    return bits == 8 ? (float)whole : (float)whole / 257.0f;
+}
+
+/* Colours that are multiplied with alpha are divided by it when it is dropped, and only then. */
+static void premultiplied_colours_are_divided(void **state) {
+    (void)state;
+    static const int kinds[] = {8, 16, 32};
+    for (int i = 0; i < 3 * FORMS * 2; i++) {
+        struct tiff_maker m = maker_of(kinds[i % 3], 0, i % 2 == 0 ? 4 : 2, i / 3 % FORMS);
+        struct rfx_memory *mem = rfx_memory_create(0);
+        m.photometric = m.samples == 4 ? PHOTOMETRIC_RGB : PHOTOMETRIC_MINISBLACK;
+        m.no_alpha = false;
+        m.associated = true;
+        if (m.bits == 32) m.format = SAMPLEFORMAT_IEEEFP;
+        assert_true(tiff_maker_write(&m, FILE_NAME));
+        for (int all = 0; all < 2; all++) {
+            struct rfx_image_options options = image_reads_plain;
+            struct rfx_image *image = NULL;
+            struct rfx_error err = {{0}};
+            const int c = m.samples - 1 + all;
+            options.channels = c;
+            if (rfx_image_open(mem, FILE_NAME, &options, &image, &err) != RFX_OK)
+                fail_msg("%s", err.text);
+            assert_int_equal(rfx_image_alpha(image, NULL), 1 - all);
+            assert_int_equal(rfx_image_set_window(image, 1, &err), RFX_OK);
+            for (int y = 0; y < m.h; y++) {
+                float row[53 * 4];
+                struct rfx_view view = rfx_view_dense(row, rfx_rect_make(y, y + 1, 0, m.w), c);
+                if (rfx_image_read(image, view.rect, &view, &err) != RFX_OK)
+                    fail_msg("%s", err.text);
+                for (int k = 0; k < m.w * c; k++) {
+                    float want = tiff_maker_sample(&m, y, k / c, k % c);
+                    float alpha = tiff_maker_sample(&m, y, k / c, m.samples - 1);
+                    if (!all) want = straight(want, alpha, m.bits);
+                    assert_float_equal(row[k], want, 0);
+                }
+            }
+            rfx_image_free(image);
+        }
+        rfx_memory_free(mem);
+    }
+}
+
 static void no_band_is_lost_in_silence(void **state) {
     (void)state;
     static const struct rfx_image_bands three = {3, {4, 3, 2}}, four = {4, {1, 2, 3, 4}},
@@ -222,6 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_and_number_of_bands),
         cmocka_unit_test(hundreds_of_bands),
+        cmocka_unit_test(premultiplied_colours_are_divided),
         cmocka_unit_test(no_band_is_lost_in_silence),
         cmocka_unit_test(bands_are_no_colours),
         cmocka_unit_test(means_of_many_bands),

@@ -17,6 +17,7 @@
 
 #include "rfexec/image/image_source.h"
 #include "tests/support/makers/jpeg_maker.h"
+#include "tests/support/makers/png_maker.h"
 #include "tests/support/makers/tiff_maker.h"
 #include "tests/support/run/image_reads.h"
 #include "tests/support/test_util.h"
@@ -127,6 +128,24 @@ static float jpeg_sample(const void *picture, int y, int x, int k) {
     return (float)d->samples[(y * d->w + x) * d->c + k];
 }
 
+static float png_sample(const void *picture, int y, int x, int k) {
+    return (float)png_maker_sample(picture, y, x, k);
+}
+
+static void png_in_all_orientations(void **state) {
+    (void)state;
+    for (int o = 1; o <= 8; o++)
+        for (int kind = 0; kind < 4; kind++) {
+            struct png_maker m = {.h = 37, .w = 53, .bit_depth = 8, .orientation = o};
+            m.color_type = kind == 3 ? 6 : 2;
+            m.interlaced = kind == 1;
+            m.exif_last = kind == 2;
+            assert_true(png_maker_write(&m, FILE_NAME));
+            const struct stored s = {&m, png_sample, o};
+            check_picture(&s, m.h, m.w);
+        }
+}
+
 static void jpeg_in_all_orientations(void **state) {
     (void)state;
     for (int o = 1; o <= 8; o++)
@@ -230,9 +249,9 @@ static void broken_pictures_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiff_in_all_orientations),    cmocka_unit_test(jpeg_in_all_orientations),
-        cmocka_unit_test(may_be_left_alone),           cmocka_unit_test(says_why_there_is_no_file),
-        cmocka_unit_test(broken_pictures_are_refused),
+        cmocka_unit_test(tiff_in_all_orientations),  cmocka_unit_test(jpeg_in_all_orientations),
+        cmocka_unit_test(png_in_all_orientations),   cmocka_unit_test(may_be_left_alone),
+        cmocka_unit_test(says_why_there_is_no_file), cmocka_unit_test(broken_pictures_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
