@@ -38,6 +38,10 @@ def weights(folder):
     keep(folder, "batch_norm", [
         op("Reshape", "v flat", "f"), op("BatchNormalization", "f s b m ones", "r"), back, CONV],
         [filters, flat, full, ones, *vectors])
+    keep(folder, "standard_as_in_training", [
+        op("Reshape", "v flat", "f"), helper.make_node(
+            "BatchNormalization", ["f", "s", "b", "m", "ones"], ["r", "rm", "rv"],
+            training_mode=1), back, CONV], [filters, flat, full, ones, *vectors])
     keep(folder, "instance_norm", [
         op("Reshape", "v flat", "f"), op("InstanceNormalization", "f s b", "r"), back, CONV],
         [filters, flat, full, *vectors[:2]])

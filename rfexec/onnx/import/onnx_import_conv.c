@@ -275,6 +275,17 @@ enum rfx_status rfx_onnx_global_pool(struct rfx_onnx_import *ctx) {
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+/* A batch norm as in training normalises by the statistics of its input, not by inputs 3 and 4: of
+ * one image, or of a constant, an instance norm. So exporters write weights that are standardised.
+ */
+static enum rfx_status norm_as_in_training(struct rfx_onnx_import *ctx) {
+    if (ctx->opset < 14 || ctx->batch > 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "training mode%s: export the model for inference",
+                               ctx->batch > 1 ? ", over all images of a batch" : "");
+    return rfx_onnx_instance_norm(ctx);
+}
+
 /* scale = gamma / sqrt(var + eps), shift = beta - mean * scale, as an AFFINE for the fuser. */
 enum rfx_status rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
@@ -284,8 +295,7 @@ enum rfx_status rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
     enum rfx_status status = RFX_OK;
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
     bool trains = ctx->opset < 7 && rfx_onnx_attr_int(ctx, "is_test", 0) == 0;
-    if (trains || rfx_onnx_attr_int(ctx, "training_mode", 0) != 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "training mode");
+    if (trains || rfx_onnx_attr_int(ctx, "training_mode", 0) != 0) return norm_as_in_training(ctx);
     struct rfx_shape original = *rfx_onnx_shape(ctx, x);
     if (original.rank >= 2 && original.rank < 4) {
         struct rfx_shape four = {4, {original.dims[0], original.dims[1], 1, 1}};

@@ -23,7 +23,8 @@ static const struct rfx_onnx_op op_rows[] = {
      "some queries at a time, without the matrix of scores; no cache, causal mask, soft cap or "
      "shared heads"},
     {"AveragePool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, ""},
-    {"BatchNormalization", rfx_onnx_batch_norm, NULL, RFX_ONNX_ROWS, "inference"},
+    {"BatchNormalization", rfx_onnx_batch_norm, NULL, RFX_ONNX_ROWS,
+     "as in training, of one image, as InstanceNormalization"},
     {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast, RFX_ONNX_ROWS,
      "of computed tensors to floats (all are float32), bool, or what is whole to int32 and int64"},
     {"CastLike", rfx_onnx_cast_like, rfx_onnx_fold_cast, RFX_ONNX_ROWS, "as Cast"},

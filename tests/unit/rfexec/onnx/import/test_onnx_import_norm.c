@@ -148,6 +148,18 @@ static void whole_layer_norm(void **state) {
     }
 }
 
+/* A batch norm as in training: the statistics are the image's. */
+static void as_in_training(void **state) {
+    (void)state;
+    static const enum rfx_op ops[] = {RFX_OP_MOMENTS, RFX_OP_NORMALISE};
+    begin();
+    op("BatchNormalization", "x scale scale scale scale", "y mean var");
+    maker_attr_int(&node, "training_mode", 1);
+    add();
+    onnx_net_has(onnx_net_loaded(&graph, 14), 2, ops);
+    onnx_net_refused(&graph, 13, RFX_STATUS_UNSUPPORTED, "training mode");
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -177,7 +189,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(over_channels),    cmocka_unit_test(written_out),
         cmocka_unit_test(over_space),       cmocka_unit_test(reshaped_groups),
-        cmocka_unit_test(whole_layer_norm), cmocka_unit_test(refusals),
+        cmocka_unit_test(whole_layer_norm), cmocka_unit_test(as_in_training),
+        cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
