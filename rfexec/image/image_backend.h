@@ -106,4 +106,5 @@ RFX_NODISCARD enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, c
                                                        struct rfx_error *err);
 
 #define RFX_IMAGE_SYNTHETIC_PREFIX "synthetic:"
+#define RFX_IMAGE_BANDS_PREFIX "bands:" /* before files, one for each band, with commas between */
 #endif

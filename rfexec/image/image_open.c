@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rfexec/image/bands/file_bands.h"
 #include "rfexec/image/bands/joined.h"
 #include "rfexec/image/bands/page_bands.h"
 #include "rfexec/image/image_backend.h"
@@ -123,7 +124,9 @@ static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
                                  struct rfx_image_backend **out, struct rfx_error *err) {
     struct rfx_image_backend *b = NULL;
-    enum rfx_status status = rfx_is_zarr(name) ? rfx_image_zarr_open(mem, name, options, &b, err)
+    const bool bands = strncmp(name, RFX_IMAGE_BANDS_PREFIX, strlen(RFX_IMAGE_BANDS_PREFIX)) == 0;
+    enum rfx_status status = bands ? rfx_image_file_bands_open(mem, name, options, &b, err)
+                             : rfx_is_zarr(name) ? rfx_image_zarr_open(mem, name, options, &b, err)
                              : options->slide || rfx_image_is_slide(name)
                                  ? rfx_image_slide_open(mem, name, options, &b, err)
                                  : open_file(mem, name, options, &b, err);

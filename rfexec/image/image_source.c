@@ -180,6 +180,21 @@ static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_er
                     image->spec, b->h, b->w, bytes, limit);
 }
 
+const char *rfx_image_file_of(const char *spec, int k, char *room, size_t size) {
+    const size_t prefix = strlen(RFX_IMAGE_BANDS_PREFIX);
+    if (strncmp(spec, RFX_IMAGE_BANDS_PREFIX, prefix) != 0) return k == 0 ? spec : NULL;
+    const char *at = spec + prefix;
+    for (int i = 0; i < k && at != NULL; i++) {
+        at = strchr(at, ',');
+        if (at != NULL) at++;
+    }
+    const size_t length = at != NULL ? strcspn(at, ",") : size;
+    if (length >= size) return NULL;
+    memcpy(room, at, length);
+    room[length] = '\0';
+    return room;
+}
+
 enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
                                const struct rfx_image_options *options, struct rfx_image **out,
                                struct rfx_error *err) {

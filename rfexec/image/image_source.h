@@ -6,17 +6,18 @@
  * is kept) or by rows (compressed strips), all bands that are not called alpha; slides (by their
  * names' endings) through OpenSlide, by rectangles; Zarr folders by rectangles, with one row of
  * chunks kept; .npy (float32, CxHxW, 1xCxHxW or, where a batch is taken, NxCxHxW) read by
- * rectangles; "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole.
- * Alpha is dropped and the colour kept as stored; palettes are expanded; colour profiles are not
- * applied. The orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is
- * read by rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and
- * signed and 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels.
- * Grey for a 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R +
- * 587 G + 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a
- * function of the file and the options alone, never of which rectangle asked for it; 2. a row
- * source keeps only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes
- * held never pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that;
- * TIFF: libtiff's own are bounded within it). */
+ * rectangles; "bands:FILE,FILE,..." are files of one size, each with some of the bands;
+ * "synthetic:HxW[:seed]" computed; everything else stb_image reads, decoded whole. Alpha is dropped
+ * and the colour kept as stored; palettes are expanded; colour profiles are not applied. The
+ * orientation of JPEG (EXIF) and TIFF files is: what is not stored as it is seen is read by
+ * rectangles from a nameless file, once decoded into it. Floats, of .npy and TIFF, and signed and
+ * 32-bit integers of TIFF are taken as they are: no scale, mean or order of channels. Grey for a
+ * 3-channel network is replicated; colour for a 1-channel network becomes luma, (299 R + 587 G +
+ * 114 B + 500) / 1000 in integers, before scale. Invariants: 1. the value of a pixel is a function
+ * of the file and the options alone, never of which rectangle asked for it; 2. a row source keeps
+ * only `window_rows` rows; 3. no allocation after rfx_image_set_window; 4. the bytes held never
+ * pass fixed_bytes + rows * window_row_bytes (PNG and JPEG by rows: are exactly that; TIFF:
+ * libtiff's own are bounded within it). */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 #define RFX_RFEXEC_IMAGE_IMAGE_SOURCE_H
 
@@ -78,6 +79,10 @@ extern const float rfx_imagenet_mean[3], rfx_imagenet_std[3];
 
 /* ImageNet's: scale 1/255, mean and std not given, RGB, 3 channels; RFX_IMAGE_WHOLE_PIXELS. */
 struct rfx_image_options rfx_image_default_options(void);
+
+/* File k of a spec that names several ("bands:b2.tif,b3.tif"), in room[size]; of any other spec
+ * itself for k 0. NULL: there is no such file, or its name does not fit. */
+const char *rfx_image_file_of(const char *spec, int k, char *room, size_t size);
 
 /* Opens `spec` and reads its header. MALFORMED: not an image, truncated header, with file name and
  * reason; UNSUPPORTED: a kind that is refused in words, or more than max_pixels; IO: cannot be

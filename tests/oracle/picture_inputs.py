@@ -144,7 +144,43 @@ def check_orientation(program):
                 "--no-orient")
 
 
+def check_files_of_bands(program):
+    """A file for each band, of several kinds; other sizes and depths are refused."""
+    numbers = np.random.default_rng(6)
+    pixels = numbers.integers(0, 256, (5, 40, 52)).astype("u1")
+    tifffile.imwrite("b1.tif", pixels[0])
+    tifffile.imwrite("b2.tif", pixels[1], compression="zlib", tile=(16, 16))
+    Image.fromarray(pixels[2]).save("b3.png")
+    Image.fromarray(np.moveaxis(pixels[2:], 0, -1)).save("b345.png")
+    reaches(program, "three files", "bands:b1.tif,b2.tif,b3.png", scaled(pixels[:3]))
+    reaches(program, "five bands", "bands:b1.tif,b2.tif,b345.png", scaled(pixels))
+    reaches(program, "chosen bands", "bands:b1.tif,b2.tif,b345.png", scaled(pixels[[4, 1]]),
+            "--channels", "5,2")
+    reaches(program, "a region", "bands:b1.tif,b2.tif,b3.png", scaled(pixels[:3, 3:30, 7:50]),
+            "--region", "3,7,30,50")
+    reaches(program, "a band twice", "bands:b1.tif,b1.tif", scaled(pixels[[0, 0]]))
+    floats = numbers.normal(0, 1, (3, 40, 52)).astype("f4")
+    for k in range(3):
+        tifffile.imwrite(f"f{k}.tif", floats[k], compression="zlib" if k == 1 else None)
+    np.save("f1.npy", floats[1:2])
+    reaches(program, "floats", "bands:f0.tif,f1.tif,f2.tif", floats)
+    reaches(program, "floats and .npy", "bands:f0.tif,f1.npy,f2.tif", floats)
+    tifffile.imwrite("other.tif", pixels[0, :20, :26])
+    tifffile.imwrite("deep.tif", pixels[0].astype("u2"))
+    refused(program, "another size", "bands:b1.tif,other.tif", 2,
+            "b1.tif is 40 x 52 pixels, other.tif is 20 x 26")
+    refused(program, "another depth", "bands:b1.tif,deep.tif", 2,
+            "b1.tif has samples of 8 bits, deep.tif of 16")
+    refused(program, "a file that is not there", "bands:b1.tif,none.tif", 2, "none.tif")
+    refused(program, "too few", "bands:b1.tif,b2.tif", 3, "2 of 2 bands are read")
+    done = subprocess.run([program, "run", make_network(2), "--bands-from", "b1.tif,b2.tif",
+                           *AS_STORED, "-o", "reached.npy"], capture_output=True, check=False)
+    same = done.returncode == 0 and np.array_equal(np.load("reached.npy")[0], scaled(pixels[:2]))
+    check(same, "--bands-from")
+
+
 def check_all(program):
+    check_files_of_bands(program)
     check_pages(program)
     check_alpha(program)
     check_orientation(program)

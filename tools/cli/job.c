@@ -41,8 +41,11 @@ static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_optio
     job->geo = (struct rfx_geo_source){.geo.mem = job->mem, .orientation = 1};
     memcpy(job->geo.geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_EXIT_DONE;
+    char room[4096];
+    const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
     enum rfx_status status =
-        rfx_geo_tiff_read(job->mem, spec, rfx_cli_page(options), &job->geo, &err);
+        file == NULL ? RFX_OK
+                     : rfx_geo_tiff_read(job->mem, file, rfx_cli_page(options), &job->geo, &err);
     job->geo.y0 = options->region.y0;
     job->geo.x0 = options->region.x0;
     if (status == RFX_OK && job->geo.dropped != NULL)

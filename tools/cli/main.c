@@ -91,8 +91,8 @@ static const struct rfx_cli_command commands[] = {
      "[--json]",
      "run a network on an image",
      "INPUT is a picture (png, jpg, tif, bmp, ...), a Zarr folder, a .npy file (CxHxW or 1xCxHxW\n"
-     "float32, taken as it is), '-' (a file from standard input) or synthetic:HxW[:seed]. Of a "
-     ".npy\n"
+     "float32, taken as it is), '-' (a file from standard input), bands:FILE,FILE,... (a file for\n"
+     "each band, all of one size; --bands-from is the same) or synthetic:HxW[:seed]. Of a .npy\n"
      "file of NxCxHxW the images are run one by one in the memory of one, and each output is a "
      ".npy\n"
      "file of N. With --memory the peak resident memory of the whole process stays within the\n"

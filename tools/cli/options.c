@@ -224,6 +224,9 @@ static const struct option_row rows[] = {
      "bands of the picture (pages of a TIFF with grey pages of one size) to take, counted from 1, "
      "in this order (default: all but alpha)",
      0},
+    {"bands-from", 0, KIND_TEXT, RFX_CLI_IMAGE, AT(bands_from), "FILE,FILE,...",
+     "instead of INPUT: files of one size that have one or more bands each, as satellites' have",
+     0},
     {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
      "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "
      "zero "
@@ -490,6 +493,25 @@ static const char *show(const char *arg, int k) {
     return forms[k];
 }
 
+/* --bands-from is the INPUT "bands:FILE,FILE,...". */
+static bool take_bands_from(struct rfx_cli_options *options, int max_args, char *why,
+                            size_t why_size) {
+    static char spec[65536];
+    if (options->bands_from == NULL) return true;
+    if (options->n_args != 1 || max_args < 2) {
+        (void)snprintf(why, why_size, "--bands-from takes the place of INPUT%s",
+                       options->n_args > 1 ? ": leave one of them out" : "");
+        return false;
+    }
+    if (snprintf(spec, sizeof spec, "bands:%s", options->bands_from) >= (int)sizeof spec) {
+        (void)snprintf(why, why_size, "--bands-from has more than 65000 characters");
+        return false;
+    }
+    options->shown[options->n_args] = show(spec, options->n_args);
+    options->args[options->n_args++] = spec;
+    return true;
+}
+
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size) {
     bool only_args = false, given[N_ROWS] = {false};
@@ -514,7 +536,8 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
         rfx_cli_message(
             "--threads %lld: %lld processors may be used; more threads take memory only",
             (long long)options->threads, (long long)usable);
-    return options->help || rfx_cli_options_check(options, why, why_size);
+    return options->help || (take_bands_from(options, max_args, why, why_size) &&
+                             rfx_cli_options_check(options, why, why_size));
 }
 
 bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {

@@ -105,6 +105,7 @@ struct rfx_cli_options {
     int64_t level;                   /* of a slide; -1: not given */
     struct rfx_rect region;          /* of the picture; empty: all of it */
     struct rfx_image_bands channels; /* of the picture; n 0: not given */
+    const char *bands_from;          /* files of INPUT, one for each band; NULL: not given */
     int64_t images; /* the most of a batch that the command takes, and once it is opened those that
                      * it has; 0: one */
     int64_t bits;   /* of samples in the output file; 0: not given */

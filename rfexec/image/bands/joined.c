@@ -21,6 +21,7 @@ struct joined_source {
     struct rfx_joined_channel channels[RFX_IMAGE_MAX_BANDS];
     uint16_t order[RFX_IMAGE_MAX_BANDS], first[RFX_IMAGE_MAX_BANDS + 1];
     unsigned char *run;
+    char *names;   /* of the parts, where they are not the caller's */
     float *floats; /* of one part that gives rectangles of floats; NULL: none does */
 };
 
@@ -106,6 +107,7 @@ static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int6
 static void source_free(struct rfx_image_backend *b) {
     struct joined_source *s = self_of(b);
     for (int p = 0; p < s->n; p++) s->parts[p]->ops->free(s->parts[p]);
+    rfx_memory_release(b->mem, s->names);
     rfx_memory_release(b->mem, s->run);
     rfx_memory_release(b->mem, s->floats);
     rfx_memory_release(b->mem, s);
@@ -116,8 +118,9 @@ static const struct rfx_image_backend_ops source_ops = {.set_window = source_set
                                                         .rewind = source_rewind,
                                                         .free = source_free};
 
-static enum rfx_status check_part(const struct rfx_image_backend *first,
-                                  const struct rfx_image_backend *part, struct rfx_error *err) {
+enum rfx_status rfx_image_joined_check(const struct rfx_image_backend *first,
+                                       const struct rfx_image_backend *part,
+                                       struct rfx_error *err) {
     if (part->h != first->h || part->w != first->w)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s is %" PRId64 " x %" PRId64 " pixels, %s is %" PRId64 " x %" PRId64
@@ -150,7 +153,7 @@ static enum rfx_status settle(struct joined_source *s, struct rfx_error *err) {
     b->fixed_bytes = sizeof *s;
     for (int p = 0; p < s->n; p++) {
         const struct rfx_image_backend *part = s->parts[p];
-        enum rfx_status status = check_part(s->parts[0], part, err);
+        enum rfx_status status = rfx_image_joined_check(s->parts[0], part, err);
         if (status != RFX_OK) return status;
         b->random_access = b->random_access && part->random_access;
         size_t own = part->fixed_bytes - (is_kind_known(s, p) ? part->shared_bytes : 0);
@@ -215,4 +218,9 @@ enum rfx_status rfx_image_joined_open(struct rfx_memory *mem, const char *name,
     s->n = 0; /* the caller's */
     source_free(&s->base);
     return status;
+}
+
+void rfx_image_joined_keep(struct rfx_image_backend *joined, char *names, size_t bytes) {
+    self_of(joined)->names = names;
+    joined->fixed_bytes += bytes; /* beside a file's tables */
 }

@@ -21,4 +21,14 @@ RFX_NODISCARD enum rfx_status rfx_image_joined_open(struct rfx_memory *mem, cons
                                                     int c, int bands,
                                                     struct rfx_image_backend **out,
                                                     struct rfx_error *err);
+
+/* Whether a source's bands may stand beside those of `first`; UNSUPPORTED in words that name both.
+ */
+RFX_NODISCARD enum rfx_status rfx_image_joined_check(const struct rfx_image_backend *first,
+                                                     const struct rfx_image_backend *part,
+                                                     struct rfx_error *err);
+
+/* Hands over the text that the parts' names lie in, `bytes` bytes of the same memory: it is freed
+ * after them. */
+void rfx_image_joined_keep(struct rfx_image_backend *joined, char *names, size_t bytes);
 #endif

@@ -132,7 +132,8 @@ enum rfx_status rfx_image_pages(struct rfx_memory *mem, const char *path, rfx_im
                                 void *user, struct rfx_error *err) {
     unsigned char head[4] = {0, 0, 0, 0};
     struct listing *l = NULL;
-    if (strncmp(path, "synthetic:", 10) == 0) return tell_one(mem, path, fn, user, err);
+    if (strncmp(path, "synthetic:", 10) == 0 || strncmp(path, "bands:", 6) == 0)
+        return tell_one(mem, path, fn, user, err);
     if (rfx_is_zarr(path)) return rfx_image_zarr_levels(mem, path, fn, user, err);
     if (rfx_image_is_slide(path)) return rfx_image_slide_levels(mem, path, fn, user, err);
     l = rfx_memory_calloc(mem, 1, sizeof *l);

@@ -164,9 +164,18 @@ static enum rfx_status hash_input(const struct rfx_cli_job *job,
     if (rfx_is_zarr(input))
         return add_zarr(job->mem, state, input,
                         options->level >= 0 ? options->level : rfx_cli_page(options), chunk, err);
-    if (strncmp(input, "synthetic:", 10) != 0) return add_file(state, input, false, chunk, err);
-    (void)XXH3_128bits_update(state, input, strlen(input));
-    return RFX_OK;
+    if (strncmp(input, "synthetic:", 10) == 0) {
+        (void)XXH3_128bits_update(state, input, strlen(input));
+        return RFX_OK;
+    }
+    char room[4096];
+    enum rfx_status status = RFX_OK;
+    const char *file = input;
+    for (int k = 0; status == RFX_OK && file != NULL; k++) {
+        file = rfx_image_file_of(input, k, room, sizeof room);
+        if (file != NULL) status = add_file(state, file, false, chunk, err);
+    }
+    return status;
 }
 
 /* What the bits of convolutions hang on beside their choice. */
