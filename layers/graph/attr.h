@@ -114,7 +114,7 @@ enum rfx_scatter_kind { /* what an update does to what is there */
                         RFX_SCATTER_MIN,
 };
 
-enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE };
+enum rfx_pad_mode { RFX_PAD_CONSTANT, RFX_PAD_REFLECT, RFX_PAD_EDGE, RFX_PAD_WRAP };
 enum rfx_grid_padding { RFX_GRID_ZEROS, RFX_GRID_BORDER, RFX_GRID_REFLECTION };
 
 enum rfx_resize_mode { RFX_RESIZE_NEAREST, RFX_RESIZE_LINEAR, RFX_RESIZE_CUBIC };

@@ -1,5 +1,8 @@
 /* PAD: rows and columns added around the map (ONNX Pad): constant, reflect without repeating the
- * border, or edge. Negative pads crop. */
+ * border, edge, or wrap, where the map begins again behind its end. Negative pads crop.
+ *
+ * Wrap counts modulo the map's size: position i is that of (i - pad) mod n. A negative pad on one
+ * side and as many positions on the other roll the map. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -43,6 +46,7 @@ static int64_t source_index(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     if (i >= 0 && i < n) return i;
     if (mode == RFX_PAD_CONSTANT) return -1;
     if (mode == RFX_PAD_EDGE) return clamp(i, n);
+    if (mode == RFX_PAD_WRAP) return i - rfx_floor_div(i, n) * n;
     return i < 0 ? -i : 2 * (n - 1) - i;
 }
 
@@ -60,11 +64,18 @@ static struct rfx_range reflect_hull(int64_t a, int64_t b, int64_t n) {
     return r;
 }
 
+/* The same where the map begins again behind its end. */
+static struct rfx_range wrap_hull(int64_t a, int64_t b, int64_t n) {
+    int64_t turn = rfx_floor_div(a, n) * n;
+    if (b - turn >= n) return (struct rfx_range){0, n};
+    return (struct rfx_range){a - turn, b - turn + 1};
+}
+
 static void window(const struct rfx_node *node, struct rfx_window *window) {
     window->pads = node->attr.pad.pads;
 }
 
-/* Borders that are read again (edge, reflect): rows outside the map are rows inside. */
+/* Borders that are read again (edge, reflect, wrap): rows outside the map are rows inside. */
 static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
@@ -73,6 +84,7 @@ static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx
     struct rfx_range r = {out.lo - shift, out.hi - shift};
     if (r.lo >= r.hi || node->attr.pad.mode == RFX_PAD_CONSTANT) return r;
     if (node->attr.pad.mode == RFX_PAD_REFLECT) return reflect_hull(r.lo, r.hi - 1, n);
+    if (node->attr.pad.mode == RFX_PAD_WRAP) return wrap_hull(r.lo, r.hi - 1, n);
     struct rfx_range edge = {clamp(r.lo, n), clamp(r.hi - 1, n) + 1};
     return edge;
 }
@@ -99,15 +111,18 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
         memcpy(rfx_view_at(&args->out, y, inside0),
                rfx_view_at(&args->in[0], sy, inside0 - p->left),
                rfx_tensor_pixel_bytes(in, inside1 - inside0));
-    for (int64_t x = r.x0; x < r.x1; x++) {
+    for (int64_t x = r.x0, run_px; x < r.x1; x += run_px) {
         if (x == inside0) x = inside1;
         if (x >= r.x1) break;
         int64_t sx = source_index(mode, x - p->left, in->w);
+        run_px = 1;
+        if (mode == RFX_PAD_WRAP)
+            run_px = rfx_min_i64((x < inside0 ? inside0 : r.x1) - x, in->w - sx);
         to = rfx_view_at(&args->out, y, x);
         if (sx < 0)
             fill(to, value, c);
         else
-            memcpy(to, rfx_view_at(&args->in[0], sy, sx), rfx_tensor_pixel_bytes(in, 1));
+            memcpy(to, rfx_view_at(&args->in[0], sy, sx), rfx_tensor_pixel_bytes(in, run_px));
     }
 }
 

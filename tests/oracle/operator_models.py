@@ -100,10 +100,37 @@ def moved(folder):
         [weight("b", 1, 1, 1, CHANNELS)])
 
 
+def turned(folder):
+    """Maps that are flipped, turned, rolled or go on around their ends."""
+    far = [number("far", -2**63 + 1), number("end", 2**62), number("zero", [0]), number("one", [1]),
+           number("two", [2]), number("three", [3]), number("last", [-1]), number("back", [-1, -1]),
+           number("fars", [-2**63 + 1, -2**63 + 1]), number("axes", [2, 3]), number("far1", [-2**63 + 1]),
+           number("end1", [2**62]), number("five", [5])]
+    keep(folder, "flip_columns", [op("Slice", "c last far1 three last", "n")], far)
+    keep(folder, "flip_rows", [op("Slice", "c last far1 two last", "n")], far)
+    keep(folder, "flip_both", [op("Slice", "c back fars axes back", "n")], far)
+    keep(folder, "flip_channels", [op("Slice", "c last far1 one last", "n")], far)
+    keep(folder, "turn", [
+        op("Transpose", "c", "t", perm=[0, 1, 3, 2]), op("Slice", "t last far1 two last", "f"),
+        op("Conv", "f wt", "g", kernel_shape=[3, 3], pads=[1] * 4), op("Slice", "g last far1 two last", "h"),
+        op("Transpose", "h", "n", perm=[0, 1, 3, 2])], [*far, weight("wt", CHANNELS, CHANNELS, 3, 3)])
+    for axis, name in (("three", "columns"), ("two", "rows")):
+        keep(folder, f"circular_{name}", [
+            op("Slice", f"c last end1 {axis}", "l"), op("Slice", f"c zero one {axis}", "r"),
+            op("Concat", "l c r", "n", axis=3 if name == "columns" else 2)], far)
+        keep(folder, f"roll_{name}", [
+            op("Slice", f"c five end1 {axis}", "l"), op("Slice", f"c zero five {axis}", "r"),
+            op("Concat", "l r", "n", axis=3 if name == "columns" else 2)], far)
+    keep(folder, "pad_wrap", [op("Pad", "c pads", "n", mode="wrap")],
+         [number("pads", [0, 0, 2, 3, 0, 0, 1, 40])], opset=19)
+    keep(folder, "pad_wrap_cut", [op("Pad", "c pads", "n", mode="wrap")],
+         [number("pads", [0, 0, -2, 3, 0, 0, 4, -1])], opset=19)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for forms in (sampled, found, contracted, summed, unpooled, moved):
+    for forms in (sampled, found, contracted, summed, unpooled, moved, turned):
         forms(pathlib.Path(sys.argv[1]))
 
 

@@ -273,10 +273,10 @@ static void test_borders_and_blocks(void **state) {
     static const struct rfx_pads pads[] = {{1, 2, 3, 0},   {2, 2, 2, 2},     {0, 0, 1, 3},
                                            {-1, 0, 2, -2}, {-1, -1, -1, -1}, {3, -1, 0, 3}};
     int done = 0;
-    for (int i = 0; i < 18; i++) {
+    for (int i = 0; i < 24; i++) {
         struct rfx_node node = {.op = RFX_OP_PAD};
-        node.attr.pad.pads = pads[i / 3];
-        node.attr.pad.mode = (enum rfx_pad_mode)(i % 3);
+        node.attr.pad.pads = pads[i / 4];
+        node.attr.pad.mode = (enum rfx_pad_mode)(i % 4);
         done += check_one(node, 6, 7);
     }
     for (int i = 0; i < 9; i++) {

@@ -33,6 +33,13 @@ def declare_missing_ops():
 
 
 def import_models():
+    try:
+        import torchvision.models as models
+
+        return models, None
+    except RuntimeError:  # its C++ ops are not built
+        for name in [name for name in sys.modules if name.split(".")[0] == "torchvision"]:
+            del sys.modules[name]
     library = declare_missing_ops()
     import torchvision.models as models
 

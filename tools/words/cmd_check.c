@@ -12,7 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
-enum { OPEN_SIZE = 512, MAX_NAMED = 6 }; /* the help says the size */
+enum { OPEN_SIZE = 512, MAX_NAMED = 6, LEAST_ROWS = 16 }; /* the help says the size */
 
 struct check {
     struct rfx_memory *mem;
@@ -26,10 +26,26 @@ struct check {
     int n_whole; /* layers that read a map and need all of it */
 };
 
+/* Rows of a map's input: what its first, its middle and its last row are made of follow each other,
+ * unless rows are turned upside down or wrapped around, as in a Slice with a step of -1. Such maps
+ * are made of rows that come last. */
+static bool reads_ahead(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
+    int64_t h = node->out.h, extent = graph->nodes[node->in[k]].out.h;
+    struct rfx_range at[3];
+    if (h < 3 || extent < LEAST_ROWS || !rfx_op_def(node->op)->spatial) return false;
+    for (int i = 0; i < 3; i++) {
+        int64_t y = i == 0 ? 0 : i == 1 ? h / 2 : h - 1;
+        at[i] = rfx_op_in_range(graph, node, k, 0, (struct rfx_range){y, y + 1});
+    }
+    return at[0].hi - at[1].hi > extent / 4 || at[1].lo - at[2].lo > extent / 4;
+}
+
 /* A layer that reads maps, cannot make its result from a part of them, and is no sum that is fed
  * part by part. Views of another shape count where they are read. */
 static bool ends_streams(const struct check *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
+    for (int k = 0; c->levels.local[i] && k < node->n_in; ++k)
+        if (reads_ahead(c->graph, node, k)) return true;
     if (c->levels.local[i] || rfx_node_is_constant(node) || rfx_node_is_joined(node) ||
         rfx_node_reduction(node) != NULL)
         return false;

@@ -1,11 +1,63 @@
 /* ONNX forms of operations that move, join or normalise pixels and channels, and of constants. */
+#include "layers/core/checked.h"
 #include "rfexec/onnx/export/onnx_export.h"
 
 typedef struct rfx_onnx_node onnx_node;
 
+#define MOST_PIECES 16 /* that one axis of a wrapped map is written as */
+
+/* Positions [lo, hi) of an axis of n, [0, n) being all of it. Limits are written so that they hold
+ * for other sizes of the map where they can: the end as counted from the end. */
+static const char *wrap_piece(struct rfx_exporter *x, const char *in, int64_t axis, int64_t n,
+                              struct rfx_range piece, bool before, const char *name) {
+    struct rfx_onnx_writer *w = &x->writer;
+    if (piece.lo == 0 && piece.hi == n) return in;
+    int64_t start = before && piece.hi == n ? piece.lo - n : piece.lo;
+    int64_t end = piece.hi == n ? INT64_MAX : piece.hi;
+    const char *limits[4] = {in, rfx_onnx_int64(w, rfx_onnx_text(w, "%s#start", name), &start, 1),
+                             rfx_onnx_int64(w, rfx_onnx_text(w, "%s#end", name), &end, 1),
+                             rfx_onnx_int64(w, rfx_onnx_text(w, "%s#axis", name), &axis, 1)};
+    (void)rfx_onnx_node(w, "Slice", name, name, limits, 4);
+    return name;
+}
+
+/* One axis that begins again behind its end, in pieces one behind the other. */
+static const char *wrap_axis(struct rfx_exporter *x, const struct rfx_node *node, const char *in,
+                             int64_t axis, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const struct rfx_tensor *t = &x->graph->nodes[node->in[0]].out;
+    int64_t n = axis == 2 ? t->h : t->w;
+    int64_t at = axis == 2 ? -node->attr.pad.pads.top : -node->attr.pad.pads.left;
+    int64_t end = at + (axis == 2 ? node->out.h : node->out.w);
+    const char *pieces[MOST_PIECES];
+    size_t count = 0;
+    for (int64_t turn; at < end; at = rfx_min_i64(turn + n, end)) {
+        turn = rfx_floor_div(at, n) * n;
+        if (count == MOST_PIECES) {
+            rfx_export_refuse(x, node, "a map that is wrapped around more than 14 times");
+            return in;
+        }
+        struct rfx_range piece = {at - turn, rfx_min_i64(n, end - turn)};
+        const char *name = rfx_onnx_text(w, "%s#%c%zu", node->name, axis == 2 ? 'r' : 'c', count);
+        pieces[count++] = wrap_piece(x, in, axis, n, piece, turn < 0, name);
+    }
+    rfx_onnx_int(rfx_onnx_node(w, "Concat", output, output, pieces, (int)count), "axis", axis);
+    return output;
+}
+
+/* Pad has no mode wrap before opset 19. */
+static void export_wrap(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    const char *rows = rfx_onnx_text(&x->writer, "%s#rows", node->name);
+    (void)wrap_axis(x, node, wrap_axis(x, node, rfx_export_in(x, node, 0), 2, rows), 3, output);
+}
+
 void rfx_export_pad(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
-    static const char *const modes[] = {"constant", "reflect", "edge"};
+    static const char *const modes[] = {"constant", "reflect", "edge", "wrap"};
     const struct rfx_pads p = node->attr.pad.pads;
+    if (node->attr.pad.mode == RFX_PAD_WRAP) {
+        export_wrap(x, node, output);
+        return;
+    }
     const int64_t pads[8] = {0, 0, p.top, p.left, 0, 0, p.bottom, p.right};
     struct rfx_onnx_writer *w = &x->writer;
     const char *in[3] = {rfx_export_in(x, node, 0),

@@ -300,6 +300,72 @@ static bool is_empty(struct rfx_onnx_operand x) {
     return x.constant != NULL && x.constant->elems == 0;
 }
 
+/* Which rows (axis 2) or columns (axis 3) of map `base` a map is, as they are and all of the other
+ * axis; false: it is no such part. */
+static bool is_part_of(const struct rfx_onnx_import *ctx, int map, int base, int axis,
+                       struct rfx_range *part) {
+    const struct rfx_node *node = &ctx->graph->nodes[map];
+    const struct rfx_tensor *all = rfx_onnx_tensor_of(ctx, base);
+    int64_t n = axis == 2 ? node->out.h : node->out.w, start = 0;
+    if (map != base) {
+        if (node->op != RFX_OP_CROP || node->in[0] != base) return false;
+        bool rows = axis == 2;
+        bool steps = node->attr.crop.sy == 1 && node->attr.crop.sx == 1;
+        bool whole = rows ? node->out.w == all->w : node->out.h == all->h;
+        if (!steps || !whole) return false;
+        start = rows ? node->attr.crop.y0 : node->attr.crop.x0;
+    }
+    *part = (struct rfx_range){start, start + n};
+    return true;
+}
+
+/* Parts of one map one behind the other, each of which begins where the one before it ends, around
+ * the map's end: circular padding and rolls, as a PAD that wraps. */
+static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, int base, int axis,
+                  struct rfx_node *pad) {
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, base);
+    int64_t extent = axis == 2 ? t->h : t->w, first = 0, at = 0, total = 0;
+    struct rfx_range part;
+    for (size_t k = 0; k < n; k++) {
+        if (!is_part_of(ctx, in[k], base, axis, &part)) return false;
+        if (k == 0) first = at = part.lo;
+        if (part.lo != at % extent) return false;
+        at = part.hi;
+        total += part.hi - part.lo;
+    }
+    int64_t before = total > extent ? extent - first : -first;
+    if (first == 0) before = 0;
+    *pad = (struct rfx_node){.op = RFX_OP_PAD};
+    pad->attr.pad.mode = RFX_PAD_WRAP;
+    if (axis == 2)
+        pad->attr.pad.pads = (struct rfx_pads){before, 0, total - extent - before, 0};
+    else
+        pad->attr.pad.pads = (struct rfx_pads){0, before, 0, total - extent - before};
+    return true;
+}
+
+/* A Concat along rows or columns that wraps one map; *out stays -1 where it is none. */
+static enum rfx_status try_wrap(struct rfx_onnx_import *ctx, int axis, int *out) {
+    size_t n = ctx->node->n_in;
+    *out = -1;
+    if (n < 2 || n > 16) return RFX_OK;
+    int in[16];
+    for (size_t k = 0; k < n; k++) {
+        in[k] = rfx_onnx_in(ctx, k).node;
+        if (in[k] < 0 || rfx_onnx_tensor_of(ctx, in[k])->layout != RFX_LAYOUT_NHWC) return RFX_OK;
+    }
+    for (size_t k = 0; k < 2; k++) { /* the map itself, or what the first part is cut from */
+        const struct rfx_node *node = &ctx->graph->nodes[in[k]];
+        int bases[2] = {in[k], node->op == RFX_OP_CROP ? node->in[0] : in[k]};
+        for (int b = 0; b < 2; b++) {
+            struct rfx_node pad;
+            if (wraps(ctx, in, n, bases[b], axis, &pad))
+                return rfx_onnx_emit(ctx, &pad, "", &bases[b], 1, out);
+        }
+    }
+    return RFX_OK;
+}
+
 enum rfx_status rfx_onnx_concat(struct rfx_onnx_import *ctx) {
     const struct rfx_shape *first;
     int axis, out = -1, n = 0;
@@ -319,6 +385,10 @@ enum rfx_status rfx_onnx_concat(struct rfx_onnx_import *ctx) {
         all_fit = all_fit && shape->rank == 4 && shape->dims[0] == 1;
         any_map =
             any_map || (x.node >= 0 && rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC);
+    }
+    if (any_map && all_fit && (axis == 2 || axis == 3)) {
+        status = try_wrap(ctx, axis, &out);
+        if (status != RFX_OK || out >= 0) return finish(ctx, status, out);
     }
     bool maps = any_map && all_fit && axis == 1;
     for (size_t k = 0; status == RFX_OK && k < ctx->node->n_in; k++) {

@@ -66,7 +66,7 @@ static enum rfx_status emit_cut(struct rfx_onnx_import *ctx, const char *suffix,
     for (int i = 0; i < t.shape.rank; i++) whole = whole && axis_is_whole(cut, &t.shape, i);
     *out = x.node;
     if (whole) return RFX_OK;
-    if (t.layout == RFX_LAYOUT_NHWC && cut->steps[2] > 0 && cut->steps[3] > 0) {
+    if (t.layout == RFX_LAYOUT_NHWC) {
         space = !axis_is_whole(cut, &t.shape, 2) || !axis_is_whole(cut, &t.shape, 3);
         channels = !axis_is_whole(cut, &t.shape, 1);
         if (channels)
@@ -331,6 +331,8 @@ enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
         node.attr.pad.mode = RFX_PAD_REFLECT;
     else if (strcmp(mode, "edge") == 0)
         node.attr.pad.mode = RFX_PAD_EDGE;
+    else if (strcmp(mode, "wrap") == 0)
+        node.attr.pad.mode = RFX_PAD_WRAP;
     else
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
     struct rfx_pads pads = {before[2], before[3], after[2], after[3]};

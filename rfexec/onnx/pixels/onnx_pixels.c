@@ -139,8 +139,20 @@ static bool roll(struct rfx_pixels *p, int axis, int64_t shift) {
     return true;
 }
 
+/* How far a map was rolled by a PAD that wraps around, rows and columns; false: it is none. */
+static bool is_rolled_map(const struct rfx_node *node, int64_t *shift) {
+    if (node->op != RFX_OP_PAD || node->attr.pad.mode != RFX_PAD_WRAP) return false;
+    const struct rfx_pads *p = &node->attr.pad.pads;
+    shift[0] = -p->top;
+    shift[1] = -p->left;
+    return p->top <= 0 && p->left <= 0 && p->top + p->bottom == 0 && p->left + p->right == 0;
+}
+
+/* Where a description begins: a map that is not a roll of another one. */
 static bool is_map(const struct rfx_graph *graph, int node) {
-    return graph->nodes[node].out.layout == RFX_LAYOUT_NHWC;
+    int64_t shift[2];
+    const struct rfx_node *n = &graph->nodes[node];
+    return n->out.layout == RFX_LAYOUT_NHWC && !is_rolled_map(n, shift);
 }
 
 static bool is_cut(const struct rfx_graph *graph, int node, struct cut *cut) {
@@ -193,6 +205,7 @@ static int step_back(const struct rfx_graph *graph, int node) {
         case RFX_OP_RESHAPE:
         case RFX_OP_TRANSPOSE:
         case RFX_OP_PLAIN_SLICE:
+        case RFX_OP_PAD: /* a roll: others are maps where a description begins */
             return n->in[0];
         case RFX_OP_PLAIN_GATHER:
             return n->attr.gather.count == 1 ? n->in[0] : -1;
@@ -203,8 +216,11 @@ static int step_back(const struct rfx_graph *graph, int node) {
     }
 }
 
-static bool apply(const struct rfx_graph *graph, int node, struct rfx_pixels *p) {
+/* `begins`: it is the node that the description begins with. */
+static bool apply(const struct rfx_graph *graph, int node, bool begins, struct rfx_pixels *p) {
+    static const int to_last[4] = {0, 2, 3, 1};
     const struct rfx_node *n = &graph->nodes[node];
+    int64_t shift[2];
     struct cut cut;
     switch ((int)n->op) {
         case RFX_OP_RESHAPE:
@@ -217,6 +233,12 @@ static bool apply(const struct rfx_graph *graph, int node, struct rfx_pixels *p)
             return cut_channels(p, n->attr.gather.axis, n->attr.gather.map[0], 1);
         case RFX_OP_PLAIN_CONCAT:
             return is_roll(graph, n, &cut) && roll(p, cut.axis, cut.start);
+        case RFX_OP_PAD:
+            if (!is_rolled_map(n, shift)) return false;
+            return (shift[0] == 0 || roll(p, 2, shift[0])) &&
+                   (shift[1] == 0 || roll(p, 3, shift[1]));
+        case RFX_OP_NHWC_AS_PLAIN: /* of a map that was rolled; of others it is where they begin */
+            return begins || transpose(p, to_last);
         default:
             return true; /* where a map became a tensor */
     }
@@ -232,8 +254,8 @@ bool rfx_pixels_of(const struct rfx_graph *graph, int node, struct rfx_pixels *o
     }
     if (steps == 0) return false;
     *out = base_of(graph, node, graph->nodes[path[steps - 1]].op == RFX_OP_NHWC_AS_PLAIN);
-    while (steps > 0)
-        if (!apply(graph, path[--steps], out)) return false;
+    for (int i = steps - 1; i >= 0; i--)
+        if (!apply(graph, path[i], i == steps - 1, out)) return false;
     return true;
 }
 

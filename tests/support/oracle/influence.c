@@ -60,6 +60,7 @@ static int64_t pad_taps(const struct rfx_node *node, int axis, int64_t o, int64_
     int64_t at = o - (axis == 0 ? p->top : p->left);
     if (node->attr.pad.mode == RFX_PAD_CONSTANT && (at < 0 || at >= n)) return 0;
     if (node->attr.pad.mode == RFX_PAD_EDGE) at = at < 0 ? 0 : at >= n ? n - 1 : at;
+    if (node->attr.pad.mode == RFX_PAD_WRAP) at = (at % n + n) % n;
     while (n > 1 && (at < 0 || at >= n)) at = at < 0 ? -at : 2 * (n - 1) - at;
     out[0] = at;
     return 1;

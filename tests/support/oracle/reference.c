@@ -210,6 +210,7 @@ static double select_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int6
 static int64_t pad_source(int64_t at, int64_t n, enum rfx_pad_mode mode) {
     if (mode == RFX_PAD_EDGE) return at < 0 ? 0 : at >= n ? n - 1 : at;
     if (mode == RFX_PAD_CONSTANT) return at < 0 || at >= n ? -1 : at;
+    if (mode == RFX_PAD_WRAP) return (at % n + n) % n;
     while (n > 1 && (at < 0 || at >= n)) at = at < 0 ? -at : 2 * (n - 1) - at;
     return n > 1 ? at : 0;
 }

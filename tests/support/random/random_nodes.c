@@ -301,10 +301,14 @@ int random_add_geometry(struct random_maker *m, int in, enum rfx_op op) {
     const struct rfx_tensor *t = random_tensor(m, in);
     struct rfx_node node = {.op = op, .n_in = 1, .in = &in};
     if (op == RFX_OP_PAD) {
-        node.attr.pad.mode = (enum rfx_pad_mode)random_draw(m, 0, 2);
+        node.attr.pad.mode = (enum rfx_pad_mode)random_draw(m, 0, 3);
         node.attr.pad.pads = draw_pads(m, 3);
         node.attr.pad.value = 0.25f;
         if (random_chance(m, 25)) node.attr.pad.pads.top = node.attr.pad.pads.right = -1;
+        if (node.attr.pad.mode == RFX_PAD_WRAP && random_chance(m, 30)) { /* a roll */
+            int64_t down = random_draw(m, 0, t->h - 1), across = random_draw(m, 0, t->w - 1);
+            node.attr.pad.pads = (struct rfx_pads){-down, -across, down, across};
+        }
     } else if (op == RFX_OP_CROP) {
         int64_t sy = random_draw(m, 1, 2), sx = random_draw(m, 1, 3);
         int64_t y0 = random_draw(m, 0, t->h / 3), x0 = random_draw(m, 0, t->w / 3);
@@ -314,6 +318,14 @@ int random_add_geometry(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.crop.sx = sx;
         node.attr.crop.oh = random_draw(m, 1, (t->h - y0 - 1) / sy + 1);
         node.attr.crop.ow = random_draw(m, 1, (t->w - x0 - 1) / sx + 1);
+        if (random_chance(m, 25)) { /* columns from right to left */
+            node.attr.crop.x0 = x0 + (node.attr.crop.ow - 1) * sx;
+            node.attr.crop.sx = -sx;
+        }
+        if (random_chance(m, 10)) { /* rows upside down */
+            node.attr.crop.y0 = y0 + (node.attr.crop.oh - 1) * sy;
+            node.attr.crop.sy = -sy;
+        }
     } else {
         node.attr.depth.block = 2;
         node.attr.depth.column_major = op == RFX_OP_DEPTH_TO_SPACE && random_chance(m, 50);

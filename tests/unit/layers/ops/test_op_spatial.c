@@ -120,6 +120,13 @@ static void test_pads_and_crops_by_hand(void **state) {
     op_partition_expect(&n, 1, 1, 3, ramp, (const float[]){2, 1, 0, 1, 2, 1}, 6);
     n = pad(RFX_PAD_EDGE, 1, 1, 0, -1);
     op_partition_expect(&n, 1, 2, 2, ramp, (const float[]){0, 0, 0, 0, 2, 2}, 6);
+    n = pad(RFX_PAD_WRAP, 1, 1, 0, 2); /* rows 1 0 1, columns 2 0 1 2 0 1 */
+    op_partition_expect(&n, 1, 2, 3, ramp,
+                        (const float[]){5, 3, 4, 5, 3, 4, 2, 0, 1, 2, 0, 1, 5, 3, 4, 5, 3, 4}, 18);
+    n = pad(RFX_PAD_WRAP, -1, -2, 1, 2); /* a roll by one row and two columns */
+    op_partition_expect(&n, 1, 2, 3, ramp, (const float[]){5, 3, 4, 2, 0, 1}, 6);
+    n = pad(RFX_PAD_WRAP, 0, 0, 0, 7); /* around three times */
+    op_partition_expect(&n, 1, 1, 2, ramp, (const float[]){0, 1, 0, 1, 0, 1, 0, 1, 0}, 9);
     struct rfx_node crop = {.op = RFX_OP_CROP, .attr.crop = {3, 1, -2, 2, 2, 2}};
     op_partition_expect(&crop, 1, 4, 4, ramp, (const float[]){13, 15, 5, 7}, 4);
 }
