@@ -127,10 +127,69 @@ def turned(folder):
          [number("pads", [0, 0, -2, 3, 0, 0, 4, -1])], opset=19)
 
 
+def ranked(folder):
+    """Norms, pads, pools and convolutions of tensors that are maps in another shape or order."""
+    stats = [weight("s", CHANNELS), weight("b", CHANNELS), weight("m", CHANNELS),
+             number("v", [0.5 + i / 16 for i in range(CHANNELS)])]
+    shapes = [number("flat", [1, CHANNELS, -1]), number("tokens", [-1, CHANNELS]), number("one", [1]),
+              number("two", [2]), number("four", [4])]
+
+    def whole(nodes):
+        """Back from "t" with the shape of the map."""
+        return [op("Shape", "c", "size"), *nodes, op("Reshape", "t size", "n")]
+
+    keep(folder, "norm_tokens", [  # as LeViT has it: (pixels, channels)
+        op("Shape", "c", "size"), op("Reshape", "c flat", "f"), op("Transpose", "f", "g", perm=[0, 2, 1]),
+        op("Reshape", "g tokens", "h"), op("BatchNormalization", "h s b m v", "i"),
+        op("Unsqueeze", "i zero", "j"), op("Transpose", "j", "t", perm=[0, 2, 1]),
+        op("Reshape", "t size", "n")], [*stats, *shapes, number("zero", [0])])
+    keep(folder, "norm_rank_3", whole([
+        op("Reshape", "c flat", "f"), op("BatchNormalization", "f s b m v", "t")]), [*stats, *shapes])
+    keep(folder, "norm_rows", [  # axis 1 is no channels
+        op("Transpose", "c", "f", perm=[2, 1, 3, 0]), op("BatchNormalization", "f s b m v", "g"),
+        op("Transpose", "g", "n", perm=[3, 1, 0, 2])], [*stats, *shapes])
+    for mode in ("constant", "reflect", "edge"):
+        keep(folder, f"pad_rank_3_{mode}", [
+            op("Squeeze", "c zero", "f"), op("Pad", "f pads", "g", mode=mode),
+            op("Slice", "g zeros sizes", "h"), op("Unsqueeze", "h zero", "n")],
+            [number("zero", [0]), number("pads", [0, 2, -1, 3, 0, 4]), number("zeros", [3, 0, 0]),
+             number("sizes", [3 + CHANNELS, 2**31, 2**31])] if mode == "constant" else
+            [number("zero", [0]), number("pads", [2, 2, -1, 1, 0, 4]), number("zeros", [3, 0, 0]),
+             number("sizes", [3 + CHANNELS, 2**31, 2**31])])
+    keep(folder, "local_response", [  # torch.nn.LocalResponseNorm(5)
+        op("Mul", "c c", "q"), op("Unsqueeze", "q one", "u"), op("Pad", "u pads", "p"),
+        op("AveragePool", "p", "a", kernel_shape=[5, 1, 1], strides=[1, 1, 1]),
+        op("Squeeze", "a one", "t"), op("Mul", "t alpha", "e"), op("Add", "e k", "f"),
+        op("Pow", "f beta", "g"), op("Div", "c g", "n")],
+        [*shapes, number("pads", [0, 0, 2, 0, 0, 0, 0, 2, 0, 0]), number("alpha", 0.3),
+         number("k", 1.0), number("beta", 0.75)])
+    keep(folder, "local_response_1d", [  # the same for (1, 1, channels, pixels)
+        op("Mul", "c c", "q"), op("Reshape", "q sizes", "u"), op("Pad", "u pads", "p"),
+        op("AveragePool", "p", "a", kernel_shape=[3, 1]), op("Shape", "c", "size"),
+        op("Reshape", "a size", "t"), op("Add", "t k", "f"), op("Div", "c f", "n")],
+        [number("sizes", [1, 1, CHANNELS, -1]), number("pads", [0, 0, 1, 0, 0, 0, 1, 0]),
+         number("k", 1.0)])
+    keep(folder, "conv_rank_5", [  # as in lambda layers: each channel by the same filters
+        op("Transpose", "c", "l", perm=LAST), op("Unsqueeze", "l one", "u"),
+        op("Conv", "u w3 b3", "v", kernel_shape=[5, 3, 1], pads=[2, 1, 0, 2, 1, 0]),
+        op("ReduceSum", "v one", "r", keepdims=0), op("Transpose", "r", "n", perm=FIRST)],
+        [*shapes, weight("w3", 3, 1, 5, 3, 1), weight("b3", 3)])
+    keep(folder, "conv_batch", [  # rows as a batch
+        op("Transpose", "c", "f", perm=[2, 1, 3, 0]), op("Squeeze", "f three", "g"),
+        op("Conv", "g w3 b3", "h", kernel_shape=[3], pads=[1, 1]), op("Unsqueeze", "h three", "i"),
+        op("Transpose", "i", "n", perm=[3, 1, 0, 2])],
+        [number("three", [3]), weight("w3", CHANNELS, CHANNELS, 3), weight("b3", CHANNELS)])
+    keep(folder, "pool_rank_5", [
+        op("Unsqueeze", "c two", "u"), op("MaxPool", "u", "v", kernel_shape=[1, 3, 3], pads=[0, 1, 1, 0, 1, 1]),
+        op("Transpose", "v", "w", perm=[0, 2, 3, 1, 4]),
+        op("AveragePool", "w", "x5", kernel_shape=[1, 3, 3], pads=[0, 1, 1, 0, 1, 1]),
+        op("Transpose", "x5", "z", perm=[0, 3, 1, 2, 4]), op("Squeeze", "z two", "n")], shapes)
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for forms in (sampled, found, contracted, summed, unpooled, moved, turned):
+    for forms in (sampled, found, contracted, summed, unpooled, moved, turned, ranked):
         forms(pathlib.Path(sys.argv[1]))
 
 

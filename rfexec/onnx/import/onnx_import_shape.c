@@ -38,6 +38,7 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
     struct rfx_node node = {.op = RFX_OP_RESHAPE};
     node.attr.reshape.shape = *shape;
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &out, 1, &out);
+    if (status == RFX_OK && shape->rank == 4) out = rfx_onnx_map_itself(ctx, out);
     return finish(ctx, status, out);
 }
 

@@ -1,4 +1,4 @@
-/* Conversion of Slice, Split, Gather and Pad. */
+/* Conversion of Slice, Split and Gather. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -249,95 +249,5 @@ enum rfx_status rfx_onnx_gather(struct rfx_onnx_import *ctx) {
         status = rfx_onnx_plain(ctx, made, &out);
         if (status == RFX_OK) status = rfx_onnx_reshape(ctx, out, &result, &out);
     }
-    return finish(ctx, status, out);
-}
-
-/* Pads per axis: attribute up to opset 10, inputs from 11 on, with axes from 18 on. */
-static enum rfx_status read_pads(struct rfx_onnx_import *ctx, int rank, int64_t *before,
-                                 int64_t *after) {
-    const int64_t *pads = NULL, *axes = NULL;
-    int64_t n_pads, n_axes = 0;
-    bool found, has_axes = false;
-    enum rfx_status status = rfx_onnx_list_ints(ctx, "pads", 1, &pads, &n_pads, &found);
-    if (status == RFX_OK && ctx->opset >= 18)
-        status = rfx_onnx_list_ints(ctx, "", 3, &axes, &n_axes, &has_axes);
-    if (status != RFX_OK) return status;
-    if (!found || n_pads != 2 * (has_axes ? n_axes : rank) || n_axes > rank)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld pads for rank %d",
-                               (long long)n_pads, rank);
-    for (int i = 0; i < rank; i++) before[i] = after[i] = 0;
-    for (int64_t i = 0; i < n_pads / 2; i++) {
-        int axis = 0;
-        status = rfx_onnx_axis(ctx, has_axes ? axes[i] : i, rank, &axis);
-        if (status != RFX_OK) return status;
-        before[axis] = pads[i];
-        after[axis] = pads[i + n_pads / 2];
-        if (pads[i] < -(1 << 24) || pads[i] > 1 << 24 || after[axis] < -(1 << 24) ||
-            after[axis] > 1 << 24)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a pad of %lld, %lld",
-                                   (long long)pads[i], (long long)after[axis]);
-    }
-    return RFX_OK;
-}
-
-/* Zeros before and after the channels of map *in. */
-static enum rfx_status pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t after,
-                                    int *in) {
-    int64_t c = ctx->graph->nodes[*in].out.c, count;
-    if (before < 0 || after < 0 || !rfx_checked_add_i64(c, before + after, &count))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channel pads of %lld, %lld",
-                               (long long)before, (long long)after);
-    int64_t *map = rfx_arena_alloc(ctx->arena, (size_t)count, sizeof *map);
-    if (map == NULL) return no_memory(ctx);
-    for (int64_t i = 0; i < count; i++) map[i] = i >= before && i - before < c ? i - before : -1;
-    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT};
-    node.attr.select.count = count;
-    node.attr.select.map = map;
-    int source = *in;
-    return rfx_onnx_emit(ctx, &node, "", &source, 1, in);
-}
-
-enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
-    struct rfx_node node = {.op = RFX_OP_PAD};
-    const char *mode = rfx_onnx_attr_string(ctx, "mode", "constant");
-    int64_t before[RFX_MAX_RANK], after[RFX_MAX_RANK];
-    double value = (double)rfx_onnx_attr_float(ctx, "value", 0.0f);
-    int in, out = -1;
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
-    enum rfx_status status = read_pads(ctx, rfx_onnx_shape(ctx, x)->rank, before, after);
-    if (status != RFX_OK) return status;
-    bool none = true;
-    for (int i = 0; i < rfx_onnx_shape(ctx, x)->rank; i++)
-        none = none && before[i] == 0 && after[i] == 0;
-    if (none) return rfx_onnx_set(ctx, 0, x);
-    status = rfx_onnx_map(ctx, x, &in);
-    if (status == RFX_OK && ctx->opset >= 11 && rfx_onnx_has(ctx, 2))
-        status = rfx_onnx_in_number(ctx, 2, &value);
-    if (status != RFX_OK) return status;
-    bool channels = before[1] != 0 || after[1] != 0;
-    bool zeros = strcmp(mode, "constant") == 0 && value == 0.0;
-    if (before[0] != 0 || after[0] != 0 || (channels && !zeros))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "pads on the batch axis, or on the channel axis other than zeros");
-    if (channels) {
-        status = pad_channels(ctx, before[1], after[1], &in);
-        bool more = before[2] != 0 || after[2] != 0 || before[3] != 0 || after[3] != 0;
-        if (status != RFX_OK || !more) return finish(ctx, status, in);
-    }
-    if (strcmp(mode, "constant") == 0)
-        node.attr.pad.mode = RFX_PAD_CONSTANT;
-    else if (strcmp(mode, "reflect") == 0)
-        node.attr.pad.mode = RFX_PAD_REFLECT;
-    else if (strcmp(mode, "edge") == 0)
-        node.attr.pad.mode = RFX_PAD_EDGE;
-    else if (strcmp(mode, "wrap") == 0)
-        node.attr.pad.mode = RFX_PAD_WRAP;
-    else
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
-    struct rfx_pads pads = {before[2], before[3], after[2], after[3]};
-    node.attr.pad.pads = pads;
-    node.attr.pad.value = (float)value;
-    status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
     return finish(ctx, status, out);
 }

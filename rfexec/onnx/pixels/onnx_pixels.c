@@ -280,6 +280,26 @@ struct rfx_pixels rfx_pixels_of_map(const struct rfx_pixels *p, int map, int64_t
     return out;
 }
 
+bool rfx_pixels_axis_is_channels(const struct rfx_pixels *p, int axis) {
+    struct rfx_pixels_factor factor;
+    return p->first == 0 && one_factor(p, axis, &factor) && factor.axis == RFX_PIXELS_CHANNEL &&
+           factor.stride == 1 && factor.size == p->extent[RFX_PIXELS_CHANNEL];
+}
+
+struct rfx_pixels rfx_pixels_with_channels(const struct rfx_pixels *p, int axis, int map,
+                                           int64_t c) {
+    struct rfx_pixels out = *p;
+    int begin = begin_of(p, axis), end = p->end[axis], kept = c > 1 ? 1 : 0;
+    memmove(out.factors + begin + kept, p->factors + end,
+            (size_t)(p->count - end) * sizeof *p->factors);
+    if (kept == 1) out.factors[begin] = (struct rfx_pixels_factor){RFX_PIXELS_CHANNEL, c, 1};
+    for (int i = axis; i < p->rank; i++) out.end[i] += kept - (end - begin);
+    out.count += kept - (end - begin);
+    out.map = map;
+    out.extent[RFX_PIXELS_CHANNEL] = c;
+    return out;
+}
+
 bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *b) {
     struct rfx_pixels_factor of_a[RFX_PIXELS_FACTORS], of_b[RFX_PIXELS_FACTORS];
     if (a->rank != b->rank || a->roll[0] != b->roll[0] || a->roll[1] != b->roll[1] ||

@@ -48,6 +48,12 @@ bool rfx_pixels_are_tokens(const struct rfx_pixels *p);
 /* The same tokens of another map of as many rows and columns, with c channels. */
 struct rfx_pixels rfx_pixels_of_map(const struct rfx_pixels *p, int map, int64_t c);
 
+/* Whether an axis holds all channels, and nothing else does; then the same pixels of another map of
+ * as many rows and columns, with c channels in that axis. */
+bool rfx_pixels_axis_is_channels(const struct rfx_pixels *p, int axis);
+struct rfx_pixels rfx_pixels_with_channels(const struct rfx_pixels *p, int axis, int map,
+                                           int64_t c);
+
 /* Whether two maps' tokens are in one order, in one shape but for the channels. */
 bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *b);
 

@@ -64,7 +64,7 @@ static void depth_of_one(void **state) {
         maker_node(&node, "Squeeze", "b two", "y");
         add();
         if (d == 2) {
-            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "weights of rank 5 and depth 2");
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "depth, rows and columns");
             continue;
         }
         struct rfx_graph *loaded = onnx_net_loaded(&graph, 17);
