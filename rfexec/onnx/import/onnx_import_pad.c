@@ -85,23 +85,42 @@ static enum rfx_status cut_map(struct rfx_onnx_import *ctx, struct rfx_pads *p, 
     return rfx_onnx_emit(ctx, &crop, "/cut", &source, 1, in);
 }
 
+/* `last`: the result is wanted with its channels last, as the tensor was whose map is padded. */
 static enum rfx_status pad_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
-                               const struct pad *pad) {
+                               const struct pad *pad, bool last) {
     struct rfx_node node = {.op = RFX_OP_PAD};
     struct rfx_pads pads = {pad->before[2], pad->before[3], pad->after[2], pad->after[3]};
     int in, out = -1;
     enum rfx_status status = rfx_onnx_map(ctx, x, &in);
+    ctx->order = -1;
     if (status == RFX_OK && (pad->before[1] != 0 || pad->after[1] != 0))
         status = pad_channels(ctx, pad->before[1], pad->after[1], &in);
     if (pads.top == 0 && pads.left == 0 && pads.bottom == 0 && pads.right == 0)
-        return finish(ctx, status, in);
+        return status == RFX_OK ? rfx_onnx_set_as(ctx, in, last) : status;
     if (status == RFX_OK && pad->mode == RFX_PAD_WRAP) status = cut_map(ctx, &pads, &in);
     if (status != RFX_OK) return status;
     node.attr.pad.mode = pad->mode;
     node.attr.pad.pads = pads;
     node.attr.pad.value = (float)pad->value;
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    return finish(ctx, status, out);
+    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
+}
+
+static struct pad channels_first(const struct pad *pad) {
+    static const int from[4] = {0, 3, 1, 2};
+    struct pad out = *pad;
+    for (int i = 0; i < 4; i++) {
+        out.before[i] = pad->before[from[i]];
+        out.after[i] = pad->after[from[i]];
+    }
+    return out;
+}
+
+/* Whether the pads of a map are such that it stays one. */
+static bool keeps_map(const struct pad *pad) {
+    bool channels = pad->before[1] != 0 || pad->after[1] != 0;
+    bool zeros = pad->mode == RFX_PAD_CONSTANT && pad->value == 0.0;
+    return pad->before[0] == 0 && pad->after[0] == 0 && (!channels || zeros);
 }
 
 /* Zeros beside the channels of a map whose pixels a tensor holds in another order: *done. */
@@ -232,10 +251,14 @@ enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     bool none = true, done = false;
     for (int i = 0; i < shape.rank; i++) none = none && pad.before[i] == 0 && pad.after[i] == 0;
     if (none) return rfx_onnx_set(ctx, 0, x);
-    bool channels = shape.rank == 4 && (pad.before[1] != 0 || pad.after[1] != 0);
-    bool zeros = pad.mode == RFX_PAD_CONSTANT && pad.value == 0.0;
-    bool map = shape.rank == 4 && shape.dims[0] == 1 && pad.before[0] == 0 && pad.after[0] == 0;
-    if (map && (!channels || zeros)) return pad_map(ctx, x, &pad);
+    int behind = rfx_onnx_map_behind(ctx, x.node);
+    const struct pad first = behind >= 0 ? channels_first(&pad) : pad;
+    if (behind >= 0 && keeps_map(&first)) {
+        x.node = behind;
+        return pad_map(ctx, x, &first, true);
+    }
+    if (shape.rank == 4 && shape.dims[0] == 1 && keeps_map(&pad))
+        return pad_map(ctx, x, &pad, false);
     status = pad_pixels(ctx, x, &pad, &done);
     return status != RFX_OK || done ? status : pad_tensor(ctx, x, &pad);
 }

@@ -345,26 +345,60 @@ static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, in
     return true;
 }
 
+#define MOST_WRAPPED 16
+
+/* The maps that operands are, or are with their channels last (*last); false: not all are. */
+static bool maps_of_operands(struct rfx_onnx_import *ctx, int *in, bool *last) {
+    for (size_t k = 0; k < ctx->node->n_in; k++) {
+        int node = rfx_onnx_in(ctx, k).node;
+        if (node < 0) return false;
+        int behind = rfx_onnx_map_behind(ctx, node);
+        if (k == 0) *last = behind >= 0;
+        bool map = rfx_onnx_tensor_of(ctx, node)->layout == RFX_LAYOUT_NHWC;
+        if (*last ? behind < 0 : !map) return false;
+        in[k] = *last ? behind : node;
+    }
+    return true;
+}
+
 /* A Concat along rows or columns that wraps one map; *out stays -1 where it is none. */
 static enum rfx_status try_wrap(struct rfx_onnx_import *ctx, int axis, int *out) {
     size_t n = ctx->node->n_in;
+    int in[MOST_WRAPPED];
+    bool last;
     *out = -1;
-    if (n < 2 || n > 16) return RFX_OK;
-    int in[16];
-    for (size_t k = 0; k < n; k++) {
-        in[k] = rfx_onnx_in(ctx, k).node;
-        if (in[k] < 0 || rfx_onnx_tensor_of(ctx, in[k])->layout != RFX_LAYOUT_NHWC) return RFX_OK;
-    }
+    if (n < 2 || n > MOST_WRAPPED || !maps_of_operands(ctx, in, &last)) return RFX_OK;
+    if (last) axis++;
+    if (axis != 2 && axis != 3) return RFX_OK;
     for (size_t k = 0; k < 2; k++) { /* the map itself, or what the first part is cut from */
         const struct rfx_node *node = &ctx->graph->nodes[in[k]];
         int bases[2] = {in[k], node->op == RFX_OP_CROP ? node->in[0] : in[k]};
         for (int b = 0; b < 2; b++) {
             struct rfx_node pad;
-            if (wraps(ctx, in, n, bases[b], axis, &pad))
-                return rfx_onnx_emit(ctx, &pad, "", &bases[b], 1, out);
+            if (!wraps(ctx, in, n, bases[b], axis, &pad)) continue;
+            enum rfx_status status = rfx_onnx_emit(ctx, &pad, "", &bases[b], 1, out);
+            ctx->order = -1;
+            return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;
         }
     }
     return RFX_OK;
+}
+
+/* A Concat along the channels of tokens that are all in one order: of their maps. *out stays -1
+ * where it is none. */
+static enum rfx_status try_tokens(struct rfx_onnx_import *ctx, int axis, int *in, int *out) {
+    struct rfx_node node = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
+    int first = rfx_onnx_in(ctx, 0).node;
+    *out = -1;
+    for (size_t k = 0; k < ctx->node->n_in; k++) {
+        int own = rfx_onnx_in(ctx, k).node;
+        if (own < 0 || axis != rfx_onnx_tensor_of(ctx, own)->shape.rank - 1) return RFX_OK;
+        in[k] = rfx_onnx_tokens_behind(ctx, own);
+        if (in[k] < 0 || !rfx_onnx_same_order(ctx, first, own)) return RFX_OK;
+    }
+    (void)rfx_onnx_tokens_behind(ctx, first); /* whose order the result has */
+    enum rfx_status status = rfx_onnx_emit(ctx, &node, "", in, (int)ctx->node->n_in, out);
+    return status == RFX_OK ? rfx_onnx_channels_last(ctx, *out, out) : status;
 }
 
 enum rfx_status rfx_onnx_concat(struct rfx_onnx_import *ctx) {
@@ -387,10 +421,9 @@ enum rfx_status rfx_onnx_concat(struct rfx_onnx_import *ctx) {
         any_map =
             any_map || (x.node >= 0 && rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC);
     }
-    if (any_map && all_fit && (axis == 2 || axis == 3)) {
-        status = try_wrap(ctx, axis, &out);
-        if (status != RFX_OK || out >= 0) return finish(ctx, status, out);
-    }
+    if (all_fit) status = try_wrap(ctx, axis, &out);
+    if (status == RFX_OK && out < 0) status = try_tokens(ctx, axis, in, &out);
+    if (status != RFX_OK || out >= 0) return finish(ctx, status, out);
     bool maps = any_map && all_fit && axis == 1;
     for (size_t k = 0; status == RFX_OK && k < ctx->node->n_in; k++) {
         struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);

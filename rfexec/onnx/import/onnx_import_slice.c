@@ -88,6 +88,45 @@ static enum rfx_status emit_cut(struct rfx_onnx_import *ctx, const char *suffix,
     return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
 }
 
+static struct rfx_slice_attr channels_first(const struct rfx_slice_attr *cut) {
+    static const int from[4] = {0, 3, 1, 2};
+    struct rfx_slice_attr out = *cut;
+    for (int i = 0; i < 4; i++) {
+        out.starts[i] = cut->starts[from[i]];
+        out.steps[i] = cut->steps[from[i]];
+        out.shape.dims[i] = cut->shape.dims[from[i]];
+    }
+    return out;
+}
+
+static bool only_last_is_cut(const struct rfx_slice_attr *cut, const struct rfx_shape *in) {
+    bool others = false;
+    for (int i = 0; i < in->rank - 1; i++) others = others || !axis_is_whole(cut, in, i);
+    return !others && !axis_is_whole(cut, in, in->rank - 1);
+}
+
+/* The cut of a tensor: of a map with its channels last that of the map, of the channels of a map's
+ * tokens those of the map, so that rows go on. */
+static enum rfx_status cut_tensor(struct rfx_onnx_import *ctx, const char *suffix,
+                                  struct rfx_onnx_operand x, const struct rfx_slice_attr *cut,
+                                  int *out) {
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    int map = rfx_onnx_map_behind(ctx, x.node), last = shape.rank - 1;
+    enum rfx_status status;
+    if (map >= 0) {
+        const struct rfx_slice_attr first = channels_first(cut);
+        struct rfx_onnx_operand behind = {map, NULL};
+        status = emit_cut(ctx, suffix, behind, &first, out);
+        if (status == RFX_OK && *out == map) *out = x.node;
+        return status != RFX_OK || *out == x.node ? status : rfx_onnx_channels_last(ctx, *out, out);
+    }
+    map = only_last_is_cut(cut, &shape) ? rfx_onnx_tokens_behind(ctx, x.node) : -1;
+    if (map < 0) return emit_cut(ctx, suffix, x, cut, out);
+    status = select_channels(ctx, suffix, map, cut->starts[last], cut->steps[last],
+                             cut->shape.dims[last], out);
+    return status == RFX_OK ? rfx_onnx_channels_last(ctx, *out, out) : status;
+}
+
 /* Reads starts, ends, axes, steps: attributes up to opset 9, inputs from 10 on. */
 static enum rfx_status read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
                                 struct rfx_slice_attr *cut) {
@@ -120,7 +159,7 @@ enum rfx_status rfx_onnx_slice(struct rfx_onnx_import *ctx) {
     int out = -1;
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
     enum rfx_status status = read_cut(ctx, rfx_onnx_shape(ctx, x), &cut);
-    if (status == RFX_OK) status = emit_cut(ctx, "", x, &cut, &out);
+    if (status == RFX_OK) status = cut_tensor(ctx, "", x, &cut, &out);
     return finish(ctx, status, out);
 }
 
@@ -188,7 +227,7 @@ enum rfx_status rfx_onnx_split(struct rfx_onnx_import *ctx) {
         cut.starts[axis] = at;
         cut.shape.dims[axis] = size;
         at += size;
-        status = emit_cut(ctx, "", x, &cut, &part.node);
+        status = cut_tensor(ctx, "", x, &cut, &part.node);
         if (status == RFX_OK) status = rfx_onnx_set(ctx, k, part);
         if (status != RFX_OK) return status;
     }

@@ -148,11 +148,23 @@ static bool is_rolled_map(const struct rfx_node *node, int64_t *shift) {
     return p->top <= 0 && p->left <= 0 && p->top + p->bottom == 0 && p->left + p->right == 0;
 }
 
-/* Where a description begins: a map that is not a roll of another one. */
+/* Whether it is channels that follow each other of a map that was rolled. */
+static bool is_cut_of_rolled(const struct rfx_graph *graph, const struct rfx_node *node) {
+    int64_t shift[2];
+    if (node->op != RFX_OP_CHANNEL_SELECT || !is_rolled_map(&graph->nodes[node->in[0]], shift))
+        return false;
+    const int64_t *from = node->attr.select.map;
+    for (int64_t i = 0; i < node->attr.select.count; i++)
+        if (from[0] < 0 || from[i] != from[0] + i) return false;
+    return true;
+}
+
+/* Where a description begins: a map that is not a roll of another one, nor a part of it. */
 static bool is_map(const struct rfx_graph *graph, int node) {
     int64_t shift[2];
     const struct rfx_node *n = &graph->nodes[node];
-    return n->out.layout == RFX_LAYOUT_NHWC && !is_rolled_map(n, shift);
+    return n->out.layout == RFX_LAYOUT_NHWC && !is_rolled_map(n, shift) &&
+           !is_cut_of_rolled(graph, n);
 }
 
 static bool is_cut(const struct rfx_graph *graph, int node, struct cut *cut) {
@@ -205,7 +217,8 @@ static int step_back(const struct rfx_graph *graph, int node) {
         case RFX_OP_RESHAPE:
         case RFX_OP_TRANSPOSE:
         case RFX_OP_PLAIN_SLICE:
-        case RFX_OP_PAD: /* a roll: others are maps where a description begins */
+        case RFX_OP_PAD: /* a roll, or channels of one: others are where a description begins */
+        case RFX_OP_CHANNEL_SELECT:
             return n->in[0];
         case RFX_OP_PLAIN_GATHER:
             return n->attr.gather.count == 1 ? n->in[0] : -1;
@@ -233,6 +246,8 @@ static bool apply(const struct rfx_graph *graph, int node, bool begins, struct r
             return cut_channels(p, n->attr.gather.axis, n->attr.gather.map[0], 1);
         case RFX_OP_PLAIN_CONCAT:
             return is_roll(graph, n, &cut) && roll(p, cut.axis, cut.start);
+        case RFX_OP_CHANNEL_SELECT: /* channels of a rolled map, which is (1, c, h, w) */
+            return cut_channels(p, 1, n->attr.select.map[0], n->attr.select.count);
         case RFX_OP_PAD:
             if (!is_rolled_map(n, shift)) return false;
             return (shift[0] == 0 || roll(p, 2, shift[0])) &&

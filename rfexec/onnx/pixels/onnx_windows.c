@@ -8,12 +8,15 @@
 #include "layers/core/checked.h"
 
 #define MOST_ADDED 4
-#define PIECE 4096 /* floats of a constant that are looked at together */
+#define HIDDEN (-100.0f) /* added to a score it leaves nothing of it behind a softmax */
+#define PIECE 4096       /* floats of a constant that are looked at together */
 
-/* A constant that is added to the scores when they have that shape. */
+/* A constant that is added to the scores when they have that shape; `hides`: it is true where a
+ * score becomes a large negative number instead. */
 struct added {
     int constant;
     struct rfx_shape scores;
+    bool hides;
 };
 
 struct search {
@@ -68,9 +71,40 @@ static bool take_added(struct search *s, int *in) {
         return false;
     int k = is_constant(s, n->in[0]) ? 0 : 1;
     if (!is_constant(s, n->in[k])) return false;
-    s->added[s->n_added++] = (struct added){n->in[k], n->out.shape};
+    s->added[s->n_added++] = (struct added){n->in[k], n->out.shape, false};
     *in = n->in[1 - k];
     return true;
+}
+
+static bool is_choice(const struct search *s, int node, enum rfx_binary_kind kind) {
+    const struct rfx_node *n = node_of(s, node);
+    return n->op == RFX_OP_PLAIN_BINARY && n->act.kind == RFX_ACT_NONE &&
+           n->attr.binary.kind == kind && is_constant(s, n->in[0]);
+}
+
+/* A constant's number where the mask is true, the scores elsewhere: Where as it is imported, a sum
+ * of the two. */
+static enum rfx_status take_hidden(struct search *s, int *in, bool *taken) {
+    const struct rfx_node *n = node_of(s, *in);
+    float value;
+    *taken = false;
+    if (n->op != RFX_OP_PLAIN_BINARY || n->act.kind != RFX_ACT_NONE ||
+        n->attr.binary.kind != RFX_BINARY_ADD || s->n_added == MOST_ADDED)
+        return RFX_OK;
+    int k = is_choice(s, n->in[0], RFX_BINARY_IF) ? 0 : 1;
+    if (!is_choice(s, n->in[k], RFX_BINARY_IF) || !is_choice(s, n->in[1 - k], RFX_BINARY_UNLESS))
+        return RFX_OK;
+    const struct rfx_node *chosen = node_of(s, n->in[k]), *rest = node_of(s, n->in[1 - k]);
+    const struct rfx_node *number = node_of(s, chosen->in[1]);
+    if (chosen->in[0] != rest->in[0] || !is_constant(s, chosen->in[1]) || number->out.elems != 1)
+        return RFX_OK;
+    enum rfx_status status =
+        rfx_weight_read(&s->graph->weights[number->attr.constant.weight], 0, 1, &value, s->err);
+    if (status != RFX_OK || !(value <= HIDDEN)) return status;
+    s->added[s->n_added++] = (struct added){chosen->in[0], n->out.shape, true};
+    *taken = true;
+    *in = rest->in[1];
+    return RFX_OK;
 }
 
 /* From the softmax back to the product of queries and keys; -1: something else is between them. */
@@ -87,6 +121,8 @@ static enum rfx_status climb(struct search *s, int softmax, int *product) {
         enum rfx_status status = take_scale(s, &at, &taken);
         if (status != RFX_OK) return status;
         scaled = scaled || taken;
+        if (!taken && !scaled) status = take_hidden(s, &at, &taken);
+        if (status != RFX_OK) return status;
         if (taken) continue;
         if (scaled || !take_added(s, &at)) return RFX_OK; /* a bias that is scaled is not known */
     }
@@ -273,7 +309,8 @@ static enum rfx_status check_window(const struct search *s, const struct added *
             int64_t i = (first + e) / s->pixels, j = (first + e) % s->pixels;
             bool rows = (i / a->w < low) != (j / a->w < low);
             bool cols = (i % a->w < right) != (j % a->w < right);
-            bool masked = values[e] <= -100.0f, known = masked || values[e] == 0.0f;
+            bool masked = added->hides ? values[e] != 0.0f : values[e] <= HIDDEN;
+            bool known = masked || values[e] == 0.0f;
             m->rows = m->rows && known && masked == rows;
             m->cols = m->cols && known && masked == cols;
             m->both = m->both && known && masked == (rows || cols);
@@ -311,6 +348,8 @@ static enum rfx_status explain_added(struct search *s, bool *good) {
         rows = rows || m.both || m.rows;
         cols = cols || m.both || m.cols;
         if (m.both || m.rows || m.cols) continue;
+        if (s->added[k].hides) *good = false;
+        if (!*good) break;
         *good = !v.rows && !v.cols && (v.heads || a->heads == 1) && a->bias < 0;
         a->bias = node_of(s, s->added[k].constant)->attr.constant.weight;
     }
