@@ -28,9 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SPIN_NS 30000 /* a few times what falling asleep and waking up take */
+#include "layers/core/float_env.h"
+
+#define SPIN_NS 30000  /* a few times what falling asleep and waking up take */
 #define MOST_SHARES 64 /* of a loop; of more threads, some begin with the same one */
-#define LINE_BYTES 64 /* what threads write often lies in lines of its own */
+#define LINE_BYTES 64  /* what threads write often lies in lines of its own */
 
 #define INSIDE UINT64_C(0x3fffffff) /* number of threads that have joined */
 #define OPEN (UINT64_C(1) << 30)
@@ -53,6 +55,9 @@ struct rfx_team {
     int64_t spin_ns;
     void (*work)(void *user, int64_t index, int thread);
     void *user;
+    bool (*stop_wanted)(void *user); /* NULL: nobody is asked */
+    void *stop_user;
+    atomic_bool stopped;
     struct share shares[MOST_SHARES];
     alignas(LINE_BYTES) _Atomic uint64_t door;
     alignas(LINE_BYTES) struct bell loops; /* where threads wait for the next loop */
@@ -132,12 +137,20 @@ static void make_shares(struct rfx_team *team, int64_t count) {
     }
 }
 
+bool rfx_team_must_stop(struct rfx_team *team) {
+    if (team == NULL || team->stop_wanted == NULL) return false;
+    if (rfx_team_is_stopped(team)) return true;
+    if (!team->stop_wanted(team->stop_user)) return false;
+    atomic_store_explicit(&team->stopped, true, memory_order_relaxed);
+    return true;
+}
+
 static void take_iterations(struct rfx_team *team, int thread) {
     for (int s = 0; s < team->n_shares; s++) {
         struct share *share = &team->shares[(thread + s) % team->n_shares];
         int64_t end = share->end, i;
         while ((i = atomic_fetch_add_explicit(&share->next, 1, memory_order_relaxed)) < end)
-            team->work(team->user, i, thread);
+            if (!rfx_team_must_stop(team)) team->work(team->user, i, thread);
     }
 }
 
@@ -174,7 +187,7 @@ int rfx_team_threads(const struct rfx_team *team) {
 void rfx_team_for(struct rfx_team *team, int64_t count,
                   void (*work)(void *user, int64_t index, int thread), void *user) {
     if (rfx_team_threads(team) == 1 || count <= 1) {
-        for (int64_t i = 0; i < count; i++) work(user, i, 0);
+        for (int64_t i = 0; i < count && !rfx_team_must_stop(team); i++) work(user, i, 0);
         return;
     }
     team->work = work;
@@ -188,10 +201,20 @@ void rfx_team_for(struct rfx_team *team, int64_t count,
     (void)wait_at(team, &team->leaving, is_empty, 0);
 }
 
+void rfx_team_set_stop(struct rfx_team *team, bool (*wanted)(void *user), void *user) {
+    team->stop_wanted = wanted;
+    team->stop_user = user;
+}
+
+bool rfx_team_is_stopped(const struct rfx_team *team) {
+    return atomic_load_explicit(&team->stopped, memory_order_relaxed);
+}
+
 static void run_several(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
     struct rfx_team team = {.spin_ns = spin_for(threads)};
 #pragma omp parallel num_threads(threads)
     {
+        RFX_DEFAULT_FLOAT_ENV; /* threads of the runtime keep the one that they were started in */
         in_team = omp_get_num_threads() > 1;
         if (omp_get_thread_num() == 0) {
             team.threads = omp_get_num_threads();

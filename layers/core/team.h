@@ -11,6 +11,7 @@
 #ifndef RFX_LAYERS_CORE_TEAM_H
 #define RFX_LAYERS_CORE_TEAM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct rfx_team;
@@ -29,4 +30,16 @@ int rfx_team_threads(const struct rfx_team *team);
  * it, and work must not, with the same team. A loop of one iteration wakes nobody. */
 void rfx_team_for(struct rfx_team *team, int64_t count,
                   void (*work)(void *user, int64_t index, int thread), void *user);
+
+/* Has the team ask wanted(user) before each iteration of its loops, in the thread that would run
+ * the iteration. From the first `true` on, loops return without running what is left of them: what
+ * they make is then incomplete. NULL: nobody is asked. The body calls it, between loops. */
+void rfx_team_set_stop(struct rfx_team *team, bool (*wanted)(void *user), void *user);
+
+/* Asks, as the loops do, and returns whether the team stops: for long iterations, in any thread.
+ * NULL: false. */
+bool rfx_team_must_stop(struct rfx_team *team);
+
+/* Whether `wanted` has returned true, without asking again. */
+bool rfx_team_is_stopped(const struct rfx_team *team);
 #endif

@@ -4,6 +4,7 @@
 #include "layers/core/checked.h"
 
 #define UNIT_ROWS 8
+#define MOST_ROWS 64 /* a team asks between units whether to stop: at least every 100 ms */
 #define LEAST_COLS 32
 #define BESIDE_COLS 56 /* of a thread: four blocks of the widest kernel */
 
@@ -38,6 +39,7 @@ struct rfx_units rfx_units_of_rows(const struct rfx_run_args *args) {
 
 struct rfx_units rfx_units_at_least(const struct rfx_run_args *args, int64_t down, int64_t across) {
     int64_t h = rfx_rect_rows(args->rect), want = rfx_ceil_div(enough_units(args), across);
+    want = rfx_max_i64(want, rfx_ceil_div(h, MOST_ROWS));
     return (struct rfx_units){rfx_max_i64(down, rfx_min_i64(h, want)), across};
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
@@ -107,6 +108,21 @@ static void generate(const struct rfx_weight *weight, int64_t first, int64_t cou
     }
 }
 
+/* Compared after the bytes were read: a change before or while they were read is seen. */
+static enum rfx_status check_unchanged(const struct rfx_weight_file *file, struct rfx_error *err) {
+    struct stat now;
+    if (!file->watched) return RFX_OK;
+    if (fstat(file->fd, &now) != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "cannot stat '%s': %s", file->path, strerror(errno));
+    if ((size_t)now.st_size == file->size && now.st_mtim.tv_sec == file->modified.tv_sec &&
+        now.st_mtim.tv_nsec == file->modified.tv_nsec)
+        return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_IO,
+                    "'%s' was written after the model was opened (%zu bytes then, %lld now): open "
+                    "it again",
+                    file->path, file->size, (long long)now.st_size);
+}
+
 enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_t offset, void *out,
                                      size_t bytes, struct rfx_error *err) {
     unsigned char *to = out;
@@ -129,7 +145,7 @@ enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_
                             file->path, bytes - done, (unsigned long long)(offset + done));
         done += (size_t)n;
     }
-    return RFX_OK;
+    return check_unchanged(file, err);
 }
 
 static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first, int64_t count,

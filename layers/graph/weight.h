@@ -8,7 +8,9 @@
 #ifndef RFX_LAYERS_GRAPH_WEIGHT_H
 #define RFX_LAYERS_GRAPH_WEIGHT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "layers/core/status.h"
 #include "layers/graph/tensor.h"
@@ -33,12 +35,15 @@ enum rfx_dtype { /* of values in a FILE, little endian */
 };
 
 /* A file that is open for reading at any place, or the `size` bytes of one in memory (bytes not
- * NULL); `path` is for messages. */
+ * NULL); `path` is for messages. `size` and `modified` are those of the file when it was opened,
+ * where `watched` is true: a file that is written over while it is open makes reads fail. */
 struct rfx_weight_file {
     int fd;
     const char *path;
     const unsigned char *bytes;
     size_t size;
+    bool watched;
+    struct timespec modified;
 };
 
 struct rfx_weight {
@@ -63,8 +68,8 @@ size_t rfx_dtype_bytes(enum rfx_dtype dtype);
 /* Converts `count` little-endian values, unaligned, to float32. */
 void rfx_dtype_convert(enum rfx_dtype dtype, const void *data, int64_t count, float *out);
 
-/* Reads bytes [offset, offset + bytes) of a file into out. IO: the system says no, or the file ends
- * before. */
+/* Reads bytes [offset, offset + bytes) of a file into out. IO: the system says no, the file ends
+ * before, or it was written after it was opened. */
 RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file,
                                                    uint64_t offset, void *out, size_t bytes,
                                                    struct rfx_error *err);

@@ -193,7 +193,8 @@ static void run_piece(const struct pieces *p, struct rfx_rect r, void *scratch) 
     struct piece s;
     int64_t step = p->args->node->attr.group.step_rows;
     begin_piece(&s, p, rfx_rect_col_range(r), scratch);
-    for (int64_t y = r.y0; y < r.y1; y += step) step_down(&s, y, rfx_min_i64(y + step, r.y1));
+    for (int64_t y = r.y0; y < r.y1 && !rfx_team_must_stop(p->args->team); y += step)
+        step_down(&s, y, rfx_min_i64(y + step, r.y1));
 }
 
 static void run_one_piece(void *user, int64_t index, int thread) {

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rfexec/session/fit_size.h"
@@ -49,9 +50,16 @@ enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err
     return rfx_code_of_status(status);
 }
 
+enum rfx_status rfx_api_need(const void *pointer, const char *name, struct rfx_error *err) {
+    return pointer != NULL ? RFX_OK
+                           : rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s is NULL", name);
+}
+
 enum rfx_status rfx_api_opening(enum rfx_status status, const char *path) {
-    bool file = status == RFX_STATUS_IO || status == RFX_STATUS_INVALID_ARGUMENT;
-    return file && access(path, R_OK) != 0 ? RFX_STATUS_MALFORMED : status;
+    struct stat info;
+    if (status != RFX_STATUS_IO && status != RFX_STATUS_INVALID_ARGUMENT) return status;
+    bool file = stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, R_OK) == 0;
+    return file ? status : RFX_STATUS_MALFORMED;
 }
 
 static bool all_zero(const unsigned char *bytes, size_t n) {
@@ -92,6 +100,7 @@ static const struct rfx_open_options open_defaults = {.size = sizeof open_defaul
 
 void rfx_open_options_init(struct rfx_open_options *options, size_t size) {
     struct rfx_open_options defaults = open_defaults;
+    if (options == NULL) return;
     defaults.size = size;
     write_sized(options, size, &defaults, sizeof defaults);
 }
@@ -167,6 +176,7 @@ static struct rfx_run_options run_defaults(void) {
 
 void rfx_run_options_init(struct rfx_run_options *options, size_t size) {
     struct rfx_run_options defaults = run_defaults();
+    if (options == NULL) return;
     defaults.size = size;
     write_sized(options, size, &defaults, sizeof defaults);
 }
@@ -250,7 +260,9 @@ struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *opt
 }
 
 enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *forecast, struct rfx_error *err) {
-    return check_size(forecast->size, FORECAST_FIRST, "rfx_forecast", err);
+    enum rfx_status status = rfx_api_need(forecast, "forecast", err);
+    return status != RFX_OK ? status
+                            : check_size(forecast->size, FORECAST_FIRST, "rfx_forecast", err);
 }
 
 void rfx_api_write_forecast(const struct rfx_forecast *known, struct rfx_forecast *given) {

@@ -20,8 +20,12 @@ enum rfx_code rfx_code_of_status(enum rfx_status status);
 enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err,
                              struct rfx_why *why);
 
-/* The status of a failure to open a file: one that cannot be read is as good as broken, whatever
- * the system's reason. */
+/* INVALID_ARGUMENT, naming it, where a pointer that a call needs is NULL. */
+RFX_NODISCARD enum rfx_status rfx_api_need(const void *pointer, const char *name,
+                                           struct rfx_error *err);
+
+/* The status of a failure to open a file: one that cannot be read, a directory and a pipe are as
+ * good as broken, whatever the system's reason. */
 enum rfx_status rfx_api_opening(enum rfx_status status, const char *path);
 
 /* The arithmetic by its name inside; false: there is none of that number. */

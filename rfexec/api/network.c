@@ -6,9 +6,11 @@
 #include "rfexec/api/network.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/core/float_env.h"
 #include "layers/graph/graph.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/api/api_support.h"
@@ -20,16 +22,32 @@ struct rfx_network {
     struct rfx_memory *mem;
     bool owns_mem;
     struct rfx_graph *graph;
+    struct rfx_network *whole; /* of a part: the network whose graph and memory it uses */
+    atomic_int users;          /* the caller, parts and runners: the last one frees it */
 };
+
+static struct rfx_network *create_network(struct rfx_memory *mem, struct rfx_error *err) {
+    struct rfx_network *network = rfx_memory_calloc(mem, 1, sizeof *network);
+    if (network == NULL) {
+        (void)rfx_memory_fail(mem, "network", sizeof *network, err);
+        return NULL;
+    }
+    network->mem = mem;
+    atomic_init(&network->users, 1);
+    return network;
+}
+
+void rfx_network_keep(struct rfx_network *network) {
+    (void)atomic_fetch_add(&network->users, 1);
+}
 
 static const struct rfx_tensor *input_of(const struct rfx_network *network) {
     return &network->graph->nodes[network->graph->input].out;
 }
 
 static const struct rfx_tensor *output_of(const struct rfx_network *network, int k) {
-    const struct rfx_graph *graph = network->graph;
-    if (k < 0 || k >= graph->n_outputs) return NULL;
-    return &graph->nodes[graph->outputs[k].node].out;
+    if (network == NULL || k < 0 || k >= network->graph->n_outputs) return NULL;
+    return &network->graph->nodes[network->graph->outputs[k].node].out;
 }
 
 /* What a network is made of: a name, or the bytes of a file. */
@@ -64,9 +82,8 @@ static enum rfx_status open_network(struct rfx_memory *mem, const struct model *
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no model is named");
     enum rfx_status status = rfx_api_read_open_options(given, &options, err);
     if (status != RFX_OK) return status;
-    network = rfx_memory_calloc(mem, 1, sizeof *network);
-    if (network == NULL) return rfx_memory_fail(mem, "network", sizeof *network, err);
-    network->mem = mem;
+    network = create_network(mem, err);
+    if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
     struct rfx_load_options load = {.h = options.rows, .w = options.columns, .seed = options.seed};
     bool known = rfx_api_conv_choice(options.convolution, &load.conv) &&
                  rfx_api_pad_mode(options.padding, &load.fit.mode);
@@ -85,6 +102,7 @@ static enum rfx_status open_network(struct rfx_memory *mem, const struct model *
 enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
                                   const struct rfx_open_options *options, struct rfx_network **out,
                                   struct rfx_why *why) {
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_error err = {{0}};
     const struct model named = {.name = model};
     return rfx_api_result(open_network(mem, &named, options, out, &err), &err, why);
@@ -93,9 +111,11 @@ enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
 /* In an allocator of its own, with the blocks that the options say. */
 static enum rfx_code open_alone(const struct model *model, const struct rfx_open_options *options,
                                 struct rfx_network **out, struct rfx_why *why) {
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_open_options known;
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_api_read_open_options(options, &known, &err);
+    enum rfx_status status = rfx_api_need(out, "out", &err);
+    if (status == RFX_OK) status = rfx_api_read_open_options(options, &known, &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
     const struct rfx_memory_hooks hooks = {known.allocate, known.release, known.memory_user};
     struct rfx_memory *mem = rfx_memory_create_with(&hooks);
@@ -122,24 +142,29 @@ enum rfx_code rfx_network_open_memory(const void *bytes, size_t n_bytes,
 }
 
 void rfx_network_free(struct rfx_network *network) {
-    if (network == NULL) return;
-    struct rfx_memory *mem = network->mem;
-    bool owns_mem = network->owns_mem;
-    rfx_graph_free(network->graph);
-    rfx_memory_release(mem, network);
-    if (owns_mem) rfx_memory_free(mem);
+    while (network != NULL && atomic_fetch_sub(&network->users, 1) == 1) {
+        struct rfx_network *whole = network->whole;
+        struct rfx_memory *mem = network->mem;
+        bool owns_mem = network->owns_mem;
+        rfx_graph_free(network->graph);
+        rfx_memory_release(mem, network);
+        if (owns_mem) rfx_memory_free(mem);
+        network = whole;
+    }
 }
 
 void rfx_network_input_shape(const struct rfx_network *network, int64_t dims[4]) {
-    memcpy(dims, input_of(network)->shape.dims, 4 * sizeof *dims);
+    if (dims == NULL) return;
+    memset(dims, 0, 4 * sizeof *dims);
+    if (network != NULL) memcpy(dims, input_of(network)->shape.dims, 4 * sizeof *dims);
 }
 
 const char *rfx_network_input_name(const struct rfx_network *network) {
-    return network->graph->nodes[network->graph->input].name;
+    return network != NULL ? network->graph->nodes[network->graph->input].name : NULL;
 }
 
 int rfx_network_output_count(const struct rfx_network *network) {
-    return network->graph->n_outputs;
+    return network != NULL ? network->graph->n_outputs : 0;
 }
 
 const char *rfx_network_output_name(const struct rfx_network *network, int k) {
@@ -151,6 +176,7 @@ _Static_assert(RFX_MAX_DIMS == RFX_MAX_RANK, "shapes have room for every dimensi
 int rfx_network_output_shape(const struct rfx_network *network, int k, int64_t dims[RFX_MAX_DIMS]) {
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;
+    if (dims == NULL) return t->shape.rank;
     memcpy(dims, t->shape.dims, (size_t)t->shape.rank * sizeof *dims);
     if (t->layout == RFX_LAYOUT_NHWC) { /* of a part fewer than the map has */
         dims[2] = rfx_rect_rows(network->graph->outputs[k].part);
@@ -184,24 +210,33 @@ static enum rfx_status open_part(struct rfx_network *whole, int k, const struct 
                         (long long)part->column, (long long)map->h, (long long)map->w);
     struct rfx_rect rect = rfx_rect_make(part->row, part->row + part->rows, part->column,
                                          part->column + part->columns);
-    struct rfx_network *network = rfx_memory_calloc(whole->mem, 1, sizeof *network);
-    if (network == NULL) return rfx_memory_fail(whole->mem, "network", sizeof *network, err);
-    network->mem = whole->mem;
+    struct rfx_network *network = create_network(whole->mem, err);
+    if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
     enum rfx_status status = rfx_part_graph_create(whole->graph, k, rect, &network->graph, err);
-    if (status == RFX_OK)
-        *out = network;
-    else
+    if (status != RFX_OK) {
         rfx_memory_release(whole->mem, network);
-    return status;
+        return status;
+    }
+    network->whole = whole;
+    rfx_network_keep(whole);
+    *out = network;
+    return RFX_OK;
 }
 
 enum rfx_code rfx_network_open_part(struct rfx_network *network, int k, const struct rfx_area *part,
                                     struct rfx_network **out, struct rfx_why *why) {
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_error err = {{0}};
-    return rfx_api_result(open_part(network, k, part, out, &err), &err, why);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status == RFX_OK) status = rfx_api_need(out, "out", &err);
+    if (status == RFX_OK) status = open_part(network, k, part, out, &err);
+    return rfx_api_result(status, &err, why);
 }
 
 void rfx_network_input_area(const struct rfx_network *network, struct rfx_area *area) {
+    if (area == NULL) return;
+    *area = (struct rfx_area){0};
+    if (network == NULL) return;
     struct rfx_rect image = rfx_part_graph_image(network->graph);
     *area = (struct rfx_area){.row = image.y0,
                               .column = image.x0,
@@ -218,11 +253,14 @@ enum rfx_code rfx_picture_size(const char *picture, int64_t *rows, int64_t *colu
 enum rfx_code rfx_picture_size_with(const char *picture, const struct rfx_run_options *given,
                                     int64_t *rows, int64_t *columns, int64_t *channels,
                                     struct rfx_why *why) {
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_run_options known;
     struct rfx_image_bands bands;
     struct rfx_error err = {{0}};
     struct rfx_image *image = NULL;
     enum rfx_status status = rfx_api_read_run_options(given, &known, &err);
+    if (status == RFX_OK) status = rfx_api_need(rows, "rows", &err);
+    if (status == RFX_OK) status = rfx_api_need(columns, "columns", &err);
     if (status == RFX_OK && picture == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no picture is named");
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
@@ -246,9 +284,11 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
                                   const struct rfx_run_options *options,
                                   struct rfx_forecast *forecast, struct rfx_why *why) {
     static const float nothing; /* a plan does not look at values */
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_job job = {0};
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_api_check_forecast(forecast, &err);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status == RFX_OK) status = rfx_api_check_forecast(forecast, &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
     status = rfx_job_open(&job, network->graph, options, &err);
     if (status == RFX_OK)
@@ -265,9 +305,12 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
 static enum rfx_code run(struct rfx_network *network, const char *picture, const float *values,
                          const struct rfx_source *source, float *const *outputs, int n_outputs,
                          const struct rfx_run_options *options, struct rfx_why *why) {
-    struct rfx_job job;
+    RFX_DEFAULT_FLOAT_ENV;
+    struct rfx_job job = {0};
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_job_open(&job, network->graph, options, &err);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    status = rfx_job_open(&job, network->graph, options, &err);
     if (status == RFX_OK) status = rfx_job_set_outputs(&job, outputs, n_outputs, &err);
     if (status == RFX_OK) {
         if (picture != NULL)

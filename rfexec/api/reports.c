@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/core/float_env.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 #include "rfexec/api/api_support.h"
@@ -58,15 +59,17 @@ static struct rfx_layer_report describe_layer(const struct rfx_node *node,
 }
 
 int rfx_network_layer_count(const struct rfx_network *network) {
-    return rfx_network_graph_of(network)->n_nodes;
+    return network != NULL ? rfx_network_graph_of(network)->n_nodes : 0;
 }
 
 enum rfx_code rfx_network_layers(const struct rfx_network *network, struct rfx_layer_report *layers,
                                  size_t layer_bytes, struct rfx_why *why) {
-    const struct rfx_graph *graph = rfx_network_graph_of(network);
     struct rfx_analysis *analysis = NULL;
     struct rfx_error err = {{0}};
-    enum rfx_status status = check_bytes(layer_bytes, LAYER_FIRST, "rfx_layer_report", &err);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    const struct rfx_graph *graph = rfx_network_graph_of(network);
+    status = check_bytes(layer_bytes, LAYER_FIRST, "rfx_layer_report", &err);
     if (status == RFX_OK && layers == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no room for the layers is given");
     if (status == RFX_OK) status = rfx_analysis_create(graph, &analysis, &err);
@@ -169,7 +172,9 @@ enum rfx_status rfx_report_stages(const struct rfx_plan *plan, const struct rfx_
     enum rfx_status status = RFX_OK;
     size_t most_buffers = (size_t)plan->graph->n_nodes * BUFFERS_PER_NODE;
     struct buffers buffers = {NULL, 0};
-    if (stages != NULL) status = check_bytes(stage_bytes, STAGE_FIRST, "rfx_stage_report", err);
+    status = rfx_api_need(count, "count", err);
+    if (status == RFX_OK && stages != NULL)
+        status = check_bytes(stage_bytes, STAGE_FIRST, "rfx_stage_report", err);
     if (status == RFX_OK && stages != NULL && most < plan->n_stages)
         status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "room for %d of %d stages", most,
                           plan->n_stages);
@@ -200,10 +205,13 @@ enum rfx_code rfx_network_stages(struct rfx_network *network, const char *pictur
                                  struct rfx_stage_report *stages, size_t stage_bytes, int most,
                                  int *count, struct rfx_why *why) {
     static const float nothing; /* a plan does not look at values */
-    struct rfx_graph *graph = rfx_network_graph(network);
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_job job = {0};
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_job_open(&job, graph, options, &err);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    struct rfx_graph *graph = rfx_network_graph(network);
+    status = rfx_job_open(&job, graph, options, &err);
     if (status == RFX_OK)
         status = picture != NULL ? rfx_job_use_picture(&job, picture, &err)
                                  : rfx_job_use_values(&job, &nothing, &err);

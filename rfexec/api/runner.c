@@ -1,11 +1,13 @@
 /* Runners of the public header: a job of a network that is planned and packed once and executed as
  * often as its caller likes. */
+#include "layers/core/float_env.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/api/network.h"
 #include "rfexec/api/reports.h"
 
 struct rfx_runner {
+    struct rfx_network *network; /* kept until the runner is freed */
     struct rfx_job job;
 };
 
@@ -26,46 +28,59 @@ static enum rfx_status create(struct rfx_network *network, const struct rfx_run_
         return status;
     }
     rfx_job_rest(job);
+    runner->network = network;
+    rfx_network_keep(network);
     *out = runner;
     return RFX_OK;
 }
 
 enum rfx_code rfx_runner_create(struct rfx_network *network, const struct rfx_run_options *options,
                                 struct rfx_runner **out, struct rfx_why *why) {
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_error err = {{0}};
-    return rfx_api_result(create(network, options, out, &err), &err, why);
+    enum rfx_status status = rfx_api_need(network, "network", &err);
+    if (status == RFX_OK) status = rfx_api_need(out, "out", &err);
+    if (status == RFX_OK) status = create(network, options, out, &err);
+    return rfx_api_result(status, &err, why);
 }
 
 void rfx_runner_free(struct rfx_runner *runner) {
     if (runner == NULL) return;
     struct rfx_memory *mem = runner->job.graph->mem;
+    struct rfx_network *network = runner->network;
     rfx_job_close(&runner->job);
     rfx_memory_release(mem, runner);
+    rfx_network_free(network);
 }
 
 enum rfx_code rfx_runner_forecast(const struct rfx_runner *runner, struct rfx_forecast *forecast,
                                   struct rfx_why *why) {
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_api_check_forecast(forecast, &err);
+    enum rfx_status status = rfx_api_need(runner, "runner", &err);
+    if (status == RFX_OK) status = rfx_api_check_forecast(forecast, &err);
     if (status == RFX_OK) rfx_api_write_forecast_of(runner->job.plan, forecast);
     return rfx_api_result(status, &err, why);
 }
 
 enum rfx_code rfx_runner_stages(const struct rfx_runner *runner, struct rfx_stage_report *stages,
                                 size_t stage_bytes, int most, int *count, struct rfx_why *why) {
-    const struct rfx_job *job = &runner->job;
     struct rfx_error err = {{0}};
-    enum rfx_status status =
-        rfx_report_stages(job->plan, job->graph, stages, stage_bytes, most, count, &err);
+    enum rfx_status status = rfx_api_need(runner, "runner", &err);
+    if (status == RFX_OK)
+        status = rfx_report_stages(runner->job.plan, runner->job.graph, stages, stage_bytes, most,
+                                   count, &err);
     return rfx_api_result(status, &err, why);
 }
 
 enum rfx_code rfx_runner_run(struct rfx_runner *runner, const struct rfx_source *source,
                              float *const *outputs, int n_outputs,
                              const struct rfx_run_options *options, struct rfx_why *why) {
-    struct rfx_job *job = &runner->job;
+    RFX_DEFAULT_FLOAT_ENV;
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_job_wake(job, options, &err);
+    enum rfx_status status = rfx_api_need(runner, "runner", &err);
+    if (status != RFX_OK) return rfx_api_result(status, &err, why);
+    struct rfx_job *job = &runner->job;
+    status = rfx_job_wake(job, options, &err);
     if (status == RFX_OK) status = rfx_job_set_outputs(job, outputs, n_outputs, &err);
     if (status == RFX_OK) status = rfx_job_use_source(job, source, &err);
     if (status == RFX_OK) status = rfx_job_execute(job, &err);

@@ -7,13 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
+
 enum rfx_status rfx_image_file_open(struct rfx_image_file *file, const char *name,
                                     struct rfx_error *err) {
     file->at = file->filled = 0;
     file->error_number = 0;
     file->past_end = false;
     /* O_NONBLOCK: a pipe without a writer is refused below, not waited for. */
-    file->fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    file->fd = rfx_descriptor_keep(open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file->fd < 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: cannot open: %s", name, strerror(errno));
     struct stat info;

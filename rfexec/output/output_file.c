@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
 #include "rfexec/output/temporary.h"
 
 /* What waits to be written to the disk, at most twice as much, so that the last sync, which nothing
@@ -34,12 +35,16 @@ struct rfx_output_file {
     unsigned char buffer[32768];
 };
 
-static enum rfx_status fail_io(struct rfx_output_file *file, const char *doing,
-                               struct rfx_error *err) {
-    int number = errno;
+static enum rfx_status fail_number(struct rfx_output_file *file, const char *doing, int number,
+                                   struct rfx_error *err) {
     file->failed = true;
     return rfx_fail(err, RFX_STATUS_IO, "%s: %s after %" PRIu64 " bytes: %s", file->path, doing,
                     file->written_bytes, strerror(number));
+}
+
+static enum rfx_status fail_io(struct rfx_output_file *file, const char *doing,
+                               struct rfx_error *err) {
+    return fail_number(file, doing, errno, err);
 }
 
 static enum rfx_status fail_open(const struct rfx_output_file *file, struct rfx_error *err) {
@@ -64,7 +69,7 @@ static int own_descriptor(const char *path) {
 /* Opens the temporary in `folder`, which becomes the file's. */
 static enum rfx_status open_temporary(struct rfx_output_file *file, const char *folder,
                                       struct rfx_error *err) {
-    file->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    file->folder = rfx_descriptor_keep(open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (file->folder >= 0)
         file->fd = rfx_temporary_open(file->folder, 0666, file->named, file->temporary);
     if (file->fd >= 0) return RFX_OK;
@@ -93,7 +98,7 @@ static enum rfx_status open_in_place(struct rfx_output_file *file, int fd, struc
 
 static enum rfx_status open_special(struct rfx_output_file *file, struct rfx_error *err) {
     struct stat info;
-    int fd = open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    int fd = rfx_descriptor_keep(open(file->path, O_WRONLY | O_CLOEXEC | O_NOCTTY));
     if (fd >= 0 && fstat(fd, &info) == 0 && !S_ISREG(info.st_mode))
         return open_in_place(file, fd, err);
     if (fd < 0) return fail_open(file, err);
@@ -214,16 +219,10 @@ static enum rfx_status push(struct rfx_output_file *file, struct rfx_error *err)
 
 static enum rfx_status write_all(struct rfx_output_file *file, int fd, const void *data,
                                  size_t bytes, struct rfx_error *err) {
-    const unsigned char *p = data;
-    while (bytes > 0) {
-        ssize_t done = write(fd, p, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_io(file, "writing failed", err);
-        p += done;
-        bytes -= (size_t)done;
-        file->written_bytes += (uint64_t)done;
-    }
-    return push(file, err);
+    size_t written = 0;
+    int number = rfx_descriptor_write(fd, data, bytes, &written);
+    file->written_bytes += written;
+    return number == 0 ? push(file, err) : fail_number(file, "writing failed", number, err);
 }
 
 static enum rfx_status flush(struct rfx_output_file *file, struct rfx_error *err) {
@@ -248,36 +247,30 @@ enum rfx_status rfx_output_file_put(struct rfx_output_file *file, const void *da
                                     uint64_t offset, struct rfx_error *err) {
     enum rfx_status status = flush(file, err);
     if (status != RFX_OK) return status;
-    const unsigned char *p = data;
-    while (bytes > 0) {
-        ssize_t done = pwrite(file->fd, p, bytes, (off_t)offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_io(file, "writing failed", err);
-        p += done;
-        bytes -= (size_t)done;
-        offset += (uint64_t)done;
-        file->written_bytes += (uint64_t)done;
-    }
+    int number = rfx_descriptor_write_at(file->fd, data, bytes, (int64_t)offset);
+    if (number != 0) return fail_number(file, "writing failed", number, err);
+    file->written_bytes += bytes;
     return push(file, err);
 }
 
 enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t bytes,
                                         struct rfx_error *err) {
     if (file->folder < 0 || bytes == 0) return RFX_OK;
-    if (fallocate(file->fd, FALLOC_FL_KEEP_SIZE, 0, (off_t)bytes) == 0) return RFX_OK;
+    int number = rfx_descriptor_reserve(file->fd, FALLOC_FL_KEEP_SIZE, (int64_t)bytes);
     /* Where it is not possible, the writes will tell. */
-    if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG) return RFX_OK;
+    if (number != ENOSPC && number != EDQUOT && number != EFBIG) return RFX_OK;
     file->failed = true;
     return rfx_fail(err, RFX_STATUS_IO, "%s: no room for its %" PRIu64 " bytes: %s", file->path,
-                    bytes, strerror(errno));
+                    bytes, strerror(number));
 }
 
 /* Gives back what was reserved beyond the end, and brings the file to the disk. */
 static enum rfx_status settle(struct rfx_output_file *file, struct rfx_error *err) {
     struct stat info;
     if (file->folder < 0 || file->receiver >= 0) return RFX_OK;
-    if (fstat(file->fd, &info) != 0 || ftruncate(file->fd, info.st_size) != 0)
-        return fail_io(file, "setting the size failed", err);
+    int number = fstat(file->fd, &info) != 0 ? errno : 0;
+    if (number == 0) number = rfx_descriptor_truncate(file->fd, info.st_size);
+    if (number != 0) return fail_number(file, "setting the size failed", number, err);
     if (fsync(file->fd) != 0 && errno != EINVAL) return fail_io(file, "syncing failed", err);
     return RFX_OK;
 }

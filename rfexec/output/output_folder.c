@@ -16,6 +16,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
 #include "rfexec/output/temporary.h"
 
 enum { MOST_DEPTH = 16, MOST_NAME = 256 };
@@ -42,8 +43,8 @@ static int make_temporary(struct rfx_output_folder *folder) {
     for (int attempt = 0; attempt < 64; attempt++) {
         rfx_temporary_name(folder->temporary);
         if (mkdirat(folder->above, folder->temporary, 0777) == 0)
-            return openat(folder->above, folder->temporary,
-                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+            return rfx_descriptor_keep(openat(folder->above, folder->temporary,
+                                              O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (errno != EEXIST) break;
     }
     folder->temporary[0] = '\0';
@@ -66,7 +67,7 @@ static enum rfx_status open_beside(struct rfx_output_folder *folder, struct rfx_
                         folder->path);
     memcpy(above, folder->path, length);
     memcpy(above + length, ".", 2);
-    folder->above = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    folder->above = rfx_descriptor_keep(open(above, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (folder->above >= 0) folder->fd = make_temporary(folder);
     return folder->fd >= 0 ? RFX_OK : fail_io(folder, "", "cannot write into its folder", err);
 }
@@ -116,28 +117,22 @@ static int make_folders(int fd, const char *name) {
 
 static int open_new(int fd, const char *name) {
     const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    int file = openat(fd, name, flags, 0666);
+    int file = rfx_descriptor_keep(openat(fd, name, flags, 0666));
     if (file >= 0 || errno != ENOENT || make_folders(fd, name) != 0) return file;
-    return openat(fd, name, flags, 0666);
+    return rfx_descriptor_keep(openat(fd, name, flags, 0666));
 }
 
 enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const char *name,
                                       const void *data, size_t bytes, struct rfx_error *err) {
-    const unsigned char *p = data;
     errno = ENAMETOOLONG;
     if (strlen(name) >= MOST_NAME) return fail_io(folder, name, "cannot write", err);
     int file = open_new(folder->fd, name);
     if (file < 0) return fail_io(folder, name, "cannot write", err);
-    while (bytes > 0) {
-        ssize_t done = write(file, p, bytes);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) {
-            enum rfx_status status = fail_io(folder, name, "writing failed", err);
-            (void)close(file);
-            return status;
-        }
-        p += done;
-        bytes -= (size_t)done;
+    int number = rfx_descriptor_write(file, data, bytes, NULL);
+    if (number != 0) {
+        (void)close(file);
+        errno = number;
+        return fail_io(folder, name, "writing failed", err);
     }
     return close(file) == 0 ? RFX_OK : fail_io(folder, name, "closing failed", err);
 }
@@ -170,7 +165,8 @@ enum rfx_status rfx_output_folder_commit(struct rfx_output_folder *folder, struc
 
 /* Removes what is in the folder `name` of `above`, and it; as deep as it is made here. */
 static void remove_all(int above, const char *name, int depth) {
-    int fd = openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd =
+        rfx_descriptor_keep(openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     if (dir == NULL && fd >= 0) (void)close(fd);
     for (struct dirent *entry; dir != NULL && (entry = readdir(dir)) != NULL;) {

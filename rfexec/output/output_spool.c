@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "layers/core/floats.h"
 #include "rfexec/output/temporary.h"
 
@@ -46,9 +47,9 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
         status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;
     }
-    if (fallocate(spool->fd, 0, 0, (off_t)rfx_tensor_bytes(map)) != 0 &&
-        (errno == ENOSPC || errno == EDQUOT || errno == EFBIG)) {
-        status = fail_io(spool, "no room for", errno, err);
+    int number = rfx_descriptor_reserve(spool->fd, 0, (int64_t)rfx_tensor_bytes(map));
+    if (number == ENOSPC || number == EDQUOT || number == EFBIG) {
+        status = fail_io(spool, "no room for", number, err);
         goto fail;
     }
     *out = spool;
@@ -60,17 +61,9 @@ fail:
 
 static enum rfx_status put(const struct rfx_output_spool *spool, const float *values, int64_t count,
                            int64_t first, struct rfx_error *err) {
-    const unsigned char *p = (const unsigned char *)(const void *)values;
-    off_t offset = (off_t)rfx_floats_bytes(first);
-    for (size_t bytes = rfx_floats_bytes(count); bytes > 0;) {
-        ssize_t done = pwrite(spool->fd, p, bytes, offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_io(spool, "cannot write", errno, err);
-        p += done;
-        offset += done;
-        bytes -= (size_t)done;
-    }
-    return RFX_OK;
+    int number = rfx_descriptor_write_at(spool->fd, values, rfx_floats_bytes(count),
+                                         (int64_t)rfx_floats_bytes(first));
+    return number == 0 ? RFX_OK : fail_io(spool, "cannot write", number, err);
 }
 
 /* Columns [rect.x0, rect.x1) of row y of a view whose pixels are wider than the map's. */
@@ -102,16 +95,9 @@ enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rf
 enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, float *row,
                                       struct rfx_error *err) {
     size_t bytes = rfx_tensor_pixel_bytes(&spool->map, spool->map.w);
-    off_t offset = (off_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);
-    for (unsigned char *p = (unsigned char *)(void *)row; bytes > 0;) {
-        ssize_t done = pread(spool->fd, p, bytes, offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return fail_io(spool, "cannot read", done < 0 ? errno : EIO, err);
-        p += done;
-        offset += done;
-        bytes -= (size_t)done;
-    }
-    return RFX_OK;
+    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);
+    int number = rfx_descriptor_read_at(spool->fd, row, bytes, offset);
+    return number == 0 ? RFX_OK : fail_io(spool, "cannot read", number, err);
 }
 
 void rfx_output_spool_free(struct rfx_output_spool *spool) {

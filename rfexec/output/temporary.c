@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
+
 enum { PROC_PATH = 40 };
 
 /* O_EXCL decides whether a name is free: weaker numbers cost attempts, never a file. */
@@ -42,7 +44,7 @@ static void proc_path(int file, char path[PROC_PATH]) {
 
 static int open_nameless(int folder, mode_t mode) {
     char path[PROC_PATH];
-    int file = openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode);
+    int file = rfx_descriptor_keep(openat(folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode));
     if (file < 0) return -1;
     proc_path(file, path);
     if (access(path, F_OK) == 0) return file;
@@ -55,7 +57,8 @@ int rfx_temporary_open(int folder, mode_t mode, bool named, char name[RFX_TEMPOR
     name[0] = '\0';
     for (int attempt = 0; file < 0 && attempt < 64; attempt++) {
         rfx_temporary_name(name);
-        file = openat(folder, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
+        const int how = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+        file = rfx_descriptor_keep(openat(folder, name, how, mode));
         if (file < 0 && errno != EEXIST) break;
     }
     if (file < 0) name[0] = '\0';
@@ -64,7 +67,7 @@ int rfx_temporary_open(int folder, mode_t mode, bool named, char name[RFX_TEMPOR
 
 int rfx_temporary_nameless(const char *folder) {
     char name[RFX_TEMPORARY_NAME];
-    int at = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int at = rfx_descriptor_keep(open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (at < 0) return -1;
     int fd = rfx_temporary_open(at, 0600, false, name);
     int number = errno;

@@ -269,14 +269,20 @@ static enum rfx_status run_step(struct rfx_session *session, struct rfx_image *i
     return status == RFX_OK ? read_image(session, image, team, step->rect, err) : status;
 }
 
+static enum rfx_status fail_stopped(const struct rfx_step *step, struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
+                    (long long)step->unit, (long long)step->n_units);
+}
+
 static enum rfx_status run_step_observed(struct rfx_session *session, struct rfx_image *image,
                                          struct rfx_team *team, const struct rfx_step *step,
                                          struct rfx_error *err) {
     const struct rfx_step_observer *observer = session->observer;
-    if (observer == NULL) return run_step(session, image, team, step, err);
-    double start = now_seconds();
+    double start = observer != NULL ? now_seconds() : 0.0;
     enum rfx_status status = run_step(session, image, team, step, err);
-    if (status == RFX_OK) observer->step(observer->user, step, now_seconds() - start);
+    if (status == RFX_OK && rfx_team_is_stopped(team)) status = fail_stopped(step, err);
+    if (status == RFX_OK && observer != NULL)
+        observer->step(observer->user, step, now_seconds() - start);
     return status;
 }
 
@@ -288,19 +294,26 @@ struct run {
     void *user;
     struct rfx_error *err;
     struct rfx_run_report report;
+    int64_t n_units; /* that progress counts */
     enum rfx_status status;
 };
 
-/* All steps, within one team: threads are started once per run. */
+static bool is_stop_wanted(void *user) {
+    const struct rfx_session *session = user;
+    return rfx_memory_is_stopped(session->graph->mem);
+}
+
+/* All steps, within one team: threads are started once per run. A step of a large map takes
+ * seconds, so that the team asks within steps whether the run is to stop. */
 static void run_steps(struct rfx_team *team, void *user) {
     struct run *run = user;
     struct rfx_session *session = run->session;
     struct rfx_step step;
+    rfx_team_set_stop(team, is_stop_wanted, session);
     while (run->status == RFX_OK && rfx_schedule_next(session->schedule, &step)) {
+        run->n_units = step.n_units;
         if (run->progress != NULL && run->progress(run->user, step.unit, step.n_units) != 0) {
-            run->status =
-                rfx_fail(run->err, RFX_STATUS_CANCELLED, "stopped after %lld of %lld parts",
-                         (long long)step.unit, (long long)step.n_units);
+            run->status = fail_stopped(&step, run->err);
             return;
         }
         rfx_session_count_step(session, &step, &run->report);
@@ -318,15 +331,19 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
     enum rfx_status status = prepare_source(session, image, err);
     if (status != RFX_OK) return status;
     rfx_schedule_rewind(session->schedule);
-    struct run run = {
-        .session = session, .image = image, .progress = progress, .user = user, .err = err};
+    struct run run = {.session = session,
+                      .image = image,
+                      .progress = progress,
+                      .user = user,
+                      .err = err,
+                      .n_units = 1};
     rfx_team_run(session->plan->threads, run_steps, &run);
     rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* no file outlives its run */
     if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
     status = emit_rest(session, err);
     if (status != RFX_OK) return status;
-    if (progress != NULL) (void)progress(user, 1, 1);
+    if (progress != NULL) (void)progress(user, run.n_units, run.n_units);
     run.report.seconds = now_seconds() - start;
     if (report != NULL) *report = run.report;
     return RFX_OK;

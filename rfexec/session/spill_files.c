@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
 #include "rf_analysis/regions.h"
 #include "rfexec/output/temporary.h"
@@ -97,12 +98,10 @@ static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct
     file->fd = rfx_temporary_nameless(files->folder);
     if (file->fd < 0) return fail_io(files, node, "cannot make a file for", errno, err);
     files->n_open++;
-    int done;
-    do {
-        done = fallocate(file->fd, 0, 0, (off_t)bytes);
-    } while (done != 0 && errno == EINTR);
-    if (done == 0 || (errno != ENOSPC && errno != EDQUOT && errno != EFBIG)) return RFX_OK;
-    return fail_io(files, node, "no room for", errno, err); /* others: not known there */
+    int number = rfx_descriptor_reserve(file->fd, 0, (int64_t)bytes);
+    if (number != ENOSPC && number != EDQUOT && number != EFBIG)
+        return RFX_OK; /* not known there */
+    return fail_io(files, node, "no room for", number, err);
 }
 
 /* A rectangle on its way to a file or back. */
@@ -117,18 +116,9 @@ struct transfer {
     atomic_int number; /* errno of the first failure; 0: none */
 };
 
-static int move(const struct transfer *t, unsigned char *at, size_t bytes, off_t offset) {
-    while (bytes > 0) {
-        ssize_t done =
-            t->write ? pwrite(t->fd, at, bytes, offset) : pread(t->fd, at, bytes, offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return errno;
-        if (done == 0) return EIO; /* the file is shorter than it was made */
-        at += done;
-        offset += done;
-        bytes -= (size_t)done;
-    }
-    return 0;
+static int move(const struct transfer *t, unsigned char *at, size_t bytes, int64_t offset) {
+    return t->write ? rfx_descriptor_write_at(t->fd, at, bytes, offset)
+                    : rfx_descriptor_read_at(t->fd, at, bytes, offset);
 }
 
 /* Rows that lie one behind the other, in memory as in the file, go at once. */
@@ -148,8 +138,8 @@ static void move_piece(void *user, int64_t index, int thread) {
                (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
                    at + (size_t)(next - y) * row)
             next++;
-        off_t offset =
-            (off_t)rfx_tensor_pixel_bytes(t->map, (y - t->held.y0) * width + rect->x0 - t->held.x0);
+        int64_t offset = (int64_t)rfx_tensor_pixel_bytes(
+            t->map, (y - t->held.y0) * width + rect->x0 - t->held.x0);
         int number = move(t, at, (size_t)(next - y) * row, offset);
         int none = 0;
         if (number != 0) (void)atomic_compare_exchange_strong(&t->number, &none, number);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
 #include "tiler/plan/plan.h"
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10) /* where the system does not say */
@@ -14,7 +15,7 @@ static size_t read_number(int index, const char *what) {
     unsigned long long value = 0;
     char unit = ' ';
     (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, what);
-    FILE *file = fopen(path, "r");
+    FILE *file = rfx_descriptor_stream(path);
     if (file == NULL) return 0;
     int n = fscanf(file, "%llu%c", &value, &unit);
     (void)fclose(file);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
 
 enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMN_ALIGNMENT, COLUMN_OFFSET };
@@ -196,7 +197,7 @@ enum rfx_status rfx_place_table_parse(struct rfx_memory *mem, const char *text, 
 
 enum rfx_status rfx_place_table_read(struct rfx_memory *mem, const char *path,
                                      struct rfx_place_table **out, struct rfx_error *err) {
-    FILE *file = fopen(path, "rb");
+    FILE *file = rfx_descriptor_stream(path);
     if (file == NULL)
         return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     size_t used = 0;

@@ -58,6 +58,20 @@ if(RFX_FOLDER_KIND STREQUAL "SHARED") # its objects hide nothing
   target_link_options(rfx_library PRIVATE -Wl,--version-script=${rfx_exports})
 endif()
 rfx_add_library(rfx_archive STATIC rfexec_static)
+# The archive exports what the public header declares and nothing else, as the shared library does: a
+# program with an ONNX reader of its own links with it. So its objects become one, in which all other
+# names are local.
+if(NOT RFX_SANITIZE)
+  set(rfx_one_object ${CMAKE_CURRENT_BINARY_DIR}/librfexec.o)
+  add_custom_command(TARGET rfx_archive POST_BUILD
+    COMMAND ${CMAKE_LINKER} -r --whole-archive $<TARGET_FILE:rfx_archive> -o ${rfx_one_object}
+    COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${PROJECT_SOURCE_DIR}/rfexec/api/exported_symbols.txt
+            ${rfx_one_object}
+    COMMAND ${CMAKE_COMMAND} -E rm -f $<TARGET_FILE:rfx_archive>
+    COMMAND ${CMAKE_AR} rcs $<TARGET_FILE:rfx_archive> ${rfx_one_object}
+    COMMAND ${CMAKE_COMMAND} -E rm -f ${rfx_one_object}
+    VERBATIM)
+endif()
 # What a program that takes in the archive links besides: by names that any linker finds, so that no
 # package has to be looked for. rfexec.pc has the same list as Libs.private.
 set(rfx_static_names protobuf-nanopb png z jpeg jansson xxhash ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "rfexec/image/turn/nameless.h"
 
 /* Of a strip, where the rows that are asked for at a time are not more. */
@@ -67,9 +68,9 @@ bool rfx_coefficients_realize(struct rfx_coefficients *kept) {
     if (kept->fd < 0) kept->fd = rfx_nameless_open(rfx_nameless_folder(kept->folder));
     if (kept->fd < 0) return failed(kept, "cannot make it", errno);
     /* what another decoding left behind goes; what is not written is read as 0 */
-    if (ftruncate(kept->fd, 0) != 0 || ftruncate(kept->fd, (off_t)kept->file_bytes) != 0)
-        return failed(kept, "cannot make it", errno);
-    return true;
+    int number = rfx_descriptor_truncate(kept->fd, 0);
+    if (number == 0) number = rfx_descriptor_truncate(kept->fd, kept->file_bytes);
+    return number == 0 ? true : failed(kept, "cannot make it", number);
 }
 
 /* Makes the strip begin with row `first`. */
@@ -78,15 +79,15 @@ static bool move_strip(struct rfx_coefficients *kept, struct jvirt_barray_contro
     const int64_t row = (int64_t)array->row_bytes;
     int number = 0;
     if (array->changed)
-        number = rfx_nameless_write(kept->fd, array->rows[0], array->held * array->row_bytes,
-                                    array->at + (int64_t)array->first * row);
+        number = rfx_descriptor_write_at(kept->fd, array->rows[0], array->held * array->row_bytes,
+                                         array->at + (int64_t)array->first * row);
     if (number != 0) return failed(kept, "cannot write", number);
     array->changed = false;
     array->first = first;
     array->held = array->n_rows - first;
     if (array->held > array->strip_rows) array->held = array->strip_rows;
-    number = rfx_nameless_read(kept->fd, array->rows[0], array->held * array->row_bytes,
-                               array->at + (int64_t)first * row);
+    number = rfx_descriptor_read_at(kept->fd, array->rows[0], array->held * array->row_bytes,
+                                    array->at + (int64_t)first * row);
     return number == 0 ? true : failed(kept, "cannot read", number);
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "rfexec/image/turn/nameless.h"
 
 #define GROUP 8     /* rows after which the passes repeat */
@@ -80,8 +81,8 @@ unsigned char *rfx_passes_room(struct rfx_passes *passes) {
 enum rfx_status rfx_passes_put(struct rfx_passes *passes, int pass, int64_t row, const char *name,
                                struct rfx_error *err) {
     size_t bytes = pass_row_bytes(passes, pass);
-    int number = rfx_nameless_write(passes->fd, passes->rows, bytes,
-                                    passes->start[pass] + row * (int64_t)bytes);
+    int number = rfx_descriptor_write_at(passes->fd, passes->rows, bytes,
+                                         passes->start[pass] + row * (int64_t)bytes);
     return number == 0 ? RFX_OK : failed(passes, "cannot write", number, name, err);
 }
 
@@ -94,8 +95,8 @@ static int put_together(struct rfx_passes *passes, int pass, int64_t top) {
     const int64_t rows = rfx_min_i64(GROUP / dy, rfx_passes_rows(passes, pass) - first);
     unsigned char *from = passes->rows + GROUP * row_bytes(passes);
     if (rows <= 0 || columns == 0) return 0;
-    int number = rfx_nameless_read(passes->fd, from, (size_t)rows * bytes,
-                                   passes->start[pass] + first * (int64_t)bytes);
+    int number = rfx_descriptor_read_at(passes->fd, from, (size_t)rows * bytes,
+                                        passes->start[pass] + first * (int64_t)bytes);
     for (int64_t row = 0; row < rows && number == 0; row++) {
         unsigned char *to = passes->rows + (size_t)(y0 + row * dy) * row_bytes(passes);
         for (int64_t i = 0; i < columns; i++, from += pixel)

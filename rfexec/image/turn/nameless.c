@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
+
 const char *rfx_nameless_folder(const char *folder) {
     if (folder != NULL) return folder;
     const char *named = getenv("TMPDIR");
@@ -18,7 +20,7 @@ const char *rfx_nameless_folder(const char *folder) {
 }
 
 int rfx_nameless_open(const char *folder) {
-    int file = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    int file = rfx_descriptor_keep(open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
     if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
     char name[PATH_MAX];
     int length = snprintf(name, sizeof name, "%s/rfexec.XXXXXX", folder);
@@ -28,31 +30,5 @@ int rfx_nameless_open(const char *folder) {
     }
     file = mkostemp(name, O_CLOEXEC);
     if (file >= 0) (void)unlink(name);
-    return file;
-}
-
-int rfx_nameless_write(int fd, const void *from, size_t bytes, int64_t offset) {
-    const unsigned char *at = from;
-    while (bytes > 0) {
-        ssize_t n = pwrite(fd, at, bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n == 0 ? ENOSPC : errno;
-        at += n;
-        offset += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
-}
-
-int rfx_nameless_read(int fd, void *to, size_t bytes, int64_t offset) {
-    unsigned char *at = to;
-    while (bytes > 0) {
-        ssize_t n = pread(fd, at, bytes, (off_t)offset);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return n == 0 ? EIO : errno;
-        at += n;
-        offset += n;
-        bytes -= (size_t)n;
-    }
-    return 0;
+    return rfx_descriptor_keep(file);
 }

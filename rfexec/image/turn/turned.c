@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "rfexec/image/turn/nameless.h"
 
 #define GROUP 32 /* rows */
@@ -50,13 +51,13 @@ static enum rfx_status fail_file(const struct turned_source *s, const char *doin
 
 static enum rfx_status put(const struct turned_source *s, const unsigned char *from, size_t bytes,
                            int64_t offset, struct rfx_error *err) {
-    int number = rfx_nameless_write(s->fd, from, bytes, offset);
+    int number = rfx_descriptor_write_at(s->fd, from, bytes, offset);
     return number == 0 ? RFX_OK : fail_file(s, "cannot write", number, err);
 }
 
 static enum rfx_status get(const struct turned_source *s, unsigned char *to, size_t bytes,
                            int64_t offset, struct rfx_error *err) {
-    int number = rfx_nameless_read(s->fd, to, bytes, offset);
+    int number = rfx_descriptor_read_at(s->fd, to, bytes, offset);
     return number == 0 ? RFX_OK : fail_file(s, "cannot read", number, err);
 }
 

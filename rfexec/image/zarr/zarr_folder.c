@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "layers/core/descriptor.h"
+
 #define MOST_JSON_BYTES ((int64_t)1 << 20)
 #define JSON_GROWTH ((size_t)16) /* of jansson's values over their text */
 enum { PART_CHARS = 256 };
@@ -16,7 +18,7 @@ enum { PART_CHARS = 256 };
 bool rfx_is_zarr(const char *name) {
     static const char *const files[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
     bool found = false;
-    int folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    int folder = rfx_descriptor_keep(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
     if (folder < 0) return false;
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         found = found || faccessat(folder, files[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -25,7 +27,7 @@ bool rfx_is_zarr(const char *name) {
 }
 
 enum rfx_status rfx_zarr_folder_open(const char *name, int *folder, struct rfx_error *err) {
-    *folder = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    *folder = rfx_descriptor_keep(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return *folder >= 0
                ? RFX_OK
                : rfx_fail(err, RFX_STATUS_IO, "%s: cannot open: %s", name, strerror(errno));
@@ -42,8 +44,8 @@ static int open_beneath(int folder, const char *path, int flags) {
             memcpy(part, path, n);
             part[n] = '\0';
             if (strcmp(part, ".") != 0 && strcmp(part, "..") != 0) {
-                next = openat(at, part,
-                              (last ? flags : O_RDONLY | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC);
+                int how = (last ? flags : O_RDONLY | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC;
+                next = rfx_descriptor_keep(openat(at, part, how));
                 number = errno;
             }
         }

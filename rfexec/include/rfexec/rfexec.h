@@ -26,7 +26,12 @@
  * and what computes convolutions (rfx_convolution) alone, not of memory_bytes or threads; a NaN
  * always comes as the same one, 0x7fc00000.
  * Errors: functions that can fail return an rfx_code, RFX_CODE_OK being 0, and write their results
- * only then. `why` may be NULL; the text that it receives is empty after a success.
+ * only then. `why` may be NULL; the text that it receives is empty after a success. NULL for a
+ * pointer that a call needs is USAGE; functions without a code return NULL, 0 or -1, or do nothing.
+ * Callbacks return normally: a C++ exception or a longjmp must not leave them.
+ * Floating point: values are computed in the default environment (round to nearest, subnormal
+ * numbers kept, no traps), in which callbacks are called too. The caller's own is set again before
+ * a call returns.
  * Threads: functions on different networks may run at the same time in different threads. One
  * network belongs to one thread at a time, whichever. There is nothing to initialise; the library
  * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
@@ -152,7 +157,8 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_memory(const void *bytes, 
                                                              struct rfx_network **out,
                                                              struct rfx_why *why);
 
-/* Frees a network; NULL is fine. */
+/* Frees a network; NULL is fine. Its parts and runners keep what they need of it: they may be freed
+ * before or after it, in any order, and in any thread. */
 RFX_API void rfx_network_free(struct rfx_network *network);
 
 /* Shape of the input: dims receives 1, channels, rows, columns. */
@@ -269,8 +275,9 @@ struct rfx_run_options {
      * for input and outputs included, comes on top. 0: no limit; the network then runs on whole
      * maps, layer by layer. */
     size_t memory_bytes;
-    /* Called in the calling thread between the steps of a run: done of total, never falling, both 1
-     * at the end. Another result than 0 cancels the run. It must not use the network. NULL: none.
+    /* Called in the calling thread between the steps of a run: done of total. total stays the same
+     * during a run, done never falls, and both are equal at the end. Another result than 0 cancels
+     * the run. It must not use the network. NULL: none.
      */
     int (*progress)(void *user, int64_t done, int64_t total);
     void *user;
@@ -449,9 +456,9 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *
  * on other machines too, put side by side are one run. Where a layer before the output sees all of
  * a map (global pools, instance norms, attention), a part needs all that comes before that layer.
  *
- * It reads the graph of `network`, which must be freed after it, and like it is one thread's at a
- * time, both together. *out is to be freed with rfx_network_free. USAGE: no such output, one that
- * is no map, or a rectangle that is empty or not inside of it; SYSTEM. */
+ * It shares the graph of `network`, and like it is one thread's at a time, both together. The two
+ * may be freed in any order. *out is to be freed with rfx_network_free. USAGE: no such output, one
+ * that is no map, or a rectangle that is empty or not inside of it; SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_part(struct rfx_network *network, int k,
                                                            const struct rfx_area *part,
                                                            struct rfx_network **out,
@@ -464,8 +471,8 @@ RFX_API void rfx_network_input_area(const struct rfx_network *network, struct rf
 /* ---- runners ----------------------------------------------------------------------------- */
 
 /* A network made ready to run many times: plan, packed weights and the memory of its maps are kept
- * until it is freed. It belongs to its network, which has to live longer, and to the thread that
- * uses the network at the time; several of one network may be kept, but not used at a time. */
+ * until it is freed. It belongs to the thread that uses its network at the time; several of one
+ * network may be kept, but not used at a time. The network may be freed before its runners. */
 struct rfx_runner;
 
 /* Plans as options say (memory_bytes, threads) and packs the weights, for runs on values and

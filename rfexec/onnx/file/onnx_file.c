@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 
 struct open_file {
     struct rfx_weight_file as_weights;
@@ -26,10 +27,10 @@ struct rfx_onnx_files {
     const struct open_file *model;
 };
 
-static enum rfx_status open_file(const char *path, int flags, int *out, size_t *size,
+static enum rfx_status open_file(const char *path, int flags, struct rfx_weight_file *out,
                                  struct rfx_error *err) {
     /* a pipe must not wait for a writer */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags);
+    int fd = rfx_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
     if (fd < 0) return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     enum rfx_status status = RFX_OK;
     struct stat st;
@@ -41,8 +42,10 @@ static enum rfx_status open_file(const char *path, int flags, int *out, size_t *
         close(fd);
         return status;
     }
-    *out = fd;
-    *size = (size_t)st.st_size;
+    out->fd = fd;
+    out->size = (size_t)st.st_size;
+    out->modified = st.st_mtim;
+    out->watched = true;
     return RFX_OK;
 }
 
@@ -72,7 +75,8 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
         status = rfx_memory_fail(files->mem, "file name", strlen(name) + 1, err);
     /* External data have been resolved: what is a link by now came later. */
     int flags = name != NULL ? O_NOFOLLOW : 0;
-    if (status == RFX_OK) status = open_file(path, flags, &file->as_weights.fd, &file->size, err);
+    if (status == RFX_OK) status = open_file(path, flags, &file->as_weights, err);
+    file->size = file->as_weights.size;
     if (status != RFX_OK) {
         close_file(files->mem, file);
         return status;

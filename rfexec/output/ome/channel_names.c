@@ -7,13 +7,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
 
 enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that one byte is shown by */, END = 2 };
 
 static enum rfx_status read_file(struct rfx_memory *mem, const char *path, char **text,
                                  struct rfx_error *err) {
-    FILE *file = fopen(path, "rb");
+    FILE *file = rfx_descriptor_stream(path);
     if (file == NULL)
         return rfx_fail(err, RFX_STATUS_IO, "channel names '%s': %s", path, strerror(errno));
     struct stat at;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/temporary.h"
 
@@ -93,9 +94,9 @@ static enum rfx_status open_levels(struct rfx_overviews *o, struct rfx_error *er
     if (offset == 0) return RFX_OK;
     o->fd = rfx_temporary_beside(o->path);
     if (o->fd < 0) return fail_io(o, "cannot make a file for", errno, err);
-    bool full = fallocate(o->fd, 0, 0, offset) != 0 &&
-                (errno == ENOSPC || errno == EDQUOT || errno == EFBIG);
-    return full ? fail_io(o, "no room for", errno, err) : RFX_OK;
+    int number = rfx_descriptor_reserve(o->fd, 0, offset);
+    bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
+    return full ? fail_io(o, "no room for", number, err) : RFX_OK;
 }
 
 enum rfx_status rfx_overviews_open(struct rfx_memory *mem, const char *path,
@@ -183,28 +184,14 @@ static void reduce_rows(const struct rfx_overview_map *map, const unsigned char 
 
 static enum rfx_status put_bytes(const struct rfx_overviews *o, const unsigned char *p,
                                  size_t bytes, off_t offset, struct rfx_error *err) {
-    while (bytes > 0) {
-        ssize_t done = pwrite(o->fd, p, bytes, offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return fail_io(o, "cannot write", errno, err);
-        p += done;
-        offset += done;
-        bytes -= (size_t)done;
-    }
-    return RFX_OK;
+    int number = rfx_descriptor_write_at(o->fd, p, bytes, offset);
+    return number == 0 ? RFX_OK : fail_io(o, "cannot write", number, err);
 }
 
 static enum rfx_status get_bytes(const struct rfx_overviews *o, unsigned char *p, size_t bytes,
                                  off_t offset, struct rfx_error *err) {
-    while (bytes > 0) {
-        ssize_t done = pread(o->fd, p, bytes, offset);
-        if (done < 0 && errno == EINTR) continue;
-        if (done <= 0) return fail_io(o, "cannot read", done < 0 ? errno : EIO, err);
-        p += done;
-        offset += done;
-        bytes -= (size_t)done;
-    }
-    return RFX_OK;
+    int number = rfx_descriptor_read_at(o->fd, p, bytes, offset);
+    return number == 0 ? RFX_OK : fail_io(o, "cannot read", number, err);
 }
 
 /* Where row y of a channel begins in the file. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/core/descriptor.h"
 #include "layers/graph/group.h"
 #include "tiler/plan/file/plan_file_reader.h"
 #include "tiler/plan/mode.h"
@@ -298,7 +299,7 @@ done:
 
 enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *path,
                                    struct rfx_plan_file **out, struct rfx_error *err) {
-    FILE *stream = fopen(path, "rb");
+    FILE *stream = rfx_descriptor_stream(path);
     if (stream == NULL)
         return rfx_fail(err, errno == ENOMEM ? RFX_STATUS_IO : RFX_STATUS_MALFORMED,
                         "plan '%s': cannot be opened: %s", path, strerror(errno));

@@ -439,8 +439,55 @@ static void a_busy_machine_is_not_spun_on(void **state) {
     assert_in_range(b.body_cpu_us - b.cpu_us[0], 0, 200 * BESIDE_LOOPS); /* us */
 }
 
+/* A loop that is told to stop runs no iteration after that, and later loops none at all. */
+struct stopping {
+    atomic_llong asked, run;
+    int64_t from; /* the question that is answered by "stop" */
+    int64_t after_first, after_second;
+    bool stopped;
+};
+
+static bool says_stop(void *user) {
+    struct stopping *s = user;
+    return atomic_fetch_add(&s->asked, 1) + 1 >= s->from;
+}
+
+static void count_run(void *user, int64_t index, int thread) {
+    struct stopping *s = user;
+    (void)index;
+    (void)thread;
+    (void)atomic_fetch_add(&s->run, 1);
+}
+
+static void run_stopping(struct rfx_team *team, void *user) {
+    struct stopping *s = user;
+    rfx_team_set_stop(team, says_stop, s);
+    rfx_team_for(team, 100, count_run, s);
+    s->after_first = atomic_load(&s->run);
+    rfx_team_for(team, 100, count_run, s);
+    s->after_second = atomic_load(&s->run);
+    s->stopped = rfx_team_is_stopped(team);
+}
+
+static void loops_end_when_told_to_stop(void **state) {
+    (void)state;
+    for (int threads = 1; threads <= MOST_THREADS; threads += 3) {
+        struct stopping early = {.from = 10}, never = {.from = 1000};
+        rfx_team_run(threads, run_stopping, &early);
+        assert_true(early.stopped);
+        assert_in_range(early.after_first, 9, 9 + threads);
+        assert_int_equal(early.after_second, early.after_first);
+        rfx_team_run(threads, run_stopping, &never);
+        assert_false(never.stopped);
+        assert_int_equal(never.after_second, 200);
+        assert_int_equal(atomic_load(&never.asked), 200);
+    }
+    assert_false(rfx_team_must_stop(NULL));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(loops_end_when_told_to_stop),
         cmocka_unit_test(every_index_once),
         cmocka_unit_test(no_team_is_a_team_of_one),
         cmocka_unit_test(sleepers_come_when_there_is_work),

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -226,11 +228,38 @@ static void test_transposed(void **state) {
     close_file(&file);
 }
 
+/* A file that is written over while it is open is noticed, by its size or by its time. */
+static void test_written_over(void **state) {
+    const float values[2] = {1.0f, 2.0f};
+    struct rfx_weight_file file = make_file(values, sizeof values);
+    struct rfx_weight w = {.source = RFX_WEIGHT_FILE, .file = &file, .elems = 2};
+    struct rfx_error err;
+    struct stat info;
+    float out[2];
+    (void)state;
+    assert_int_equal(fstat(file.fd, &info), 0);
+    file.size = sizeof values;
+    file.modified = info.st_mtim;
+    file.watched = true;
+    assert_int_equal(rfx_weight_read(&w, 0, 2, out, &err), RFX_OK);
+    const struct timespec later[2] = {{info.st_mtim.tv_sec, 0}, {info.st_mtim.tv_sec + 1, 0}};
+    assert_int_equal(futimens(file.fd, later), 0);
+    assert_int_equal(rfx_weight_read(&w, 0, 2, out, &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, "was written after"));
+    const struct timespec back[2] = {info.st_atim, info.st_mtim};
+    assert_int_equal(ftruncate(file.fd, sizeof values + 1), 0);
+    assert_int_equal(futimens(file.fd, back), 0);
+    assert_int_equal(rfx_weight_read(&w, 0, 2, out, &err), RFX_STATUS_IO);
+    assert_non_null(strstr(err.text, "8 bytes then, 9 now"));
+    close_file(&file);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),           cmocka_unit_test(test_half_nan),
-        cmocka_unit_test(test_many_converted),  cmocka_unit_test(test_packing_reader),
-        cmocka_unit_test(test_file_ends_early), cmocka_unit_test(test_generated),
-        cmocka_unit_test(test_mirrored),        cmocka_unit_test(test_transposed)};
+        cmocka_unit_test(test_written_over),   cmocka_unit_test(test_types),
+        cmocka_unit_test(test_half_nan),       cmocka_unit_test(test_many_converted),
+        cmocka_unit_test(test_packing_reader), cmocka_unit_test(test_file_ends_early),
+        cmocka_unit_test(test_generated),      cmocka_unit_test(test_mirrored),
+        cmocka_unit_test(test_transposed)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,9 +127,48 @@ static void test_stop_in_pictures(void **state) {
     }
 }
 
+/* A map of a whole image takes seconds: the question is asked within its step too. */
+struct within {
+    atomic_llong calls; /* since the last step */
+    long long most;     /* of a step that computes */
+};
+
+static int count_question(void *user) {
+    (void)atomic_fetch_add(&((struct within *)user)->calls, 1);
+    return 0;
+}
+
+static int end_step(void *user, const struct rfx_step_report *step) {
+    struct within *w = user;
+    long long calls = atomic_exchange(&w->calls, 0);
+    if (step->work == RFX_STEP_WORK_COMPUTE && calls > w->most) w->most = calls;
+    return 0;
+}
+
+static void test_stop_within_steps(void **state) {
+    struct rfx_network *net = network_open_sized("fsrcnn:2", 200, 150);
+    float *values = network_random_image(3, 200, 150);
+    struct network_outputs got = network_outputs_for(net);
+    (void)state;
+    for (int threads = 1; threads <= 3; threads++) {
+        struct rfx_run_options options = network_run_options(0, threads);
+        struct within w = {.most = 0};
+        struct rfx_why why;
+        options.stop = count_question;
+        options.observe = end_step;
+        options.user = &w;
+        network_check(rfx_network_run_values(net, values, got.values, 1, &options, &why), &why);
+        assert_true(w.most > 10);
+    }
+    network_outputs_free(&got);
+    free(values);
+    rfx_network_free(net);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_within_steps),
         cmocka_unit_test(test_stop_in_pictures),
     };
     return cmocka_run_group_tests_name("network_stop", tests, NULL, NULL);

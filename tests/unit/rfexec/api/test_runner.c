@@ -348,12 +348,40 @@ static void test_out_of_memory(void **state) {
     assert_true(test_fail_each_allocation(make_and_run, NULL) > 20);
 }
 
+/* Networks, their parts and runners are freed in any order; what is left works on. */
+static void test_free_order(void **state) {
+    static const int orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                     {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    const struct rfx_area area = {.row = 3, .column = 2, .rows = 9, .columns = 8};
+    float *values = network_random_image(3, 16, 16);
+    const struct rfx_source source = {.size = sizeof source, .values = values};
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        struct rfx_network *net = network_open_sized("fsrcnn:2", 16, 16), *part = NULL;
+        struct rfx_runner *runner = NULL; /* of the part */
+        struct rfx_why why;
+        network_check(rfx_network_open_part(net, 0, &area, &part, &why), &why);
+        network_check(rfx_runner_create(part, NULL, &runner, &why), &why);
+        struct network_outputs out = network_outputs_for(part);
+        for (int i = 0; i < 3; i++) {
+            if (orders[k][i] == 0) rfx_network_free(net);
+            if (orders[k][i] == 1) rfx_network_free(part);
+            if (orders[k][i] == 2) {
+                network_check(rfx_runner_run(runner, &source, out.values, 1, NULL, &why), &why);
+                rfx_runner_free(runner);
+            }
+        }
+        network_outputs_free(&out);
+    }
+    free(values);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),          cmocka_unit_test(test_steps),
         cmocka_unit_test(test_runner),         cmocka_unit_test(test_failing_functions),
         cmocka_unit_test(test_stopped_runner), cmocka_unit_test(test_wrong_arguments),
-        cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_out_of_memory),  cmocka_unit_test(test_free_order),
     };
     return cmocka_run_group_tests_name("runner", tests, NULL, NULL);
 }
