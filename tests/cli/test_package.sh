@@ -30,6 +30,13 @@ diff "$source/rfexec/api/exported_symbols.txt" "$work/exported" || {
     exit 1
 }
 
+# The static library has no other global names, so that it links with whatever a program brings along.
+nm -g --defined-only "$libdir/librfexec.a" | sed -n 's/.* [A-Z] //p' | LC_ALL=C sort >"$work/archived"
+diff "$source/rfexec/api/exported_symbols.txt" "$work/archived" || {
+    echo "librfexec.a has other names than those of rfexec/api/exported_symbols.txt"
+    exit 1
+}
+
 cp "$source/tests/cli/package/"* "$work/elsewhere"
 cd "$work/elsewhere"
 cxx=
