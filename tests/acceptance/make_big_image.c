@@ -108,13 +108,13 @@ static void make_tiff(struct rfx_image *image, const char *path, float *floats,
 }
 
 int main(int argc, char **argv) {
-    static const struct rfx_image_options options = {.scale = 1.0f,
-                                                     .mean = (const float[]){0},
-                                                     .n_mean = 1,
-                                                     .std = (const float[]){1},
-                                                     .n_std = 1,
-                                                     .bgr = false,
-                                                     .channels = 3};
+    const struct rfx_image_options options = {.scale = 1.0f,
+                                              .mean = (const float[]){0},
+                                              .n_mean = 1,
+                                              .std = (const float[]){1},
+                                              .n_std = 1,
+                                              .bgr = false,
+                                              .channels = 3};
     char spec[64];
     struct rfx_error err;
     if (argc != 4) die("usage: make_big_image tiff|png|jpeg HxW FILE");
