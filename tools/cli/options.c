@@ -299,10 +299,6 @@ void rfx_cli_options_init(struct rfx_cli_options *options) {
     options->scale.factor = image.scale;
 }
 
-int64_t rfx_cli_page(const struct rfx_cli_options *options) {
-    return rfx_max_i64(options->page, 0);
-}
-
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
                                                int64_t channels) {
     struct rfx_image_options image = rfx_image_default_options();

@@ -142,7 +142,9 @@ struct rfx_cli_option_info {
 bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
 
 /* The page that is read: 0 where none is given. */
-int64_t rfx_cli_page(const struct rfx_cli_options *options);
+static inline int64_t rfx_cli_page(const struct rfx_cli_options *options) {
+    return options->page > 0 ? options->page : 0;
+}
 
 /* Preprocessing as the image source takes it, which borrows the options; channels 0: as the file
  * has them. */
