@@ -6,9 +6,25 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Bytes of n >= 0 floats; the caller knows that they fit size_t. */
 static inline size_t rfx_floats_bytes(int64_t n) {
     return (size_t)n * sizeof(float);
+}
+
+/* The float of a half-precision number's bits (IEEE 754 binary16); exact, NaN's payload kept. */
+static inline float rfx_float_of_half(uint16_t half) {
+    const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u;
+    const uint32_t fraction = half & 0x3ffu;
+    uint32_t bits = sign | (exponent + 112) << 23 | fraction << 13;
+    float value;
+    if (exponent == 0) { /* multiples of 2^-24 */
+        value = (float)fraction * 0x1p-24f;
+        return sign != 0 ? -value : value;
+    }
+    if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13;
+    memcpy(&value, &bits, sizeof value);
+    return value;
 }
 #endif

@@ -96,6 +96,11 @@ RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const c
 RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
                                                  struct rfx_image_backend **out,
                                                  struct rfx_error *err);
+/* Whether these first bytes of a file are those of a run-length encoded BMP. */
+bool rfx_image_is_bmp_rle(const unsigned char head[34]);
+RFX_NODISCARD enum rfx_status rfx_image_bmp_rle_open(struct rfx_memory *mem, const char *name,
+                                                     struct rfx_image_backend **out,
+                                                     struct rfx_error *err);
 /* The fixed_bytes of every .npy file. */
 size_t rfx_image_npy_source_bytes(void);
 

@@ -2,11 +2,12 @@
  *
  * Delivers 8-bit samples, grey (1) or RGB (3), with libjpeg's own defaults: the accurate integer
  * transform and smooth chroma upsampling. Rows are delivered as they are
- * stored; the orientation of EXIF is told. No colour profile. CMYK and 12-bit pictures are refused.
- * Invariants: 1. all memory that libjpeg takes for a picture comes from one pool whose size follows
- * from the frame header; 2. row y lies in slot y mod window_rows; 3. a progressive picture, or one
- * whose components come in scans of their own, needs the coefficients of the whole picture (2 bytes
- * a sample): the pool has room for strips of them. It is still a source of rows.
+ * stored; the orientation of EXIF is told. No colour profile. CMYK, also as YCCK, becomes RGB:
+ * files hold 255 - ink, so red is (255 - c) * (255 - k) / 255, rounded. 12-bit pictures are
+ * refused. Invariants: 1. all memory that libjpeg takes for a picture comes from one pool whose
+ * size follows from the frame header; 2. row y lies in slot y mod window_rows; 3. a progressive
+ * picture, or one whose components come in scans of their own, needs the coefficients of the whole
+ * picture (2 bytes a sample): the pool has room for strips of them. It is still a source of rows.
  * Strict: data that libjpeg would only warn about (bad codes, a missing end) are refused. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -46,6 +47,7 @@ struct jpeg_source {
     struct rfx_image_pool pool;
     struct rfx_coefficients kept;
     unsigned char *window;
+    unsigned char *inks;         /* a row of four, NULL: the picture has none */
     char words[JMSG_LENGTH_MAX]; /* libjpeg's last error */
     JOCTET bytes[4096];
 };
@@ -245,13 +247,22 @@ static enum rfx_status start(struct jpeg_source *s, struct rfx_error *err) {
     return RFX_OK;
 }
 
+/* Stored are 255 - ink of cyan, magenta, yellow and black. */
+static void convert_inks(const unsigned char *inks, int64_t cols, unsigned char *rgb) {
+    for (int64_t i = 0; i < cols; i++)
+        for (int c = 0; c < 3; c++)
+            rgb[3 * i + c] = (unsigned char)((inks[4 * i + c] * inks[4 * i + 3] + 127) / 255);
+}
+
 static enum rfx_status decode_row(struct jpeg_source *s, struct rfx_error *err) {
     if (s->broken) return failed_in_row(s, err);
     if (setjmp(s->escape) != 0) return failed_in_row(s, err);
     if (!s->started) (void)jpeg_start_decompress(&s->jpeg); /* reads all scans but a single one */
     s->started = true;
-    JSAMPROW row = s->window + (size_t)(s->next_row % s->window_rows) * s->row_bytes;
+    unsigned char *to = s->window + (size_t)(s->next_row % s->window_rows) * s->row_bytes;
+    JSAMPROW row = s->inks != NULL ? s->inks : to;
     (void)jpeg_read_scanlines(&s->jpeg, &row, 1);
+    if (s->inks != NULL) convert_inks(s->inks, s->base.w, to);
     if (s->next_row + 1 == s->base.h) (void)jpeg_finish_decompress(&s->jpeg); /* to the end mark */
     s->next_row++;
     return RFX_OK;
@@ -299,6 +310,7 @@ static void source_free(struct rfx_image_backend *b) {
     destroy(s);
     rfx_coefficients_close(&s->kept);
     rfx_memory_release(b->mem, s->window);
+    rfx_memory_release(b->mem, s->inks);
     rfx_image_pool_release(b->mem, &s->pool);
     rfx_image_file_close(&s->file);
     rfx_memory_release(b->mem, s);
@@ -335,17 +347,14 @@ static size_t component_bytes(struct jpeg_source *s, const jpeg_component_info *
 static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *err) {
     const struct jpeg_decompress_struct *jpeg = &s->jpeg;
     const char *name = s->base.name;
-    if (jpeg->num_components == 4)
+    const bool inks = jpeg->num_components == 4 && jpeg->out_color_space == JCS_CMYK;
+    if (jpeg->num_components != 1 && jpeg->num_components != 3 && !inks)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: JPEG in CMYK, whose colours depend on a printing profile; convert it "
-                        "to RGB",
-                        name);
-    if (jpeg->num_components != 1 && jpeg->num_components != 3)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: JPEG with %d components; 1 or 3 are read",
-                        name, jpeg->num_components);
+                        "%s: JPEG with %d components; 1, 3 or 4 (CMYK) are read", name,
+                        jpeg->num_components);
     s->base.h = jpeg->image_height;
     s->base.w = jpeg->image_width;
-    s->base.c = jpeg->num_components;
+    s->base.c = inks ? 3 : jpeg->num_components;
     s->base.sample_bits = 8;
     s->base.orientation = rfx_exif_orientation(&s->file);
     s->row_bytes = (size_t)(s->base.w * s->base.c);
@@ -362,6 +371,13 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
                                          jpeg_has_multiple_scans(&s->jpeg));
     s->base.window_row_bytes = s->row_bytes;
     s->base.fixed_bytes = sizeof *s + s->pool_bytes;
+    if (!inks) return RFX_OK;
+    const size_t bytes = (size_t)s->base.w * 4;
+    s->inks = rfx_memory_alloc(s->base.mem, bytes);
+    if (s->inks == NULL) return rfx_memory_fail(s->base.mem, name, bytes, err);
+    s->base.fixed_bytes += bytes;
+    (void)snprintf(s->base.note, sizeof s->base.note,
+                   "CMYK is converted to red, green and blue without its colour profile");
     return RFX_OK;
 }
 

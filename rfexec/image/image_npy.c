@@ -1,5 +1,9 @@
-/* .npy pictures: float32 in planes (C, H, W), (1, C, H, W) or, of a batch, (N, C, H, W), delivered
- * without preprocessing.
+/* .npy pictures in planes (C, H, W), (1, C, H, W) or, of a batch, (N, C, H, W): floats and signed
+ * and 32-bit integers delivered as floats without preprocessing, integers of 8 and 16 bits without
+ * sign as samples.
+ *
+ * Arrays in Fortran order are pictures of pixels whose rows are columns: they are turned in a
+ * nameless file, as a photograph is (turn/turned.h).
  *
  * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
  * resident set, and a file that shrinks during a run would kill the process instead of giving an
@@ -15,6 +19,8 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/npy_format.h"
+#include "rfexec/image/turn/turned.h"
+#include "rfexec/image/zarr/zarr_type.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 
@@ -28,10 +34,79 @@ struct npy_source {
     int64_t file_channels;          /* of an image */
     int64_t image;                  /* of a batch */
     struct rfx_image_bands *chosen; /* from 1; NULL: all */
+    const struct rfx_zarr_type *type;
+    bool big;    /* bytes of an element in big-endian order */
+    bool pixels; /* channels of a pixel beside each other: Fortran order, base.h its columns */
 };
 
 static struct npy_source *self_of(struct rfx_image_backend *b) {
     return (struct npy_source *)(void *)b;
+}
+
+static enum rfx_status read_bytes(struct npy_source *s, int64_t y, int64_t offset, void *to,
+                                  size_t bytes, struct rfx_error *err) {
+    if (rfx_image_file_pread(&s->file, to, bytes, s->data_offset + offset) == bytes) return RFX_OK;
+    if (s->file.error_number != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "%s: row %" PRId64 " of %" PRId64 ": %s", s->base.name,
+                        y, s->base.h, strerror(s->file.error_number));
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "%s: row %" PRId64 " of %" PRId64 ": the file became shorter while being read",
+                    s->base.name, y, s->base.h);
+}
+
+#define RAW_BYTES 8192 /* of elements as the file has them, read at a time */
+
+/* The band that channel k is. */
+static int64_t band_of(const struct npy_source *s, int64_t k) {
+    return s->chosen != NULL ? s->chosen->numbers[k] - 1 : k;
+}
+
+/* `cols` elements of each channel, which lie in planes, as pixels at `to`. */
+static enum rfx_status fetch_planes(struct npy_source *s, int64_t y, int64_t x, int64_t cols,
+                                    unsigned char *to, struct rfx_error *err) {
+    const size_t bytes = (size_t)s->type->bytes, sample = (size_t)s->base.sample_bits / 8;
+    unsigned char raw[RAW_BYTES];
+    for (int64_t k = 0; k < s->base.c; k++) {
+        int64_t plane = s->image * s->file_channels + band_of(s, k);
+        int64_t elem = (plane * s->base.h + y) * s->base.w + x; /* [n, c, h, w]; checked at open */
+        enum rfx_status status =
+            read_bytes(s, y, elem * (int64_t)bytes, raw, (size_t)cols * bytes, err);
+        if (status != RFX_OK) return status;
+        rfx_zarr_type_convert(s->type, s->big, raw, bytes, (size_t)cols, to + (size_t)k * sample,
+                              (size_t)s->base.c * sample);
+    }
+    return RFX_OK;
+}
+
+/* The same of pixels: as many columns as the file's fit. */
+static enum rfx_status fetch_pixels(struct npy_source *s, int64_t y, int64_t x, int64_t cols,
+                                    unsigned char *to, struct rfx_error *err) {
+    const size_t bytes = (size_t)s->type->bytes, sample = (size_t)s->base.sample_bits / 8;
+    const size_t pixel = (size_t)s->file_channels * bytes;
+    unsigned char raw[RAW_BYTES];
+    int64_t first = (y * s->base.w + x) * (int64_t)pixel;
+    enum rfx_status status = read_bytes(s, y, first, raw, (size_t)cols * pixel, err);
+    for (int64_t k = 0; k < s->base.c && status == RFX_OK; k++)
+        rfx_zarr_type_convert(s->type, s->big, raw + (size_t)band_of(s, k) * bytes, pixel,
+                              (size_t)cols, to + (size_t)k * sample, (size_t)s->base.c * sample);
+    return status;
+}
+
+/* Columns that a call of fetch delivers at most; less than 1: pixels are too large. */
+static int64_t most_cols(const struct npy_source *s) {
+    int64_t delivered = s->base.c * (s->base.sample_bits / 8);
+    int64_t stored = (s->pixels ? s->file_channels : 1) * s->type->bytes;
+    return rfx_min_i64(RFX_IMAGE_ROOM_BYTES / delivered, RAW_BYTES / stored);
+}
+
+static enum rfx_status npy_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                                 void *room, const void **samples, int64_t *end,
+                                 struct rfx_error *err) {
+    struct npy_source *s = self_of(b);
+    *end = rfx_min_i64(x1, x0 + most_cols(s));
+    *samples = room;
+    return s->pixels ? fetch_pixels(s, y, x0, *end - x0, room, err)
+                     : fetch_planes(s, y, x0, *end - x0, room, err);
 }
 
 /* `n` floats of a channel from column x of row y on: of whole rows, several. */
@@ -70,9 +145,8 @@ static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_
     float chunk[TOGETHER * CHUNK_COLS];
     int64_t cols = rfx_rect_cols(rect), plane = rfx_rect_area(rect);
     for (int64_t i = 0; i < n; i++) {
-        int64_t band = s->chosen != NULL ? s->chosen->numbers[first + i] - 1 : first + i;
         enum rfx_status status =
-            read_chunk(s, band, rect.y0, rect.x0, plane, chunk + i * plane, err);
+            read_chunk(s, band_of(s, first + i), rect.y0, rect.x0, plane, chunk + i * plane, err);
         if (status != RFX_OK) return status;
     }
     for (int64_t y = rect.y0; y < rect.y1; y++)
@@ -112,6 +186,9 @@ static void npy_select(struct rfx_image_backend *b, int64_t n) {
 static const struct rfx_image_backend_ops npy_ops = {
     .read_floats = npy_read, .select = npy_select, .free = npy_free};
 
+static const struct rfx_image_backend_ops sample_ops = {
+    .fetch = npy_fetch, .select = npy_select, .free = npy_free};
+
 static void shape_text(const struct rfx_shape *shape, char *text, size_t capacity) {
     size_t at = 0;
     text[0] = '\0';
@@ -120,17 +197,46 @@ static void shape_text(const struct rfx_shape *shape, char *text, size_t capacit
                                shape->dims[i]);
 }
 
+/* How elements that are not planes of little-endian float32 are delivered. */
+static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct rfx_error *err) {
+    struct rfx_image_backend *b = &s->base;
+    const bool plain = strcmp(s->type->name, "float32") == 0 && !s->big && !fortran;
+    if (plain) return RFX_OK;
+    b->ops = &sample_ops;
+    b->sample_bits = rfx_zarr_type_sample_bits(s->type);
+    b->chosen = s->chosen != NULL;
+    if (b->sample_bits < 32) b->bands = (int)rfx_min_i64(s->file_channels, INT32_MAX);
+    s->pixels = fortran;
+    if (fortran && (b->images > 1 || b->h > RFX_IMAGE_MAX_SIDE || b->w > RFX_IMAGE_MAX_SIDE))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy in Fortran order of several images, or with a side above %d; save "
+                        "numpy.ascontiguousarray(a)",
+                        b->name, RFX_IMAGE_MAX_SIDE);
+    if (fortran) {
+        int64_t rows = b->w;
+        b->w = b->h;
+        b->h = rows;
+        b->orientation = 5;
+    }
+    if (most_cols(s) < 1)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: npy of %s with %" PRId64
+                        " channels; float32 in C order may have so "
+                        "many",
+                        b->name, s->type->name, s->file_channels);
+    return RFX_OK;
+}
+
 /* Fills h, w, c, the number of images, and holds them against the size of the file. */
 static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_header *header,
                                      int64_t max_images, struct rfx_error *err) {
     const char *name = s->base.name;
-    if (strcmp(header->descr, "<f4") != 0)
+    s->type = rfx_zarr_type_parse(header->descr, &s->big);
+    if (s->type == NULL)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: npy elements of type '%s'; '<f4' (float32) is read", name,
-                        header->descr);
-    if (header->fortran_order)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: npy in Fortran order; save numpy.ascontiguousarray(a)", name);
+                        "%s: npy elements of type '%s'; integers of 8, 16 and 32 bits, float16, "
+                        "float32 and float64 are read",
+                        name, header->descr);
     char text[200];
     shape_text(&header->shape, text, sizeof text);
     int skip = header->shape.rank - 3;
@@ -151,7 +257,8 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
     if (images < 1 || dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||
         !rfx_checked_mul_i64(images, dims[0], &bytes) ||
         !rfx_checked_mul_i64(bytes, dims[1], &bytes) ||
-        !rfx_checked_mul_i64(bytes, dims[2], &bytes) || !rfx_checked_mul_i64(bytes, 4, &bytes) ||
+        !rfx_checked_mul_i64(bytes, dims[2], &bytes) ||
+        !rfx_checked_mul_i64(bytes, s->type->bytes, &bytes) ||
         !rfx_checked_add_i64(bytes, (int64_t)header->data_offset, &bytes))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: npy of impossible shape (%s)", name, text);
     if (bytes != s->file.bytes)
@@ -168,7 +275,7 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
             return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: --channels: band %d of %" PRId64,
                             name, s->chosen->numbers[k], dims[0]);
     s->base.c = s->chosen != NULL ? s->chosen->n : dims[0];
-    return RFX_OK;
+    return settle_samples(s, header->fortran_order, err);
 }
 
 static enum rfx_status copy_bands(struct npy_source *s, const struct rfx_image_bands *bands,
@@ -214,8 +321,11 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
     else
         status = accept_header(s, &header, options->max_images, err);
     if (status != RFX_OK) goto fail;
-    *out = &s->base;
-    return RFX_OK;
+    if (s->pixels)
+        status = rfx_image_turned_open(&s->base, options->folder, out, err);
+    else
+        *out = &s->base;
+    if (status == RFX_OK) return RFX_OK;
 fail:
     npy_free(&s->base);
     return status;

@@ -14,6 +14,8 @@
 #include "rfexec/image/zarr/image_zarr.h"
 #include "rfexec/image/zarr/zarr_folder.h"
 
+#define HEAD_BYTES 34 /* of a file, by which its kind is told */
+
 /* Of files that are one picture, of one or three channels. */
 static enum rfx_status refuse_choice(const struct rfx_image_options *options, const char *name,
                                      struct rfx_error *err) {
@@ -43,7 +45,7 @@ static enum rfx_status choose_bands(struct rfx_image_backend *b,
 }
 
 /* Kinds that people have and that are not read, by bytes at an offset; NULL: none of them. */
-static const char *known_kind(const unsigned char head[16]) {
+static const char *known_kind(const unsigned char head[HEAD_BYTES]) {
     static const struct {
         const char *name, *bytes;
         size_t offset, n;
@@ -68,13 +70,14 @@ static const char *known_kind(const unsigned char head[16]) {
 
 /* Files of one picture, of which all bands are delivered where some are chosen. */
 static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
-                                    const unsigned char head[16],
+                                    const unsigned char head[HEAD_BYTES],
                                     const struct rfx_image_options *options,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
     if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)
         return rfx_image_png_open(mem, name, options, out, err);
     if (memcmp(head, "\xff\xd8", 2) == 0)
         return rfx_image_jpeg_open(mem, name, options->folder, out, err);
+    if (rfx_image_is_bmp_rle(head)) return rfx_image_bmp_rle_open(mem, name, out, err);
     const char *kind = known_kind(head);
     if (kind != NULL)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
@@ -87,7 +90,7 @@ static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
 static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
                                  struct rfx_image_backend **out, struct rfx_error *err) {
-    unsigned char head[16];
+    unsigned char head[HEAD_BYTES];
     struct rfx_image_file *file =
         rfx_memory_alloc(mem, sizeof *file); /* 16 KiB: not on the stack */
     if (file == NULL) return rfx_memory_fail(mem, name, sizeof *file, err);

@@ -294,6 +294,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
                         "%s: not a picture that rfexec reads (PNG, JPEG, TIFF, npy, BMP, TGA, PSD, "
                         "PNM, GIF, PIC), or a broken one: %s; other kinds: convert to PNG or TIFF",
                         name, stbi_failure_reason());
+    bool is_bmp = memcmp(head, "BM", 2) == 0;
+    if (is_bmp && h < 0 && h >= -RFX_IMAGE_MAX_SIDE) h = -h; /* rows from the top on */
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE || n < 1 || n > 4)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: picture of %d x %d pixels and %d channels; 1 to %d pixels a side are "
@@ -305,7 +307,6 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
     s->base.sample_bits = wide ? 16 : 8;
     s->is_pnm = head[0] == 'P' && (head[1] == '5' || head[1] == '6');
     s->is_gif = memcmp(head, "GIF8", 4) == 0;
-    bool is_bmp = memcmp(head, "BM", 2) == 0;
     if (is_bmp && bmp_overlaps(s))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: its pixels begin inside its header", name);
     int64_t missing = is_bmp ? bmp_missing_bytes(s) : 0;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/floats.h"
 #include "rfexec/image/image_backend.h"
 
 static const char *photometric_name(int photometric) {
@@ -75,10 +76,11 @@ static enum rfx_status check_samples(const struct rfx_tiff_layout *l, struct rfx
     bool unsigned_int = l->format == SAMPLEFORMAT_UINT || l->format == SAMPLEFORMAT_VOID;
     if (unsigned_int && (whole || (small && l->stored == 1))) return RFX_OK;
     if (l->format == SAMPLEFORMAT_INT && whole) return RFX_OK;
-    if (l->format == SAMPLEFORMAT_IEEEFP && (l->bits == 32 || l->bits == 64)) return RFX_OK;
+    if (l->format == SAMPLEFORMAT_IEEEFP && (l->bits == 16 || l->bits == 32 || l->bits == 64))
+        return RFX_OK;
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                     "%d-bit %s samples, %d per pixel; integers of 8, 16 and 32 bits, 1, 2 and 4 "
-                    "bit grey, float32 and float64 are read",
+                    "bit grey, float16, float32 and float64 are read",
                     l->bits,
                     unsigned_int                       ? "unsigned"
                     : l->format == SAMPLEFORMAT_IEEEFP ? "floating point"
@@ -319,6 +321,8 @@ static float float_sample(const struct rfx_tiff_layout *l, const unsigned char *
     if (l->format == SAMPLEFORMAT_IEEEFP) {
         float narrow;
         double wide;
+        uint16_t half;
+        if (l->bits == 16) return memcpy(&half, at, 2), rfx_float_of_half(half);
         if (l->bits == 32) return memcpy(&narrow, at, 4), narrow;
         return memcpy(&wide, at, 8), (float)wide;
     }

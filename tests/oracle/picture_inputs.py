@@ -3,6 +3,7 @@
 The network is a 1x1 convolution that gives each channel back, so outputs are inputs, to the bit.
 """
 
+import struct
 import subprocess
 
 import numpy as np
@@ -179,7 +180,102 @@ def check_files_of_bands(program):
     check(same, "--bands-from")
 
 
+def check_kinds(program):
+    """CMYK photographs, arrays of every type and order, half floats."""
+    numbers = np.random.default_rng(7)
+    smooth = np.kron(numbers.integers(0, 256, (5, 7, 4)), np.ones((8, 8, 1))).astype("u1")
+    for options in ({"quality": 90}, {"quality": 60, "progressive": True, "subsampling": 2}):
+        Image.fromarray(smooth, "CMYK").save("inks.jpg", **options)
+        wanted = np.asarray(Image.open("inks.jpg").convert("RGB"))
+        reaches(program, f"CMYK JPEG, {options}", "inks.jpg", planes(wanted),
+                says="CMYK is converted")
+    for kind in ("u1", "i1", "<u2", ">u2", "<i2", ">i2", "<i4", ">u4", "<f2", ">f2", ">f4", "<f8",
+                 ">f8", "<f4"):
+        values = (numbers.normal(0, 99, (3, 41, 67)) if kind[-2] == "f" else
+                  numbers.integers(np.iinfo(kind).min, np.iinfo(kind).max, (3, 41, 67), kind[-2:],
+                                   endpoint=True))
+        array = values.astype(kind)
+        samples = array.astype(kind[-2:]) if kind[-2] == "u" else array
+        wanted = scaled(samples) if kind[-2:] in ("u1", "u2") else array.astype("f4")
+        np.save("array.npy", array)
+        reaches(program, f"npy of {kind}", "array.npy", wanted)
+        reaches(program, f"npy of {kind}, a region", "array.npy", wanted[:, 3:30, 5:60], "--region",
+                "3,5,30,60")
+        reaches(program, f"npy of {kind}, chosen", "array.npy", wanted[[2, 0]], "--channels", "3,1")
+        np.save("array.npy", np.asfortranarray(array))
+        reaches(program, f"npy of {kind}, Fortran", "array.npy", wanted)
+        reaches(program, f"npy of {kind}, Fortran, chosen", "array.npy", wanted[[2, 0]],
+                "--channels", "3,1", "--no-orient")
+    half = np.concatenate([np.arange(65536, dtype="u2").view("f2")] * 3).reshape(3, 256, 256)
+    half[np.isnan(half)] = 1
+    for options in ({}, {"compression": "zlib"}, {"planarconfig": "separate"}, {"byteorder": ">"}):
+        pixels = half if "planarconfig" in options else np.moveaxis(half, 0, -1)
+        tifffile.imwrite("half.tif", pixels, photometric="rgb", **options)
+        got, words = read(program, "half.tif", 3)
+        # infinities times the network's zeros are no numbers
+        finite = np.isfinite(half).all(axis=0)
+        check(got is not None and np.array_equal(got[:, finite], half.astype("f4")[:, finite]),
+              f"half floats, {options}: {words}")
+
+
+def write_bmp(name, rows, width, height, bits, kind, palette=b""):
+    offset = 54 + len(palette)
+    head = struct.pack("<2sIHHIIiiHHIIiiII", b"BM", offset + len(rows), 0, 0, offset, 40, width,
+                       height, 1, bits, kind, len(rows), 0, 0, len(palette) // 4, 0)
+    with open(name, "wb") as file:
+        file.write(head + palette + rows)
+
+
+def rle_row(row, bits):
+    """Runs, and where neighbours differ the indices as they are."""
+    out, at = b"", 0
+    while at < len(row):
+        n = 1
+        while at + n < len(row) and n < 255 and row[at + n] == row[at]:
+            n += 1
+        if n == 1 and len(row) - at >= 4:
+            literal = [int(v) for v in row[at:at + 5]]
+            n = len(literal)
+            if bits == 4:
+                literal += [0] * (n % 2)
+                literal = [literal[i] << 4 | literal[i + 1] for i in range(0, len(literal), 2)]
+            out += bytes([0, n]) + bytes(literal) + bytes(len(literal) % 2)
+        else:
+            out += bytes([n, int(row[at]) * (17 if bits == 4 else 1)])
+        at += n
+    return out
+
+
+def check_bmp(program):
+    """From the top, and run-length encoded, with what the encoding passes over."""
+    numbers = np.random.default_rng(8)
+    pixels = numbers.integers(0, 256, (12, 16, 3)).astype("u1")
+    write_bmp("top.bmp", pixels[:, :, ::-1].tobytes(), 16, -12, 24, 0)
+    reaches(program, "BMP from the top", "top.bmp", planes(pixels))
+    for bits in (4, 8):
+        colours = numbers.integers(0, 256, (1 << bits, 4)).astype("u1")
+        colours[:, 3] = 0
+        indices = numbers.integers(0, 1 << bits, (23, 37))
+        indices[:, 9:20] = indices[:, 9:10]
+        rows = b"".join(rle_row(row, bits) + b"\0\0" for row in indices[::-1])
+        write_bmp("rle.bmp", rows + b"\0\1", 37, 23, bits, 1 if bits == 8 else 2, colours.tobytes())
+        wanted = colours[indices][:, :, 2::-1]
+        check(np.array_equal(np.asarray(Image.open("rle.bmp").convert("RGB")), wanted), "Pillow's")
+        reaches(program, f"BMP, RLE{bits}", "rle.bmp", planes(wanted))
+        # row 0 from the last: a move over 5 columns, then a run, then up by 2 rows, then the end
+        write_bmp("rle.bmp", bytes([0, 2, 5, 0, 4, 0x11, 0, 2, 0, 2, 3, 0x11, 0, 1]), 37, 23, bits,
+                  1 if bits == 8 else 2, colours.tobytes())
+        moved = np.zeros((23, 37), int)
+        moved[22, 5:9] = moved[20, 9:12] = 17 if bits == 8 else 1
+        reaches(program, f"BMP, RLE{bits}, moves", "rle.bmp", planes(colours[moved][:, :, 2::-1]))
+        write_bmp("rle.bmp", bytes([38, 0, 0, 1]), 37, 23, bits, 1 if bits == 8 else 2,
+                  colours.tobytes())
+        refused(program, "a run too long", "rle.bmp", 3, "a run leaves the picture")
+
+
 def check_all(program):
+    check_bmp(program)
+    check_kinds(program)
     check_files_of_bands(program)
     check_pages(program)
     check_alpha(program)

@@ -69,6 +69,7 @@ static void source_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops sample_ops = {.set_window = source_set_window,
                                                         .fetch = source_fetch,
                                                         .rewind = source_rewind,
+                                                        .select = source_select,
                                                         .free = source_free};
 static const struct rfx_image_backend_ops float_ops = {.set_window = source_set_window,
                                                        .read_floats = source_read_floats,

@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/core/floats.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "little-endian samples are taken as is");
 
 static const struct rfx_zarr_type types[] = {
-    {"uint8", 'u', 1}, {"uint16", 'u', 2}, {"uint32", 'u', 4},  {"int8", 'i', 1},
-    {"int16", 'i', 2}, {"int32", 'i', 4},  {"float32", 'f', 4}, {"float64", 'f', 8},
+    {"uint8", 'u', 1},   {"uint16", 'u', 2},  {"uint32", 'u', 4},
+    {"int8", 'i', 1},    {"int16", 'i', 2},   {"int32", 'i', 4},
+    {"float32", 'f', 4}, {"float64", 'f', 8}, {"float16", 'f', 2},
 };
 enum { TYPES = sizeof types / sizeof types[0] };
 
@@ -50,6 +53,7 @@ static float to_float(const struct rfx_zarr_type *type, uint64_t bits) {
     float narrow;
     double wide;
     if (type->kind == 'u') return (float)low;
+    if (type->kind == 'f' && type->bytes == 2) return rfx_float_of_half((uint16_t)bits);
     if (type->kind == 'f' && type->bytes == 4) return memcpy(&narrow, &low, 4), narrow;
     if (type->kind == 'f') return memcpy(&wide, &bits, 8), (float)wide;
     if (type->bytes == 1) return (float)(int8_t)low;

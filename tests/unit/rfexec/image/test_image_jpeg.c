@@ -242,15 +242,46 @@ static unsigned char *segment(struct test_bytes *b, unsigned char code) {
     return NULL;
 }
 
+/* Stored inks are 255 - ink; what is left of white is what neither ink nor black takes. */
+static void inks_become_colours(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 3; kind++) {
+        struct jpeg_maker m = {.h = 33, .w = 47, .components = 4, .quality = 90};
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_image *image = NULL;
+        struct rfx_error err;
+        int h, w, c;
+        m.h_sampling = m.v_sampling = 1 + kind % 2;
+        m.progressive = kind == 2;
+        assert_true(jpeg_maker_write(&m, FILE_NAME));
+        unsigned char *inks = jpeg_maker_decode(FILE_NAME, &h, &w, &c);
+        assert_true(inks != NULL && c == 4);
+        if (rfx_image_open(mem, FILE_NAME, &image_reads_plain, &image, &err) != RFX_OK)
+            fail_msg("%s", err.text);
+        struct rfx_source_traits t = rfx_image_traits(image);
+        assert_int_equal(t.c, 3);
+        assert_non_null(strstr(rfx_image_note(image), "CMYK is converted"));
+        assert_int_equal(rfx_image_set_window(image, 1, &err), RFX_OK);
+        for (int y = 0; y < h; y++) {
+            float row[47 * 3];
+            struct rfx_view view = rfx_view_dense(row, rfx_rect_make(y, y + 1, 0, w), 3);
+            if (rfx_image_read(image, view.rect, &view, &err) != RFX_OK) fail_msg("%s", err.text);
+            for (int i = 0; i < w * 3; i++) {
+                const unsigned char *p = inks + (y * w + i / 3) * 4;
+                assert_float_equal(row[i], (float)((p[i % 3] * p[3] * 2 + 255) / 510), 0);
+            }
+        }
+        assert_int_equal(rfx_memory_high_water_bytes(mem), t.fixed_bytes + t.window_row_bytes);
+        free(inks);
+        rfx_image_free(image);
+        rfx_memory_free(mem);
+    }
+}
+
 static void refuses_in_words(void **state) {
     (void)state;
     static struct test_bytes b;
     struct rfx_error err;
-    struct jpeg_maker cmyk = {
-        .h = 9, .w = 9, .components = 4, .h_sampling = 1, .v_sampling = 1, .quality = 90};
-    assert_true(jpeg_maker_write(&cmyk, FILE_NAME));
-    assert_int_equal(image_reads_all(FILE_NAME, INT32_MAX, -1, 0, &err), RFX_STATUS_UNSUPPORTED);
-    assert_non_null(strstr(err.text, "CMYK"));
     make(1, 16, 16);
     test_bytes_load(&b, FILE_NAME);
     unsigned char *frame = segment(&b, 0xc0);
@@ -404,6 +435,7 @@ int main(void) {
         cmocka_unit_test(names_the_row_where_it_breaks),
         cmocka_unit_test(survives_flipped_bits),
         cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(inks_become_colours),
         cmocka_unit_test(refuses_in_words),
         cmocka_unit_test(large_pictures_with_scans),
         cmocka_unit_test(scans_that_were_never_written),

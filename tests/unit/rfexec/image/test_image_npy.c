@@ -150,12 +150,12 @@ static void refuses_in_words(void **state) {
         enum rfx_status status;
         const char *word;
     } cases[] = {
-        {"{'descr': '<f8', 'fortran_order': False, 'shape': (1, 2, 2), }", 8, 0,
-         RFX_STATUS_UNSUPPORTED, "<f8"},
-        {"{'descr': '>f4', 'fortran_order': False, 'shape': (1, 2, 2), }", 4, 0,
-         RFX_STATUS_UNSUPPORTED, ">f4"},
-        {"{'descr': '<f4', 'fortran_order': True, 'shape': (1, 2, 2), }", 4, 0,
-         RFX_STATUS_UNSUPPORTED, "Fortran"},
+        {"{'descr': '<c8', 'fortran_order': False, 'shape': (1, 2, 2), }", 8, 0,
+         RFX_STATUS_UNSUPPORTED, "<c8"},
+        {"{'descr': '<f4', 'fortran_order': True, 'shape': (2, 1, 2, 2), }", 8, 0,
+         RFX_STATUS_UNSUPPORTED, "batch"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (3000, 1, 1), }", 6000, 0,
+         RFX_STATUS_UNSUPPORTED, "3000 channels"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }", 4, 0,
          RFX_STATUS_UNSUPPORTED, "(2, 2)"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 1, 2, 2), }", 8, 0,
