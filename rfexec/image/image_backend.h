@@ -13,8 +13,10 @@
 #include "layers/graph/tensor.h"
 #include "rfexec/image/image_source.h"
 
-#define RFX_IMAGE_ROOM_BYTES 8192  /* aligned for any type */
-#define RFX_IMAGE_MAX_SIDE 1000000 /* rows or columns of a picture file */
+#define RFX_IMAGE_ROOM_BYTES 8192 /* aligned for any type */
+/* Rows or columns of a picture file: those of line cameras have millions. Both sides, 512 bands and
+ * 8 bytes a sample multiply to less than 2^61. */
+#define RFX_IMAGE_MAX_SIDE 16000000
 
 struct rfx_image_backend;
 

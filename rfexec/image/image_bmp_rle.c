@@ -172,7 +172,7 @@ static enum rfx_status read_header(struct bmp_source *s, struct rfx_error *err) 
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: the palette is cut off", name);
     s->base.c = 3;
     s->base.sample_bits = 8;
-    s->base.fixed_bytes = sizeof *s + (size_t)(s->base.h * s->base.w); /* sides <= 1e6 */
+    s->base.fixed_bytes = sizeof *s + (size_t)(s->base.h * s->base.w); /* below 2^48 */
     return RFX_OK;
 }
 

@@ -310,7 +310,7 @@ static enum rfx_status read_header(struct png_source *s, const struct rfx_image_
     *pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
-    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* sides <= 1e6: far from SIZE_MAX */
+    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* far from SIZE_MAX */
     rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, options->folder);
     if (!s->interlaced) return RFX_OK;
     s->base.fixed_bytes += rfx_passes_bytes(&s->passes);

@@ -306,7 +306,7 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
     s->row_bytes = (size_t)(l->w * rfx_tiff_layout_pixel_bytes(l));
     s->raw_bytes = (size_t)rfx_tiff_layout_row_bytes(l, l->tile_w);
     uint64_t stated = l->tiled ? s->lib.TIFFTileSize64(tif) : s->lib.TIFFScanlineSize64(tif);
-    size_t strile = s->raw_bytes * (size_t)l->tile_h; /* sides up to 4e6: below 2^49 */
+    size_t strile = s->raw_bytes * (size_t)l->tile_h; /* see RFX_IMAGE_MAX_SIDE */
     if (s->way == WAY_TILES) s->raw_bytes = strile;
     if (stated != (l->tiled ? strile : s->raw_bytes) ||
         s->n_striles != per_plane * rfx_tiff_layout_planes(l))

@@ -7,6 +7,8 @@
 #include "layers/core/floats.h"
 #include "rfexec/image/image_backend.h"
 
+#define MOST_TILE_SIDE 4000000
+
 static const char *photometric_name(int photometric) {
     switch (photometric) {
         case PHOTOMETRIC_MASK:
@@ -260,8 +262,8 @@ enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *t
         tile_w = w;
         if (tile_h > h) tile_h = h;
     }
-    if (tile_h < 1 || tile_w < 1 || tile_h > 4 * RFX_IMAGE_MAX_SIDE ||
-        tile_w > 4 * RFX_IMAGE_MAX_SIDE)
+    if (tile_h < 1 || tile_w < 1 ||
+        (l->tiled && (tile_h > MOST_TILE_SIDE || tile_w > MOST_TILE_SIDE)))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "TIFF %s of %u x %u pixels",
                         l->tiled ? "tiles" : "strips", tile_h, tile_w);
     l->tile_h = tile_h;

@@ -56,7 +56,7 @@ static json_t *page_json(const struct rfx_image_page *page) {
 static void add_page(void *user, const struct rfx_image_page *page) {
     struct info *info = user;
     info->n++;
-    if (strcmp(page->kind, "TIFF") == 0) info->n_tiff++;
+    if (page->tile_h > 0) info->n_tiff++; /* of the file's directories */
     if (info->pages != NULL) {
         (void)json_array_append_new(info->pages, page_json(page));
         return;

@@ -170,7 +170,7 @@ static void settle_cells(struct slide_source *s) {
     s->n_across = rfx_ceil_div(s->base.w, s->cell_cols);
 }
 
-/* What is held, ours and OpenSlide's; sides are at most 1,000,000. */
+/* What is held, ours and OpenSlide's; see RFX_IMAGE_MAX_SIDE. */
 static size_t count_bytes(const struct slide_source *s) {
     size_t bytes = sizeof *s + cell_bytes(s) + cache_bytes(s) + RFX_SLIDE_CACHE_BYTES + STATE_BYTES;
     bytes += (size_t)s->n_across * sizeof *s->cell_row_of;

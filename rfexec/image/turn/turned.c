@@ -191,7 +191,7 @@ static const struct rfx_image_backend_ops source_ops = {
 
 /* What the source holds by itself: a group and a block; false when it fits no memory. */
 static bool count_bytes(const struct turned_source *s, size_t *group, size_t *block, size_t *sum) {
-    int64_t longer = rfx_max_i64(s->base.h, s->base.w), file; /* sides up to 1,000,000 */
+    int64_t longer = rfx_max_i64(s->base.h, s->base.w), file; /* RFX_IMAGE_MAX_SIDE */
     *group = (size_t)longer * GROUP * s->pixel_bytes;
     *block = (size_t)rfx_max_i64(GROUP * GROUP, s->base.w) * s->pixel_bytes;
     *sum = sizeof *s + s->stored->fixed_bytes;

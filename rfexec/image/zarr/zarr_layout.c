@@ -119,7 +119,7 @@ static enum rfx_status read_v2(const json_t *array, struct rfx_zarr_layout *l,
     l->type = rfx_zarr_type_parse(type, &l->big);
     if (l->type == NULL)
         return UNSUPPORTED(
-            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float32 and "
+            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float16, float32 and "
             "float64 are read",
             type);
     if (strcmp(order, "C") != 0 && strcmp(order, "F") != 0)
@@ -167,7 +167,7 @@ static enum rfx_status read_v3(const json_t *array, struct rfx_zarr_layout *l,
     l->has_prefix = strcmp(keys_name, "default") == 0;
     if (l->type == NULL)
         return UNSUPPORTED(
-            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float32 and "
+            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float16, float32 and "
             "float64 are read",
             type);
     if (strcmp(text_of(grid, "name"), "regular") != 0)
@@ -196,11 +196,11 @@ static void read_names(const json_t *array, const json_t *attributes, int rank,
 }
 
 static enum rfx_status check_sides(const struct rfx_zarr_layout *l, struct rfx_error *err) {
-    if (l->h <= RFX_IMAGE_MAX_SIDE && l->w <= RFX_IMAGE_MAX_SIDE && l->c <= RFX_ZARR_MOST_BANDS)
+    if (l->h <= RFX_ZARR_MOST_SIDE && l->w <= RFX_ZARR_MOST_SIDE && l->c <= RFX_ZARR_MOST_BANDS)
         return RFX_OK;
     return UNSUPPORTED("%" PRId64 " x %" PRId64 " pixels of %" PRId64
                        " bands; up to %d of each side and %d bands are read",
-                       l->h, l->w, l->c, RFX_IMAGE_MAX_SIDE, (int)RFX_ZARR_MOST_BANDS);
+                       l->h, l->w, l->c, (int)RFX_ZARR_MOST_SIDE, (int)RFX_ZARR_MOST_BANDS);
 }
 
 enum rfx_status rfx_zarr_layout_read(const json_t *array, int format, const json_t *attributes,

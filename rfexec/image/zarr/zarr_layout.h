@@ -15,7 +15,7 @@
 #include "rfexec/image/zarr/zarr_codec.h"
 #include "rfexec/image/zarr/zarr_type.h"
 
-enum { RFX_ZARR_KEY_CHARS = 192, RFX_ZARR_MOST_BANDS = 65535 };
+enum { RFX_ZARR_KEY_CHARS = 192, RFX_ZARR_MOST_BANDS = 65535, RFX_ZARR_MOST_SIDE = 1000000 };
 
 struct rfx_zarr_layout {
     int format, rank;

@@ -174,7 +174,7 @@ static void refuses_in_words(void **state) {
         {1, PHOTOMETRIC_YCBCR, 8, 3, 1, "YCbCr without JPEG"},
         {1, PHOTOMETRIC_CIELAB, 8, 3, 1, "L*a*b*"},
         {1, PHOTOMETRIC_MINISBLACK, 64, 1, 2, "64-bit signed"},
-        {1, PHOTOMETRIC_MINISBLACK, 16, 1, 3, "16-bit floating"},
+        {1, PHOTOMETRIC_MINISBLACK, 24, 1, 3, "24-bit floating"},
         {1, PHOTOMETRIC_MINISBLACK, 64, 1, 1, "64-bit unsigned"},
         {1, PHOTOMETRIC_MINISBLACK, 64, 1, 6, "64-bit complex"},
         {1, PHOTOMETRIC_MINISBLACK, 12, 1, 1, "12-bit unsigned"},
