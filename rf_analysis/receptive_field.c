@@ -37,7 +37,9 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
                                   const struct rfx_layer_info *info, enum rfx_axis axis) {
     struct rfx_ratio one = {1, 1};
     int k = 0;
-    while (k < node->n_in && rfx_node_is_constant(&graph->nodes[node->in[k]])) k++;
+    while (k < node->n_in && (rfx_node_is_constant(&graph->nodes[node->in[k]]) ||
+                              rfx_node_is_source(&graph->nodes[node->in[k]])))
+        k++;
     if (k == node->n_in) return one;
     struct rfx_ratio jump = info[node->in[k]].field[axis].jump;
     struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, (int)axis);

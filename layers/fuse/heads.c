@@ -113,6 +113,9 @@ enum rfx_status rfx_split_heads(struct rfx_graph *graph, struct rfx_error *err) 
 static bool reads(const struct rfx_node *node, int weight) {
     const struct rfx_weight_slot *slot = rfx_op_def(node->op)->weights;
     if (rfx_node_is_constant(node) && node->attr.constant.weight == weight) return true;
+    if (node->op == RFX_OP_REPEAT &&
+        (node->attr.repeat.across == weight || node->attr.repeat.down == weight))
+        return true;
     if (node->act.kind == RFX_ACT_PRELU && node->act.slope == weight) return true;
     for (; slot != NULL && slot->name != NULL; slot++)
         if (*rfx_node_weight_at(node, slot) == weight) return true;

@@ -20,10 +20,10 @@ struct rfx_conv_attr {
     int64_t groups;
     int64_t ic, oc;          /* oc is set by the caller; ic by inference */
     int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
-    int64_t tiles_from;      /* Winograd: a row at which a tile begins, less than a tile's rows; what
-                                all runs of a network agree on (conv_tile_rows.h) */
-    bool keeps_factors;      /* Winograd: packed, however many they are: a plan's choice, which
-                                touches no bits */
+    int64_t tiles_from; /* Winograd: a row at which a tile begins, less than a tile's rows; what
+                           all runs of a network agree on (conv_tile_rows.h) */
+    bool keeps_factors; /* Winograd: packed, however many they are: a plan's choice, which
+                           touches no bits */
 };
 
 /* A 1x1 convolution to oc channels; weight, bias and scale are to be set where there are any. */
@@ -211,6 +211,13 @@ union rfx_attr {
         int weight;
         struct rfx_shape shape;
     } constant; /* MAP: (1, c, h, w), values NCHW */
+    struct {
+        int across, down; /* weights (channels, w) and (channels, h), or -1 */
+        int64_t h, w;     /* of the map */
+        int64_t count;    /* of its channels; channel i is number map[i] of those of `across` and,
+                             behind them, those of `down` */
+        int64_t *map;
+    } repeat; /* rfx_graph_add copies `map` */
     struct rfx_conv_attr conv;
     struct rfx_pool_attr pool;
     struct {

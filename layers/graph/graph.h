@@ -21,6 +21,7 @@ enum rfx_op {
     /* on feature maps (NHWC in, NHWC out) */
     RFX_OP_INPUT,     /* the image; exactly one per graph */
     RFX_OP_CONST_MAP, /* a constant NHWC tensor (broadcast operand) */
+    RFX_OP_REPEAT,    /* a map of constants that change along rows or along columns; no inputs */
     RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
@@ -215,6 +216,11 @@ int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 /* Whether a node's tensor is a packed constant: always there, never computed. */
 static inline bool rfx_node_is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
+}
+
+/* Whether a node's map is computed from constants alone, wherever it is read. */
+static inline bool rfx_node_is_source(const struct rfx_node *node) {
+    return node->op == RFX_OP_REPEAT;
 }
 
 /* Whether a node is an output whose maps are made and left where they are: no plan computes it. */

@@ -94,6 +94,7 @@ const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last)
     for (int i = first; i <= last; i++) {
         const struct rfx_node *node = &base->nodes[i];
         if (rfx_node_is_input(node) || rfx_node_is_constant(node)) return "nothing is computed";
+        if (rfx_node_is_source(node)) return "nothing is read";
         if (!rfx_node_is_local(node) || node->op == RFX_OP_GROUP || node->op == RFX_OP_INNER)
             return "a node is not local in space";
         if (node->n_in > RFX_GROUP_MAX_INPUTS) return "a node has more than 8 inputs";

@@ -280,6 +280,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
 #define RFX_OP_LIST(X)                                    \
     X(RFX_OP_INPUT, rfx_op_input)                         \
     X(RFX_OP_CONST_MAP, rfx_op_const_map)                 \
+    X(RFX_OP_REPEAT, rfx_op_repeat)                       \
     X(RFX_OP_CONV, rfx_op_conv)                           \
     X(RFX_OP_CONV_TRANSPOSE, rfx_op_conv_transpose)       \
     X(RFX_OP_POOL_MAX, rfx_op_pool_max)                   \

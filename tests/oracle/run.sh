@@ -69,6 +69,11 @@ rm -f "$work"/head_*.onnx
 "$venv/bin/python" constant_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/constant_*.onnx --sizes 61x83 --tiles 3x2
 rm -f "$work"/constant_*.onnx
+# Coordinates and grids that the file makes from the image's size.
+"$venv/bin/python" coordinate_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/coordinates_*.onnx --sizes 70x83,97x64 \
+    --tiles 3x2
+rm -f "$work"/coordinates_*.onnx
 # Branches and functions in the place of nodes, and shapes of which parts are empty.
 "$venv/bin/python" inlined_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/inlined_*.onnx --sizes 61x83 --tiles 3x2

@@ -85,11 +85,39 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
 
+/* Whether the node reads row y of input k for its own row y. */
+static bool reads_same_row(const struct rfx_graph *graph, const struct rfx_node *n, int k) {
+    struct rfx_axis_map map = rfx_op_axis_map(graph, n, k, 0);
+    return rfx_op_def(n->op)->spatial && map.rule == RFX_AXIS_EVEN && !map.broadcast &&
+           map.taps == 1 && map.down == 1 && map.up == 1 && map.pad == 0;
+}
+
+/* The map beside which the first reader of a map of constants reads it, row by row, and which is
+ * made in this stage: rows of constants are made when those are there. -1: none. */
+static int pace_of(const struct rfx_stream *stream, int node) {
+    const struct rfx_graph *graph = stream->graph;
+    for (int c = node + 1; c <= stream->last; c++) {
+        const struct rfx_node *reader = &graph->nodes[c];
+        int own = -1, other = -1;
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], reader); k++) {
+            int in = reader->in[k];
+            bool paces = !rfx_node_is_source(&graph->nodes[in]) &&
+                         rfx_place_is_computed(stream->places[in]) && in < node;
+            if (in == node) own = k;
+            if (paces && reads_same_row(graph, reader, k)) other = in;
+        }
+        if (own >= 0) return reads_same_row(graph, reader, own) ? other : -1;
+    }
+    return -1;
+}
+
 /* Whether rows of a map come into the stream here that are all there from its start. */
 static bool is_source(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     enum rfx_node_place place = stream->places[node];
     if (place == RFX_PLACE_REDUCED || rfx_node_is_input(n)) return false;
+    if (rfx_node_is_source(n)) return pace_of(stream, node) < 0;
     for (int k = 0; k < rfx_place_inputs(place, n); k++) {
         const struct rfx_node *in = &stream->graph->nodes[n->in[k]];
         if (stream->places[n->in[k]] == RFX_PLACE_READ && in->out.h > 1) return true;
@@ -132,6 +160,9 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
     struct rfx_conv_block block = {1, 1, 0};
     if (!fetched) block = rfx_conv_rows_together(stream->graph, n);
     int64_t hi = lo + rows_per_step(stream, n);
+    int pace = rfx_node_is_source(n) ? pace_of(stream, node) : -1;
+    if (pace >= 0 && stream->done[pace] < rfx_stream_rows(stream->graph, stream->places, pace).hi)
+        hi = rfx_min_i64(hi, stream->done[pace]);
     if (is_source(stream, node)) hi = rfx_min_i64(hi, source_share(stream, node, step));
     if (hi <= lo) return begun;
     hi = rfx_ceil_div(hi - block.from, block.h) * block.h + block.from;

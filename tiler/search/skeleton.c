@@ -1,6 +1,8 @@
 /* Targets of the stages of every kind of skeleton. */
 #include "tiler/search/skeleton.h"
 
+#include <limits.h>
+
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 
@@ -57,6 +59,22 @@ static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
     }
 }
 
+/* A map of constants is made where it is read: on the lowest level of its readers, and on others
+ * again. */
+static void move_sources(struct rfx_levels *levels) {
+    const struct rfx_graph *graph = levels->graph;
+    for (int i = graph->n_nodes - 1; i >= 0; i--)
+        if (rfx_node_is_source(&graph->nodes[i])) levels->level[i] = INT_MAX;
+    for (int i = 0; i < graph->n_nodes; i++)
+        for (int k = 0; k < graph->nodes[i].n_in; k++) {
+            int in = graph->nodes[i].in[k];
+            if (rfx_node_is_source(&graph->nodes[in]) && levels->level[i] < levels->level[in])
+                levels->level[in] = levels->level[i];
+        }
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (levels->level[i] == INT_MAX) levels->level[i] = 0;
+}
+
 /* What node i means to those before it. */
 static void note_uses(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
@@ -69,7 +87,9 @@ static void note_uses(struct rfx_levels *levels, int i) {
         int *last = &levels->last[node->in[k]];
         if (local) *uses |= RFX_USE_LOCAL;
         if (local && levels->level[i] > *last) *last = levels->level[i];
-        if (local && levels->level[i] > levels->level[node->in[k]]) *uses |= RFX_USE_ONWARD;
+        if (local && levels->level[i] > levels->level[node->in[k]] &&
+            !rfx_node_is_source(&graph->nodes[node->in[k]]))
+            *uses |= RFX_USE_ONWARD;
         if (!local && !feeds && !rfx_node_is_joined(node)) *uses |= RFX_USE_REST;
     }
 }
@@ -85,6 +105,7 @@ enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_grap
     }
     for (int i = 0; i < graph->n_nodes; i++) find_level(levels, i);
     if (n_cuts > 0) add_cuts(levels, cuts, n_cuts);
+    move_sources(levels);
     for (int i = 0; i < graph->n_nodes; i++) {
         note_uses(levels, i);
         bool made = levels->local[i] && !rfx_node_is_constant(&graph->nodes[i]);

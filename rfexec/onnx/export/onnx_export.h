@@ -116,5 +116,6 @@ RFX_EXPORT_WRITE(rfx_export_matmul);
 RFX_EXPORT_WRITE(rfx_export_attention);
 RFX_EXPORT_WRITE(rfx_export_window_attention);
 RFX_EXPORT_WRITE(rfx_export_triangle);
+RFX_EXPORT_WRITE(rfx_export_repeat);
 RFX_EXPORT_WRITE(rfx_export_running_sum);
 #endif

@@ -269,3 +269,33 @@ void rfx_export_constant(struct rfx_exporter *x, const struct rfx_node *node, co
     (void)rfx_onnx_weight(&x->writer, output, node->attr.constant.weight,
                           node->attr.constant.shape);
 }
+
+/* The lines of a weight, (1, c, 1, w) or (1, c, h, 1), as maps; NULL: there are none. */
+static const char *expanded(struct rfx_exporter *x, const struct rfx_node *node, int axis) {
+    struct rfx_onnx_writer *w = &x->writer;
+    int64_t dims[4] = {1, 1, node->attr.repeat.h, node->attr.repeat.w};
+    int weight = axis == 2 ? node->attr.repeat.down : node->attr.repeat.across;
+    const char *lines = rfx_onnx_text(w, "%s#%s", node->name, axis == 2 ? "down" : "across");
+    const char *maps = rfx_onnx_text(w, "%s#expanded", lines);
+    if (weight < 0) return NULL;
+    dims[1] = x->graph->weights[weight].elems / dims[axis];
+    struct rfx_shape shape = {4, {1, dims[1], axis == 2 ? dims[2] : 1, axis == 3 ? dims[3] : 1}};
+    const char *in[2] = {rfx_onnx_weight(w, lines, weight, shape),
+                         rfx_onnx_int64(w, rfx_onnx_text(w, "%s#shape", lines), dims, 4)};
+    (void)rfx_onnx_node(w, "Expand", maps, maps, in, 2);
+    return maps;
+}
+
+void rfx_export_repeat(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const char *across = expanded(x, node, 3), *down = expanded(x, node, 2), *all = across;
+    if (across != NULL && down != NULL) {
+        all = rfx_onnx_text(w, "%s#joined", node->name);
+        rfx_onnx_int(rfx_export_emit2(x, "Concat", all, all, across, down), "axis", 1);
+    } else if (down != NULL) {
+        all = down;
+    }
+    const char *map = rfx_onnx_int64(w, rfx_onnx_text(w, "%s#map", node->name),
+                                     node->attr.repeat.map, node->attr.repeat.count);
+    rfx_onnx_int(rfx_export_emit2(x, "Gather", node->name, output, all, map), "axis", 1);
+}

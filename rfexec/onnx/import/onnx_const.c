@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 #define MAX_FOLDED_ELEMS ((int64_t)1 << 22) /* of a constant whose numbers are asked for */
@@ -49,7 +50,7 @@ static void *scratch(struct rfx_onnx_import *ctx, struct rfx_onnx_const *of, int
 
 /* Whether what a constant has in scratch is all that there is of it. */
 static bool is_homeless(const struct rfx_onnx_const *c) {
-    return c->raw.data == NULL && c->raw.file == NULL && c->floats == NULL;
+    return c->raw.data == NULL && c->raw.file == NULL && c->floats == NULL && c->repeat == NULL;
 }
 
 /* Moves a folded constant's numbers from scratch to the arena. */
@@ -155,6 +156,10 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_const *constant,
                                            const struct rfx_shape *shape) {
     if (constant->computed_by >= 0) return rfx_onnx_computed_view(ctx, constant, shape);
+    if (constant->repeat != NULL) {
+        struct rfx_onnx_const *view = rfx_onnx_repeat_reshape(ctx, constant, shape);
+        return view != NULL ? view : rfx_onnx_repeat_stored(ctx, constant, shape);
+    }
     struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, constant->type, shape, constant->elems);
     if (c == NULL) return NULL;
     c->raw = constant->raw;
@@ -272,8 +277,10 @@ enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
         int64_t *ints = NULL;
         if (constant->elems <= MAX_FOLDED_ELEMS) ints = scratch(ctx, constant, constant->elems);
         if (ints == NULL) return too_large(ctx, constant);
-        enum rfx_status status = constant->floats != NULL ? computed_ints(ctx, constant, ints)
-                                                          : raw_ints(ctx, constant, ints);
+        enum rfx_status status = constant->repeat != NULL
+                                     ? rfx_onnx_repeat_fill(ctx, constant, NULL, ints)
+                                 : constant->floats != NULL ? computed_ints(ctx, constant, ints)
+                                                            : raw_ints(ctx, constant, ints);
         if (status != RFX_OK) return status;
         constant->ints = ints;
     }
@@ -301,6 +308,8 @@ enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
         const int64_t *ints;
         status = rfx_onnx_const_stored_ints(ctx, constant, &ints);
         for (int64_t i = 0; status == RFX_OK && i < stored; i++) reals[i] = (double)ints[i];
+    } else if (constant->repeat != NULL) {
+        status = rfx_onnx_repeat_fill(ctx, constant, reals, NULL);
     } else if (constant->floats != NULL) {
         for (int64_t i = 0; i < stored; i++) reals[i] = (double)constant->floats[i];
     } else {

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
@@ -107,6 +108,11 @@ static enum rfx_status const_node(struct rfx_onnx_import *ctx, struct rfx_onnx_c
                                   int *out) {
     struct rfx_onnx_const_place *place = rfx_onnx_const_place(ctx, c);
     int *cached = map ? &place->map_node : &place->plain_node;
+    if (*cached < 0 && c->repeat != NULL) { /* made anew for each reader */
+        enum rfx_status status =
+            map ? rfx_onnx_repeat_map(ctx, c, NULL, out) : rfx_onnx_repeat_plain(ctx, c, out);
+        if (status != RFX_OK || *out >= 0) return status;
+    }
     if (*cached < 0 && c->computed_by >= 0) {
         enum rfx_status status = rfx_onnx_computed_node(ctx, c, map, cached);
         if (status != RFX_OK) return status;

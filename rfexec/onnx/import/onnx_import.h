@@ -33,6 +33,7 @@ struct rfx_onnx_const {
     const float *floats;
     const double *reals;
     bool filled;
+    const struct rfx_onnx_repeat *repeat; /* NULL: the above holds it (fold/onnx_repeat.h) */
     int computed_by; /* node of the graph of constants; -1: the numbers are there */
     struct rfx_onnx_const_place in_model, in_constants; /* in the two graphs of an import */
 };
@@ -83,6 +84,7 @@ struct rfx_onnx_import {
     const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
     int64_t folded_elems;                   /* of all constants that folding has made */
     struct rfx_onnx_scratch *scratch;       /* numbers made on demand */
+    int repeat_names;                       /* of operands that stand for others (onnx_repeat.h) */
     struct rfx_onnx_import *constants; /* the conversion to the graph of constants; NULL: no such */
     bool is_of_constants;              /* this is that conversion */
     int first;                         /* of constants: the node that input 0 is, or -1 */
@@ -327,6 +329,11 @@ static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx
                                                                 struct rfx_onnx_const *c) {
     return ctx->is_of_constants ? &c->in_constants : &c->in_model;
 }
+
+/* What the current Slice takes of a tensor (onnx_import_slice.c). */
+RFX_NODISCARD enum rfx_status rfx_onnx_read_cut(struct rfx_onnx_import *ctx,
+                                                const struct rfx_shape *in,
+                                                struct rfx_slice_attr *cut);
 
 /* --- constants that operators compute (onnx_computed.c) --- */
 

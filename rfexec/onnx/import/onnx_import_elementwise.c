@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
@@ -270,7 +271,8 @@ static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
 
 /* The operand beside a map of c channels whose channels come last, as one beside the map itself:
  * the map behind it, or the view of a constant of one value or one per channel. False: neither. */
-static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x, int64_t c) {
+static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
+                            const struct rfx_pixels *like, int64_t c) {
     if (x->node >= 0) {
         x->node = rfx_onnx_tokens_behind(ctx, x->node);
         return x->node >= 0;
@@ -279,6 +281,11 @@ static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand
     int rank = k->shape.rank,
         most = ctx->order < 0 ? 4 : rfx_onnx_tensor_of(ctx, ctx->order)->shape.rank;
     bool vector = rank > 0 && k->elems == c && k->shape.dims[rank - 1] == c;
+    if (k->repeat != NULL && rfx_onnx_repeat_map(ctx, x->constant, like, &x->node) == RFX_OK &&
+        x->node >= 0) {
+        x->constant = NULL;
+        return true;
+    }
     if (rank > most || (k->elems != 1 && !vector)) return false;
     struct rfx_shape shape = {4, {1, k->elems, 1, 1}};
     x->constant = rfx_onnx_const_view(ctx, k, &shape);
@@ -294,7 +301,10 @@ static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     if (map < 0) return false;
     if (a->node >= 0 && b->node >= 0 && !rfx_onnx_same_order(ctx, a->node, b->node)) return false;
     int64_t c = rfx_onnx_tensor_of(ctx, map)->c;
-    if (!beside_channels(ctx, &first, c) || !beside_channels(ctx, &second, c)) return false;
+    struct rfx_pixels like;
+    if (!rfx_pixels_of(ctx->graph, a->node >= 0 ? a->node : b->node, &like)) return false;
+    if (!beside_channels(ctx, &first, &like, c) || !beside_channels(ctx, &second, &like, c))
+        return false;
     *a = first;
     *b = second;
     return true;
@@ -329,6 +339,12 @@ enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_ki
                                  struct rfx_onnx_operand b, int *out) {
     if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
+    if (a.constant != NULL && a.constant->repeat != NULL && b.node >= 0)
+        a.constant = rfx_onnx_repeat_shrink(ctx, a.constant, rfx_onnx_shape(ctx, b));
+    if (b.constant != NULL && b.constant->repeat != NULL && a.node >= 0)
+        b.constant = rfx_onnx_repeat_shrink(ctx, b.constant, rfx_onnx_shape(ctx, a));
+    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
     bool last = channels_first(ctx, &a, &b);
     enum rfx_status status = combine(ctx, kind, suffix, a, b, out);
     return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;

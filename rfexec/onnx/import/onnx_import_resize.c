@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 #define MOST_SIZE 1000000000 /* of an axis: two of them have a product of 62 bits */
@@ -302,6 +303,13 @@ static enum rfx_status grid_map(struct rfx_onnx_import *ctx, size_t k, int *out)
     if (shape->rank != 4 || shape->dims[0] != 1 || shape->dims[3] != 2)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "a grid that is not (1, rows, columns, 2)");
+    if (x.constant != NULL && x.constant->repeat != NULL) {
+        static const int to_first[4] = {0, 3, 1, 2};
+        x.constant = rfx_onnx_repeat_transpose(ctx, x.constant, to_first);
+        if (x.constant == NULL)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+        return rfx_onnx_map(ctx, x, out);
+    }
     if (x.constant != NULL) return constant_grid(ctx, x.constant, out);
     *out = rfx_onnx_map_behind(ctx, x.node);
     if (*out >= 0) return RFX_OK;

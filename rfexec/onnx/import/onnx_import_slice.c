@@ -128,8 +128,8 @@ static enum rfx_status cut_tensor(struct rfx_onnx_import *ctx, const char *suffi
 }
 
 /* Reads starts, ends, axes, steps: attributes up to opset 9, inputs from 10 on. */
-static enum rfx_status read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
-                                struct rfx_slice_attr *cut) {
+enum rfx_status rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
+                                  struct rfx_slice_attr *cut) {
     const int64_t *v[4] = {NULL, NULL, NULL, NULL};
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
     int64_t count[4];
@@ -158,7 +158,7 @@ enum rfx_status rfx_onnx_slice(struct rfx_onnx_import *ctx) {
     struct rfx_slice_attr cut;
     int out = -1;
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
-    enum rfx_status status = read_cut(ctx, rfx_onnx_shape(ctx, x), &cut);
+    enum rfx_status status = rfx_onnx_read_cut(ctx, rfx_onnx_shape(ctx, x), &cut);
     if (status == RFX_OK) status = cut_tensor(ctx, "", x, &cut, &out);
     return finish(ctx, status, out);
 }
@@ -181,7 +181,7 @@ enum rfx_status rfx_onnx_fold_slice(struct rfx_onnx_import *ctx) {
     const double *reals = NULL;
     const int64_t *ints = NULL;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
-    if (status == RFX_OK) status = read_cut(ctx, &in->shape, &cut);
+    if (status == RFX_OK) status = rfx_onnx_read_cut(ctx, &in->shape, &cut);
     if (status != RFX_OK) return status;
     bool real = rfx_onnx_type_is_real(in->type);
     status = real ? rfx_onnx_const_reals(ctx, in, &reals) : rfx_onnx_const_ints(ctx, in, &ints);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/graph/graph.h"
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/session/model.h"
 
@@ -275,6 +276,13 @@ static enum rfx_status convert_constant(struct rfx_onnx_import *ctx, const struc
     return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? op->fold(ctx) : status;
 }
 
+/* The same, of constants that may repeat: coordinates, say. */
+static enum rfx_status convert_repeats(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
+    bool done;
+    enum rfx_status status = rfx_onnx_fold_repeat(ctx, op, convert_constant, &done);
+    return status != RFX_OK || done ? status : convert_constant(ctx, op);
+}
+
 /* The current node's name: its own or its first output's, in a function behind its call's. */
 static bool name_node(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
@@ -296,7 +304,7 @@ static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool consta
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL) return refuse_unknown(ctx);
     if (constant && (op->fold != NULL || op->convert != NULL))
-        return settle(ctx, convert_constant(ctx, op));
+        return settle(ctx, convert_repeats(ctx, op));
     if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
     if (status != RFX_OK) return status;
     if (op->convert == NULL)

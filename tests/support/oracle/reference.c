@@ -289,6 +289,25 @@ static bool ref_constant(const struct rfx_ref_call *k) {
     return true;
 }
 
+/* Channel by channel: a value per column, or per row. */
+static bool ref_repeat(const struct rfx_ref_call *k) {
+    const union rfx_attr *a = &k->node->attr;
+    const struct rfx_weight *weights = k->g->weights;
+    int64_t h = a->repeat.h, w = a->repeat.w,
+            across = a->repeat.across < 0 ? 0 : weights[a->repeat.across].elems / w;
+    if (!rfx_ref_shape_is(k, a->repeat.count, h, w)) return false;
+    for (int64_t c = 0; c < a->repeat.count; c++) {
+        bool down = a->repeat.map[c] >= across;
+        int64_t line = a->repeat.map[c] - (down ? across : 0);
+        for (int64_t y = 0; y < h; y++)
+            for (int64_t x = 0; x < w; x++)
+                test_read_weight(&weights[down ? a->repeat.down : a->repeat.across],
+                                 line * (down ? h : w) + (down ? y : x), 1,
+                                 &k->out[(c * h + y) * w + x]);
+    }
+    return true;
+}
+
 /* Ops whose output's size is given by the attributes. */
 static bool ref_sized(const struct rfx_ref_call *k) {
     const union rfx_attr *a = &k->node->attr;
@@ -332,6 +351,8 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
         case RFX_OP_CONST_MAP:
         case RFX_OP_CONST_PLAIN:
             return ref_constant(&k);
+        case RFX_OP_REPEAT:
+            return ref_repeat(&k);
         case RFX_OP_CONV:
             return rfx_ref_conv(&k);
         case RFX_OP_CONV_TRANSPOSE:

@@ -152,6 +152,24 @@ int random_add_adaptive(struct random_maker *m, int in) {
     return random_add(m, node);
 }
 
+/* Lines of rows and of columns, or of one of both, of the size and channels of `in`. */
+static int random_add_repeat(struct random_maker *m, int in) {
+    const struct rfx_tensor t = *random_tensor(m, in);
+    int64_t c[2] = {random_draw(m, 0, 3), random_draw(m, 0, 3)}, map[256];
+    if (t.c > (int64_t)(sizeof map / sizeof *map)) return -1;
+    if (c[0] + c[1] == 0) c[random_draw(m, 0, 1)] = 1;
+    struct rfx_node node = {.op = RFX_OP_REPEAT};
+    struct rfx_shape across = {2, {c[0], t.w}}, down = {2, {c[1], t.h}};
+    node.attr.repeat.across = c[0] == 0 ? -1 : random_weight(m, across, 1.0f);
+    node.attr.repeat.down = c[1] == 0 ? -1 : random_weight(m, down, 1.0f);
+    node.attr.repeat.h = t.h;
+    node.attr.repeat.w = t.w;
+    node.attr.repeat.count = t.c;
+    node.attr.repeat.map = map;
+    for (int64_t i = 0; i < t.c; i++) map[i] = random_draw(m, 0, c[0] + c[1] - 1);
+    return random_add(m, node);
+}
+
 static bool fits(const struct rfx_tensor *a, const struct rfx_tensor *b) {
     return (a->h == b->h || a->h == 1 || b->h == 1) && (a->w == b->w || a->w == 1 || b->w == 1) &&
            (a->c == b->c || a->c == 1 || b->c == 1);
@@ -170,6 +188,7 @@ static int partner(struct random_maker *m, int in, bool concat) {
     struct rfx_tensor shape = *t;
     if (!concat && random_chance(m, 60)) shape = rfx_tensor_nhwc(t->c, 1, 1);
     if (!concat && random_chance(m, 20)) shape = rfx_tensor_nhwc(1, t->h, 1);
+    if (shape.h > 1 && shape.w > 1 && random_chance(m, 60)) return random_add_repeat(m, in);
     struct rfx_node node = {.op = RFX_OP_CONST_MAP};
     node.attr.constant.shape = shape.shape;
     node.attr.constant.weight = random_weight(m, shape.shape, 1.0f);

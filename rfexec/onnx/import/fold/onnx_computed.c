@@ -190,6 +190,9 @@ static enum rfx_status copy_weights(struct rfx_onnx_import *ctx, struct rfx_node
     const struct rfx_weight_slot *slot = rfx_op_def(node->op)->weights;
     enum rfx_status status = RFX_OK;
     if (rfx_node_is_constant(node)) status = copy_weight(ctx, &node->attr.constant.weight);
+    if (node->op == RFX_OP_REPEAT) status = copy_weight(ctx, &node->attr.repeat.across);
+    if (status == RFX_OK && node->op == RFX_OP_REPEAT)
+        status = copy_weight(ctx, &node->attr.repeat.down);
     if (node->act.kind == RFX_ACT_PRELU) status = copy_weight(ctx, &node->act.slope);
     for (; status == RFX_OK && slot != NULL && slot->name != NULL; slot++)
         status = copy_weight(ctx, rfx_node_weight_rw(node, slot));

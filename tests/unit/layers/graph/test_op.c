@@ -19,7 +19,7 @@
  * maps to them. */
 static bool has_inputs(int op) {
     return op != RFX_OP_INPUT && op != RFX_OP_INNER && op != RFX_OP_CONST_MAP &&
-           op != RFX_OP_CONST_PLAIN;
+           op != RFX_OP_CONST_PLAIN && op != RFX_OP_REPEAT;
 }
 
 static void every_row_is_complete(void **state) {

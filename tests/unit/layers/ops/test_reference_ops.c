@@ -141,7 +141,8 @@ static void test_maps(void **state) {
         RFX_OP_PAD,          RFX_OP_CROP,           RFX_OP_CHANNEL_SELECT, RFX_OP_RESIZE,
         RFX_OP_LRN,          RFX_OP_SOFTMAX,        RFX_OP_DEPTH_TO_SPACE, RFX_OP_SPACE_TO_DEPTH,
         RFX_OP_CONST_MAP,    RFX_OP_GLOBAL_POOL,    RFX_OP_POOL_LP,        RFX_OP_CHANNEL_REDUCE,
-        RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE,      RFX_OP_POOL_PLACE};
+        RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE,      RFX_OP_POOL_PLACE,
+        RFX_OP_REPEAT};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (seen[wanted[i]] < 5)
             fprintf(stderr, "op %d was tested only %d times\n", (int)wanted[i], seen[wanted[i]]);

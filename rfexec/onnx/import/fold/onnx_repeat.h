@@ -1,0 +1,101 @@
+/* Constants whose elements repeat: coordinates of rows and columns, grids, masks of sizes.
+ *
+ * Such a constant stores no elements of its own. It is either a pattern over a stored constant, or
+ * several constants side by side along an axis, its parts.
+ *
+ * Pattern: each axis is cut into factors, the outermost first; an index along a factor moves
+ * `stride` stored elements on. A factor of stride 0 repeats. Reshapes, transposes and slices change
+ * the pattern alone; what works element by element computes the stored elements alone. Both give
+ * what they would give for each element. */
+#ifndef RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
+#define RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
+
+#include "rfexec/onnx/import/onnx_import.h"
+
+#define RFX_ONNX_FACTORS 16
+#define RFX_ONNX_MOST_DEPTH 8       /* of parts that have parts */
+#define RFX_ONNX_MOST_CHANNELS 4096 /* of an axis that may be the channels of a map */
+
+struct rfx_onnx_factor {
+    int64_t size, stride;
+};
+
+struct rfx_onnx_pattern {
+    struct rfx_onnx_const *stored; /* without a pattern of its own */
+    int64_t first;                 /* stored element of index 0 */
+    int count, end[RFX_MAX_RANK];  /* axis i has the factors from end[i - 1] on, up to end[i] */
+    struct rfx_onnx_factor factors[RFX_ONNX_FACTORS]; /* of size 2 and more */
+};
+
+struct rfx_onnx_repeat {
+    struct rfx_onnx_pattern pattern; /* where there are no parts */
+    struct rfx_onnx_const **parts;   /* n_parts >= 2, of one rank and type */
+    int n_parts, axis, depth;
+};
+
+/* All that return a constant return NULL where it has no such form, or for want of memory
+ * (ctx->out_of_memory). */
+
+/* The pattern of a constant without parts; also of one that stores its elements. */
+bool rfx_onnx_pattern_of(struct rfx_onnx_const *c, struct rfx_onnx_pattern *out);
+
+struct rfx_onnx_const *rfx_onnx_repeat_new(struct rfx_onnx_import *ctx, int32_t type,
+                                           const struct rfx_shape *shape,
+                                           const struct rfx_onnx_pattern *pattern);
+
+/* Constants side by side; parts of the same axis are put together. One alone is itself. */
+struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
+                                            struct rfx_onnx_const *const *parts, int n, int axis);
+
+struct rfx_onnx_const *rfx_onnx_repeat_reshape(struct rfx_onnx_import *ctx,
+                                               const struct rfx_onnx_const *c,
+                                               const struct rfx_shape *shape);
+struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
+                                                 struct rfx_onnx_const *c, const int *perm);
+struct rfx_onnx_const *rfx_onnx_repeat_slice(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                             int axis, int64_t start, int64_t step, int64_t size);
+
+/* Broadcast to a shape, as ONNX's Expand. */
+struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                              const struct rfx_shape *shape);
+
+/* Cuts factors of two lists, outermost first and of one product, into such of equal sizes; how many
+ * there are, or -1. */
+int rfx_onnx_factors_align(const struct rfx_onnx_factor *a, int n_a,
+                           const struct rfx_onnx_factor *b, int n_b, struct rfx_onnx_factor *out_a,
+                           struct rfx_onnx_factor *out_b);
+
+/* Writes all elements, row-major: of integers to `ints`, of floats to `reals`. */
+RFX_NODISCARD enum rfx_status rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx,
+                                                   const struct rfx_onnx_const *c, double *reals,
+                                                   int64_t *ints);
+
+/* A constant that stores the elements of one that repeats, in another shape. */
+struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
+                                              const struct rfx_onnx_const *c,
+                                              const struct rfx_shape *shape);
+
+/* Evaluates the current node, of constants, where constants may repeat. *done: whether its outputs
+ * are bound; otherwise its operands have to be stored, or computed by operators. `evaluate` is what
+ * is done to constants that do not repeat. (onnx_fold_repeat.c) */
+RFX_NODISCARD enum rfx_status rfx_onnx_fold_repeat(
+    struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op,
+    enum rfx_status (*evaluate)(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op),
+    bool *done);
+
+/* A map (1, c, h, w) that is made where it is read; of a constant beside a tensor that is `like` a
+ * map in another order, the map that stands in the same order. *out: -1: the constant changes along
+ * rows and columns, or repeats little. (onnx_repeat_map.c) */
+RFX_NODISCARD enum rfx_status rfx_onnx_repeat_map(struct rfx_onnx_import *ctx,
+                                                  struct rfx_onnx_const *c,
+                                                  const struct rfx_pixels *like, int *out);
+
+/* A constant beside a tensor with which it is broadcast: axes along which it does not change are 1
+ * long where the tensor has them. Of others the constant itself. */
+struct rfx_onnx_const *rfx_onnx_repeat_shrink(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                              const struct rfx_shape *beside);
+
+/* The same as a tensor of the constant's shape. */
+RFX_NODISCARD enum rfx_status rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx,
+                                                    struct rfx_onnx_const *c, int *out);
+#endif

@@ -1,0 +1,221 @@
+/* Coordinates, grids and masks that a file makes from sizes: their values, that rows and columns of
+ * them are stored and no map is, and that such networks stream. Random chains of operators on such
+ * constants, beside ONNX Runtime: tests/oracle/coordinate_models.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/makers/onnx_net.h"
+#include "tests/support/run/run_whole.h"
+#include "tests/support/test_util.h"
+#include "tiler/plan/plan.h"
+
+enum { H = 70, W = 83, C = 2, AREA = H * W };
+
+static struct maker graph, node;
+
+static void add(const char *op, const char *in, const char *out) {
+    maker_node(&node, op, in, out);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void add_with(const char *op, const char *in, const char *out, const char *attr,
+                     int64_t value) {
+    maker_node(&node, op, in, out);
+    maker_attr_int(&node, attr, value);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+static void turn(const char *in, const char *out, const int64_t *perm, int rank) {
+    maker_node(&node, "Transpose", in, out);
+    maker_attr_ints(&node, "perm", perm, rank);
+    maker_message(&graph, MAKER_NODE, &node);
+}
+
+/* x: the image; rx, ry: 0, 1, ... for its columns and rows, fx, fy as floats; numbers and shapes.
+ */
+static void begin(int64_t h, int64_t w) {
+    const int64_t image[4] = {1, C, h, w}, map[4] = {1, 1, h, w}, last[4] = {1, h, w, 1},
+                  pixels[2] = {h * w, 1}, flat[3] = {1, C, h * w};
+    static const int64_t numbers[] = {0, 1, 2, 3}, leading[3] = {0, 1, 2}, beside[3] = {0, 1, 3};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_ints(&graph, "zero", &numbers[0], 1);
+    maker_ints(&graph, "one", &numbers[1], 1);
+    maker_ints(&graph, "two", &numbers[2], 1);
+    maker_ints(&graph, "three", &numbers[3], 1);
+    maker_ints(&graph, "w", &w, 1);
+    maker_ints(&graph, "h", &h, 1);
+    maker_ints(&graph, "leading", leading, 3);
+    maker_ints(&graph, "beside", beside, 3);
+    maker_ints(&graph, "map", map, 4);
+    maker_ints(&graph, "last", last, 4);
+    maker_ints(&graph, "pixels", pixels, 2);
+    maker_ints(&graph, "flat", flat, 3);
+    add("Range", "zero w one", "rx");
+    add("Range", "zero h one", "ry");
+    add_with("Cast", "rx", "fx", "to", 1);
+    add_with("Cast", "ry", "fy", "to", 1);
+}
+
+/* gx and gy: (1, 1, h, w) of those two tensors. */
+static void grids(const char *across, const char *down) {
+    char in[64];
+    (void)snprintf(in, sizeof in, "%s leading", across);
+    add("Unsqueeze", in, "across");
+    (void)snprintf(in, sizeof in, "%s beside", down);
+    add("Unsqueeze", in, "down");
+    add("Expand", "across map", "gx");
+    add("Expand", "down map", "gy");
+}
+
+/* The network's output is wanted(c, y, x) beside an image of values of its own; no constant has as
+ * many elements as a map has pixels. */
+typedef float wanted_at(float image, int64_t c, int64_t y, int64_t x);
+
+static void expect(int64_t channels, bool joined, wanted_at *wanted, const char *what) {
+    struct test_rng rng = test_rng_make(7);
+    float *image = test_floats(C * AREA);
+    test_rng_fill(&rng, image, C * AREA, -1.0f, 1.0f);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    for (int i = 0; i < net->n_weights; i++)
+        if (net->weights[i].elems >= AREA && net->weights[i].source != RFX_WEIGHT_FILLED)
+            fail_msg("%s: a constant of %d elements", what, (int)net->weights[i].elems);
+    float *got = test_run_output(net, image, 0);
+    for (int64_t i = 0; i < channels * AREA; i++) {
+        int64_t c = i / AREA, y = i / W % H, x = i % W;
+        bool own = joined && c < C;
+        float v = own ? image[i] : wanted(joined ? 0.0f : image[i], joined ? c - C : c, y, x);
+        if (got[i] != v)
+            fail_msg("%s: [%d, %d, %d] is %g, not %g", what, (int)c, (int)y, (int)x, (double)got[i],
+                     (double)v);
+    }
+    free(got);
+    free(image);
+    onnx_net_discard(net);
+}
+
+static float scaled(float image, int64_t c, int64_t y, int64_t x) {
+    (void)image;
+    return c == 0 ? (float)x / (float)W : (float)y / (float)H;
+}
+
+static void coord_conv(const char *out) {
+    add_with("Cast", "w", "wf", "to", 1);
+    add_with("Cast", "h", "hf", "to", 1);
+    add("Div", "fx wf", "nx");
+    add("Div", "fy hf", "ny");
+    grids("nx", "ny");
+    add_with("Concat", "x gx gy", out, "axis", 1);
+}
+
+static void channels(void **state) {
+    (void)state;
+    begin(H, W);
+    coord_conv("y");
+    expect(C + 2, true, scaled, "channels");
+}
+
+static float turned(float image, int64_t c, int64_t y, int64_t x) {
+    (void)image;
+    return c == 0 ? (float)(W - 1 - x) : c == 1 ? (float)(3 * y - 7) : (float)(2 * x + 1);
+}
+
+/* Integers, flipped, doubled and joined before they become floats. */
+static void integers(void **state) {
+    (void)state;
+    const int64_t from = -1, far = INT64_MIN + 1, seven = 7;
+    begin(H, W);
+    grids("rx", "ry");
+    maker_ints(&graph, "from", &from, 1);
+    maker_ints(&graph, "far", &far, 1);
+    maker_ints(&graph, "seven", &seven, 1);
+    add("Slice", "gx from far three from", "a");
+    add("Mul", "gy three", "b0");
+    add("Sub", "b0 seven", "b");
+    add("Add", "gx gx", "c0");
+    add("Add", "c0 one", "c");
+    add_with("Concat", "a b c", "all", "axis", 1);
+    add_with("Cast", "all", "real", "to", 1);
+    add_with("Concat", "x real", "y", "axis", 1);
+    expect(C + 3, true, turned, "integers");
+}
+
+static float moved(float image, int64_t c, int64_t y, int64_t x) {
+    return (float)(c == 0 ? x : y) * 0.5f + image;
+}
+
+/* A grid with its channels last, beside the image with its channels last. */
+static void channels_last(void **state) {
+    (void)state;
+    static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2}, dims[1] = {1};
+    static const float half = 0.5f;
+    begin(H, W);
+    grids("fx", "fy");
+    maker_floats(&graph, "half", dims, 1, &half);
+    add("Reshape", "gx last", "lx");
+    add("Reshape", "gy last", "ly");
+    add_with("Concat", "lx ly", "g0", "axis", 3);
+    add("Mul", "g0 half", "g");
+    turn("x", "t", to_last, 4);
+    add("Add", "g t", "sum");
+    turn("sum", "y", to_first, 4);
+    expect(C, false, moved, "channels last");
+}
+
+/* The places of pixels in a row, as detectors have them. */
+static void cells(void **state) {
+    (void)state;
+    static const int64_t dims[1] = {1}, swap[2] = {1, 0};
+    static const float half = 0.5f;
+    begin(H, W);
+    grids("fx", "fy");
+    maker_floats(&graph, "half", dims, 1, &half);
+    add("Reshape", "gx pixels", "px");
+    add("Reshape", "gy pixels", "py");
+    add_with("Concat", "px py", "g0", "axis", -1);
+    add("Mul", "g0 half", "g1");
+    turn("g1", "g", swap, 2);
+    add("Reshape", "x flat", "t");
+    add("Add", "t g", "y");
+    expect(C, false, moved, "cells");
+}
+
+/* Rows and columns of a large image are all that is stored: it streams. */
+static void large(void **state) {
+    (void)state;
+    enum { SIDE = 20000 };
+    const int64_t dims[4] = {1, C + 2, 3, 3}, pads[4] = {1, 1, 1, 1};
+    float filters[(C + 2) * 9] = {0.5f};
+    struct rfx_error err = {{0}};
+    struct rfx_plan *plan = NULL;
+    struct rfx_plan_request request = {
+        .source = {.h = SIDE, .w = SIDE, .c = C, .random_access = true},
+        .threads = 1,
+        .memory_bytes = (size_t)64 << 20,
+        .emit_outputs = true};
+    begin(SIDE, SIDE);
+    coord_conv("joined");
+    maker_floats(&graph, "k", dims, 4, filters);
+    maker_node(&node, "Conv", "joined k", "y");
+    maker_attr_ints(&node, "pads", pads, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+    if (rfx_plan_create(net, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_true(net->held_bytes < (size_t)2 << 20);
+    rfx_plan_free(plan);
+    onnx_net_discard(net);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(channels), cmocka_unit_test(integers),
+                                       cmocka_unit_test(channels_last), cmocka_unit_test(cells),
+                                       cmocka_unit_test(large)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
