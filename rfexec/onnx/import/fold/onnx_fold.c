@@ -138,7 +138,7 @@ static double smaller(double a, double b) {
 }
 
 static double binary_real(const struct rfx_onnx_import *ctx, double a, double b) {
-    if (rfx_onnx_op_is(ctx, "Add")) return a + b;
+    if (rfx_onnx_op_is(ctx, "Add") || rfx_onnx_op_is(ctx, "Sum")) return a + b;
     if (rfx_onnx_op_is(ctx, "Sub")) return a - b;
     if (rfx_onnx_op_is(ctx, "Mul")) return a * b;
     if (rfx_onnx_op_is(ctx, "Div")) return a / b;
@@ -160,7 +160,8 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
 
 /* The same on integers, exact; unsigned arithmetic so that overflow wraps. */
 static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t b) {
-    if (rfx_onnx_op_is(ctx, "Add")) return (int64_t)((uint64_t)a + (uint64_t)b);
+    if (rfx_onnx_op_is(ctx, "Add") || rfx_onnx_op_is(ctx, "Sum"))
+        return (int64_t)((uint64_t)a + (uint64_t)b);
     if (rfx_onnx_op_is(ctx, "Sub")) return (int64_t)((uint64_t)a - (uint64_t)b);
     if (rfx_onnx_op_is(ctx, "Mul")) return (int64_t)((uint64_t)a * (uint64_t)b);
     bool safe = b != 0 && !(a == INT64_MIN && b == -1);
@@ -188,14 +189,11 @@ bool rfx_onnx_gives_bool(const struct rfx_onnx_import *ctx) {
     return false;
 }
 
-enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *a, *b;
+/* The current node's operator on two constants. */
+static enum rfx_status fold_two(struct rfx_onnx_import *ctx, struct rfx_onnx_const *a,
+                                struct rfx_onnx_const *b, struct rfx_onnx_const **result) {
     struct rfx_shape shape;
-    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &a);
-    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &b);
-    if (status != RFX_OK) return status;
-    if (ctx->node->n_in != 2)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%zu constant inputs", ctx->node->n_in);
+    enum rfx_status status = RFX_OK;
     if (!rfx_onnx_broadcast(&a->shape, &b->shape, &shape))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "constants that do not broadcast");
     bool real = rfx_onnx_type_is_real(a->type);
@@ -223,7 +221,27 @@ enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
             rfx_onnx_const_ints_rw(out)[i] =
                 ra != NULL ? rfx_onnx_to_int(r) : binary_int(ctx, ia[ka], ib[kb]);
     }
-    return rfx_onnx_set_const(ctx, 0, out);
+    *result = out;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_fold_binary(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *a, *b, *out;
+    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &a);
+    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &b);
+    if (status == RFX_OK) status = fold_two(ctx, a, b, &out);
+    return status == RFX_OK ? rfx_onnx_set_const(ctx, 0, out) : status;
+}
+
+/* Max, Min and Sum of any number of constants, from left to right. */
+enum rfx_status rfx_onnx_fold_variadic(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *total, *next;
+    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &total);
+    for (size_t k = 1; status == RFX_OK && k < ctx->node->n_in; k++) {
+        status = rfx_onnx_in_const(ctx, k, &next);
+        if (status == RFX_OK) status = fold_two(ctx, total, next, &total);
+    }
+    return status == RFX_OK ? rfx_onnx_set_const(ctx, 0, total) : status;
 }
 
 static int64_t wrap_int(int32_t type, int64_t v) {

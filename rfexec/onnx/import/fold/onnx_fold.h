@@ -53,6 +53,7 @@ RFX_NODISCARD enum rfx_status rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int
 
 RFX_ONNX_CONVERT(rfx_onnx_fold_unary);
 RFX_ONNX_CONVERT(rfx_onnx_fold_binary);
+RFX_ONNX_CONVERT(rfx_onnx_fold_variadic);
 RFX_ONNX_CONVERT(rfx_onnx_fold_clip);
 RFX_ONNX_CONVERT(rfx_onnx_fold_shape);
 RFX_ONNX_CONVERT(rfx_onnx_fold_constant);

@@ -175,6 +175,31 @@ static void both_kinds_of_mod(void **state) {
     }
 }
 
+/* Max, Min and Sum of one constant and of three, exact: sizes of a cut. */
+static void any_number_of_constants(void **state) {
+    (void)state;
+    static const struct {
+        const char *op, *in;
+        int64_t rows;
+    } cases[] = {{"Max", "two", 2},          {"Max", "two six five", 6}, {"Min", "six", 6},
+                 {"Min", "six two five", 2}, {"Sum", "five", 5},         {"Sum", "two two two", 6}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const int64_t zero = 0, two = 2, five = 5, six = 6;
+        begin(1, 8, 8);
+        maker_ints(&graph, "zero", &zero, 1);
+        maker_ints(&graph, "two", &two, 1);
+        maker_ints(&graph, "five", &five, 1);
+        maker_ints(&graph, "six", &six, 1);
+        maker_node(&node, cases[i].op, cases[i].in, "end");
+        add();
+        maker_node(&node, "Slice", "image zero end two", "y");
+        add();
+        struct rfx_graph *out = onnx_net_loaded(&graph, 13);
+        expect_shape(out, 4, 1, 1, cases[i].rows, 8);
+        onnx_net_discard(out);
+    }
+}
+
 /* Conv, batch norm, shape arithmetic, Slice, Concat, Split, shuffle, Resize, Gemm, Softmax. */
 static void make_larger_model(void) {
     static const int64_t weight[] = {4, 3, 3, 3}, four = 4, pads[] = {1, 1, 1, 1}, one = 1,
@@ -297,6 +322,7 @@ int main(void) {
         cmocka_unit_test(stated_size_of_transposed_convolutions),
         cmocka_unit_test(vectors_in_matmul),
         cmocka_unit_test(both_kinds_of_mod),
+        cmocka_unit_test(any_number_of_constants),
         cmocka_unit_test(memory_runs_out_in_a_larger_model),
         cmocka_unit_test(memory_runs_out_in_a_real_network),
     };

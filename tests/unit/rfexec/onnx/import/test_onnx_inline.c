@@ -261,12 +261,12 @@ static void unfolding(void **state) {
     add_call(&graph, MAKER_NODE, "F0", "image", "y");
     maker_model(&graph, 17, &model);
     for (int f = 0; f < 8; f++) {
-        char name[8], next[8];
+        char name[16], next[16];
         (void)snprintf(name, sizeof name, "F%d", f);
         (void)snprintf(next, sizeof next, "F%d", f + 1);
         begin_function(&names, name);
         for (int k = 0; k < 12; k++) {
-            char out[8];
+            char out[16];
             (void)snprintf(out, sizeof out, "t%d", k);
             if (f == 7)
                 add(&names, FN_NODE, "Identity", "x", k == 11 ? "z" : out);
