@@ -86,3 +86,5 @@ rm -f "$work"/op_*.onnx
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"
 # Random Resize nodes; more of them with RFX_CASES=2000.
 "$venv/bin/python" resize_cases.py "$build/rfexec"
+# Every attribute of the schemas; RFX_CASES also takes the versions between the oldest and the newest.
+"$venv/bin/python" attribute_cases.py "$build/rfexec"

@@ -1,4 +1,4 @@
-/* Operands, results, layouts and attributes of the node being converted. */
+/* Operands, results and layouts of the node being converted. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -292,59 +292,6 @@ enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *su
     if (status == RFX_OK && shift != 0.0f)
         status = rfx_onnx_own_weight(ctx, &shift, 1, &node.attr.affine.shift);
     return status == RFX_OK ? rfx_onnx_emit(ctx, &node, suffix, &in, 1, out) : status;
-}
-
-const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx,
-                                               const char *name) {
-    for (size_t i = 0; i < ctx->node->n_attrs; i++)
-        if (strcmp(ctx->node->attrs[i].name, name) == 0) return &ctx->node->attrs[i];
-    return NULL;
-}
-
-int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    return a != NULL && a->kind == RFX_ONNX_ATTR_INT ? a->i : otherwise;
-}
-
-float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    return a != NULL && a->kind == RFX_ONNX_ATTR_FLOAT ? a->f : otherwise;
-}
-
-const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
-                                 const char *otherwise) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    return a != NULL && a->kind == RFX_ONNX_ATTR_STRING ? a->s : otherwise;
-}
-
-enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count,
-                                   int64_t *out) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    if (a == NULL) return RFX_OK;
-    if (a->kind != RFX_ONNX_ATTR_INTS || a->count != count)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "attribute %s has %zu values, %zu expected", name, a->count, count);
-    memcpy(out, a->ints, count * sizeof *out);
-    return RFX_OK;
-}
-
-enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
-                                   const int64_t **out, int64_t *count, bool *found) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    *found = true;
-    if (a != NULL && a->kind == RFX_ONNX_ATTR_INTS) {
-        *out = a->ints;
-        *count = (int64_t)a->count;
-        return RFX_OK;
-    }
-    *found = rfx_onnx_has(ctx, k);
-    *count = 0;
-    if (!*found) return RFX_OK;
-    struct rfx_onnx_const *c;
-    enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
-    if (status != RFX_OK) return status;
-    *count = c->elems;
-    return rfx_onnx_const_ints(ctx, c, out);
 }
 
 enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank, int *out) {

@@ -75,7 +75,8 @@ struct rfx_onnx_import {
     int depth;                            /* of bodies within bodies */
     int64_t n_inlined;                    /* nodes of bodies so far */
     const struct rfx_onnx_node *node;     /* being converted */
-    const char *node_name;                /* its name, or its first output's */
+    uint64_t *attrs_read;  /* bit i: its conversion has asked for attribute i (onnx_attributes.c) */
+    const char *node_name; /* its name, or its first output's */
     struct rfx_error *err;
     int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
     int *map_of;
@@ -238,10 +239,19 @@ static inline const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_
     return &ctx->graph->nodes[node].out;
 }
 
-/* --- attributes (onnx_context.c) --- */
+/* --- attributes (onnx_attributes.c) --- */
+
+/* To be called when a node is converted: UNSUPPORTED, with name and value, where it has an
+ * attribute that nobody asked for since *attrs_read was 0 and that may not be passed over. */
+RFX_NODISCARD enum rfx_status rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx);
+
+/* An attribute of any kind, or NULL. Those of a kind that is not the one of the reader count as
+ * absent, and are refused in the end. */
 
 const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
 int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
+bool rfx_onnx_attr_flag(const struct rfx_onnx_import *ctx, const char *name,
+                        bool otherwise); /* 0 or 1; other integers are refused in the end */
 float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise);
 const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
                                  const char *otherwise);

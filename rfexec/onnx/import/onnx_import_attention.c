@@ -40,40 +40,24 @@ enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import *ctx, const in
     return status == RFX_OK ? turn(ctx, "", product, out) : status;
 }
 
-static enum rfx_status refuse_attributes(struct rfx_onnx_import *ctx) {
-    static const char *const known[] = {"scale",
-                                        "q_num_heads",
-                                        "kv_num_heads",
-                                        "is_causal",
-                                        "softcap",
-                                        "qk_matmul_output_mode", /* of an output that is refused */
-                                        "softmax_precision",     /* float32, or none */
-                                        "left_window_size",
-                                        "right_window_size"};
-    for (size_t a = 0; a < ctx->node->n_attrs; a++) {
-        bool found = false;
-        for (size_t k = 0; k < sizeof known / sizeof *known; k++)
-            found = found || strcmp(ctx->node->attrs[a].name, known[k]) == 0;
-        if (!found)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute %s",
-                                   ctx->node->attrs[a].name);
-    }
-    for (size_t k = 7; k < 9; k++)
-        if (rfx_onnx_attr_int(ctx, known[k], -1) != -1)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%s = %lld", known[k],
-                                   (long long)rfx_onnx_attr_int(ctx, known[k], -1));
+static enum rfx_status refuse_windows(struct rfx_onnx_import *ctx) {
+    static const char *const sides[] = {"left_window_size", "right_window_size"};
+    for (size_t k = 0; k < 2; k++)
+        if (rfx_onnx_attr_int(ctx, sides[k], -1) != -1)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%s = %lld", sides[k],
+                                   (long long)rfx_onnx_attr_int(ctx, sides[k], -1));
     return RFX_OK;
 }
 
 /* What this operator can ask for and is not done. */
 static enum rfx_status refuse_options(struct rfx_onnx_import *ctx) {
-    enum rfx_status status = refuse_attributes(ctx);
+    enum rfx_status status = refuse_windows(ctx);
     if (status != RFX_OK) return status;
     static const char *const inputs[] = {"past_key", "past_value", "nonpad_kv_seqlen"};
     for (size_t k = 0; k < 3; k++)
         if (rfx_onnx_has(ctx, 4 + k))
             return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "input %s", inputs[k]);
-    if (rfx_onnx_attr_int(ctx, "is_causal", 0) != 0)
+    if (rfx_onnx_attr_flag(ctx, "is_causal", false))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "is_causal = 1");
     if (rfx_onnx_attr_float(ctx, "softcap", 0.0f) != 0.0f)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "softcap %g",
@@ -93,7 +77,7 @@ static enum rfx_status by_heads(struct rfx_onnx_import *ctx, size_t k, const cha
     if (status != RFX_OK) return status;
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, *out)->shape;
     int64_t heads = rfx_onnx_attr_int(ctx, attribute, 0);
-    if (shape.rank == 4) return RFX_OK;
+    if (shape.rank == 4 && (heads == 0 || heads == shape.dims[1])) return RFX_OK;
     if (shape.rank != 3 || heads < 1 || shape.dims[2] % heads != 0)
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_MALFORMED,

@@ -23,7 +23,7 @@ enum rfx_status rfx_onnx_diagonal(struct rfx_onnx_import *ctx, int64_t *k) {
 enum rfx_status rfx_onnx_trilu(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_TRIANGLE};
     int in, out;
-    node.attr.triangle.upper = rfx_onnx_attr_int(ctx, "upper", 1) != 0;
+    node.attr.triangle.upper = rfx_onnx_attr_flag(ctx, "upper", true);
     enum rfx_status status = rfx_onnx_diagonal(ctx, &node.attr.triangle.k);
     if (status == RFX_OK) status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
@@ -40,8 +40,8 @@ enum rfx_status rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank, int *ax
 enum rfx_status rfx_onnx_cum_sum(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_RUNNING_SUM};
     int in, out, axis;
-    node.attr.running.exclusive = rfx_onnx_attr_int(ctx, "exclusive", 0) != 0;
-    node.attr.running.reverse = rfx_onnx_attr_int(ctx, "reverse", 0) != 0;
+    node.attr.running.exclusive = rfx_onnx_attr_flag(ctx, "exclusive", false);
+    node.attr.running.reverse = rfx_onnx_attr_flag(ctx, "reverse", false);
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status != RFX_OK) return status;
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);

@@ -170,6 +170,13 @@ static enum rfx_status axis_pads(struct rfx_onnx_import *ctx, const struct windo
     return status;
 }
 
+static bool is_auto_pad(const char *mode) {
+    static const char *const modes[] = {"", "NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID"};
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(mode, modes[i]) == 0) return true;
+    return false;
+}
+
 /* Reads kernel_shape (already set for convolutions), strides, dilations and pads. */
 static enum rfx_status read_window(struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
                                    bool transposed, struct window *win) {
@@ -196,6 +203,8 @@ static enum rfx_status read_window(struct rfx_onnx_import *ctx, const struct rfx
         win->kernel[i % 2] = stated[i % 2];
     }
     const char *mode = rfx_onnx_attr_string(ctx, "auto_pad", "NOTSET");
+    if (!is_auto_pad(mode))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "auto_pad '%.40s'", mode);
     if (strncmp(mode, "SAME_", 5) == 0 && !transposed) auto_pads(win, mode, in->h, in->w);
     if (strcmp(mode, "VALID") == 0) memset(win->pads, 0, sizeof win->pads);
     return RFX_OK;
@@ -423,10 +432,10 @@ enum rfx_status rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->dh = win.dilations[0];
     a->dw = win.dilations[1];
     a->pads = pads_of(&win);
-    a->ceil_mode = rfx_onnx_attr_int(ctx, "ceil_mode", 0) != 0;
+    a->ceil_mode = rfx_onnx_attr_flag(ctx, "ceil_mode", false);
     if (lp) status = rfx_onnx_power(ctx, &a->p);
     if (status != RFX_OK) return status;
-    a->count_include_pad = rfx_onnx_attr_int(ctx, "count_include_pad", 0) != 0;
+    a->count_include_pad = rfx_onnx_attr_flag(ctx, "count_include_pad", false);
     status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
     if (status == RFX_OK && ctx->node->n_out > 1 && ctx->node->out[1][0] != '\0')
         status = rfx_onnx_keep_indices(ctx, in, out, a);
@@ -512,9 +521,9 @@ enum rfx_status rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
     struct rfx_pixels p;
     int in, out;
     if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
-    bool trains = ctx->opset < 7 && rfx_onnx_attr_int(ctx, "is_test", 0) == 0;
+    bool trains = ctx->opset < 7 && !rfx_onnx_attr_flag(ctx, "is_test", false);
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
-    if (trains || rfx_onnx_attr_int(ctx, "training_mode", 0) != 0) return norm_as_in_training(ctx);
+    if (trains || rfx_onnx_attr_flag(ctx, "training_mode", false)) return norm_as_in_training(ctx);
     if (shape.rank < 2) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "rank %d", shape.rank);
     bool map = shape.rank == 4 && shape.dims[0] == 1;
     bool pixels =

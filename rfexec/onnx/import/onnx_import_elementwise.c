@@ -24,12 +24,13 @@ enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
     if (kind == RFX_ACT_COUNT)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
     const struct rfx_act_def *def = rfx_act_def(kind);
+    float alpha = def->alpha, beta = def->beta;
     int in, out = -1;
     bool last = false;
+    if ((def->traits & RFX_ACT_HAS_ALPHA) != 0) alpha = rfx_onnx_attr_float(ctx, "alpha", alpha);
+    if ((def->traits & RFX_ACT_HAS_BETA) != 0) beta = rfx_onnx_attr_float(ctx, "beta", beta);
     enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, "alpha", def->alpha),
-                              rfx_onnx_attr_float(ctx, "beta", def->beta), &out);
+    if (status == RFX_OK) status = rfx_onnx_act(ctx, "", in, kind, alpha, beta, &out);
     return finish_as(ctx, status, out, last);
 }
 
@@ -358,7 +359,7 @@ static enum rfx_status old_broadcast(struct rfx_onnx_import *ctx, struct rfx_onn
     if ((a.node < 0 && a.constant == NULL) || (b->node < 0 && b->constant == NULL))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
     int rank = rfx_onnx_shape(ctx, a)->rank, axis;
-    if (rfx_onnx_attr_int(ctx, "broadcast", 0) == 0 || given == NULL) return RFX_OK;
+    if (!rfx_onnx_attr_flag(ctx, "broadcast", false) || given == NULL) return RFX_OK;
     enum rfx_status status = rfx_onnx_axis(ctx, given->i, rank, &axis);
     if (status != RFX_OK) return status;
     struct rfx_shape shape = *rfx_onnx_shape(ctx, *b);

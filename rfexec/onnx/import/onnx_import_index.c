@@ -99,7 +99,7 @@ enum rfx_status rfx_onnx_top_k(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = read_k(ctx, &find.attr.top_k.k);
     if (status != RFX_OK) return status;
     find.attr.top_k.axis = axis;
-    find.attr.top_k.largest = rfx_onnx_attr_int(ctx, "largest", 1) != 0;
+    find.attr.top_k.largest = rfx_onnx_attr_flag(ctx, "largest", true);
     status = rfx_onnx_emit(ctx, &find, "/indices", &in, 1, &indices.node);
     if (status != RFX_OK) return status;
     int both[2] = {in, indices.node};

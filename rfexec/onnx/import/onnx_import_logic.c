@@ -41,8 +41,8 @@ static enum rfx_status number(struct rfx_onnx_import *ctx, double value,
 
 /* Equality with an infinity, of |x| where both signs count; x < x where none does. */
 enum rfx_status rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
-    bool negative = rfx_onnx_attr_int(ctx, "detect_negative", 1) != 0;
-    bool positive = rfx_onnx_attr_int(ctx, "detect_positive", 1) != 0;
+    bool negative = rfx_onnx_attr_flag(ctx, "detect_negative", true);
+    bool positive = rfx_onnx_attr_flag(ctx, "detect_positive", true);
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0), to = x;
     int out = -1;
     enum rfx_status status = rfx_onnx_any(ctx, x, &x.node);
@@ -220,7 +220,7 @@ static enum rfx_status signs_differ(struct rfx_onnx_import *ctx, struct rfx_onnx
 enum rfx_status rfx_onnx_mod(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
     struct rfx_onnx_operand r = {-1, NULL}, differ, addend = {-1, NULL};
-    bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
+    bool floors = !rfx_onnx_attr_flag(ctx, "fmod", false);
     int out = -1;
     enum rfx_status status =
         rfx_onnx_combine(ctx, RFX_BINARY_MOD, floors ? "/remainder" : "", a, b, &r.node);
@@ -284,6 +284,10 @@ enum rfx_status rfx_onnx_dropout(struct rfx_onnx_import *ctx) {
     if (rfx_onnx_has(ctx, 1)) status = rfx_onnx_in_number(ctx, 1, &ratio);
     if (status == RFX_OK && rfx_onnx_has(ctx, 2)) status = rfx_onnx_in_number(ctx, 2, &trains);
     if (status != RFX_OK) return status;
+    if (ctx->opset < 7) {
+        trains = rfx_onnx_attr_flag(ctx, "is_test", false) ? 0.0 : 1.0;
+        ratio = (double)rfx_onnx_attr_float(ctx, "ratio", 0.5f);
+    }
     if (trains != 0.0 && ratio != 0.0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "training_mode with a ratio of %g: export the model for inference",

@@ -39,8 +39,8 @@ enum rfx_status rfx_onnx_gemm(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &b);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *a = rfx_onnx_tensor_of(ctx, in);
-    bool trans_b = rfx_onnx_attr_int(ctx, "transB", 0) != 0;
-    if (rfx_onnx_attr_int(ctx, "transA", 0) != 0)
+    bool trans_b = rfx_onnx_attr_flag(ctx, "transB", false);
+    if (rfx_onnx_attr_flag(ctx, "transA", false))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "transA = 1");
     if (a->shape.rank != 2 || b->shape.rank != 2)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "operands of rank %d and %d, not 2",

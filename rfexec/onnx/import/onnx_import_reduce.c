@@ -14,7 +14,7 @@ static enum rfx_status reduced_axes(struct rfx_onnx_import *ctx, int rank, bool 
     bool found;
     enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &given, &count, &found);
     if (status != RFX_OK) return status;
-    *none = count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) != 0;
+    *none = rfx_onnx_attr_flag(ctx, "noop_with_empty_axes", false) && count == 0;
     for (int i = 0; i < rank; i++) axes[i] = count == 0 && !*none;
     for (int64_t i = 0; i < count; i++) {
         int axis;
@@ -115,13 +115,25 @@ static enum rfx_status reduce_map(struct rfx_onnx_import *ctx, const struct redu
     return status == RFX_OK ? finish_map(ctx, &t.shape, r->axes, r->keep, last, out) : status;
 }
 
+/* What is left of a reduction over no axis: what is done to each element before the sum. */
+static enum rfx_status of_each(struct rfx_onnx_import *ctx, const char *suffix,
+                               enum rfx_reduce_kind kind, int in, int *out) {
+    struct rfx_onnx_operand x = {in, NULL};
+    *out = in;
+    if (kind == RFX_REDUCE_L1 || kind == RFX_REDUCE_L2)
+        return rfx_onnx_act(ctx, suffix, in, RFX_ACT_ABS, 0.0f, 0.0f, out);
+    if (kind == RFX_REDUCE_SUM_SQUARE)
+        return rfx_onnx_combine(ctx, RFX_BINARY_MUL, suffix, x, x, out);
+    return RFX_OK;
+}
+
 static enum rfx_status emit_reduction(struct rfx_onnx_import *ctx, const char *suffix,
                                       const struct reduction *r, int in, int *out) {
     struct rfx_onnx_operand x = {in, NULL};
     struct rfx_node node = {.op = RFX_OP_REDUCE};
     bool done = false;
     *out = in;
-    if (r->none) return RFX_OK;
+    if (r->none) return of_each(ctx, suffix, r->kind, in, out);
     enum rfx_status status = reduce_map(ctx, r, in, out, &done);
     if (status != RFX_OK || done) return status;
     node.attr.reduce.kind = r->kind;
@@ -142,7 +154,7 @@ enum rfx_status rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffi
 static enum rfx_status read_reduction(struct rfx_onnx_import *ctx, struct reduction *r, int *in) {
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), in);
     if (status != RFX_OK) return status;
-    r->keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
+    r->keep = rfx_onnx_attr_flag(ctx, "keepdims", true);
     return reduced_axes(ctx, rfx_onnx_tensor_of(ctx, *in)->shape.rank, r->axes, &r->none);
 }
 
@@ -196,8 +208,8 @@ enum rfx_status rfx_onnx_global_lp_pool(struct rfx_onnx_import *ctx) {
 
 /* ArgMax and ArgMin: where along one axis, as a number. */
 enum rfx_status rfx_onnx_arg(struct rfx_onnx_import *ctx) {
-    bool last = rfx_onnx_attr_int(ctx, "select_last_index", 0) != 0;
-    struct reduction r = {.keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0};
+    bool last = rfx_onnx_attr_flag(ctx, "select_last_index", false);
+    struct reduction r = {.keep = rfx_onnx_attr_flag(ctx, "keepdims", true)};
     int in, out, axis;
     if (strcmp(ctx->node->op, "ArgMax") == 0)
         r.kind = last ? RFX_REDUCE_ARG_MAX_LAST : RFX_REDUCE_ARG_MAX;

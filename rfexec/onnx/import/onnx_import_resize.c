@@ -57,8 +57,8 @@ static enum rfx_status set_positions(struct rfx_onnx_import *ctx, struct rfx_res
  * exclude_outside changes nothing. */
 static enum rfx_status set_kernel(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
     a->cubic_a = rfx_onnx_attr_float(ctx, "cubic_coeff_a", -0.75f);
-    a->exclude_outside = rfx_onnx_attr_int(ctx, "exclude_outside", 0) != 0;
-    a->antialias = rfx_onnx_attr_int(ctx, "antialias", 0) != 0;
+    a->exclude_outside = rfx_onnx_attr_flag(ctx, "exclude_outside", false);
+    a->antialias = rfx_onnx_attr_flag(ctx, "antialias", false);
     if (a->mode != RFX_RESIZE_NEAREST || (!a->exclude_outside && !a->antialias)) return RFX_OK;
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                            "%s = 1 with mode nearest; modes linear and cubic take it",
@@ -238,6 +238,8 @@ enum rfx_status rfx_onnx_upsample(struct rfx_onnx_import *ctx) {
     enum rfx_status status = rfx_onnx_map(ctx, rfx_onnx_in(ctx, 0), &in);
     if (status == RFX_OK) status = set_mode(ctx, &node.attr.resize);
     if (status != RFX_OK) return status;
+    if (node.attr.resize.mode == RFX_RESIZE_CUBIC)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode cubic");
     node.attr.resize.coord = RFX_COORD_ASYMMETRIC;
     node.attr.resize.nearest = RFX_NEAREST_FLOOR;
     if (a != NULL && a->kind == RFX_ONNX_ATTR_FLOATS && a->count == 4) {
@@ -275,7 +277,7 @@ static enum rfx_status read_attributes(struct rfx_onnx_import *ctx, struct rfx_n
     if (p < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "padding_mode %.40s", padding);
     node->attr.grid.mode = (enum rfx_resize_mode)(m % 3);
     node->attr.grid.padding = (enum rfx_grid_padding)p;
-    node->attr.grid.align_corners = rfx_onnx_attr_int(ctx, "align_corners", 0) != 0;
+    node->attr.grid.align_corners = rfx_onnx_attr_flag(ctx, "align_corners", false);
     return RFX_OK;
 }
 

@@ -70,7 +70,7 @@ static enum rfx_status resolve(struct rfx_onnx_import *ctx, const struct rfx_sha
                                const int64_t *target, int64_t count, struct rfx_shape *out) {
     int wild = -1;
     int64_t known = 1, elems = rfx_onnx_product(in, 0, in->rank);
-    bool allow_zero = rfx_onnx_attr_int(ctx, "allowzero", 0) != 0;
+    bool allow_zero = rfx_onnx_attr_flag(ctx, "allowzero", false);
     if (count > RFX_MAX_RANK)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a shape of rank %lld",
                                (long long)count);

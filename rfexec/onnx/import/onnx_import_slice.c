@@ -215,6 +215,8 @@ enum rfx_status rfx_onnx_split(struct rfx_onnx_import *ctx) {
     if (n == 0 || (found && count != (int64_t)n))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld parts for %zu outputs",
                                (long long)count, n);
+    if (rfx_onnx_attr_int(ctx, "num_outputs", (int64_t)n) != (int64_t)n)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "num_outputs is not %zu", n);
     int64_t even = rfx_ceil_div(shape.dims[axis], (int64_t)n);
     for (size_t k = 0; k < n; k++) {
         struct rfx_slice_attr cut = whole_cut(&shape);

@@ -15,7 +15,7 @@ enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int o
                                       .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
                                       .attr = *attr,
                                       .next = ctx->indices};
-    kept->attr.column_major = rfx_onnx_attr_int(ctx, "storage_order", 0) != 0;
+    kept->attr.column_major = rfx_onnx_attr_flag(ctx, "storage_order", false);
     ctx->indices = kept;
     return RFX_OK;
 }

@@ -269,11 +269,20 @@ static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_o
     return true;
 }
 
+/* Converts (or folds) the node; what it says that the conversion does not ask for is refused. */
+static enum rfx_status obey(struct rfx_onnx_import *ctx, rfx_onnx_convert convert) {
+    *ctx->attrs_read = 0;
+    enum rfx_status status = convert(ctx);
+    return status == RFX_OK ? rfx_onnx_attrs_are_read(ctx) : status;
+}
+
 /* Evaluates the current node, of constants, when the model is loaded. */
 static enum rfx_status convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
-    if (is_folded(ctx, op)) return op->fold(ctx);
+    if (is_folded(ctx, op)) return obey(ctx, op->fold);
+    *ctx->attrs_read = 0;
     enum rfx_status status = rfx_onnx_compute(ctx, op->convert);
-    return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? op->fold(ctx) : status;
+    if (status == RFX_OK) return rfx_onnx_attrs_are_read(ctx);
+    return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? obey(ctx, op->fold) : status;
 }
 
 /* The same, of constants that may repeat: coordinates, say. */
@@ -311,7 +320,7 @@ static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool consta
         return rfx_onnx_refuse(
             ctx, RFX_STATUS_UNSUPPORTED,
             "supported on constants only, not on what is computed from the image");
-    return settle(ctx, op->convert(ctx));
+    return settle(ctx, obey(ctx, op->convert));
 }
 
 enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
@@ -381,8 +390,13 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
                             const struct rfx_load_options *options, struct rfx_graph **out,
                             struct rfx_error *err) {
     struct rfx_onnx_model model = {0};
-    struct rfx_onnx_import ctx = {
-        .mem = mem, .model = &model, .files = files, .err = err, .order = -1};
+    uint64_t attrs_read = 0;
+    struct rfx_onnx_import ctx = {.mem = mem,
+                                  .model = &model,
+                                  .files = files,
+                                  .err = err,
+                                  .order = -1,
+                                  .attrs_read = &attrs_read};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     /* What is kept by name may be what no output needs. */
     enum rfx_status status =

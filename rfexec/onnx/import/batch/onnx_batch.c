@@ -204,7 +204,7 @@ static enum rfx_status check_axes(struct rfx_onnx_import *ctx) {
     bool adds = strcmp(ctx->node->op, "Unsqueeze") == 0;
     enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &axes, &count, &found);
     if (status != RFX_OK) return status;
-    if (count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) == 0)
+    if (count == 0 && !rfx_onnx_attr_flag(ctx, "noop_with_empty_axes", false))
         return refuse(ctx, "its axes are all");
     int rank = rank_of(ctx, 0) + (adds ? (int)rfx_min_i64(count, RFX_MAX_RANK) : 0);
     for (int64_t i = 0; i < count && status == RFX_OK; i++)
@@ -226,7 +226,7 @@ static enum rfx_status check_matmul(struct rfx_onnx_import *ctx) {
 static enum rfx_status check_gemm(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_const *c = rfx_onnx_in(ctx, 2).constant;
     if (!is_computed(rfx_onnx_in(ctx, 0)) || is_computed(rfx_onnx_in(ctx, 1)) ||
-        rfx_onnx_attr_int(ctx, "transA", 0) != 0)
+        rfx_onnx_attr_flag(ctx, "transA", false))
         return refuse(ctx, "it sums over the batch");
     if (c == NULL || c->shape.rank < 2 || c->shape.dims[0] == 1) return RFX_OK;
     return c->shape.dims[0] == rows_of(ctx, 0) * ctx->batch
@@ -242,7 +242,7 @@ static enum rfx_status check_reshape(struct rfx_onnx_import *ctx) {
     enum rfx_status status = rfx_onnx_list_ints(ctx, "shape", 1, &target, &count, &found);
     if (status != RFX_OK) return status;
     const struct rfx_shape *in = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0));
-    bool keeps = count > 0 && target[0] == 0 && rfx_onnx_attr_int(ctx, "allowzero", 0) == 0;
+    bool keeps = count > 0 && target[0] == 0 && !rfx_onnx_attr_flag(ctx, "allowzero", false);
     if (count > 0 && target[0] > 0 && target[0] % ctx->batch == 0) {
         if (rfx_onnx_attr_find(ctx, "shape") != NULL)
             return refuse(ctx, "its shape is an attribute");

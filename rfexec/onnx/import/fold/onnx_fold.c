@@ -154,7 +154,7 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
     if (rfx_onnx_op_is(ctx, "Or")) return a != 0.0 || b != 0.0;
     if (rfx_onnx_op_is(ctx, "Xor")) return (a != 0.0) != (b != 0.0);
     double r = fmod(a, b); /* Mod: the sign of b, or of a with fmod = 1 */
-    bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
+    bool floors = !rfx_onnx_attr_flag(ctx, "fmod", false);
     return floors && r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
@@ -168,7 +168,7 @@ static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t 
     if (rfx_onnx_op_is(ctx, "Div")) return safe ? a / b : 0;
     if (rfx_onnx_op_is(ctx, "Mod")) {
         int64_t r = safe ? a % b : 0;
-        bool floors = rfx_onnx_attr_int(ctx, "fmod", 0) == 0;
+        bool floors = !rfx_onnx_attr_flag(ctx, "fmod", false);
         return floors && r != 0 && (r < 0) != (b < 0) ? r + b : r;
     }
     if (rfx_onnx_op_is(ctx, "Max")) return a > b ? a : b;
@@ -302,7 +302,7 @@ static enum rfx_status fold_axes(struct rfx_onnx_import *ctx, const struct rfx_s
     int64_t count = 0;
     bool found;
     enum rfx_status status = rfx_onnx_list_ints(ctx, "axes", 1, &given, &count, &found);
-    bool all = count == 0 && rfx_onnx_attr_int(ctx, "noop_with_empty_axes", 0) == 0;
+    bool all = !rfx_onnx_attr_flag(ctx, "noop_with_empty_axes", false) && count == 0;
     for (int i = 0; i < in->rank; i++) axes[i] = all;
     for (int64_t i = 0; status == RFX_OK && i < count; i++) {
         int axis = 0;
@@ -319,7 +319,7 @@ static enum rfx_status fold_axes(struct rfx_onnx_import *ctx, const struct rfx_s
 enum rfx_status rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in;
     struct rfx_shape ones, kept = {0, {0}};
-    bool axes[RFX_MAX_RANK] = {false}, keep = rfx_onnx_attr_int(ctx, "keepdims", 1) != 0;
+    bool axes[RFX_MAX_RANK] = {false}, keep = rfx_onnx_attr_flag(ctx, "keepdims", true);
     const double *reals;
     enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
     if (status == RFX_OK) status = fold_axes(ctx, &in->shape, axes, &ones);

@@ -16,7 +16,7 @@ enum rfx_status rfx_onnx_fold_trilu(struct rfx_onnx_import *ctx) {
     int rank = in->shape.rank;
     if (rank < 2)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "rank %d: at least 2 is needed", rank);
-    bool upper = rfx_onnx_attr_int(ctx, "upper", 1) != 0;
+    bool upper = rfx_onnx_attr_flag(ctx, "upper", true);
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &in->shape);
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     int64_t rows = in->shape.dims[rank - 2], cols = in->shape.dims[rank - 1];
@@ -41,8 +41,8 @@ enum rfx_status rfx_onnx_fold_cum_sum(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = rfx_onnx_sum_axis(ctx, in->shape.rank, &axis);
     if (status == RFX_OK) status = rfx_onnx_numbers(ctx, in, &reals, &ints);
     if (status != RFX_OK) return status;
-    bool exclusive = rfx_onnx_attr_int(ctx, "exclusive", 0) != 0;
-    bool reverse = rfx_onnx_attr_int(ctx, "reverse", 0) != 0;
+    bool exclusive = rfx_onnx_attr_flag(ctx, "exclusive", false);
+    bool reverse = rfx_onnx_attr_flag(ctx, "reverse", false);
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in->type, &in->shape);
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
     int64_t n = in->shape.dims[axis],

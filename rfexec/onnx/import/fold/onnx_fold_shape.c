@@ -48,6 +48,7 @@ enum rfx_status rfx_onnx_fold_constant(struct rfx_onnx_import *ctx) {
     for (size_t i = 0; i < ctx->node->n_attrs; i++) {
         const struct rfx_onnx_attr *a = &ctx->node->attrs[i];
         if (strncmp(a->name, "value", 5) != 0) continue;
+        a = rfx_onnx_attr_find(ctx, a->name); /* counts as read */
         struct rfx_onnx_const *c = NULL;
         if (a->kind == RFX_ONNX_ATTR_TENSOR && !a->t->external) c = rfx_onnx_const_of(ctx, a->t);
         if (a->kind == RFX_ONNX_ATTR_INT || a->kind == RFX_ONNX_ATTR_FLOAT ||
