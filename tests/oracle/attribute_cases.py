@@ -155,7 +155,7 @@ def recipe(op, since):
     elif op == "ScatterND":
         inputs = ["x", ints([0, 1], [0, 3]), floats(2, 6, 8)]
     elif op == "Slice":
-        bounds = {"starts": [1], "ends": [3], "axes": [2]}
+        bounds = {"starts": [0], "ends": [3], "axes": [2]}
         inputs = ["x"] if since < 10 else ["x"] + [ints(*value) for value in bounds.values()]
         attrs = bounds if since < 10 else {}
     elif op == "Split":
@@ -201,7 +201,7 @@ VALUES = {  # by attribute, or (operator, attribute)
     "approximate": ["none", "tanh", "sigmoid"], "reduction": ["none", "add", "mul", "max", "min", "mean"],
     "equation": ["nchw,nchw->nc", "nchw,nchw->nhwc"], "round_mode": ["up", "down", "nearest"],
     "perm": [[0, 2, 3, 1], [0, 1, 3, 2]], "split": [[1, 3], [3, 1]], "shape": [[1, 1, 24, 8]],
-    "consumed_inputs": [[0, 0, 0, 1, 1]], "starts": [[0]], "ends": [[5]], "scales": [[1.0, 1.0, 3.0, 1.0]],
+    "consumed_inputs": [[0, 0, 0, 1, 1]], "starts": [[1]], "ends": [[5]], "scales": [[1.0, 1.0, 3.0, 1.0]],
     ("Cast", "to"): [1, 6, 7, 9, 10, 8, 17], "group": [1, 2, 4], "num_groups": [1, 2, 4, 3],
     "softmax_precision": [1, 10], "stash_type": [1, 10, 16], ("TopK", "k"): [1, 4],
     "value_float": [0.5], "value_floats": [[0.5, 2.0]], "value_int": [3], "value_ints": [[3, 4]],

@@ -127,7 +127,8 @@ static const struct passed_over passed_over[] = {
     {"Dropout", "seed", ANY},
     {"GroupNormalization", "stash_type", 1}, /* float32 */
     {"LayerNormalization", "stash_type", 1},
-    {"MaxPool", "storage_order", ANY}, /* of indices that nobody asks for */
+    {"MaxPool", "storage_order", 0}, /* of indices that nobody asks for */
+    {"MaxPool", "storage_order", 1},
     {"RMSNormalization", "stash_type", 1},
     {"Range", "stash_type", ANY},           /* of half precision: these are computed in double */
     {"Resize", "extrapolation_value", ANY}, /* of tf_crop_and_resize, which is refused */

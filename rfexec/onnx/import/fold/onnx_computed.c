@@ -123,6 +123,7 @@ enum rfx_status rfx_onnx_compute(struct rfx_onnx_import *ctx, rfx_onnx_convert c
     of->node_name = ctx->node_name;
     of->values = ctx->values;
     of->opset = ctx->opset;
+    of->attrs_read = ctx->attrs_read;
     status = make_first(of);
     if (status == RFX_OK) status = convert(of);
     for (size_t k = 0; status == RFX_OK && k < of->node->n_out; k++) status = bind_output(of, k);
