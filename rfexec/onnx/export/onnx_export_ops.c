@@ -19,7 +19,7 @@ static bool in_groups(const struct rfx_node *node) {
 static const struct rfx_export_row rows[] = {
     [RFX_OP_INPUT] = {NULL, NULL, false},
     [RFX_OP_CONST_MAP] = {rfx_export_constant, NULL, false},
-    [RFX_OP_REPEAT] = {rfx_export_repeat, NULL, true},
+    [RFX_OP_REPEAT] = {rfx_export_repeat, always, true},
     [RFX_OP_CONV] = {rfx_export_conv, NULL, false},
     [RFX_OP_CONV_TRANSPOSE] = {rfx_export_conv_transpose, NULL, false},
     [RFX_OP_POOL_MAX] = {rfx_export_pool_max, NULL, false},

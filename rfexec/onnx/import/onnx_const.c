@@ -2,13 +2,18 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-#define MAX_FOLDED_ELEMS ((int64_t)1 << 22) /* of a constant whose numbers are asked for */
-#define MAX_FOLDED_TOTAL ((int64_t)1 << 24) /* of all results of folding in one model */
+int64_t rfx_onnx_most_stored(void) {
+    static const int64_t least = (int64_t)1 << 22;
+    int64_t pages = sysconf(_SC_PHYS_PAGES), bytes = sysconf(_SC_PAGESIZE), most;
+    if (pages < 1 || bytes < 1 || !rfx_checked_mul_i64(pages, bytes, &most)) return least;
+    return rfx_max_i64(most / 4 / (int64_t)sizeof(double), least);
+}
 
 bool rfx_onnx_type_is_real(int32_t type) {
     return type == RFX_ONNX_FLOAT || type == RFX_ONNX_DOUBLE || type == RFX_ONNX_FLOAT16 ||
@@ -95,12 +100,13 @@ void rfx_onnx_const_forget(struct rfx_onnx_import *ctx) {
 static struct rfx_onnx_const *new_folded(struct rfx_onnx_import *ctx, int32_t type,
                                          const struct rfx_shape *shape, bool filled) {
     int64_t elems = 1;
+    ctx->refused_elems = INT64_MAX;
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return NULL;
     filled = filled && elems > 0;
     int64_t stored = filled ? 1 : elems;
-    if (elems > INT64_MAX / 16 || stored > MAX_FOLDED_ELEMS || ctx->folded_elems > MAX_FOLDED_TOTAL)
-        return NULL;
+    ctx->refused_elems = elems;
+    if (elems > INT64_MAX / 16 || stored > rfx_onnx_most_stored() - ctx->folded_elems) return NULL;
     ctx->folded_elems += stored;
     ctx->out_of_memory = true;
     struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, type, shape, elems);
@@ -208,11 +214,21 @@ static enum rfx_status read_raw(struct rfx_onnx_import *ctx, const struct rfx_on
 
 enum { PIECE_ELEMS = 1024 }; /* converted at a time */
 
-static enum rfx_status too_large(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
-    if (c->elems > MAX_FOLDED_ELEMS)
+enum rfx_status rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems) {
+    const double mib = 1 << 20;
+    double most = (double)rfx_onnx_most_stored() * sizeof(double) / mib;
+    if (elems > INT64_MAX / 16)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "arithmetic on a constant of %lld elements, more than %lld",
-                               (long long)c->elems, (long long)MAX_FOLDED_ELEMS);
+                               "a constant has more elements than can be counted");
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                           "a constant of %lld elements, %.1f MiB while the model is loaded: all "
+                           "constants that are computed there may take %.1f MiB, a quarter of the "
+                           "machine's memory",
+                           (long long)elems, (double)elems * sizeof(double) / mib, most);
+}
+
+static enum rfx_status too_large(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
+    if (c->elems > rfx_onnx_most_stored()) return rfx_onnx_refuse_size(ctx, c->elems);
     return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY,
                            "no memory for a constant of %lld elements", (long long)c->elems);
 }
@@ -275,7 +291,8 @@ enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
     }
     if (constant->ints == NULL) {
         int64_t *ints = NULL;
-        if (constant->elems <= MAX_FOLDED_ELEMS) ints = scratch(ctx, constant, constant->elems);
+        if (constant->elems <= rfx_onnx_most_stored())
+            ints = scratch(ctx, constant, constant->elems);
         if (ints == NULL) return too_large(ctx, constant);
         enum rfx_status status = constant->repeat != NULL
                                      ? rfx_onnx_repeat_fill(ctx, constant, NULL, ints)
@@ -301,7 +318,7 @@ enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
     bool real = rfx_onnx_type_is_real(constant->type);
     int64_t stored = rfx_onnx_const_stored(constant);
     double *reals = NULL;
-    if (stored <= MAX_FOLDED_ELEMS) reals = scratch(ctx, real ? constant : NULL, stored);
+    if (stored <= rfx_onnx_most_stored()) reals = scratch(ctx, real ? constant : NULL, stored);
     if (reals == NULL) return too_large(ctx, constant);
     enum rfx_status status = RFX_OK;
     if (!real) {
@@ -324,7 +341,7 @@ enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
 /* `elems` copies of the 8 bytes at `one`. */
 static enum rfx_status repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                               const void *one, void **out) {
-    char *all = c->elems <= MAX_FOLDED_ELEMS ? scratch(ctx, NULL, c->elems) : NULL;
+    char *all = c->elems <= rfx_onnx_most_stored() ? scratch(ctx, NULL, c->elems) : NULL;
     if (all == NULL) return too_large(ctx, c);
     for (int64_t i = 0; i < c->elems; i++) memcpy(all + 8 * i, one, 8);
     *out = all;

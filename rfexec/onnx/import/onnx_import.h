@@ -89,7 +89,8 @@ struct rfx_onnx_import {
     struct rfx_onnx_import *constants; /* the conversion to the graph of constants; NULL: no such */
     bool is_of_constants;              /* this is that conversion */
     int first;                         /* of constants: the node that input 0 is, or -1 */
-    bool out_of_memory; /* why rfx_onnx_const_new gave nothing: memory, not an impossible size */
+    bool out_of_memory;    /* why rfx_onnx_const_new gave nothing: memory, not the limit */
+    int64_t refused_elems; /* of what it did not give; INT64_MAX: they cannot be counted */
 };
 
 typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);
@@ -283,6 +284,13 @@ RFX_NODISCARD enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
 /* A new constant without numbers; NULL: no memory. */
 struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
                                            const struct rfx_shape *shape, int64_t elems);
+
+/* Elements that constants computed while loading may have together: 8 bytes each, a quarter of the
+ * machine's memory. A budget for loading is the allocator's. */
+int64_t rfx_onnx_most_stored(void);
+
+/* Refuses a constant of so many elements: UNSUPPORTED. */
+enum rfx_status rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems);
 
 /* A new constant with room for its ints (reals when `real`), to be written through the result. */
 struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,

@@ -11,6 +11,7 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/fold/onnx_fold.h"
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
 
 enum rule {
     EACH,      /* image by image, whatever its attributes say */
@@ -135,6 +136,10 @@ static enum rfx_status one_image(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_shape shape = c->shape;
     const double *reals = NULL;
     const int64_t *ints = NULL;
+    if (c->repeat != NULL && rfx_onnx_repeat_is_same(c, 0)) {
+        int64_t rows = shape.dims[0] / ctx->batch;
+        return give_input(ctx, k, rfx_onnx_repeat_slice(ctx, c, 0, 0, 1, rows));
+    }
     enum rfx_status status = rfx_onnx_numbers(ctx, c, &reals, &ints);
     if (status != RFX_OK) return status;
     int64_t elems = c->elems / ctx->batch;

@@ -19,8 +19,7 @@ enum rfx_status rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k,
 enum rfx_status rfx_onnx_fold_too_large(struct rfx_onnx_import *ctx) {
     if (ctx->out_of_memory)
         return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                           "the constant result has an impossible size");
+    return rfx_onnx_refuse_size(ctx, ctx->refused_elems);
 }
 
 double rfx_onnx_round_to(int32_t type, double value) {

@@ -8,7 +8,7 @@
 RFX_NODISCARD enum rfx_status rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k,
                                                  struct rfx_onnx_const *c);
 
-/* Why there is no new constant: OUT_OF_MEMORY, or UNSUPPORTED for an impossible size. */
+/* Why there is no new constant: OUT_OF_MEMORY, or UNSUPPORTED for one that is too large. */
 enum rfx_status rfx_onnx_fold_too_large(struct rfx_onnx_import *ctx);
 
 /* Whether the current node's operator has that name. */

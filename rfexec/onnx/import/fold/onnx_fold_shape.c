@@ -120,7 +120,9 @@ enum rfx_status rfx_onnx_fold_range(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = rfx_onnx_in_number(ctx, 2, &step);
     if (status != RFX_OK) return status;
     double count = step == 0.0 ? -1.0 : ceil((hi - lo) / step);
-    if (!(count <= 1e6) || step == 0.0) return rfx_onnx_fold_too_large(ctx);
+    if (step == 0.0) return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "a step of 0");
+    if (!(count <= (double)rfx_onnx_most_stored()))
+        return rfx_onnx_refuse_size(ctx, count <= 1e18 ? (int64_t)count : INT64_MAX);
     struct rfx_shape shape = {1, {count > 0.0 ? (int64_t)count : 0}};
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, first->type, &shape);
     if (out == NULL) return rfx_onnx_fold_too_large(ctx);
@@ -172,7 +174,8 @@ enum rfx_status rfx_onnx_fold_gather(struct rfx_onnx_import *ctx) {
         status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), in->shape.rank, &axis);
     if (status != RFX_OK) return status;
     struct rfx_shape shape = {in->shape.rank - 1 + index->shape.rank, {0}};
-    if (shape.rank > RFX_MAX_RANK) return rfx_onnx_fold_too_large(ctx);
+    if (shape.rank > RFX_MAX_RANK)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a result of rank %d", shape.rank);
     int n = 0;
     for (int i = 0; i < axis; i++) shape.dims[n++] = in->shape.dims[i];
     for (int i = 0; i < index->shape.rank; i++) shape.dims[n++] = index->shape.dims[i];

@@ -90,6 +90,9 @@ RFX_NODISCARD enum rfx_status rfx_onnx_repeat_map(struct rfx_onnx_import *ctx,
                                                   struct rfx_onnx_const *c,
                                                   const struct rfx_pixels *like, int *out);
 
+/* Whether nothing changes along an axis; as deep as parts are. */
+bool rfx_onnx_repeat_is_same(struct rfx_onnx_const *c, int axis);
+
 /* A constant beside a tensor with which it is broadcast: axes along which it does not change are 1
  * long where the tensor has them. Of others the constant itself. */
 struct rfx_onnx_const *rfx_onnx_repeat_shrink(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,

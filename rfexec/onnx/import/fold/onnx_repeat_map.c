@@ -355,13 +355,13 @@ enum rfx_status rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_on
 }
 
 /* Whether nothing changes along an axis. */
-static bool is_same_along(struct rfx_onnx_const *c, int axis) {
+bool rfx_onnx_repeat_is_same(struct rfx_onnx_const *c, int axis) {
     struct rfx_onnx_pattern p;
     bool same = true;
     if (!rfx_onnx_pattern_of(c, &p)) {
         same = c->repeat != NULL && c->repeat->axis != axis;
         for (int i = 0; same && i < c->repeat->n_parts; i++)
-            same = is_same_along(c->repeat->parts[i], axis);
+            same = rfx_onnx_repeat_is_same(c->repeat->parts[i], axis);
         return same;
     }
     for (int f = begin_of(p.end, axis); f < p.end[axis]; f++)
@@ -374,7 +374,8 @@ struct rfx_onnx_const *rfx_onnx_repeat_shrink(struct rfx_onnx_import *ctx, struc
     if (c->repeat == NULL) return c;
     for (int i = 0; c != NULL && i < c->shape.rank; i++) {
         int own = i + beside->rank - c->shape.rank;
-        if (own < 0 || beside->dims[own] != c->shape.dims[i] || !is_same_along(c, i)) continue;
+        if (own < 0 || beside->dims[own] != c->shape.dims[i] || !rfx_onnx_repeat_is_same(c, i))
+            continue;
         c = rfx_onnx_repeat_slice(ctx, c, i, 0, 1, 1);
     }
     return c;

@@ -213,9 +213,26 @@ static void large(void **state) {
     onnx_net_discard(net);
 }
 
+/* What has to be stored, and what no machine can: the text says how large it is. */
+static void too_large(void **state) {
+    (void)state;
+    const int64_t huge = (int64_t)1 << 50;
+    begin(H, W);
+    maker_ints(&graph, "huge", &huge, 1);
+    add("Range", "zero huge one", "far");
+    add_with("Cast", "far", "real", "to", 1);
+    add("Add", "x real", "y");
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "a constant of 1125899906842624 elements, 8589934592.0 MiB while the model");
+    begin(H, W);
+    add("Range", "zero w zero", "far");
+    add("Add", "x far", "y");
+    onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "a step of 0");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(channels), cmocka_unit_test(integers),
-                                       cmocka_unit_test(channels_last), cmocka_unit_test(cells),
-                                       cmocka_unit_test(large)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(channels), cmocka_unit_test(integers), cmocka_unit_test(channels_last),
+        cmocka_unit_test(cells),    cmocka_unit_test(large),    cmocka_unit_test(too_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
