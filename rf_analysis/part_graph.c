@@ -140,8 +140,9 @@ static void list_outputs(struct rfx_graph *graph, const struct rfx_graph *base, 
     graph->n_outputs = rfx_part_ends(base, k);
     for (int i = 0; i < graph->n_outputs; i++) {
         struct rfx_end end = rfx_part_end(base, k, i);
-        graph->outputs[i] = (struct rfx_output){end.node, base->outputs[end.output].name,
-                                                rfx_node_full_rect(&base->nodes[end.node])};
+        graph->outputs[i] = (struct rfx_output){.node = end.node,
+                                                .name = base->outputs[end.output].name,
+                                                .part = rfx_node_full_rect(&base->nodes[end.node])};
     }
 }
 
@@ -362,7 +363,8 @@ enum rfx_status rfx_part_graph_section(const struct rfx_graph *base, struct rfx_
     } else {
         struct rfx_rect rows = rfx_part_map_rows(base, ends.to, index, count);
         graph->n_outputs = rfx_rect_is_empty(rows) ? 0 : 1;
-        graph->outputs[0] = (struct rfx_output){ends.to, graph->nodes[ends.to].name, rows};
+        graph->outputs[0] =
+            (struct rfx_output){.node = ends.to, .name = graph->nodes[ends.to].name, .part = rows};
     }
     read_from(graph, ends.from);
     return finish_share(graph, out, err);

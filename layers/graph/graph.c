@@ -247,11 +247,57 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     if (status != RFX_OK) return status;
     char *copy = rfx_printable_copy(graph->mem, name);
     if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);
-    graph->outputs[graph->n_outputs].node = node;
-    graph->outputs[graph->n_outputs].name = copy;
-    graph->outputs[graph->n_outputs].part = rfx_node_full_rect(&graph->nodes[node]);
-    graph->n_outputs++;
+    graph->outputs[graph->n_outputs++] = (struct rfx_output){
+        .node = node, .name = copy, .part = rfx_node_full_rect(&graph->nodes[node])};
     return RFX_OK;
+}
+
+/* Whether an axis of c and otherwise 1s are all that comes before axis `end`. */
+static bool is_prefix(const struct rfx_shape *shape, int end, int64_t c) {
+    int64_t product = 1;
+    for (int i = 0; i < end; i++) {
+        if (shape->dims[i] != 1 && shape->dims[i] != c) return false;
+        product *= shape->dims[i] == c ? c : 1;
+        if (product > c) return false;
+    }
+    return product == c;
+}
+
+bool rfx_shape_is_of_map(const struct rfx_shape *shape, const struct rfx_tensor *map, bool last) {
+    int row = shape->rank - (last ? 3 : 2);
+    if (map->layout != RFX_LAYOUT_NHWC || row < 0) return false;
+    if (shape->dims[row] != map->h || shape->dims[row + 1] != map->w) return false;
+    if (last && shape->dims[row + 2] != map->c) return false;
+    return is_prefix(shape, row, last ? 1 : map->c);
+}
+
+bool rfx_graph_reshape_output(struct rfx_graph *graph, int k, const struct rfx_shape *shape,
+                              bool last) {
+    struct rfx_output *output = &graph->outputs[k];
+    const struct rfx_tensor *map = &graph->nodes[output->node].out;
+    if (map->h * map->w == 1 || !rfx_shape_is_of_map(shape, map, last)) return false;
+    output->stored.reshaped = true;
+    output->stored.last = last;
+    output->stored.shape = *shape;
+    return true;
+}
+
+struct rfx_shape rfx_output_shape(const struct rfx_graph *graph, int k) {
+    const struct rfx_output *output = &graph->outputs[k];
+    const struct rfx_tensor *t = &graph->nodes[output->node].out;
+    struct rfx_shape shape = output->stored.reshaped ? output->stored.shape : t->shape;
+    if (t->layout != RFX_LAYOUT_NHWC) return shape;
+    int row = shape.rank - (output->stored.last ? 3 : 2);
+    shape.dims[row] = rfx_rect_rows(output->part);
+    shape.dims[row + 1] = rfx_rect_cols(output->part);
+    return shape;
+}
+
+struct rfx_spread rfx_stored_spread(const struct rfx_stored *stored, struct rfx_rect rect,
+                                    int64_t c) {
+    int64_t cols = rfx_rect_cols(rect), first = -(rect.y0 * cols + rect.x0);
+    if (stored->last) return (struct rfx_spread){first * c, cols * c, c, 1};
+    return (struct rfx_spread){first, cols, 1, rfx_rect_area(rect)};
 }
 
 int rfx_graph_find(const struct rfx_graph *graph, const char *name) {
@@ -302,10 +348,9 @@ enum rfx_status rfx_graph_list_ends(struct rfx_graph *graph, struct rfx_error *e
     for (int k = 0; k < graph->n_outputs; k++) {
         int index = graph->outputs[k].node;
         const struct rfx_node *node = &graph->nodes[index];
-        struct rfx_rect part = graph->outputs[k].part;
-        int64_t cols = rfx_rect_cols(part);
-        struct rfx_end whole = {index, k, node->out.c, {0, cols, 1, rfx_rect_area(part)}};
-        whole.at.first = -(part.y0 * cols + part.x0);
+        const struct rfx_output *output = &graph->outputs[k];
+        struct rfx_end whole = {index, k, node->out.c,
+                                rfx_stored_spread(&output->stored, output->part, node->out.c)};
         if (!is_join(graph, k)) graph->ends[graph->n_ends++] = whole;
         for (int i = 0; is_join(graph, k) && i < node->n_in; i++)
             graph->ends[graph->n_ends++] = (struct rfx_end){

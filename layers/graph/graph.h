@@ -12,6 +12,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
+#include "layers/core/type.h"
 #include "layers/graph/act.h"
 #include "layers/graph/attr.h"
 #include "layers/graph/tensor.h"
@@ -92,10 +93,22 @@ struct rfx_node {
     struct rfx_rect wanted, taken;
 };
 
+/* How an output is declared, beside the map that makes it. Picture files hold the map; arrays have
+ * the declared shape, order and type. All zero: as the node's tensor, float32. */
+struct rfx_stored {
+    enum rfx_type type;
+    bool reshaped; /* of a map: it has `shape`, else (1, channels, rows, columns) */
+    bool last;     /* of a reshaped map: rows, columns and channels are the last three axes; else
+                      rows and columns are the last two, channels one of the axes before them */
+    struct rfx_shape shape; /* other axes are 1; rows and columns are those of the whole map */
+    int64_t most;           /* of integers: no value is above it, nor below 0; 0: unknown */
+};
+
 struct rfx_output {
     int node;
     const char *name;
     struct rfx_rect part; /* what is handed out of the node's map: all of it, as above */
+    struct rfx_stored stored;
 };
 
 /* Where the elements of a map lie in a tensor, in ONNX order: element (y, x, channel) is number
@@ -177,6 +190,23 @@ RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int n
 /* Declares the tensor of `node` an output of the network under `name`. */
 RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node,
                                                    const char *name, struct rfx_error *err);
+
+/* Whether a map in the order (channels, rows, columns) or, `last`, (rows, columns, channels) has
+ * this shape with axes of 1 anywhere in front, rows and columns being axes of their own. */
+bool rfx_shape_is_of_map(const struct rfx_shape *shape, const struct rfx_tensor *map, bool last);
+
+/* Declares how an output's map is stored: `shape`, in the order (channels, rows, columns) or,
+ * `last`, (rows, columns, channels) with axes of 1 anywhere in front. False, and nothing is
+ * changed: the node is no map of several pixels, or its shape in that order is another one. */
+bool rfx_graph_reshape_output(struct rfx_graph *graph, int k, const struct rfx_shape *shape,
+                              bool last);
+
+/* The shape of what output k hands out: as declared, of a part fewer rows and columns. */
+struct rfx_shape rfx_output_shape(const struct rfx_graph *graph, int k);
+
+/* Where the elements of `rect` of a map of c channels lie in an array of that rectangle alone. */
+struct rfx_spread rfx_stored_spread(const struct rfx_stored *stored, struct rfx_rect rect,
+                                    int64_t c);
 
 /* Which rewrites rfx_graph_finish does. */
 struct rfx_fuse_options {

@@ -176,13 +176,9 @@ _Static_assert(RFX_MAX_DIMS == RFX_MAX_RANK, "shapes have room for every dimensi
 int rfx_network_output_shape(const struct rfx_network *network, int k, int64_t dims[RFX_MAX_DIMS]) {
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;
-    if (dims == NULL) return t->shape.rank;
-    memcpy(dims, t->shape.dims, (size_t)t->shape.rank * sizeof *dims);
-    if (t->layout == RFX_LAYOUT_NHWC) { /* of a part fewer than the map has */
-        dims[2] = rfx_rect_rows(network->graph->outputs[k].part);
-        dims[3] = rfx_rect_cols(network->graph->outputs[k].part);
-    }
-    return t->shape.rank;
+    const struct rfx_shape shape = rfx_output_shape(network->graph, k);
+    if (dims != NULL) memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
+    return shape.rank;
 }
 
 int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {

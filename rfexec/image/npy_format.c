@@ -171,10 +171,13 @@ enum rfx_status rfx_npy_parse(const unsigned char *bytes, size_t count, struct r
     return status;
 }
 
-enum rfx_status rfx_npy_format(const struct rfx_shape *shape, unsigned char *bytes, size_t capacity,
-                               size_t *count, struct rfx_error *err) {
-    char text[512] = "{'descr': '<f4', 'fortran_order': False, 'shape': (";
-    size_t length = strlen(text);
+enum rfx_status rfx_npy_format(const struct rfx_shape *shape, enum rfx_type type,
+                               unsigned char *bytes, size_t capacity, size_t *count,
+                               struct rfx_error *err) {
+    char text[512];
+    size_t length =
+        (size_t)snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                         rfx_type_descr(type));
     for (int i = 0; i < shape->rank; i++) {
         int added = snprintf(text + length, sizeof text - length, "%" PRId64 "%s", shape->dims[i],
                              i + 1 < shape->rank ? ", " : (shape->rank == 1 ? "," : ""));

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "layers/core/status.h"
+#include "layers/core/type.h"
 #include "layers/graph/tensor.h"
 
 #define RFX_NPY_MAGIC "\x93NUMPY"
@@ -28,8 +29,9 @@ struct rfx_npy_header {
 RFX_NODISCARD enum rfx_status rfx_npy_parse(const unsigned char *bytes, size_t count,
                                             struct rfx_npy_header *out, struct rfx_error *err);
 
-/* Writes a version 1 header for little-endian float32 in C order; *count receives its length, a
- * multiple of 64. INVALID_ARGUMENT: `capacity` is too small (512 is always enough). */
-RFX_NODISCARD enum rfx_status rfx_npy_format(const struct rfx_shape *shape, unsigned char *bytes,
-                                             size_t capacity, size_t *count, struct rfx_error *err);
+/* Writes a version 1 header for little-endian elements of the type in C order; *count receives its
+ * length, a multiple of 64. INVALID_ARGUMENT: `capacity` is too small (512 is always enough). */
+RFX_NODISCARD enum rfx_status rfx_npy_format(const struct rfx_shape *shape, enum rfx_type type,
+                                             unsigned char *bytes, size_t capacity, size_t *count,
+                                             struct rfx_error *err);
 #endif

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "layers/core/floats.h"
 #include "rfexec/image/npy_format.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_sink.h"
@@ -23,14 +22,23 @@ struct rfx_npy_writer {
     uint64_t before;            /* elements of the arrays before it in a batch */
     uint64_t images;
     size_t data_offset;
+    enum rfx_type type;
+    size_t elem_bytes;
+    unsigned char *typed; /* a chunk of elements; NULL: of floats, which are written as they are */
     float chunk[CHUNK_ELEMS];
 };
 
-static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
+size_t rfx_npy_write_typed_bytes(enum rfx_type type) {
+    return type == RFX_TYPE_FLOAT32 ? 0 : CHUNK_ELEMS * rfx_type_bytes(type);
+}
+
+static bool count_elems(const struct rfx_npy_array *array, uint64_t *out) {
+    const struct rfx_shape *shape = &array->shape;
     int64_t elems = 1, bytes;
     for (int i = 0; i < shape->rank; i++)
         if (shape->dims[i] < 0 || !rfx_checked_mul_i64(elems, shape->dims[i], &elems)) return false;
-    if (!rfx_checked_mul_i64(elems, 4, &bytes) || !rfx_checked_add_i64(bytes, 512, &bytes))
+    if (!rfx_checked_mul_i64(elems, (int64_t)rfx_type_bytes(array->type), &bytes) ||
+        !rfx_checked_add_i64(bytes, 512, &bytes))
         return false;
     *out = (uint64_t)elems;
     return true;
@@ -38,28 +46,33 @@ static bool count_elems(const struct rfx_shape *shape, uint64_t *out) {
 
 /* An empty writer, with the header's bytes in `header`, data_offset of them. */
 static enum rfx_status create(struct rfx_memory *mem, const char *path,
-                              const struct rfx_shape *shape, int64_t images,
+                              const struct rfx_npy_array *array,
                               unsigned char header[MOST_HEADER_BYTES], struct rfx_npy_writer **out,
                               struct rfx_error *err) {
     uint64_t elems = 0;
-    size_t data_offset = 0;
+    size_t data_offset = 0, typed = rfx_npy_write_typed_bytes(array->type);
+    const struct rfx_shape *shape = &array->shape;
     struct rfx_shape all = *shape;
-    if (shape->rank < 0 || shape->rank > RFX_MAX_RANK || !count_elems(shape, &elems))
+    if (shape->rank < 0 || shape->rank > RFX_MAX_RANK || !count_elems(array, &elems))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
     enum rfx_status status = RFX_OK;
-    if (images > 1) status = rfx_npy_batch_shape(shape, images, &all, err);
+    if (array->images > 1) status = rfx_npy_batch_shape(shape, array->images, &all, err);
     if (status == RFX_OK)
-        status = rfx_npy_format(&all, header, MOST_HEADER_BYTES, &data_offset, err);
+        status = rfx_npy_format(&all, array->type, header, MOST_HEADER_BYTES, &data_offset, err);
     if (status != RFX_OK) return status;
     struct rfx_npy_writer *writer = rfx_memory_calloc(mem, 1, sizeof *writer);
     if (writer == NULL) return rfx_memory_fail(mem, path, sizeof *writer, err);
     writer->mem = mem;
     writer->shape = *shape;
     writer->elems = elems;
-    writer->images = (uint64_t)images;
+    writer->images = (uint64_t)rfx_max_i64(array->images, 1);
     writer->data_offset = data_offset;
+    writer->type = array->type;
+    writer->elem_bytes = rfx_type_bytes(array->type);
     writer->name = rfx_memory_strdup(mem, path);
     *out = writer; /* freed by the caller, whatever the status */
+    if (typed > 0) writer->typed = rfx_memory_alloc(mem, typed);
+    if (typed > 0 && writer->typed == NULL) return rfx_memory_fail(mem, path, typed, err);
     return writer->name != NULL ? RFX_OK : rfx_memory_fail(mem, path, strlen(path) + 1, err);
 }
 
@@ -78,19 +91,21 @@ enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t image
 enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
                                    const struct rfx_shape *shape, struct rfx_npy_writer **out,
                                    struct rfx_error *err) {
-    return rfx_npy_write_open_batch(mem, path, shape, 1, out, err);
+    const struct rfx_npy_array array = {.shape = *shape};
+    return rfx_npy_write_open_array(mem, path, &array, out, err);
 }
 
-enum rfx_status rfx_npy_write_open_batch(struct rfx_memory *mem, const char *path,
-                                         const struct rfx_shape *shape, int64_t images,
+enum rfx_status rfx_npy_write_open_array(struct rfx_memory *mem, const char *path,
+                                         const struct rfx_npy_array *array,
                                          struct rfx_npy_writer **out, struct rfx_error *err) {
     unsigned char header[MOST_HEADER_BYTES];
     struct rfx_npy_writer *writer = NULL;
     int64_t bytes = 0;
-    enum rfx_status status = create(mem, path, shape, images, header, &writer, err);
-    if (status == RFX_OK && (!rfx_checked_mul_i64((int64_t)writer->elems, 4, &bytes) ||
-                             !rfx_checked_mul_i64(bytes, images, &bytes) ||
-                             !rfx_checked_add_i64(bytes, (int64_t)writer->data_offset, &bytes)))
+    enum rfx_status status = create(mem, path, array, header, &writer, err);
+    if (status == RFX_OK &&
+        (!rfx_checked_mul_i64((int64_t)writer->elems, (int64_t)writer->elem_bytes, &bytes) ||
+         !rfx_checked_mul_i64(bytes, (int64_t)writer->images, &bytes) ||
+         !rfx_checked_add_i64(bytes, (int64_t)writer->data_offset, &bytes)))
         status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a shape without a size", path);
     if (status == RFX_OK) status = rfx_output_file_open(mem, path, &writer->file, err);
     if (status == RFX_OK) status = rfx_output_file_reserve(writer->file, (uint64_t)bytes, err);
@@ -104,23 +119,23 @@ enum rfx_status rfx_npy_write_open_batch(struct rfx_memory *mem, const char *pat
     return RFX_OK;
 }
 
-uint64_t rfx_npy_write_bytes(const struct rfx_shape *shape) {
+uint64_t rfx_npy_write_bytes(const struct rfx_npy_array *array) {
     unsigned char header[MOST_HEADER_BYTES];
     uint64_t elems = 0;
     size_t data_offset = 0;
-    if (!count_elems(shape, &elems) ||
-        rfx_npy_format(shape, header, sizeof header, &data_offset, NULL) != RFX_OK)
+    if (!count_elems(array, &elems) || rfx_npy_format(&array->shape, array->type, header,
+                                                      sizeof header, &data_offset, NULL) != RFX_OK)
         return 0;
-    return data_offset + elems * sizeof(float);
+    return data_offset + elems * rfx_type_bytes(array->type);
 }
 
 enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
-                                   const struct rfx_shape *shape,
+                                   const struct rfx_npy_array *array,
                                    const struct rfx_npy_target *target, struct rfx_npy_writer **out,
                                    struct rfx_error *err) {
     unsigned char header[MOST_HEADER_BYTES];
     struct rfx_npy_writer *writer = NULL;
-    enum rfx_status status = create(mem, name, shape, 1, header, &writer, err);
+    enum rfx_status status = create(mem, name, array, header, &writer, err);
     if (status == RFX_OK) writer->target = *target;
     if (status == RFX_OK && target->header)
         status = target->put(target->user, header, writer->data_offset, 0, err);
@@ -132,14 +147,23 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
     return RFX_OK;
 }
 
+/* Up to a chunk of values as elements of the file's type. */
+static const void *typed(struct rfx_npy_writer *writer, const float *values, int64_t count) {
+    if (writer->typed == NULL) return values;
+    rfx_type_store(writer->type, values, count, writer->typed);
+    return writer->typed;
+}
+
 /* `count` values of the chunk, from element `first` of the array on. */
 static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
                                  struct rfx_error *err) {
-    size_t bytes = rfx_floats_bytes(count);
-    uint64_t offset = writer->data_offset + rfx_floats_bytes((int64_t)writer->before + first);
+    size_t bytes = (size_t)count * writer->elem_bytes;
+    uint64_t offset =
+        writer->data_offset + (writer->before + (uint64_t)first) * (uint64_t)writer->elem_bytes;
+    const void *elements = typed(writer, writer->chunk, count);
     return writer->file != NULL
-               ? rfx_output_file_put(writer->file, writer->chunk, bytes, offset, err)
-               : writer->target.put(writer->target.user, writer->chunk, bytes, offset, err);
+               ? rfx_output_file_put(writer->file, elements, bytes, offset, err)
+               : writer->target.put(writer->target.user, elements, bytes, offset, err);
 }
 
 static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
@@ -155,8 +179,13 @@ static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
 enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer, const float *values,
                                      size_t count, struct rfx_error *err) {
     enum rfx_status status = count_in(writer, count, err);
-    if (status != RFX_OK) return status;
-    return rfx_output_file_append(writer->file, values, count * sizeof *values, err);
+    size_t piece = writer->typed == NULL ? count : CHUNK_ELEMS;
+    for (size_t i = 0; i < count && status == RFX_OK; i += piece) {
+        size_t n = count - i < piece ? count - i : piece;
+        status = rfx_output_file_append(writer->file, typed(writer, values + i, (int64_t)n),
+                                        n * writer->elem_bytes, err);
+    }
+    return status;
 }
 
 /* Gathers columns [x, x + count) of one row and channel. */
@@ -244,7 +273,8 @@ static enum rfx_status put_run(struct rfx_npy_writer *writer, const float *from,
     return status;
 }
 
-/* (1, cells, channels): one run per row, or per pixel of a view that has more channels. */
+/* (1, cells, channels), (1, rows, columns, channels): one run per row, or per pixel of a view that
+ * has more channels. */
 static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx_end *end,
                                  struct rfx_rect row, const struct rfx_view *view,
                                  struct rfx_error *err) {
@@ -255,6 +285,15 @@ static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx
         status = put_run(writer, rfx_view_at(view, row.y0, x), 1, pixels * c,
                          first + x * end->at.column_step, err);
     return status;
+}
+
+/* Whether all elements of the rectangle follow each other, in the view and in the array. */
+static bool is_one_run(const struct rfx_end *end, struct rfx_rect rect,
+                       const struct rfx_view *view) {
+    int64_t row = rfx_rect_cols(rect) * end->channels;
+    return view->ring_rows == 0 && view->fresh == NULL && view->c == end->channels &&
+           view->row_stride == row && end->at.row_step == row && end->at.channel_step == 1 &&
+           end->at.column_step == end->channels;
 }
 
 /* (1, channels, cells): one run per channel and row, or as many rows of the full width as the chunk
@@ -283,7 +322,7 @@ enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer, const struct rf
                                   struct rfx_rect rect, const struct rfx_view *view,
                                   struct rfx_error *err) {
     if (rfx_rect_is_empty(rect)) return RFX_OK;
-    bool planes = end->at.column_step == 1 && end->at.channel_step != 1;
+    bool planes = end->at.column_step == 1 && (end->at.channel_step != 1 || end->channels == 1);
     if (!end_fits(writer, end, rect, view) || (!planes && end->at.channel_step != 1))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64
@@ -293,6 +332,10 @@ enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer, const struct rf
     bool together = planes && end->at.row_step == cols && cols <= CHUNK_ELEMS;
     int64_t step = together ? CHUNK_ELEMS / cols : 1;
     enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * end->channels), err);
+    if (status == RFX_OK && is_one_run(end, rect, view))
+        return put_run(
+            writer, rfx_view_at(view, rect.y0, rect.x0), 1, rfx_rect_area(rect) * end->channels,
+            end->at.first + rect.y0 * end->at.row_step + rect.x0 * end->at.column_step, err);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += step) {
         struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, rect.y1), rect.x0, rect.x1);
         status = planes ? put_planes(writer, end, rows, view, err)
@@ -327,6 +370,7 @@ enum rfx_status rfx_npy_write_commit(struct rfx_npy_writer *writer, struct rfx_e
 void rfx_npy_write_free(struct rfx_npy_writer *writer) {
     if (writer == NULL) return;
     rfx_output_file_free(writer->file);
+    rfx_memory_release(writer->mem, writer->typed);
     rfx_memory_release(writer->mem, writer->name);
     rfx_memory_release(writer->mem, writer);
 }

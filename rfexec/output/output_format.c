@@ -28,9 +28,64 @@ bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
     return false;
 }
 
+void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k) {
+    format->stored = graph->outputs[k].stored;
+    if (format->stored.reshaped) format->stored.shape = rfx_output_shape(graph, k);
+}
+
+static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {
+    if (most > 0 && most <= UINT8_MAX) return RFX_TYPE_UINT8;
+    return most > 0 && most <= UINT16_MAX ? RFX_TYPE_UINT16 : otherwise;
+}
+
+/* What a file of pictures has for a type; FLOAT32: nothing of its own. */
+static enum rfx_type picture_type(enum rfx_output_kind kind, const struct rfx_stored *stored) {
+    bool png = kind == RFX_OUTPUT_PNG;
+    switch (stored->type) {
+        case RFX_TYPE_BOOL:
+            return RFX_TYPE_UINT8;
+        case RFX_TYPE_INT64:
+            return by_most(stored->most, png ? RFX_TYPE_FLOAT32 : RFX_TYPE_INT32);
+        case RFX_TYPE_INT8:
+        case RFX_TYPE_INT16:
+        case RFX_TYPE_INT32:
+            return png ? by_most(stored->most, RFX_TYPE_FLOAT32) : stored->type;
+        case RFX_TYPE_UINT8:
+        case RFX_TYPE_UINT16:
+        case RFX_TYPE_FLOAT32:
+        case RFX_TYPE_COUNT:
+            break;
+    }
+    return stored->type;
+}
+
+/* What the values are as they are; FLOAT32 where bits or a range are asked for. */
+static enum rfx_type unscaled_type(const struct rfx_output_format *format) {
+    if (format->kind == RFX_OUTPUT_NPY) return format->stored.type;
+    if (format->bits != 0 || format->has_range) return RFX_TYPE_FLOAT32;
+    return picture_type(format->kind, &format->stored);
+}
+
+enum rfx_type rfx_output_sample(const struct rfx_output_format *format) {
+    enum rfx_type type = unscaled_type(format);
+    if (type != RFX_TYPE_FLOAT32) return type;
+    int usual = format->kind == RFX_OUTPUT_PNG ? 8 : 32;
+    int bits = format->bits != 0 ? format->bits : usual;
+    return bits == 8 ? RFX_TYPE_UINT8 : bits == 16 ? RFX_TYPE_UINT16 : RFX_TYPE_FLOAT32;
+}
+
+bool rfx_output_is_scaled(const struct rfx_output_format *format) {
+    return unscaled_type(format) == RFX_TYPE_FLOAT32 &&
+           rfx_output_sample(format) != RFX_TYPE_FLOAT32;
+}
+
 int rfx_output_bits(const struct rfx_output_format *format) {
-    if (format->bits != 0) return format->bits;
-    return format->kind == RFX_OUTPUT_PNG ? 8 : 32;
+    return 8 * (int)rfx_type_bytes(rfx_output_sample(format));
+}
+
+bool rfx_output_is_signed(const struct rfx_output_format *format) {
+    enum rfx_type type = rfx_output_sample(format);
+    return type == RFX_TYPE_INT8 || type == RFX_TYPE_INT16 || type == RFX_TYPE_INT32;
 }
 
 const char *rfx_output_end(const char *path) {
@@ -62,7 +117,8 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                         const struct rfx_tensor *tensor, const char *path,
                                         struct rfx_error *err) {
     const char *name = rfx_output_kind_name(format->kind);
-    int bits = rfx_output_bits(format);
+    int usual = format->kind == RFX_OUTPUT_PNG ? 8 : 32;
+    int bits = format->bits != 0 ? format->bits : usual;
     bool picture = format->kind != RFX_OUTPUT_NPY;
     if ((bits != 8 && bits != 16 && bits != 32) || (format->kind == RFX_OUTPUT_PNG && bits == 32) ||
         (!picture && bits != 32))

@@ -19,13 +19,17 @@ enum rfx_output_kind {
 
 struct rfx_output_format {
     enum rfx_output_kind kind;
-    int bits; /* 32: float (all but PNG); 8, 16: unsigned (all but npy); 0: 32 or, for PNG, 8 */
+    /* 32: float (all but PNG); 8, 16: unsigned, scaled (all but npy); 0: of an output of integers
+     * or booleans its values as they are, else 32 or, for PNG, 8. */
+    int bits;
     bool has_range;
     struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
     /* Of .npy: somebody else's file of which the stream writes some elements of maps, and which
      * gets no name by it; NULL: a file of its own. */
     const struct rfx_npy_target *onto;
-    int64_t images; /* of .npy: a batch of so many tensors, one after the other; 0: one */
+    struct rfx_stored stored; /* how the output is declared: rfx_output_declare; zero: a float32 map
+                                 or tensor as it is */
+    int64_t images;           /* of .npy: a batch of so many tensors, one after the other; 0: one */
     /* Of TIFF: */
     int tile;                           /* rows and columns of tiles; 0: strips */
     enum rfx_tiff_packing packing;      /* of tiles */
@@ -50,8 +54,21 @@ const char *rfx_output_end(const char *path);
 bool rfx_output_is_zarr(enum rfx_output_kind kind);
 bool rfx_output_is_tiff(enum rfx_output_kind kind);
 
-/* Bits of a sample: as the format says, or else as such files usually have. */
+/* Says that the file is for output k of the graph. */
+void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
+
+/* What the elements of the file are. Of .npy the output's type. Of others UINT8 or UINT16 where
+ * values are scaled to 8 or 16 bits, else FLOAT32 or the smallest type that such files have for
+ * integers of the output's type: INT64 is UINT8 or UINT16 where no value is above their largest,
+ * else INT32; BOOL is UINT8. PNG has UINT8 and UINT16 only. */
+enum rfx_type rfx_output_sample(const struct rfx_output_format *format);
+
+/* Whether values are scaled from a range to all of the samples' 8 or 16 bits. */
+bool rfx_output_is_scaled(const struct rfx_output_format *format);
+
+/* Bits of a sample, and whether it is an integer with a sign. */
 int rfx_output_bits(const struct rfx_output_format *format);
+bool rfx_output_is_signed(const struct rfx_output_format *format);
 
 /* For messages: "PNG". */
 const char *rfx_output_kind_name(enum rfx_output_kind kind);

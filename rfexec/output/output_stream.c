@@ -31,9 +31,11 @@ struct rfx_output_stream {
     struct rfx_tiff_writer *tiff;
     struct rfx_zarr_writer *zarr;
     struct rfx_output_spool *spool;
-    float *row;    /* [w, c], of pictures */
-    void *samples; /* the same in 8 or 16 bits */
-    float *band;   /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
+    enum rfx_type sample; /* of the file */
+    bool scaled;          /* values are, to all of its bits */
+    float *row;           /* [w, c], of pictures */
+    void *samples;        /* the same as samples; NULL: they are floats */
+    float *band;          /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
     int64_t band_rows, band_y, band_filled;
     struct rfx_value_range seen;
 };
@@ -53,6 +55,14 @@ static int64_t band_rows(const struct rfx_tensor *tensor) {
     return rows > 1 ? rows : 0;
 }
 
+struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
+                                      const struct rfx_tensor *tensor) {
+    const struct rfx_stored *stored = &format->stored;
+    return (struct rfx_npy_array){.shape = stored->reshaped ? stored->shape : tensor->shape,
+                                  .type = stored->type,
+                                  .images = format->images};
+}
+
 static struct rfx_zarr_array zarr_array(const struct rfx_output_format *format,
                                         const struct rfx_tensor *t) {
     bool ome = format->kind == RFX_OUTPUT_OME_ZARR;
@@ -61,6 +71,7 @@ static struct rfx_zarr_array zarr_array(const struct rfx_output_format *format,
                                    .channels = t->c,
                                    .batch = t->shape.rank == 4 && !ome,
                                    .bits = rfx_output_bits(format),
+                                   .is_signed = rfx_output_is_signed(format),
                                    .format = format->zarr_format != 0 ? format->zarr_format : 3,
                                    .zstd = format->zstd,
                                    .ome = ome,
@@ -73,7 +84,8 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor) {
     size_t bytes = FILES_BYTES;
     if (format->kind == RFX_OUTPUT_NPY)
-        return bytes + (size_t)band_rows(tensor) * row_bytes(tensor);
+        return bytes + (size_t)band_rows(tensor) * row_bytes(tensor) +
+               rfx_npy_write_typed_bytes(format->stored.type);
     size_t samples = row_elems(tensor) * (size_t)rfx_output_bits(format) / 8;
     bytes += row_bytes(tensor) + samples;
     if (rfx_output_is_zarr(format->kind)) {
@@ -96,8 +108,8 @@ static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx
     }
     stream->row = rfx_memory_alloc(stream->mem, row_bytes(t));
     if (stream->row == NULL) return rfx_memory_fail(stream->mem, stream->name, row_bytes(t), err);
-    if (stream->format.bits == 32) return RFX_OK;
-    size_t bytes = row_elems(t) * (size_t)stream->format.bits / 8;
+    if (stream->sample == RFX_TYPE_FLOAT32) return RFX_OK;
+    size_t bytes = row_elems(t) * rfx_type_bytes(stream->sample);
     stream->samples = rfx_memory_alloc(stream->mem, bytes);
     return stream->samples != NULL ? RFX_OK
                                    : rfx_memory_fail(stream->mem, stream->name, bytes, err);
@@ -106,19 +118,19 @@ static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx
 static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_error *err) {
     const struct rfx_tensor *t = &stream->tensor;
     struct rfx_memory *mem = stream->mem;
-    int bits = stream->format.bits;
+    int bits = rfx_output_bits(&stream->format);
+    const struct rfx_npy_array array = rfx_output_array(&stream->format, t);
     if (stream->format.kind == RFX_OUTPUT_NPY && stream->format.onto != NULL)
-        return rfx_npy_write_onto(mem, stream->name, &t->shape, stream->format.onto, &stream->npy,
+        return rfx_npy_write_onto(mem, stream->name, &array, stream->format.onto, &stream->npy,
                                   err);
     if (stream->format.kind == RFX_OUTPUT_NPY)
-        return rfx_npy_write_open_batch(mem, stream->name, &t->shape,
-                                        rfx_max_i64(stream->format.images, 1), &stream->npy, err);
+        return rfx_npy_write_open_array(mem, stream->name, &array, &stream->npy, err);
     if (stream->format.kind == RFX_OUTPUT_PNG)
         return rfx_png_write_open(mem, stream->name, t->h, t->w, (int)t->c, bits, &stream->png,
                                   err);
     if (rfx_output_is_zarr(stream->format.kind)) {
-        const struct rfx_zarr_array array = zarr_array(&stream->format, t);
-        return rfx_zarr_write_open(mem, stream->name, &array, &stream->zarr, err);
+        const struct rfx_zarr_array chunked = zarr_array(&stream->format, t);
+        return rfx_zarr_write_open(mem, stream->name, &chunked, &stream->zarr, err);
     }
     return rfx_tiff_open(mem, stream->name, &stream->format, t, &stream->tiff, err);
 }
@@ -133,7 +145,8 @@ enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
     if (stream == NULL) return rfx_memory_fail(mem, path, sizeof *stream, err);
     stream->mem = mem;
     stream->format = *format;
-    stream->format.bits = rfx_output_bits(format);
+    stream->sample = rfx_output_sample(format);
+    stream->scaled = rfx_output_is_scaled(format);
     stream->tensor = *tensor;
     stream->seen = rfx_value_range_empty();
     stream->name = rfx_memory_strdup(mem, path);
@@ -154,7 +167,7 @@ bool rfx_output_stream_is_picture(const struct rfx_output_stream *stream) {
 }
 
 bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream) {
-    return stream->format.bits != 32 && !stream->format.has_range;
+    return stream->scaled && !stream->format.has_range;
 }
 
 void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range) {
@@ -162,17 +175,28 @@ void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_va
     stream->format.has_range = true;
 }
 
+/* stream->row as samples. Booleans are 0 and 1, in a PNG black and white. */
+static const void *make_samples(struct rfx_output_stream *stream, int64_t count) {
+    bool truths = stream->format.stored.type == RFX_TYPE_BOOL && !stream->scaled;
+    if (stream->sample == RFX_TYPE_FLOAT32) {
+        for (int64_t i = 0; i < count; i++) stream->row[i] = rfx_one_nan(stream->row[i]);
+        return stream->row;
+    }
+    if (stream->scaled) {
+        int bits = 8 * (int)rfx_type_bytes(stream->sample);
+        rfx_samples_from_floats(stream->row, count, stream->format.range, bits, stream->samples);
+        return stream->samples;
+    }
+    rfx_type_store(truths ? RFX_TYPE_BOOL : stream->sample, stream->row, count, stream->samples);
+    unsigned char *bytes = stream->samples;
+    for (int64_t i = 0; truths && stream->png != NULL && i < count; i++)
+        bytes[i] = (unsigned char)(255 * bytes[i]);
+    return stream->samples;
+}
+
 /* Writes stream->row as the picture's next row. */
 static enum rfx_status write_row(struct rfx_output_stream *stream, struct rfx_error *err) {
-    int64_t count = (int64_t)row_elems(&stream->tensor);
-    const void *samples = stream->row;
-    if (stream->format.bits == 32) {
-        for (int64_t i = 0; i < count; i++) stream->row[i] = rfx_one_nan(stream->row[i]);
-    } else {
-        rfx_samples_from_floats(stream->row, count, stream->format.range, stream->format.bits,
-                                stream->samples);
-        samples = stream->samples;
-    }
+    const void *samples = make_samples(stream, (int64_t)row_elems(&stream->tensor));
     stream->next_row++;
     if (stream->zarr != NULL) return rfx_zarr_write_row(stream->zarr, samples, err);
     return stream->png != NULL ? rfx_png_write_row(stream->png, samples, err)
@@ -206,19 +230,30 @@ static enum rfx_status write_rows(struct rfx_output_stream *stream, struct rfx_r
     return status;
 }
 
+/* A rectangle of the map where it belongs in the array. */
+static enum rfx_status put_rect(struct rfx_output_stream *stream, struct rfx_rect rect,
+                                const struct rfx_view *view, struct rfx_error *err) {
+    const struct rfx_tensor *t = &stream->tensor;
+    const struct rfx_stored *stored = &stream->format.stored;
+    if (!stored->reshaped) return rfx_npy_write_rect(stream->npy, rect, view, err);
+    const struct rfx_end end = {.channels = t->c,
+                                .at = rfx_stored_spread(stored, rfx_rect_full(t->h, t->w), t->c)};
+    return rfx_npy_write_end(stream->npy, &end, rect, view, err);
+}
+
 static enum rfx_status flush_band(struct rfx_output_stream *stream, struct rfx_error *err) {
     if (stream->band_filled == 0) return RFX_OK;
     struct rfx_rect rect =
         rfx_rect_make(stream->band_y, stream->band_y + stream->band_filled, 0, stream->tensor.w);
     struct rfx_view view = rfx_view_of(&stream->tensor, stream->band, rect);
     stream->band_filled = 0;
-    return rfx_npy_write_rect(stream->npy, rect, &view, err);
+    return put_rect(stream, rect, &view, err);
 }
 
 static enum rfx_status write_npy(struct rfx_output_stream *stream, struct rfx_rect rect,
                                  const struct rfx_view *view, struct rfx_error *err) {
     if (rfx_rect_cols(rect) != stream->tensor.w || rfx_rect_rows(rect) >= stream->band_rows)
-        return rfx_npy_write_rect(stream->npy, rect, view, err);
+        return put_rect(stream, rect, view, err);
     enum rfx_status status = RFX_OK;
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++) {
         bool follows = y == stream->band_y + stream->band_filled;

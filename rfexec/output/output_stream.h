@@ -25,6 +25,10 @@ struct rfx_output_stream;
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor);
 
+/* What an .npy file of the tensor holds. */
+struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
+                                      const struct rfx_tensor *tensor);
+
 /* Opens the file, without its name yet. Statuses of format_check; IO: it cannot be made or the
  * disk has no room for it. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,

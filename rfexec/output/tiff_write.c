@@ -67,6 +67,7 @@ static struct rfx_overview_map overview_map(const struct rfx_tiff_picture *p) {
                                    .w = p->w,
                                    .channels = p->channels,
                                    .bits = p->bits,
+                                   .is_signed = p->is_signed,
                                    .side = p->tile,
                                    .planes = p->planes,
                                    .kind = p->tile > 0 ? p->overviews : RFX_OVERVIEW_NONE};

@@ -20,7 +20,8 @@ enum rfx_tiff_packing { RFX_TIFF_PLAIN, RFX_TIFF_DEFLATE, RFX_TIFF_ZSTD, RFX_TIF
 
 struct rfx_tiff_picture {
     int64_t h, w, channels;
-    int bits;                      /* 8 and 16: unsigned samples, 32: float */
+    int bits;                      /* 8 and 16: unsigned samples, 32: float, unless */
+    bool is_signed;                /* samples of 8, 16 or 32 bits are integers with a sign */
     int tile;                      /* rows and columns of a tile, a multiple of 16; 0: strips */
     enum rfx_tiff_packing packing; /* of tiles */
     const struct rfx_georeference *geo; /* borrowed while it is opened; NULL: none */

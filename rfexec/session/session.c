@@ -221,6 +221,10 @@ struct rfx_view rfx_session_end_view(const struct rfx_session *session, const st
     return rfx_session_view(session, end->node);
 }
 
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k) {
+    return rfx_session_view(session, session->graph->outputs[k].node);
+}
+
 const char *rfx_session_output_name(const struct rfx_session *session, int k) {
     return session->graph->outputs[k].name;
 }
@@ -248,8 +252,9 @@ static void read_joined(const struct rfx_session *session, int k, int64_t first,
     }
 }
 
-void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                             float *out) {
+/* `last`: the order of the elements that are counted. */
+static void read_output(const struct rfx_session *session, int k, bool last, int64_t first,
+                        int64_t count, float *out) {
     int i = session->graph->outputs[k].node;
     const struct rfx_tensor *t = &session->graph->nodes[i].out;
     struct rfx_rect part = rfx_session_output_part(session, k);
@@ -265,8 +270,18 @@ void rfx_session_output_read(const struct rfx_session *session, int k, int64_t f
     }
     int64_t plane = rfx_rect_area(part), cols = rfx_rect_cols(part);
     for (int64_t e = first; e < first + count; e++) {
-        int64_t pixel = e % plane;
+        int64_t pixel = last ? e / t->c : e % plane, c = last ? e % t->c : e / plane;
         const float *at = rfx_view_at(&view, part.y0 + pixel / cols, part.x0 + pixel % cols);
-        out[e - first] = rfx_one_nan(at[e / plane]);
+        out[e - first] = rfx_one_nan(at[c]);
     }
+}
+
+void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out) {
+    read_output(session, k, session->graph->outputs[k].stored.last, first, count, out);
+}
+
+void rfx_session_planes_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out) {
+    read_output(session, k, false, first, count, out);
 }

@@ -89,16 +89,23 @@ struct rfx_rect rfx_session_output_part(const struct rfx_session *session, int k
 /* Elements of output k, of a part those of the part. */
 int64_t rfx_session_output_elems(const struct rfx_session *session, int k);
 
-/* Copies elements [first, first + count) of output k in ONNX order (NCHW or row-major; of a part:
+/* Copies elements [first, first + count) of output k in the order of its declared shape (of a part:
  * as if it were the whole output) into out.
  * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.
  */
 void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
                              float *out);
 
+/* The same of a map whose elements are counted channel by channel, however it is declared. */
+void rfx_session_planes_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
+                             float *out);
+
 /* The whole of what the session has stored of an output, as its tensor lays it out; valid until the
  * next run or rfx_session_give_back. Elements that are NaN may be made another NaN there. */
 struct rfx_view rfx_session_end_view(const struct rfx_session *session, const struct rfx_end *end);
+
+/* The map of output k, which is stored; not of an output that is joined of maps. */
+struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k);
 
 /* Tensor of output k (shape in ONNX order) and its name. */
 const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);

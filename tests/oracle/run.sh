@@ -83,6 +83,8 @@ rm -f "$work"/inlined_*.onnx
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \
     --tolerance 5e-4 # places are computed, and pixels beside each other differ
 rm -f "$work"/op_*.onnx
+# Outputs of every shape, order and type.
+"$venv/bin/python" check_output_forms.py "$build/rfexec"
 "$venv/bin/python" check_onnx_nodes.py "$build/rfexec"
 # Random Resize nodes; more of them with RFX_CASES=2000.
 "$venv/bin/python" resize_cases.py "$build/rfexec"

@@ -131,7 +131,8 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
                         file);
         return RFX_EXIT_USAGE;
     }
-    bool floats = format.kind != RFX_OUTPUT_PNG && format.bits != 8 && format.bits != 16;
+    rfx_output_declare(&format, graph, k);
+    bool floats = rfx_output_sample(&format) == RFX_TYPE_FLOAT32;
     if (rfx_cli_options_mark(options) && !floats) {
         rfx_cli_message(
             "%s '%s': --nodata marks pixels as NaN, which such a file cannot hold: write a .npy, "
@@ -204,6 +205,7 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
         char name[MAX_NAME];
         if (!file_name(graph, options, k, name) || !rfx_cli_output_format(options, name, &format))
             continue;
+        rfx_output_declare(&format, graph, k);
         /* as long as it is on any grid, but for a matrix in the place of what says less */
         if (source != NULL) format.geo = &source->geo;
         placed = placed || (source != NULL && rfx_output_is_tiff(format.kind));
@@ -250,9 +252,11 @@ enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem, const struct rfx_gr
         struct rfx_cli_output *item = &outputs->items[k];
         item->name = graph->outputs[k].name;
         item->tensor = tensor_of(graph, k);
-        item->shape = item->tensor->shape;
-        if (images > 1)
-            status = rfx_npy_batch_shape(&item->tensor->shape, images, &item->shape, err);
+        item->type = graph->outputs[k].stored.type;
+        const struct rfx_shape one = item->shape = rfx_output_shape(graph, k);
+        for (int e = 0; e < graph->n_ends; ++e)
+            if (graph->ends[e].output == k) item->end = graph->ends[e];
+        if (images > 1) status = rfx_npy_batch_shape(&one, images, &item->shape, err);
     }
     return status;
 }
@@ -266,6 +270,7 @@ enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
                         "the file name of output '%s' is too long", graph->outputs[k].name);
     if (name[0] != '\0' && !rfx_cli_output_format(options, name, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
+    if (name[0] != '\0') rfx_output_declare(format, graph, k);
     return RFX_OK;
 }
 
@@ -333,36 +338,46 @@ static enum rfx_status alloc_chunk(struct rfx_memory *mem, size_t elems, float *
     return *out != NULL ? RFX_OK : rfx_memory_fail(mem, "output chunk", elems * sizeof **out, err);
 }
 
-/* Writes a picture from the session's planes, row by row. */
-static enum rfx_status write_picture(const struct rfx_session *session, struct rfx_memory *mem,
-                                     int k, const struct rfx_missing *missing,
-                                     struct rfx_cli_output *item, struct rfx_error *err) {
+/* Row y of a stored map, pixels that are missing marked. */
+static struct rfx_view row_of(const struct rfx_missing *missing, const struct rfx_end *end,
+                              int64_t y, int64_t w, const struct rfx_view *view) {
+    struct rfx_rect row = rfx_rect_make(y, y + 1, 0, w);
+    if (missing != NULL && rfx_missing_any(missing, end->output, row))
+        return rfx_missing_row(missing, end->output, end->channels, y, 0, w, view);
+    return *view;
+}
+
+/* Takes a map that the session has stored, row by row. */
+static enum rfx_status take_map(const struct rfx_session *session, int k,
+                                const struct rfx_missing *missing, struct rfx_cli_output *item,
+                                struct rfx_error *err) {
     const struct rfx_tensor *t = item->tensor;
-    float *row = NULL; /* [w, c], then one plane's row [w] */
-    enum rfx_status status = alloc_chunk(mem, (size_t)(t->w * (t->c + 1)), &row, err);
+    const struct rfx_view map = rfx_session_output_view(session, k);
+    bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
+    struct rfx_value_range range = rfx_value_range_empty();
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = 0; ranged && y < t->h; ++y) {
+        struct rfx_view row = row_of(missing, &item->end, y, t->w, &map);
+        for (int64_t x = 0; x < t->w; ++x)
+            rfx_value_range_add(&range, rfx_view_at(&row, y, x), t->c);
+    }
+    if (ranged) rfx_output_stream_set_range(item->stream, range);
     for (int64_t y = 0; status == RFX_OK && y < t->h; ++y) {
-        float *plane = row + t->w * t->c;
-        for (int64_t c = 0; c < t->c; ++c) {
-            rfx_session_output_read(session, k, (c * t->h + y) * t->w, t->w, plane);
-            if (missing != NULL) rfx_missing_mark(missing, k, (c * t->h + y) * t->w, plane, t->w);
-            for (int64_t x = 0; x < t->w; ++x) row[x * t->c + c] = plane[x];
-        }
-        struct rfx_rect rect = rfx_rect_make(y, y + 1, 0, t->w);
-        struct rfx_view view = rfx_view_dense(row, rect, t->c);
+        struct rfx_view row = row_of(missing, &item->end, y, t->w, &map);
         status = rfx_cli_progress_cancelled()
                      ? stopped(err)
-                     : rfx_output_stream_write(item->stream, rect, &view, err);
+                     : put(item, &item->end, rfx_rect_make(y, y + 1, 0, t->w), &row, err);
     }
-    rfx_memory_release(mem, row);
     return status;
 }
 
 enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rfx_memory *mem,
                                     int k, const struct rfx_missing *missing,
                                     struct rfx_cli_output *item, struct rfx_error *err) {
-    bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
     bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
-    struct rfx_value_range range = rfx_value_range_empty();
+    bool map = item->tensor->layout == RFX_LAYOUT_NHWC;
+    if (map && (picture || item->end.at.channel_step == 1))
+        return take_map(session, k, missing, item, err);
     float *chunk = NULL;
     enum rfx_status status = alloc_chunk(mem, RFX_CLI_CHUNK, &chunk, err);
     for (int64_t i = 0; status == RFX_OK && i < item->tensor->elems; i += RFX_CLI_CHUNK) {
@@ -370,15 +385,12 @@ enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rf
         rfx_session_output_read(session, k, i, count, chunk);
         if (missing != NULL) rfx_missing_mark(missing, k, i, chunk, count);
         rfx_fingerprint_add(&item->fingerprint, i, chunk, count);
-        if (ranged) rfx_value_range_add(&range, chunk, count);
-        if (item->stream != NULL && !picture)
+        if (item->stream != NULL)
             status = rfx_output_stream_append(item->stream, chunk, (size_t)count, err);
         if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
     }
     rfx_memory_release(mem, chunk);
-    if (status != RFX_OK || !picture) return status;
-    if (ranged) rfx_output_stream_set_range(item->stream, range);
-    return write_picture(session, mem, k, missing, item, err);
+    return status;
 }
 
 /* What of an image did not come through the sink. */

@@ -21,8 +21,10 @@ enum { RFX_CLI_CHUNK = 16384, RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_
 
 struct rfx_cli_output {
     const char *name;
-    const struct rfx_tensor *tensor;  /* of one image */
-    struct rfx_shape shape;           /* of all */
+    const struct rfx_tensor *tensor; /* of one image */
+    struct rfx_shape shape;          /* of all, as declared */
+    enum rfx_type type;
+    struct rfx_end end; /* of a map: all of it, and where it belongs */
     struct rfx_output_stream *stream; /* NULL: no file is asked for */
     struct rfx_fingerprint fingerprint;
     int64_t received; /* elements of an image that came through the sink */

@@ -52,7 +52,7 @@ static void report(struct selftest *t, const struct rfx_golden_row *row, const c
                    const char *expected) {
     char shape[96];
     bool golden = conv == row->conv;
-    (void)rfx_human_shape(&output->tensor->shape, shape);
+    (void)rfx_human_shape(&output->shape, shape);
     bool same = strcmp(expected, output->hash) == 0 && strcmp(row->shape, shape) == 0;
     t->checked++;
     t->different += !same;

@@ -222,14 +222,9 @@ static void find_place(const struct rfx_shape *shape, int64_t element, int64_t *
     }
 }
 
-static const struct rfx_tensor *output_tensor(const struct verify *v, int k) {
-    const struct rfx_graph *graph = v->job.graph;
-    return &graph->nodes[graph->outputs[k].node].out;
-}
-
 static json_t *difference_json(const struct verify *v, int k) {
     const struct difference *d = &v->differences[k];
-    const struct rfx_shape *shape = &output_tensor(v, k)->shape;
+    const struct rfx_shape whole = rfx_output_shape(v->job.graph, k), *shape = &whole;
     json_t *item = json_pack("{s:s, s:o, s:s, s:I, s:I}", "name", v->job.graph->outputs[k].name,
                              "shape", rfx_report_shape(shape), "hash", v->hashes[k], "elements",
                              (json_int_t)d->elements, "different", (json_int_t)d->different);
@@ -307,7 +302,7 @@ static void print_text(const struct verify *v, int64_t compared, int64_t differe
     if (v->options->against_bytes != 0) printf("against    %s (\"untiled\" here)\n", v->other);
     for (int k = 0; k < v->n_outputs; ++k) {
         const struct difference *d = &v->differences[k];
-        const struct rfx_shape *s = &output_tensor(v, k)->shape;
+        const struct rfx_shape whole = rfx_output_shape(v->job.graph, k), *s = &whole;
         printf("output     %s %s, hash %s: %lld of %lld elements differ\n",
                v->job.graph->outputs[k].name, rfx_human_shape(s, shape), v->hashes[k],
                (long long)d->different, (long long)d->elements);

@@ -316,7 +316,7 @@ static enum rfx_status run_heads(struct naive_run *run, struct rfx_error *err) {
     return status;
 }
 
-/* Copies output k in ONNX order: [h, w, c] becomes [c, h, w]. */
+/* Copies output k in its declared order: [h, w, c] mostly becomes [c, h, w]. */
 static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_error *err) {
     int i = layers_of(run->plan)->outputs[k].node;
     const struct rfx_tensor *t = &layers_of(run->plan)->nodes[i].out;
@@ -325,8 +325,10 @@ static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_erro
     float *to = rfx_memory_alloc(run->naive->mem, bytes);
     if (to == NULL) return rfx_memory_fail(run->naive->mem, "naive output", bytes, err);
     int64_t plane = t->h * t->w; /* 1 for PLAIN: the same order */
+    bool last = layers_of(run->plan)->outputs[k].stored.last;
     for (int64_t p = 0; p < plane; ++p)
-        for (int64_t c = 0; c < t->c; ++c) to[c * plane + p] = from[p * t->c + c];
+        for (int64_t c = 0; c < t->c; ++c)
+            to[last ? p * t->c + c : c * plane + p] = from[p * t->c + c];
     run->naive->outputs[k] = to;
     return RFX_OK;
 }

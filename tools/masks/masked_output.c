@@ -26,7 +26,7 @@ void rfx_masked_output_release(struct rfx_masked_output *output) {
 static enum rfx_status put(struct rfx_masked_output *o, struct rfx_rect rect,
                            struct rfx_error *err) {
     struct rfx_view view = rfx_view_dense(o->block, rect, o->map.c);
-    rfx_fingerprint_add_rect(&o->fingerprint, &o->map, rect, &view);
+    rfx_fingerprint_add_end(&o->fingerprint, &o->end, rect, &view);
     return o->stream == NULL ? RFX_OK : rfx_output_stream_write(o->stream, rect, &view, err);
 }
 

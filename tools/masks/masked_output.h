@@ -11,6 +11,7 @@ struct rfx_masked_output {
     struct rfx_memory *mem;
     const struct rfx_mask *mask;
     struct rfx_tensor map;
+    struct rfx_end end; /* the map where it belongs in the output */
     float fill;
     struct rfx_output_stream *stream; /* NULL: no file */
     struct rfx_fingerprint fingerprint;

@@ -73,7 +73,7 @@ static enum rfx_status take_stored(struct masked_run *run, const struct rfx_sess
     enum rfx_status status = RFX_OK;
     for (int64_t y = 0; y < rows && status == RFX_OK; y++) {
         for (int64_t i = 0; i < c; i++) {
-            rfx_session_output_read(session, run->sink_output, (i * rows + y) * cols, cols, plane);
+            rfx_session_planes_read(session, run->sink_output, (i * rows + y) * cols, cols, plane);
             for (int64_t x = 0; x < cols; x++) row[x * c + i] = plane[x];
         }
         struct rfx_rect line = rfx_rect_make(rect.y0 + y, rect.y0 + y + 1, rect.x0, rect.x1);
@@ -156,6 +156,9 @@ static int look_at_output(struct masked_run *run) {
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_output *output = &graph->outputs[run->k];
     run->output.map = graph->nodes[output->node].out;
+    run->output.end =
+        (struct rfx_end){.channels = run->output.map.c,
+                         .at = rfx_stored_spread(&output->stored, output->part, run->output.map.c)};
     if (run->output.map.layout != RFX_LAYOUT_NHWC) {
         rfx_cli_message("output '%s' is no map of rows and columns: a mask says nothing of it",
                         output->name);
@@ -250,6 +253,7 @@ static int make_all(struct masked_run *run) {
 
 static int print_result(const struct masked_run *run) {
     const struct rfx_output *output = &run->whole->outputs[run->k];
+    const struct rfx_shape declared = rfx_output_shape(run->whole, run->k);
     char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
     int64_t area = 0, all = run->output.map.h * run->output.map.w;
     for (int i = 0; i < run->rects.n; i++) area += rfx_rect_area(run->rects.rects[i]);
@@ -270,8 +274,8 @@ static int print_result(const struct masked_run *run) {
                       run->options->shown[1], "mask", "rectangles", rects, "computed",
                       (double)area / (double)all, "macs", (json_int_t)run->macs, "fill",
                       rfx_report_number((double)run->output.fill), "output", "name", output->name,
-                      "shape", rfx_report_shape(&run->output.map.shape), "hash", hash, "measured",
-                      "seconds", run->seconds, "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
+                      "shape", rfx_report_shape(&declared), "hash", hash, "measured", "seconds",
+                      run->seconds, "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
         return rfx_report_print(document);
     }
     printf("mask       %d rectangle%s, %.1f %% of the output; %g where nothing is wanted\n",
@@ -280,8 +284,7 @@ static int print_result(const struct masked_run *run) {
     printf("MACs       %.3f G\n", (double)run->macs / 1e9);
     printf("measured   %s peak RSS, %.3f s\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak),
            run->seconds);
-    printf("output     %s %s, hash %s\n", output->name,
-           rfx_human_shape(&run->output.map.shape, shape), hash);
+    printf("output     %s %s, hash %s\n", output->name, rfx_human_shape(&declared, shape), hash);
     return RFX_EXIT_DONE;
 }
 
@@ -298,8 +301,8 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
                         run->options->output);
         return RFX_EXIT_USAGE;
     }
-    bool whole_numbers = format->kind == RFX_OUTPUT_PNG || format->bits == 8 || format->bits == 16;
-    if (whole_numbers && !format->has_range) {
+    rfx_output_declare(format, run->job.graph, run->k);
+    if (rfx_output_is_scaled(format) && !format->has_range) {
         rfx_cli_message(
             "-o '%s': --mask with samples of 8 and 16 bits needs --range: what is left "
             "out has no part in the extremes",

@@ -92,9 +92,9 @@ static int open_output(struct rfx_rank_outputs *o, int k) {
     int code =
         rfx_ranks_agree(o->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
     if (code != RFX_EXIT_DONE || where == GOES_NOWHERE) return code;
+    const struct rfx_npy_array array = rfx_output_array(&format, o->outputs.items[k].tensor);
     if (where == GOES_SHARED)
-        code = rfx_shared_file_open(o->ranks, o->mem, name,
-                                    rfx_npy_write_bytes(&o->outputs.items[k].tensor->shape),
+        code = rfx_shared_file_open(o->ranks, o->mem, name, rfx_npy_write_bytes(&array),
                                     &o->shared[k]);
     if (code != RFX_EXIT_DONE) return code;
     status = open_stream(o, k, (enum where)where, name, &format, &err);

@@ -144,13 +144,13 @@ static void read_stored_row(struct rfx_overlay *o, const struct rfx_session *ses
     const struct rfx_tensor *map = map_of(o);
     float *best = o->values + map->w, *row = best + map->w; /* of the channels before; of one */
     int64_t from = rfx_max_i64(o->choice.channel, 0);
-    rfx_session_output_read(session, o->choice.output, (from * map->h + y) * map->w, map->w,
+    rfx_session_planes_read(session, o->choice.output, (from * map->h + y) * map->w, map->w,
                             o->values);
     if (o->choice.channel >= 0 || map->c == 1) return;
     memcpy(best, o->values, floats(map->w));
     for (int64_t x = 0; x < map->w; ++x) o->values[x] = isnan(best[x]) ? NAN : 0.0F;
     for (int64_t c = 1; c < map->c; ++c) {
-        rfx_session_output_read(session, o->choice.output, (c * map->h + y) * map->w, map->w, row);
+        rfx_session_planes_read(session, o->choice.output, (c * map->h + y) * map->w, map->w, row);
         for (int64_t x = 0; x < map->w; ++x) {
             if (isnan(row[x])) o->values[x] = NAN;
             if (isnan(o->values[x]) || !(row[x] > best[x])) continue;

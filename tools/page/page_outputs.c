@@ -104,7 +104,7 @@ void rfx_page_output(struct rfx_run_page *page, const struct rfx_cli_output *out
     rfx_html_raw(html, "<h3>");
     rfx_html_text(html, output->name);
     rfx_html_raw(html, "</h3>\n<p>");
-    rfx_html_text(html, rfx_human_shape(&output->tensor->shape, shape));
+    rfx_html_text(html, rfx_human_shape(&output->shape, shape));
     rfx_html_format(html, ", hash %s", output->hash);
     if (s->finite > 0)
         rfx_html_format(html, "; values from %.6g to %.6g, mean %.6g", (double)s->min,

@@ -105,7 +105,7 @@ static enum rfx_status read_stored(struct rfx_run_page *page, const struct rfx_s
     enum rfx_status status = RFX_OK;
     for (int64_t i = 0; status == RFX_OK && i < elems; i += RFX_CLI_CHUNK) {
         int64_t count = rfx_min_i64(RFX_CLI_CHUNK, elems - i);
-        rfx_session_output_read(session, k, i, count, chunk);
+        rfx_session_planes_read(session, k, i, count, chunk);
         rfx_value_sketch_add(&output->values, chunk, count);
         if (output->preview.mem != NULL) rfx_map_preview_add(&output->preview, i, chunk, count);
         if (rfx_cli_progress_cancelled())

@@ -75,11 +75,14 @@ static enum rfx_status read_row(struct merge *m, const struct rfx_merge_array *a
     const struct rfx_tensor *map = &m->tensor;
     struct rfx_rect rect = m->parts.files[array->part].rect;
     int64_t rows = rfx_rect_rows(rect), cols = rfx_rect_cols(rect);
-    int64_t from = (c * rows + y - rect.y0) * cols, to = (c * map->h + y) * map->w + rect.x0;
+    int64_t from = (c * rows + y - rect.y0) * cols;
+    const struct rfx_spread at = rfx_part_file_end(&m->parts.files[0]).at;
+    int64_t to = y * at.row_step + rect.x0 * at.column_step + c * at.channel_step;
     float *band = m->band + ((y - band_y) * map->w + rect.x0) * map->c + c;
     for (int64_t x = 0; x < cols; x += RFX_MERGE_CHUNK) {
         int64_t n = rfx_min_i64(RFX_MERGE_CHUNK, cols - x);
-        enum rfx_status status = rfx_merge_parts_take(&m->parts, array, from + x, to + x, n, err);
+        enum rfx_status status = rfx_merge_parts_take(
+            &m->parts, array, from + x, to + x * at.column_step, at.column_step, n, err);
         if (status != RFX_OK) return status;
         for (int64_t i = 0; i < n; i++) band[(x + i) * map->c] = m->parts.chunk[i];
     }
@@ -131,6 +134,11 @@ static enum rfx_status copy(struct merge *m, struct rfx_error *err) {
     return status;
 }
 
+static const struct rfx_shape *output_shape(const struct merge *m) {
+    const struct rfx_stored *stored = &m->parts.files[0].stored;
+    return stored->reshaped ? &stored->shape : &m->tensor.shape;
+}
+
 static int print_result(const struct merge *m) {
     const struct rfx_part_file *first = &m->parts.files[0];
     char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
@@ -139,11 +147,11 @@ static int print_result(const struct merge *m) {
         return rfx_report_print(
             json_pack("{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
                       "command", "merge", "parts", m->parts.n, "run", first->run, "output", "name",
-                      first->output, "shape", rfx_report_shape(&m->tensor.shape), "hash", hash,
+                      first->output, "shape", rfx_report_shape(output_shape(m)), "hash", hash,
                       "measured", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
     printf("parts      %d of one run, without gap or overlap\n", m->parts.n);
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
-    printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(&m->tensor.shape, shape),
+    printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(output_shape(m), shape),
            hash);
     return RFX_EXIT_DONE;
 }
@@ -156,7 +164,8 @@ static int merge_output(const struct rfx_cli_options *options, struct rfx_memory
     if (status == RFX_OK)
         m.tensor =
             is_map(&m) ? rfx_part_file_map(&m.parts.files[0]) : rfx_merge_cells_tensor(&m.parts);
-    if (status == RFX_OK) status = rfx_merge_format(options, &m.tensor, &format, &err);
+    if (status == RFX_OK)
+        status = rfx_merge_format(options, &m.tensor, &m.parts.files[0].stored, &format, &err);
     if (status == RFX_OK) status = read_georeference(&m, &format, &err);
     if (status == RFX_OK) status = allocate_band(&m, &format, &err);
     if (status == RFX_OK)

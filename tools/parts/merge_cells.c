@@ -33,7 +33,7 @@ static enum rfx_status copy_run(struct rfx_merge_parts *parts, const struct rfx_
     enum rfx_status status = RFX_OK;
     for (int64_t i = 0; i < run.count && status == RFX_OK; i += RFX_MERGE_CHUNK) {
         int64_t n = rfx_min_i64(RFX_MERGE_CHUNK, run.count - i);
-        status = rfx_merge_parts_take(parts, array, run.from + i, run.to + i, n, err);
+        status = rfx_merge_parts_take(parts, array, run.from + i, run.to + i, 1, n, err);
         if (status == RFX_OK) status = put(stream, parts->chunk, run.to + i, n, err);
     }
     return status;

@@ -72,11 +72,14 @@ enum rfx_status rfx_merge_parts_open(const struct rfx_merge_parts *parts, int pa
 
 enum rfx_status rfx_merge_parts_take(struct rfx_merge_parts *parts,
                                      const struct rfx_merge_array *array, int64_t from, int64_t to,
-                                     int64_t n, struct rfx_error *err) {
+                                     int64_t step, int64_t n, struct rfx_error *err) {
+    const struct rfx_end end = {.channels = 1, .at = {to, 0, step, 1}};
+    const struct rfx_view view = rfx_view_dense(parts->chunk, rfx_rect_make(0, 1, 0, n), 1);
     int64_t offset = array->offset + (int64_t)rfx_floats_bytes(from);
     enum rfx_status status =
         rfx_part_file_values(parts->paths[array->part], array->fd, offset, n, parts->chunk, err);
-    if (status == RFX_OK) rfx_fingerprint_add(&parts->found[array->part], to, parts->chunk, n);
+    if (status == RFX_OK)
+        rfx_fingerprint_add_end(&parts->found[array->part], &end, view.rect, &view);
     return status;
 }
 
@@ -101,8 +104,8 @@ void rfx_merge_parts_hash(const struct rfx_merge_parts *parts, char hash[RFX_FIN
 }
 
 enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
-                                 const struct rfx_tensor *tensor, struct rfx_output_format *format,
-                                 struct rfx_error *err) {
+                                 const struct rfx_tensor *tensor, const struct rfx_stored *stored,
+                                 struct rfx_output_format *format, struct rfx_error *err) {
     if (!rfx_cli_output_format(options, options->output, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': the name must end in .npy, .tif, .tiff, .png or .zarr",
@@ -110,5 +113,6 @@ enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
     const char *why = rfx_cli_options_misfit(options, 1U << format->kind);
     if (why != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output, why);
+    format->stored = *stored;
     return rfx_output_format_check(format, tensor, options->output, err);
 }

@@ -43,12 +43,12 @@ RFX_NODISCARD enum rfx_status rfx_merge_parts_open(const struct rfx_merge_parts 
                                                    struct rfx_merge_array *out,
                                                    struct rfx_error *err);
 
-/* Takes n elements, at most RFX_MERGE_CHUNK, into the chunk: from element `from` of the array,
- * which is element `to` of the output. */
+/* Takes n elements, at most RFX_MERGE_CHUNK, into the chunk: from element `from` of the array on,
+ * which are elements `to`, `to` + step and so on of the output. */
 RFX_NODISCARD enum rfx_status rfx_merge_parts_take(struct rfx_merge_parts *parts,
                                                    const struct rfx_merge_array *array,
-                                                   int64_t from, int64_t to, int64_t n,
-                                                   struct rfx_error *err);
+                                                   int64_t from, int64_t to, int64_t step,
+                                                   int64_t n, struct rfx_error *err);
 
 /* When all elements of a part are taken. MALFORMED: they have another hash than its JSON says. */
 RFX_NODISCARD enum rfx_status rfx_merge_parts_check(const struct rfx_merge_parts *parts, int part,
@@ -57,9 +57,11 @@ RFX_NODISCARD enum rfx_status rfx_merge_parts_check(const struct rfx_merge_parts
 /* Of all parts. */
 void rfx_merge_parts_hash(const struct rfx_merge_parts *parts, char hash[RFX_FINGERPRINT_CHARS]);
 
-/* The format of -o, which must be able to hold the tensor and take all options that are given. */
+/* The format of -o, which must be able to hold the tensor, declared so, and take all options that
+ * are given. */
 RFX_NODISCARD enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
                                                const struct rfx_tensor *tensor,
+                                               const struct rfx_stored *stored,
                                                struct rfx_output_format *format,
                                                struct rfx_error *err);
 #endif

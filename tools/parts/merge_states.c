@@ -123,8 +123,10 @@ static enum rfx_status write_rest(struct merge *m, struct rfx_error *err) {
 
 static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
     struct rfx_output_format format;
+    struct rfx_stored stored = m->graph->outputs[m->k].stored;
+    if (stored.reshaped) stored.shape = rfx_output_shape(m->graph, m->k);
     const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
-    enum rfx_status status = rfx_merge_format(m->options, out, &format, err);
+    enum rfx_status status = rfx_merge_format(m->options, out, &stored, &format, err);
     if (status == RFX_OK && format.kind != RFX_OUTPUT_NPY)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': this output is written as .npy", m->options->output);
@@ -146,7 +148,7 @@ static enum rfx_status write_states(const struct merge *m, struct rfx_error *err
 }
 
 static int print_result(const struct merge *m, bool made) {
-    const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
+    const struct rfx_shape output = rfx_output_shape(m->graph, m->k);
     char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
     rfx_fingerprint_hex(&m->fingerprint, hash);
     if (m->options->json) {
@@ -157,14 +159,13 @@ static int print_result(const struct merge *m, bool made) {
         if (made)
             (void)json_object_set_new(document, "output",
                                       json_pack("{s:s, s:o, s:s}", "name", m->all.output, "shape",
-                                                rfx_report_shape(&out->shape), "hash", hash));
+                                                rfx_report_shape(&output), "hash", hash));
         return rfx_report_print(document);
     }
     printf("parts      %d of one run, states of round %d\n", m->options->n_args, m->all.round);
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     if (made)
-        printf("output     %s %s, hash %s\n", m->all.output, rfx_human_shape(&out->shape, shape),
-               hash);
+        printf("output     %s %s, hash %s\n", m->all.output, rfx_human_shape(&output, shape), hash);
     else
         printf("states     %d round%s more: run --part I/N --states %s makes %s\n",
                m->rounds.rounds, m->rounds.rounds == 1 ? "" : "s", m->options->output,

@@ -24,8 +24,6 @@
 #include "tools/parts/part_rows.h"
 #include "tools/parts/part_states.h"
 
-enum { CHUNK_COLS = 16384 };
-
 struct part_run {
     struct rfx_cli_job job; /* its graph: of the part */
     struct rfx_graph *whole;
@@ -77,32 +75,22 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                                const struct rfx_view *view, struct rfx_error *err) {
     struct part_run *run = user;
     if (run->part.cells.of > 0) return receive_cells(run, end->output, rect, view, err);
-    struct rfx_tensor map = rfx_part_file_map(&run->part);
-    run->received += rfx_rect_area(rect) * map.c;
-    rfx_fingerprint_add_rect(&run->fingerprint, &map, rect, view);
+    struct rfx_end whole = rfx_part_file_end(&run->part);
+    run->received += rfx_rect_area(rect) * whole.channels;
+    rfx_fingerprint_add_end(&run->fingerprint, &whole, rect, view);
     return rfx_part_put_rows(run->part.rect, rect, view, put, run, err);
 }
 
-/* Takes a map that the session has stored, in the order of the file. */
+/* Takes a map that the session has stored, row by row. */
 static enum rfx_status take_stored(struct part_run *run, struct rfx_error *err) {
-    struct rfx_tensor map = rfx_part_file_map(&run->part);
+    struct rfx_view view = rfx_session_output_view(run->session, 0);
     struct rfx_rect part = run->part.rect;
-    int64_t rows = rfx_rect_rows(part), cols = rfx_rect_cols(part);
-    float *chunk = rfx_memory_alloc(run->job.mem, CHUNK_COLS * sizeof *chunk);
-    if (chunk == NULL)
-        return rfx_memory_fail(run->job.mem, "output chunk", CHUNK_COLS * sizeof *chunk, err);
     enum rfx_status status = RFX_OK;
-    for (int64_t line = 0; line < map.c * rows && status == RFX_OK; line++) {
-        int64_t c = line / rows, y = part.y0 + line % rows;
-        for (int64_t x = 0; x < cols && status == RFX_OK; x += CHUNK_COLS) {
-            int64_t n = rfx_min_i64(CHUNK_COLS, cols - x);
-            rfx_session_output_read(run->session, 0, line * cols + x, n, chunk);
-            rfx_fingerprint_add(&run->fingerprint, (c * map.h + y) * map.w + part.x0 + x, chunk, n);
-            status = rfx_output_stream_append(run->stream, chunk, (size_t)n, err);
-        }
+    for (int64_t y = part.y0; y < part.y1 && status == RFX_OK; y++) {
+        struct rfx_rect row = rfx_rect_make(y, y + 1, part.x0, part.x1);
+        status = receive(run, &run->job.graph->ends[0], row, &view, err);
         if (status == RFX_OK) status = rfx_memory_check_stop(run->job.mem, err);
     }
-    rfx_memory_release(run->job.mem, chunk);
     return status;
 }
 
@@ -212,6 +200,11 @@ static void print_place(const struct rfx_part_file *part) {
                (long long)part->rect.x1, part->fingerprint);
 }
 
+static const struct rfx_shape *whole_shape(const struct part_run *run) {
+    const struct rfx_part_file *part = &run->part;
+    return part->stored.reshaped ? &part->stored.shape : &part->shape;
+}
+
 static int print_result(const struct part_run *run) {
     struct rfx_rect image = rfx_part_graph_image(run->job.graph);
     if (run->options->json) {
@@ -222,7 +215,7 @@ static int print_result(const struct part_run *run) {
             json_pack("{s:s, s:o, s:o, s:{s:s, s:o, s:[I,I], s:[I,I], s:s}}", "input",
                       run->options->shown[1], "plan", rfx_report_plan(run->job.plan), "measured",
                       rfx_report_measured(&run->report), "part", "output", run->part.output,
-                      "shape", rfx_report_shape(&run->part.shape), "image_rows",
+                      "shape", rfx_report_shape(whole_shape(run)), "image_rows",
                       (json_int_t)image.y0, (json_int_t)image.y1, "image_columns",
                       (json_int_t)image.x0, (json_int_t)image.x1, "hash", run->part.fingerprint));
         (void)json_object_update_new(json_object_get(document, "part"), place_json(&run->part));
@@ -287,6 +280,8 @@ static int describe_part(struct part_run *run) {
     }
     (void)snprintf(run->part.output, sizeof run->part.output, "%s", output->name);
     run->part.shape = out->shape;
+    run->part.stored = output->stored;
+    if (run->part.stored.reshaped) run->part.stored.shape = rfx_output_shape(graph, run->output);
     if (run->before.states.n > 0) { /* what the part is computed from */
         char hash[33];
         rfx_part_states_hash(&run->before.states, hash);

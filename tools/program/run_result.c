@@ -56,9 +56,10 @@ static int print_json(const struct rfx_run_result *run) {
     json_t *outputs = json_array();
     for (int k = 0; k < run->outputs->count; ++k) {
         const struct rfx_cli_output *output = &run->outputs->items[k];
-        (void)json_array_append_new(
-            outputs, json_pack("{s:s, s:o, s:s}", "name", output->name, "shape",
-                               rfx_report_shape(&output->shape), "hash", output->hash));
+        (void)json_array_append_new(outputs,
+                                    json_pack("{s:s, s:o, s:s, s:s}", "name", output->name, "shape",
+                                              rfx_report_shape(&output->shape), "type",
+                                              rfx_type_name(output->type), "hash", output->hash));
     }
     (void)json_object_set_new(document, "input", json_string(options->shown[1]));
     if (run->outputs->images > 1)
@@ -127,8 +128,10 @@ static int print_text(const struct rfx_run_result *run) {
         printf("images     %lld, one after the other\n", (long long)run->outputs->images);
     for (int k = 0; k < run->outputs->count; ++k) {
         const struct rfx_cli_output *output = &run->outputs->items[k];
-        printf("output     %s %s, hash %s\n", output->name, rfx_human_shape(&output->shape, shape),
-               output->hash);
+        bool floats = output->type == RFX_TYPE_FLOAT32;
+        printf("output     %s %s%s%s, hash %s\n", output->name,
+               rfx_human_shape(&output->shape, shape), floats ? "" : " ",
+               floats ? "" : rfx_type_name(output->type), output->hash);
     }
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];

@@ -176,9 +176,13 @@ static void print_text(const struct check *c) {
            rfx_human_count(c->macs, macs), rfx_human_count(rfx_graph_param_count(graph), params));
     printf("input      %s%s\n", rfx_human_shape(&graph->nodes[graph->input].out.shape, shape),
            c->size_is_open ? " (the model leaves rows and columns open: --size HxW)" : "");
-    for (int k = 0; k < graph->n_outputs; ++k)
-        printf("output     %s %s\n", graph->outputs[k].name,
-               rfx_human_shape(&graph->nodes[graph->outputs[k].node].out.shape, shape));
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        const struct rfx_shape output = rfx_output_shape(graph, k);
+        enum rfx_type type = graph->outputs[k].stored.type;
+        printf("output     %s %s%s%s\n", graph->outputs[k].name, rfx_human_shape(&output, shape),
+               type == RFX_TYPE_FLOAT32 ? "" : " ",
+               type == RFX_TYPE_FLOAT32 ? "" : rfx_type_name(type));
+    }
     print_streams(c);
 }
 
@@ -221,10 +225,13 @@ static int print_json(const struct check *c) {
         return rfx_report_print(document);
     }
     json_t *outputs = json_array();
-    for (int k = 0; k < graph->n_outputs; ++k)
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        const struct rfx_shape output = rfx_output_shape(graph, k);
         (void)json_array_append_new(
-            outputs, json_pack("{s:s, s:o}", "name", graph->outputs[k].name, "shape",
-                               rfx_report_shape(&graph->nodes[graph->outputs[k].node].out.shape)));
+            outputs, json_pack("{s:s, s:o, s:s}", "name", graph->outputs[k].name, "shape",
+                               rfx_report_shape(&output), "type",
+                               rfx_type_name(graph->outputs[k].stored.type)));
+    }
     (void)json_object_update_new(
         document, json_pack("{s:o, s:b, s:o, s:I, s:I, s:b, s:i, s:o}", "input",
                             rfx_report_shape(&graph->nodes[graph->input].out.shape), "size_is_open",

@@ -34,6 +34,11 @@ const char *rfx_export_scalar(struct rfx_exporter *x, const char *node, const ch
     return rfx_onnx_fill(&x->writer, name, (struct rfx_shape){0, {0}}, value);
 }
 
+/* Whether an output is not its node's tensor as it is, which other nodes read. */
+static bool is_declared_otherwise(const struct rfx_output *output) {
+    return output->stored.reshaped || output->stored.type != RFX_TYPE_FLOAT32;
+}
+
 /* The name of a node's tensor: that of the output it is, else its alias, else its name. */
 static const char *value_name(struct rfx_exporter *x, int index) {
     const struct rfx_graph *graph = x->graph;
@@ -41,7 +46,8 @@ static const char *value_name(struct rfx_exporter *x, int index) {
     if (rfx_node_is_input(node)) return "input";
     if (!rfx_node_is_constant(node))
         for (int i = 0; i < graph->n_outputs; i++)
-            if (graph->outputs[i].node == index) return graph->outputs[i].name;
+            if (graph->outputs[i].node == index && !is_declared_otherwise(&graph->outputs[i]))
+                return graph->outputs[i].name;
     const char *name = node->alias != NULL && rfx_graph_find(graph, node->alias) == index
                            ? node->alias
                            : node->name;
@@ -89,6 +95,55 @@ static void find_fixed_sizes(struct rfx_exporter *x) {
     }
 }
 
+/* Places of axes of 1 in front of the rows of a declared shape, and how many there are. */
+static int list_ones(const struct rfx_stored *stored, const struct rfx_tensor *map, int64_t *axes) {
+    int n = 0, row = stored->shape.rank - (stored->last ? 3 : 2);
+    bool channels = stored->last || map->c == 1; /* are not among them */
+    for (int i = 0; i < row; i++) {
+        if (!channels && stored->shape.dims[i] == map->c)
+            channels = true;
+        else
+            axes[n++] = i;
+    }
+    return n;
+}
+
+/* A node that takes or gives axes. */
+static const char *change_axes(struct rfx_exporter *x, const char *op, const char *name,
+                               const char *in, const int64_t *axes, int n) {
+    const char *made = rfx_onnx_text(&x->writer, "%s#%s", name, op);
+    const char *list = rfx_onnx_text(&x->writer, "%s#%s#axes", name, op);
+    (void)rfx_export_emit2(x, op, made, made, in, rfx_onnx_int64(&x->writer, list, axes, n));
+    return made;
+}
+
+/* The tensor of an output as it is declared, from (1, c, h, w). */
+static const char *export_stored(struct rfx_exporter *x, const struct rfx_output *output,
+                                 const char *value) {
+    static const int64_t to_last[4] = {0, 2, 3, 1}, leading[2] = {0, 1};
+    const struct rfx_tensor *map = &x->graph->nodes[output->node].out;
+    const struct rfx_stored *stored = &output->stored;
+    struct rfx_onnx_writer *w = &x->writer;
+    int64_t ones[RFX_MAX_RANK];
+    if (!stored->reshaped) return value;
+    if (stored->last) {
+        const char *turned = rfx_onnx_text(w, "%s#turned", output->name);
+        rfx_onnx_ints(rfx_export_emit1(x, "Transpose", turned, turned, value), "perm", to_last, 4);
+        value = turned;
+    }
+    int n = list_ones(stored, map, ones), dropped = stored->last || map->c > 1 ? 1 : 2;
+    value = change_axes(x, "Squeeze", output->name, value, leading, dropped);
+    return n == 0 ? value : change_axes(x, "Unsqueeze", output->name, value, ones, n);
+}
+
+/* Which axes of an output have the image's rows and columns. */
+static bool is_sized_axis(const struct rfx_output *output, const struct rfx_tensor *t, int rank,
+                          int axis) {
+    if (t->layout == RFX_LAYOUT_PLAIN) return true;
+    int row = rank - (output->stored.last ? 3 : 2);
+    return axis == row || axis == row + 1;
+}
+
 static void export_values(struct rfx_exporter *x) {
     const struct rfx_graph *graph = x->graph;
     struct rfx_onnx_writer *w = &x->writer;
@@ -102,17 +157,22 @@ static void export_values(struct rfx_exporter *x) {
         rfx_onnx_value(w, false, &value);
     }
     for (int i = 0; i < graph->n_outputs; i++) {
-        int node = graph->outputs[i].node;
-        struct rfx_onnx_value value = {.name = graph->outputs[i].name,
-                                       .shape = graph->nodes[node].out.shape};
-        bool symbolic = x->follows_size[node] && !x->size_is_fixed;
+        const struct rfx_output *output = &graph->outputs[i];
+        const struct rfx_tensor *t = &graph->nodes[output->node].out;
+        struct rfx_onnx_value value = {
+            .name = output->name, .shape = rfx_output_shape(graph, i), .type = output->stored.type};
+        bool symbolic = x->follows_size[output->node] && !x->size_is_fixed;
         for (int d = 0; symbolic && d < value.shape.rank; d++)
-            if (graph->nodes[node].out.layout == RFX_LAYOUT_PLAIN || d >= 2)
+            if (is_sized_axis(output, t, value.shape.rank, d))
                 value.dim_names[d] = rfx_onnx_text(w, "%s_dim%d", value.name, d);
         rfx_onnx_value(w, true, &value);
-        if (strcmp(x->values[node], value.name) != 0)
-            (void)rfx_export_emit1(x, "Identity", rfx_onnx_text(w, "%s#output", value.name),
-                                   value.name, x->values[node]);
+        const char *made = export_stored(x, output, x->values[output->node]);
+        if (strcmp(made, value.name) == 0) continue;
+        bool floats = value.type == RFX_TYPE_FLOAT32;
+        struct rfx_onnx_node *last =
+            rfx_export_emit1(x, floats ? "Identity" : "Cast",
+                             rfx_onnx_text(w, "%s#output", value.name), value.name, made);
+        if (!floats) rfx_onnx_int(last, "to", rfx_onnx_type_of(value.type));
     }
 }
 

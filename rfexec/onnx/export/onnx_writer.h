@@ -43,8 +43,12 @@ struct rfx_onnx_constant {
 struct rfx_onnx_value { /* an input or output; a dimension name replaces the number */
     const char *name;
     struct rfx_shape shape;
+    enum rfx_type type;
     const char *dim_names[RFX_MAX_RANK];
 };
+
+/* The number of an element type in TensorProto. */
+int rfx_onnx_type_of(enum rfx_type type);
 
 struct rfx_onnx_writer {
     const struct rfx_graph *graph;

@@ -209,10 +209,30 @@ int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node) {
     return p.map;
 }
 
+int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node) {
+    struct rfx_pixels p;
+    int map = rfx_onnx_tokens_behind(ctx, node);
+    if (map >= 0 || !rfx_pixels_of(ctx->graph, node, &p) || !rfx_pixels_are_in_order(&p, false))
+        return map;
+    const struct rfx_shape *shape = &rfx_onnx_tensor_of(ctx, node)->shape;
+    if (!rfx_shape_is_of_map(shape, rfx_onnx_tensor_of(ctx, p.map), false)) return -1;
+    ctx->order = node;
+    return p.map;
+}
+
 bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b) {
     struct rfx_pixels of_a, of_b;
     return rfx_pixels_of(ctx->graph, a, &of_a) && rfx_pixels_of(ctx->graph, b, &of_b) &&
            rfx_pixels_same_order(&of_a, &of_b);
+}
+
+/* A map in its own order under the shape that is described. */
+static enum rfx_status emit_in_order(struct rfx_onnx_import *ctx, const struct rfx_pixels *p,
+                                     int *out) {
+    struct rfx_onnx_operand map = {p->map, NULL};
+    struct rfx_shape shape = rfx_pixels_shape(p);
+    enum rfx_status status = rfx_onnx_plain(ctx, map, out);
+    return status == RFX_OK ? rfx_onnx_reshape(ctx, *out, &shape, out) : status;
 }
 
 enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int *out) {
@@ -221,12 +241,13 @@ enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map, int
     if (ctx->order < 0 || !rfx_pixels_of(ctx->graph, ctx->order, &order))
         return rfx_onnx_emit(ctx, &node, "/channels_last", &map, 1, out);
     order = rfx_pixels_of_map(&order, map, rfx_onnx_tensor_of(ctx, map)->c);
+    if (rfx_pixels_are_in_order(&order, false)) return emit_in_order(ctx, &order, out);
     return rfx_onnx_emit_pixels(ctx, &order, out);
 }
 
 enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last) {
     enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), out);
-    int behind = status == RFX_OK ? rfx_onnx_tokens_behind(ctx, *out) : -1;
+    int behind = status == RFX_OK ? rfx_onnx_elements_behind(ctx, *out) : -1;
     *last = behind >= 0;
     if (*last) *out = behind;
     return status;

@@ -193,6 +193,10 @@ int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
 
+/* The map whose elements a tensor has, for what works element by element: tokens, or the map in its
+ * own order without or with more axes of 1, as (h, w) or (c, h, w); -1: none. */
+int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
+
 /* Whether the tokens of two nodes are in one order. */
 bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
 
@@ -204,8 +208,9 @@ RFX_NODISCARD enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx
 RFX_NODISCARD enum rfx_status rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx,
                                                    const struct rfx_pixels *p, int *out);
 
-/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map's tokens the map, and
- * *last is true: the result is then to be bound with rfx_onnx_set_as. */
+/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map's elements in another
+ * shape or order the map, and *last is true: the result is then to be bound with rfx_onnx_set_as.
+ */
 RFX_NODISCARD enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last);
 
 /* Binds output 0 to a node; `last`: to it with its channels last. */

@@ -311,6 +311,43 @@ static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return true;
 }
 
+/* The operand beside a map in its own order, whose tensor has this shape, as one beside the map
+ * itself. False: it is another tensor, or a constant of more than one value or one per channel. */
+static bool beside_shape(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
+                         const struct rfx_shape *shape, int64_t c) {
+    const struct rfx_shape own = *rfx_onnx_shape(ctx, *x);
+    bool same = own.rank == shape->rank;
+    for (int i = 0; same && i < own.rank; i++) same = own.dims[i] == shape->dims[i];
+    if (x->node >= 0) {
+        x->node = same ? rfx_onnx_elements_behind(ctx, x->node) : -1;
+        return x->node >= 0;
+    }
+    bool channels = own.rank >= 3 && own.dims[own.rank - 3] == c && x->constant->elems == c;
+    if (own.rank > shape->rank || (x->constant->elems != 1 && !channels)) return false;
+    const struct rfx_shape four = {4, {1, x->constant->elems, 1, 1}};
+    x->constant = rfx_onnx_const_view(ctx, x->constant, &four);
+    return x->constant != NULL;
+}
+
+/* Whether a and b can be combined as maps although they have other axes of 1 in front of their rows
+ * and columns; they become those. */
+static bool without_axes(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a,
+                         struct rfx_onnx_operand *b) {
+    struct rfx_onnx_operand first = *a, second = *b;
+    int of = a->node >= 0 ? a->node : b->node;
+    int map = of >= 0 ? rfx_onnx_elements_behind(ctx, of) : -1;
+    if (map < 0) return false;
+    const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, of)->shape;
+    if (!rfx_shape_is_of_map(&shape, rfx_onnx_tensor_of(ctx, map), false)) return false;
+    int64_t c = rfx_onnx_tensor_of(ctx, map)->c;
+    if (!beside_shape(ctx, &first, &shape, c) || !beside_shape(ctx, &second, &shape, c))
+        return false;
+    (void)rfx_onnx_elements_behind(ctx, of); /* the order of the result */
+    *a = first;
+    *b = second;
+    return true;
+}
+
 static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
                                const char *suffix, struct rfx_onnx_operand a,
                                struct rfx_onnx_operand b, int *out) {
@@ -346,7 +383,7 @@ enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_ki
         b.constant = rfx_onnx_repeat_shrink(ctx, b.constant, rfx_onnx_shape(ctx, a));
     if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
         return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    bool last = channels_first(ctx, &a, &b);
+    bool last = channels_first(ctx, &a, &b) || without_axes(ctx, &a, &b);
     enum rfx_status status = combine(ctx, kind, suffix, a, b, out);
     return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;
 }

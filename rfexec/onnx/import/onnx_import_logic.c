@@ -15,9 +15,10 @@ static enum rfx_status negate(struct rfx_onnx_import *ctx, const char *suffix, i
 
 enum rfx_status rfx_onnx_not(struct rfx_onnx_import *ctx) {
     int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
     if (status == RFX_OK) status = negate(ctx, "", in, &out);
-    return finish(ctx, status, out);
+    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
 }
 
 /* A NaN is what does not equal itself. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/graph/graph.h"
+#include "layers/graph/op.h"
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/session/model.h"
@@ -336,6 +337,27 @@ enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
     return convert_operator(ctx, constant);
 }
 
+/* Declares the tensor of a node an output: where it is a map in another shape or order, the map,
+ * which is then stored so. */
+static enum rfx_status add_output(struct rfx_onnx_import *ctx, int node, const char *name) {
+    struct rfx_graph *graph = ctx->graph;
+    const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, node)->shape;
+    struct rfx_pixels p;
+    int k = graph->n_outputs, map = rfx_onnx_map_itself(ctx, node);
+    bool described = map == node && rfx_pixels_of(graph, node, &p) &&
+                     !rfx_node_is_constant(&graph->nodes[p.map]) &&
+                     !rfx_node_is_input(&graph->nodes[p.map]);
+    enum rfx_status status = rfx_graph_add_output(graph, described ? p.map : map, name, ctx->err);
+    if (status != RFX_OK || !described) return status;
+    for (int last = 0; last < 2; last++)
+        if (rfx_pixels_are_in_order(&p, last != 0) &&
+            rfx_graph_reshape_output(graph, k, &shape, last != 0))
+            return RFX_OK;
+    graph->outputs[k].node = node;
+    graph->outputs[k].part = rfx_node_full_rect(&graph->nodes[node]);
+    return RFX_OK;
+}
+
 static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
                                    const struct rfx_onnx_model *model) {
     if (model->n_outputs == 0)
@@ -354,9 +376,7 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         ctx->node = &sink;
         ctx->node_name = name;
         status = rfx_onnx_any(ctx, *value, &node);
-        if (status == RFX_OK)
-            status =
-                rfx_graph_add_output(ctx->graph, rfx_onnx_map_itself(ctx, node), name, ctx->err);
+        if (status == RFX_OK) status = add_output(ctx, node, name);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;

@@ -288,6 +288,7 @@ bool rfx_pixels_are_tokens(const struct rfx_pixels *p) {
 struct rfx_pixels rfx_pixels_of_map(const struct rfx_pixels *p, int map, int64_t c) {
     struct rfx_pixels out = *p;
     out.map = map;
+    if (c == p->extent[RFX_PIXELS_CHANNEL]) return out;
     out.extent[RFX_PIXELS_CHANNEL] = c;
     out.count = begin_of(p, p->rank - 1);
     if (c > 1) out.factors[out.count++] = (struct rfx_pixels_factor){RFX_PIXELS_CHANNEL, c, 1};
@@ -354,4 +355,21 @@ bool rfx_pixels_is_nchw(const struct rfx_pixels *p) {
 bool rfx_pixels_is_nhwc(const struct rfx_pixels *p) {
     static const int axes[3] = {RFX_PIXELS_ROW, RFX_PIXELS_COL, RFX_PIXELS_CHANNEL};
     return is_in_order(p, axes);
+}
+
+bool rfx_pixels_are_in_order(const struct rfx_pixels *p, bool last) {
+    static const int orders[2][3] = {{RFX_PIXELS_CHANNEL, RFX_PIXELS_ROW, RFX_PIXELS_COL},
+                                     {RFX_PIXELS_ROW, RFX_PIXELS_COL, RFX_PIXELS_CHANNEL}};
+    struct rfx_pixels_factor merged[RFX_PIXELS_FACTORS];
+    int n = rfx_pixels_merge(p->factors, p->count, merged), at = 0;
+    if (p->first != 0 || p->roll[0] != 0 || p->roll[1] != 0) return false;
+    for (int i = 0; i < 3; i++) {
+        int axis = orders[last][i];
+        if (p->extent[axis] == 1) continue;
+        if (at == n || merged[at].axis != axis || merged[at].size != p->extent[axis] ||
+            merged[at].stride != 1)
+            return false;
+        at++;
+    }
+    return at == n;
 }

@@ -45,7 +45,8 @@ bool rfx_pixels_reshape(struct rfx_pixels *p, const struct rfx_shape *shape);
  * pixel. */
 bool rfx_pixels_are_tokens(const struct rfx_pixels *p);
 
-/* The same tokens of another map of as many rows and columns, with c channels. */
+/* The same tokens of another map of as many rows and columns, with c channels; what are no tokens
+ * of a map of as many channels. */
 struct rfx_pixels rfx_pixels_of_map(const struct rfx_pixels *p, int map, int64_t c);
 
 /* Whether an axis holds all channels, and nothing else does; then the same pixels of another map of
@@ -60,6 +61,10 @@ bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *
 /* Whether it is the map as it is: (1, c, h, w), or with its channels last. */
 bool rfx_pixels_is_nchw(const struct rfx_pixels *p);
 bool rfx_pixels_is_nhwc(const struct rfx_pixels *p);
+
+/* Whether it is a whole map in the order (channels, rows, columns), or (rows, columns, channels)
+ * for `last`, whatever its axes are. */
+bool rfx_pixels_are_in_order(const struct rfx_pixels *p, bool last);
 
 /* Factors that follow each other and are one put together; returns how many are left. */
 int rfx_pixels_merge(const struct rfx_pixels_factor *in, int count, struct rfx_pixels_factor *out);

@@ -57,7 +57,7 @@ static void put_size(struct text *text, char axis, double um) {
 }
 
 bool rfx_ome_is_colour(const struct rfx_ome_image *image) {
-    return image->channels == 3 && image->bits == 8 && image->names == NULL;
+    return image->channels == 3 && image->bits == 8 && !image->is_signed && image->names == NULL;
 }
 
 static void put_channels(struct text *text, const struct rfx_ome_image *image) {
@@ -77,7 +77,8 @@ static void put_channels(struct text *text, const struct rfx_ome_image *image) {
 }
 
 static void put_all(struct text *text, const struct rfx_ome_image *image) {
-    const char *type = image->bits == 32 ? "float" : image->bits == 16 ? "uint16" : "uint8";
+    const char *const types[2][3] = {{"uint8", "uint16", "float"}, {"int8", "int16", "int32"}};
+    const char *type = types[image->is_signed][image->bits == 32 ? 2 : image->bits / 8 - 1];
     put(text,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
         "<!-- The OME-XML of this file: readers need it to know its channels. -->"

@@ -139,10 +139,49 @@ static unsigned mean_of_counts(const struct rfx_overview_map *map, const unsigne
     return counted > 0 ? (sum + counted / 2) / counted : values[0];
 }
 
+static int64_t load_signed(const unsigned char *from, size_t bytes) {
+    int8_t narrow;
+    int16_t wide;
+    int32_t widest;
+    if (bytes == 1) return memcpy(&narrow, from, 1), narrow;
+    if (bytes == 2) return memcpy(&wide, from, 2), wide;
+    return memcpy(&widest, from, 4), widest;
+}
+
+/* The mean of integers with a sign, halves away from zero, as bytes. */
+static void mean_of_signed(const struct rfx_overview_map *map, const int64_t *values, int n,
+                           unsigned char *to) {
+    int64_t sum = 0, counted = 0;
+    for (int i = 0; i < n; i++) {
+        if (map->has_no_data && (double)values[i] == map->no_data) continue;
+        sum += values[i];
+        counted++;
+    }
+    int64_t half = sum < 0 ? -(counted / 2) : counted / 2;
+    int64_t mean = counted > 0 ? (sum + half) / counted : values[0];
+    memcpy(to, &mean, (size_t)map->bits / 8); /* little-endian */
+}
+
+/* reduce_element of integers with a sign. */
+static void reduce_signed(const struct rfx_overview_map *map, const unsigned char *const above[2],
+                          int rows, const int64_t cols[2], int n_cols, unsigned char *to) {
+    size_t bytes = (size_t)map->bits / 8;
+    int64_t values[4];
+    int n = 0;
+    for (int r = 0; r < rows; r++)
+        for (int x = 0; x < n_cols; x++)
+            values[n++] = load_signed(above[r] + (size_t)cols[x] * bytes, bytes);
+    mean_of_signed(map, values, n, to);
+}
+
 /* Element `to` of a row from elements of the two above it; `rows` of them, `cols` columns. */
 static void reduce_element(const struct rfx_overview_map *map, const unsigned char *const above[2],
                            int rows, const int64_t cols[2], int n_cols, unsigned char *to) {
     size_t bytes = (size_t)map->bits / 8;
+    if (map->is_signed) {
+        reduce_signed(map, above, rows, cols, n_cols, to);
+        return;
+    }
     float floats[4];
     unsigned counts[4];
     int n = 0;

@@ -42,7 +42,7 @@ static enum rfx_status set_packing(const struct target *t, const struct rfx_tiff
     static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD};
     static const char *const names[] = {"none", "deflate", "zstd"};
     const struct rfx_tiff_library *lib = t->lib;
-    int codec = codecs[p->packing], predictor = p->bits < 32 ? 2 : p->ome ? 1 : 3;
+    int codec = codecs[p->packing], predictor = p->bits < 32 || p->is_signed ? 2 : p->ome ? 1 : 3;
     if (lib->TIFFIsCODECConfigured((uint16_t)codec) == 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this system's libtiff has no %s", t->path,
                         names[p->packing]);
@@ -74,13 +74,17 @@ static bool set_words(const struct target *t, const struct rfx_tiff_directory *d
             t->lib->TIFFSetField(t->tiff, TIFFTAG_SUBIFD, directory->n_below, places) != 0);
 }
 
+static int sample_format(const struct rfx_tiff_picture *p) {
+    if (p->is_signed) return SAMPLEFORMAT_INT;
+    return p->bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT;
+}
+
 static bool set_samples(const struct target *t, const struct rfx_tiff_picture *p) {
     const struct rfx_tiff_library *lib = t->lib;
     return lib->TIFFSetField(t->tiff, TIFFTAG_IMAGEWIDTH, (uint32_t)p->w) != 0 &&
            lib->TIFFSetField(t->tiff, TIFFTAG_IMAGELENGTH, (uint32_t)p->h) != 0 &&
            lib->TIFFSetField(t->tiff, TIFFTAG_BITSPERSAMPLE, p->bits) != 0 &&
-           lib->TIFFSetField(t->tiff, TIFFTAG_SAMPLEFORMAT,
-                             p->bits == 32 ? SAMPLEFORMAT_IEEEFP : SAMPLEFORMAT_UINT) != 0 &&
+           lib->TIFFSetField(t->tiff, TIFFTAG_SAMPLEFORMAT, sample_format(p)) != 0 &&
            lib->TIFFSetField(t->tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) != 0 &&
            lib->TIFFSetField(t->tiff, TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT) != 0;
 }

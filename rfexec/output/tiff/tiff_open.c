@@ -16,6 +16,7 @@ static struct rfx_ome_image ome_image(const struct rfx_output_format *format,
                                   .w = t->w,
                                   .channels = t->c,
                                   .bits = rfx_output_bits(format),
+                                  .is_signed = rfx_output_is_signed(format),
                                   .path = path,
                                   .names = names};
     if (format->geo == NULL) return image;
@@ -31,6 +32,7 @@ static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *form
                                      .w = t->w,
                                      .channels = t->c,
                                      .bits = rfx_output_bits(format),
+                                     .is_signed = rfx_output_is_signed(format),
                                      .tile = ome && format->tile == 0 ? OME_TILE : format->tile,
                                      .packing = format->packing,
                                      .geo = format->geo,

@@ -29,6 +29,7 @@ struct rfx_overview_map rfx_zarr_overviews(const struct rfx_zarr_array *array) {
                                      .w = array->w,
                                      .channels = array->channels,
                                      .bits = array->bits,
+                                     .is_signed = array->is_signed,
                                      .side = rfx_max_i64(array->chunk_rows, array->chunk_cols),
                                      .kind = array->ome ? array->overviews : RFX_OVERVIEW_NONE};
 }
@@ -75,7 +76,7 @@ static json_t *axes_names(const struct rfx_zarr_array *array) {
 }
 
 static json_t *fill_value(const struct rfx_zarr_array *array) {
-    return array->bits == 32 ? json_real(0.0) : json_integer(0);
+    return array->bits == 32 && !array->is_signed ? json_real(0.0) : json_integer(0);
 }
 
 static json_t *codecs_v3(const struct rfx_zarr_array *array) {
@@ -87,9 +88,10 @@ static json_t *codecs_v3(const struct rfx_zarr_array *array) {
 }
 
 static const struct rfx_zarr_type *type_of(const struct rfx_zarr_array *array) {
-    return rfx_zarr_type_named(array->bits == 32   ? "float32"
-                               : array->bits == 16 ? "uint16"
-                                                   : "uint8");
+    static const char *const names[2][3] = {{"uint8", "uint16", "float32"},
+                                            {"int8", "int16", "int32"}};
+    return rfx_zarr_type_named(
+        names[array->is_signed][array->bits == 32 ? 2 : array->bits / 8 - 1]);
 }
 
 static json_t *array_v3(const struct rfx_zarr_array *array) {

@@ -13,7 +13,8 @@ static void check_header(const uint8_t *data, size_t size) {
     fuzz_check_status(status, &err);
     if (status != RFX_OK) return;
     if (header.data_offset > size) fuzz_fail("data after the end");
-    if (rfx_npy_format(&header.shape, bytes, sizeof bytes, &count, &err) != RFX_OK ||
+    if (rfx_npy_format(&header.shape, RFX_TYPE_FLOAT32, bytes, sizeof bytes, &count, &err) !=
+            RFX_OK ||
         rfx_npy_parse(bytes, count, &again, &err) != RFX_OK)
         fuzz_fail("a header that was read cannot be written: %s", err.text);
     if (again.shape.rank != header.shape.rank || again.data_offset != count ||

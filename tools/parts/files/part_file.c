@@ -33,6 +33,13 @@ struct rfx_tensor rfx_part_file_tensor(const struct rfx_part_file *part) {
                            rfx_rect_cols(part->rect));
 }
 
+struct rfx_end rfx_part_file_end(const struct rfx_part_file *part) {
+    struct rfx_tensor map = rfx_part_file_map(part);
+    return (struct rfx_end){
+        .channels = map.c,
+        .at = rfx_stored_spread(&part->stored, rfx_rect_full(map.h, map.w), map.c)};
+}
+
 enum { SHAPE_CHARS = 160 };
 
 /* "1 x 84 x 126" */
@@ -58,14 +65,26 @@ static json_t *shape_json(const struct rfx_shape *shape) {
     return list;
 }
 
+/* NULL: as a float32 map or tensor. */
+static json_t *stored_json(const struct rfx_stored *stored) {
+    if (!stored->reshaped && stored->type == RFX_TYPE_FLOAT32) return NULL;
+    json_t *json = json_pack("{s:s, s:I}", "type", rfx_type_name(stored->type), "most",
+                             (json_int_t)stored->most);
+    if (json != NULL && stored->reshaped)
+        (void)json_object_update_new(
+            json, json_pack("{s:o, s:b}", "shape", shape_json(&stored->shape), "channels_last",
+                            (int)stored->last));
+    return json;
+}
+
 /* A new reference; NULL: no memory. */
 static json_t *part_json(const struct rfx_part_file *part) {
     bool cells = part->cells.of > 0;
-    json_t *document =
-        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*}", "format", RFX_PART_FORMAT,
-                  "version", cells ? RFX_PART_CELLS_VERSION : RFX_PART_VERSION, "run", part->run,
-                  "output", part->output, "shape", shape_json(&part->shape), "fingerprint",
-                  part->fingerprint, "about", part->about, "georeference", part->geo);
+    json_t *document = json_pack(
+        "{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*}", "format", RFX_PART_FORMAT, "version",
+        cells ? RFX_PART_CELLS_VERSION : RFX_PART_VERSION, "run", part->run, "output", part->output,
+        "shape", shape_json(&part->shape), "fingerprint", part->fingerprint, "about", part->about,
+        "georeference", part->geo, "stored", stored_json(&part->stored));
     json_t *where = cells ? json_pack("{s:o}", "cells", rfx_part_cells_json(&part->cells))
                           : json_pack("{s:[I,I], s:[I,I]}", "rows", (json_int_t)part->rect.y0,
                                       (json_int_t)part->rect.y1, "columns",
@@ -111,6 +130,16 @@ static bool read_range(const json_t *document, const char *key, int64_t extent, 
  * an image do not. */
 #define MOST_EXTENT ((int64_t)1 << 31)
 
+static bool read_type(const json_t *document, enum rfx_type *type) {
+    const char *name = json_string_value(json_object_get(document, "type"));
+    for (int i = 0; name != NULL && i < RFX_TYPE_COUNT; i++) {
+        if (strcmp(name, rfx_type_name((enum rfx_type)i)) != 0) continue;
+        *type = (enum rfx_type)i;
+        return true;
+    }
+    return false;
+}
+
 static bool read_shape(const json_t *document, struct rfx_shape *shape, int64_t *elems) {
     const json_t *list = json_object_get(document, "shape");
     size_t rank = json_array_size(list);
@@ -126,6 +155,23 @@ static bool read_shape(const json_t *document, struct rfx_shape *shape, int64_t 
             return false;
     }
     return *elems < INT64_MAX / 8;
+}
+
+/* How the output is declared, after its map's shape. */
+static bool read_stored(const json_t *document, const struct rfx_part_file *part,
+                        struct rfx_stored *stored) {
+    const json_t *given = json_object_get(document, "stored");
+    int64_t elems;
+    *stored = (struct rfx_stored){.type = RFX_TYPE_FLOAT32};
+    if (given == NULL) return true;
+    if (!read_type(given, &stored->type)) return false;
+    stored->most = json_integer_value(json_object_get(given, "most"));
+    if (json_object_get(given, "shape") == NULL) return stored->most >= 0;
+    if (part->cells.of > 0 || !read_shape(given, &stored->shape, &elems)) return false;
+    const struct rfx_tensor map = rfx_part_file_map(part);
+    stored->reshaped = true;
+    stored->last = json_is_true(json_object_get(given, "channels_last"));
+    return stored->most >= 0 && rfx_shape_is_of_map(&stored->shape, &map, stored->last);
 }
 
 /* Which cells of the output or which rectangle of its map it is, as the version says. */
@@ -161,6 +207,7 @@ static const char *read_members(const json_t *document, struct rfx_part_file *pa
     if (!read_text(document, "output", part->output, sizeof part->output)) return "output";
     const char *wrong = read_place(document, elems, part);
     if (wrong != NULL) return wrong;
+    if (!read_stored(document, part, &part->stored)) return "stored";
     if (!read_text(document, "fingerprint", part->fingerprint, sizeof part->fingerprint) ||
         strlen(part->fingerprint) != 32 || strspn(part->fingerprint, "0123456789abcdef") != 32)
         return "fingerprint";
@@ -278,6 +325,12 @@ bool rfx_part_file_same_run(const struct rfx_part_file *a, const struct rfx_part
         char of_a[SHAPE_CHARS], of_b[SHAPE_CHARS];
         (void)snprintf(why, size, "they are of outputs of %s and %s", shape_text(&a->shape, of_a),
                        shape_text(&b->shape, of_b));
+        return false;
+    }
+    const struct rfx_stored *s = &a->stored, *t = &b->stored;
+    if (s->type != t->type || s->most != t->most || s->reshaped != t->reshaped ||
+        s->last != t->last || (s->reshaped && !same_shape(&s->shape, &t->shape))) {
+        (void)snprintf(why, size, "their outputs are declared differently");
         return false;
     }
     const struct rfx_part_cells *p = &a->cells, *q = &b->cells;

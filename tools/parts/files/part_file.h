@@ -8,6 +8,9 @@
  * "fingerprint", "about": {...}, "georeference": {...}}; of cells "cells": {...} instead of "rows"
  * and "columns", and version 2.
  *
+ * "stored", where it is there: {"shape", "channels_last", "type", "most"}, how the whole output is
+ * declared where that is no float32 map or tensor as it is. Parts hold float32 maps all the same.
+ *
  * "run" holds everything that the bits of an output depend on; parts of one run have the same.
  * "about" is for people. The JSON gets its name before the .npy, so that a part whose .npy is there
  * is complete. */
@@ -17,7 +20,7 @@
 #include <jansson.h>
 
 #include "layers/core/memory.h"
-#include "layers/graph/tensor.h"
+#include "layers/graph/graph.h"
 #include "tools/parts/files/part_cells.h"
 
 #define RFX_PART_FORMAT "rfexec part"
@@ -30,6 +33,7 @@ struct rfx_part_file {
     char output[RFX_PART_NAME_CHARS]; /* its name, cut where it is very long */
     struct rfx_shape shape;           /* of the whole output; of a map 1, channels, rows, columns */
     struct rfx_rect rect;             /* of a map */
+    struct rfx_stored stored;         /* how the whole output is declared */
     struct rfx_part_cells cells;      /* of what is joined of maps; cells.of 0: a map */
     char fingerprint[33];             /* of these elements of the output */
     json_t *run;                      /* owned */
@@ -43,6 +47,9 @@ void rfx_part_file_release(struct rfx_part_file *part);
 /* The map of the whole output, where it is one, and the array of the part alone. */
 struct rfx_tensor rfx_part_file_map(const struct rfx_part_file *part);
 struct rfx_tensor rfx_part_file_tensor(const struct rfx_part_file *part);
+
+/* The whole map where it belongs in the output: for fingerprints of its parts. */
+struct rfx_end rfx_part_file_end(const struct rfx_part_file *part);
 
 /* Writes the JSON of `path`. */
 RFX_NODISCARD enum rfx_status rfx_part_file_write(struct rfx_memory *mem, const char *path,

@@ -188,6 +188,56 @@ static void test_every_allocation_may_fail(void **state) {
     assert_true(test_fail_each_allocation(build, NULL) > 60);
 }
 
+/* What shapes a map of 3 x 4 x 5 has in either order, and where its elements lie then. */
+static void test_declared_shapes(void **state) {
+    (void)state;
+    static const struct {
+        struct rfx_shape shape;
+        bool first, last;
+    } cases[] = {
+        {{4, {1, 3, 4, 5}}, true, false},    {{3, {3, 4, 5}}, true, false},
+        {{5, {1, 1, 3, 4, 5}}, true, false}, {{5, {1, 3, 1, 4, 5}}, true, false},
+        {{4, {1, 4, 5, 3}}, false, true},    {{3, {4, 5, 3}}, false, true},
+        {{2, {4, 5}}, false, false},         {{3, {3, 5, 4}}, false, false},
+        {{3, {1, 3, 20}}, false, false},     {{4, {3, 1, 5, 4}}, false, false},
+        {{4, {3, 3, 4, 5}}, false, false},   {{1, {60}}, false, false},
+    };
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 4, 5);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_int_equal(rfx_shape_is_of_map(&cases[i].shape, &map, false), cases[i].first);
+        assert_int_equal(rfx_shape_is_of_map(&cases[i].shape, &map, true), cases[i].last);
+    }
+    const struct rfx_rect part = rfx_rect_make(1, 3, 2, 5); /* 2 x 3 */
+    const struct rfx_stored planes = {.last = false}, pixels = {.last = true};
+    struct rfx_spread at = rfx_stored_spread(&planes, part, 3);
+    assert_int_equal(at.first + 2 * at.row_step + 3 * at.column_step + 1 * at.channel_step,
+                     6 + 3 + 1); /* row 1 of 2, column 1 of 3, in plane 1 */
+    at = rfx_stored_spread(&pixels, part, 3);
+    assert_int_equal(at.first + 2 * at.row_step + 3 * at.column_step + 1 * at.channel_step,
+                     (3 + 1) * 3 + 1);
+}
+
+/* An output of a part has its rows and columns, wherever those are in the shape. */
+static void test_shape_of_an_output(void **state) {
+    (void)state;
+    static const struct rfx_shape last = {3, {5, 7, 3}}, other = {3, {7, 5, 3}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    struct rfx_error err;
+    const struct rfx_tensor *t = &graph->nodes[0].out;
+    assert_int_equal(rfx_graph_add_output(graph, 0, "y", &err), RFX_OK);
+    assert_int_equal(t->c * 10000 + t->h * 100 + t->w, 30507);
+    assert_false(rfx_graph_reshape_output(graph, 0, &other, true));
+    assert_int_equal(rfx_output_shape(graph, 0).rank, 4);
+    assert_true(rfx_graph_reshape_output(graph, 0, &last, true));
+    graph->outputs[0].part = rfx_rect_make(1, 3, 0, 6);
+    const struct rfx_shape shape = rfx_output_shape(graph, 0);
+    assert_int_equal(shape.rank, 3);
+    assert_int_equal(shape.dims[0] * 100 + shape.dims[1] * 10 + shape.dims[2], 263);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+}
+
 static void count_call(void *files) {
     ++*(int *)files;
 }
@@ -211,6 +261,8 @@ int main(void) {
                                        cmocka_unit_test(test_other_elements_are_refused),
                                        cmocka_unit_test(test_weights_are_owned),
                                        cmocka_unit_test(test_every_allocation_may_fail),
+                                       cmocka_unit_test(test_declared_shapes),
+                                       cmocka_unit_test(test_shape_of_an_output),
                                        cmocka_unit_test(test_files_are_closed_once)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

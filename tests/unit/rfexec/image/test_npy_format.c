@@ -127,8 +127,9 @@ static void writes_what_numpy_writes(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned char bytes[512];
         size_t count = 0;
-        assert_int_equal(rfx_npy_format(&cases[i].shape, bytes, sizeof bytes, &count, NULL),
-                         RFX_OK);
+        assert_int_equal(
+            rfx_npy_format(&cases[i].shape, RFX_TYPE_FLOAT32, bytes, sizeof bytes, &count, NULL),
+            RFX_OK);
         assert_int_equal(count % 64, 0);
         assert_memory_equal(bytes, "\x93NUMPY\x01\x00", 8);
         assert_int_equal(bytes[8] + 256 * bytes[9], count - 10);
@@ -137,7 +138,7 @@ static void writes_what_numpy_writes(void **state) {
         assert_int_equal(bytes[count - 1], '\n');
         if (i < 3)
             for (size_t k = 10 + length; k < count - 1; k++) assert_int_equal(bytes[k], ' ');
-        assert_int_equal(rfx_npy_format(&cases[i].shape, bytes, 63, &count, NULL),
+        assert_int_equal(rfx_npy_format(&cases[i].shape, RFX_TYPE_FLOAT32, bytes, 63, &count, NULL),
                          RFX_STATUS_INVALID_ARGUMENT);
     }
 }

@@ -129,12 +129,18 @@ static void writes_batches(void **state) {
         struct rfx_npy_writer *writer = NULL;
         float map[ELEMS], got[32 + N * ELEMS];
         struct rfx_view view = rfx_view_dense(map, rfx_rect_full(3, 2), 2);
-        assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &shapes[form], N, &writer, NULL),
-                         RFX_OK);
+        assert_int_equal(
+            rfx_npy_write_open_array(mem, FILE_NAME,
+                                     &(struct rfx_npy_array){.shape = shapes[form], .images = N},
+                                     &writer, NULL),
+            RFX_OK);
         assert_int_equal(rfx_npy_write_next(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
         rfx_npy_write_free(writer);
-        assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &shapes[form], N, &writer, NULL),
-                         RFX_OK);
+        assert_int_equal(
+            rfx_npy_write_open_array(mem, FILE_NAME,
+                                     &(struct rfx_npy_array){.shape = shapes[form], .images = N},
+                                     &writer, NULL),
+            RFX_OK);
         for (int n = 0; n < N; n++) {
             for (int i = 0; i < ELEMS; i++) map[i] = (float)(100 * n + i);
             if (form == 0) {
@@ -160,8 +166,11 @@ static void writes_batches(void **state) {
     }
     const struct rfx_shape huge = {1, {1 << 20}};
     struct rfx_npy_writer *writer = NULL;
-    assert_int_equal(rfx_npy_write_open_batch(mem, FILE_NAME, &huge, INT64_MAX / 8, &writer, &err),
-                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(
+        rfx_npy_write_open_array(mem, FILE_NAME,
+                                 &(struct rfx_npy_array){.shape = huge, .images = INT64_MAX / 8},
+                                 &writer, &err),
+        RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
 }
@@ -221,6 +230,7 @@ static void writes_into_what_others_write_too(void **state) {
     (void)state;
     enum { C = 2, H = 5, W = 3, CUT = 2 };
     const struct rfx_shape shape = {4, {1, C, H, W}};
+    const struct rfx_npy_array array = {.shape = shape};
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_npy_writer *writer = NULL;
     struct rfx_error err = {""};
@@ -235,12 +245,12 @@ static void writes_into_what_others_write_too(void **state) {
     rfx_npy_write_free(writer);
     size_t bytes = read_file(whole, sizeof whole);
     assert_int_equal(unlink(FILE_NAME), 0);
-    assert_int_equal(rfx_npy_write_bytes(&shape), bytes);
+    assert_int_equal(rfx_npy_write_bytes(&array), bytes);
     for (int second = 1; second >= 0; second--) {
         struct rfx_npy_target target = {put_bytes, &shared, second == 0};
         struct rfx_rect rows =
             second == 0 ? rfx_rect_make(0, CUT, 0, W) : rfx_rect_make(CUT, H, 0, W);
-        assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, NULL), RFX_OK);
+        assert_int_equal(rfx_npy_write_onto(mem, "shared", &array, &target, &writer, NULL), RFX_OK);
         assert_int_equal(rfx_npy_write_rect(writer, rows, &view, NULL), RFX_OK);
         rfx_npy_write_free(writer);
     }
@@ -248,11 +258,11 @@ static void writes_into_what_others_write_too(void **state) {
     assert_memory_equal(shared.values, whole, bytes);
     struct rfx_npy_target target = {put_bytes, &shared, true};
     shared.left = 0; /* the header does not fit */
-    assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, &err),
+    assert_int_equal(rfx_npy_write_onto(mem, "shared", &array, &target, &writer, &err),
                      RFX_STATUS_IO);
     assert_string_equal(err.text, "no room");
     shared.left = 1;
-    assert_int_equal(rfx_npy_write_onto(mem, "shared", &shape, &target, &writer, NULL), RFX_OK);
+    assert_int_equal(rfx_npy_write_onto(mem, "shared", &array, &target, &writer, NULL), RFX_OK);
     assert_int_equal(rfx_npy_write_rect(writer, view.rect, &view, &err), RFX_STATUS_IO);
     rfx_npy_write_free(writer);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);

@@ -104,13 +104,55 @@ static void constants(void **state) {
     onnx_net_has(onnx_net_unfused(&graph, 20), 4, whole);
 }
 
+static void assert_shape(const struct rfx_graph *net, int rank, const int64_t *dims) {
+    const struct rfx_shape shape = rfx_output_shape(net, 0);
+    assert_int_equal(shape.rank, rank);
+    for (int i = 0; i < rank; i++) assert_int_equal(shape.dims[i], dims[i]);
+}
+
+/* Outputs of every shape that a map has without its axis of channels or of images, and what works
+ * element by element behind those: all on the map. */
+static void outputs(void **state) {
+    (void)state;
+    static const int64_t rows_columns[] = {4, 5}, planes[] = {3, 4, 5}, one[] = {1, 4, 5};
+    begin(first_image);
+    maker_node(&node, "ArgMax", "x", "a");
+    maker_attr_int(&node, "axis", 1);
+    maker_attr_int(&node, "keepdims", 0);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("Sqrt", "a", "b");
+    plain("Greater", "b one", "y");
+    struct rfx_graph *out = onnx_net_unfused(&graph, 20);
+    assert_shape(out, 3, one);
+    assert_int_equal(out->nodes[out->outputs[0].node].out.layout, RFX_LAYOUT_NHWC);
+    onnx_net_discard(out);
+    begin(first_image);
+    plain("Relu", "x", "r");
+    maker_node(&node, "Squeeze", "r zero", "a");
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_ints(&graph, "zero", (const int64_t[]){0}, 1);
+    plain("Neg", "a", "b");
+    plain("Mul", "a b", "y");
+    out = onnx_net_unfused(&graph, 20);
+    assert_shape(out, 3, planes);
+    onnx_net_discard(out);
+    begin(first_image);
+    maker_node(&node, "ReduceMax", "x", "a");
+    maker_attr_ints(&node, "axes", (const int64_t[]){0, 1}, 2);
+    maker_attr_int(&node, "keepdims", 0);
+    maker_message(&graph, MAKER_NODE, &node);
+    plain("Abs", "a", "y");
+    out = onnx_net_unfused(&graph, 13);
+    assert_shape(out, 2, rows_columns);
+    onnx_net_discard(out);
+}
+
 /* An image (1, h, w, c): its size is read as that, also behind arithmetic on its values, and what
- * leaves with its channels last is a view. */
+ * leaves with its channels last is a map that is stored so. */
 static void image(void **state) {
     (void)state;
     static const int64_t last[] = {1, 4, 5, 3};
-    static const enum rfx_op ops[] = {RFX_OP_AFFINE, RFX_OP_ACTIVATION, RFX_OP_SOFTMAX,
-                                      RFX_OP_NHWC_AS_PLAIN};
+    static const enum rfx_op ops[] = {RFX_OP_AFFINE, RFX_OP_ACTIVATION, RFX_OP_SOFTMAX};
     begin(last);
     plain("Sub", "x three", "a");
     transpose("a", "b", false);
@@ -122,7 +164,9 @@ static void image(void **state) {
     assert_int_equal(t->c, 3);
     assert_int_equal(t->h, 4);
     assert_int_equal(t->w, 5);
-    onnx_net_has(out, 4, ops);
+    assert_true(out->outputs[0].stored.last);
+    assert_shape(out, 4, last);
+    onnx_net_has(out, 3, ops);
     begin(first_image);
     plain("Relu", "x", "a");
     transpose("a", "y", false); /* moves rows, not channels: no sign of an image with those last */
@@ -133,10 +177,8 @@ static void image(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(block),
-        cmocka_unit_test(filters),
-        cmocka_unit_test(constants),
-        cmocka_unit_test(image),
+        cmocka_unit_test(block), cmocka_unit_test(filters), cmocka_unit_test(constants),
+        cmocka_unit_test(image), cmocka_unit_test(outputs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
