@@ -142,7 +142,7 @@ RFX_NODISCARD enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx
 /* The row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
-/* Whether only a run could say how large its result is. No such operator has a row. */
+/* Whether only a run could say how large its result is, of what is computed. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
 /* Fails with "Op 'name' (opset n): why". */

@@ -312,7 +312,8 @@ static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool consta
     enum rfx_status status = check_operator(ctx);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
-    if (op == NULL) return refuse_unknown(ctx);
+    if (op == NULL || (!constant && rfx_onnx_op_is_sized_by_values(op->name)))
+        return refuse_unknown(ctx);
     if (constant && (op->fold != NULL || op->convert != NULL))
         return settle(ctx, convert_repeats(ctx, op));
     if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);

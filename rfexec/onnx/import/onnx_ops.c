@@ -89,6 +89,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Mod", rfx_onnx_mod, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     BINARY("Mul"),
     ACT_FOLD("Neg"),
+    {"NonZero", NULL, rfx_onnx_fold_non_zero, RFX_ONNX_CONSTANT,
+     "of constants; of what is computed only a run could say how many there are"},
     {"Not", rfx_onnx_not, rfx_onnx_fold_unary, RFX_ONNX_ROWS, ""},
     {"OneHot", rfx_onnx_one_hot, NULL, RFX_ONNX_WHOLE, "constant depth"},
     BINARY("Or"),

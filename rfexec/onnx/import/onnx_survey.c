@@ -16,8 +16,9 @@ static const char *why_refused(const struct rfx_onnx_node *node) {
     if (!own) return "an operator of another domain";
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it holds a sub-graph";
-    if (rfx_onnx_op_is_sized_by_values(node->op)) return "only a run could say its result's size";
-    return rfx_onnx_op_find(node->op) == NULL ? "no such operator here" : NULL;
+    if (rfx_onnx_op_find(node->op) != NULL) return NULL;
+    return rfx_onnx_op_is_sized_by_values(node->op) ? "only a run could say its result's size"
+                                                    : "no such operator here";
 }
 
 /* Adds a node to its operator's row. Nodes of one operator may differ in why: they are two rows. */

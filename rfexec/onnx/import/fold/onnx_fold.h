@@ -68,4 +68,5 @@ RFX_ONNX_CONVERT(rfx_onnx_fold_transpose);
 RFX_ONNX_CONVERT(rfx_onnx_fold_reduce);
 RFX_ONNX_CONVERT(rfx_onnx_fold_trilu);
 RFX_ONNX_CONVERT(rfx_onnx_fold_cum_sum);
+RFX_ONNX_CONVERT(rfx_onnx_fold_non_zero);
 #endif

@@ -1,4 +1,4 @@
-/* Evaluation on constants of operators that work by the places of elements: Trilu, CumSum,
+/* Evaluation on constants of operators that work by the places of elements: Trilu, CumSum, NonZero,
  * ScatterND. */
 #include <string.h>
 
@@ -63,6 +63,30 @@ enum rfx_status rfx_onnx_fold_cum_sum(struct rfx_onnx_import *ctx) {
             else
                 rfx_onnx_const_ints_rw(out)[at] = (int64_t)(exclusive ? count_before : count);
         }
+    }
+    return rfx_onnx_set_const(ctx, 0, out);
+}
+
+/* The places of what is not 0, a column for each: exporters write ranges so. */
+enum rfx_status rfx_onnx_fold_non_zero(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *in;
+    const double *reals;
+    enum rfx_status status = rfx_onnx_in_const(ctx, 0, &in);
+    if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, in, &reals);
+    if (status != RFX_OK) return status;
+    struct rfx_shape shape = {2, {in->shape.rank, 0}};
+    for (int64_t i = 0; i < in->elems; i++) shape.dims[1] += reals[i] != 0.0;
+    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, RFX_ONNX_INT64, &shape);
+    if (out == NULL) return rfx_onnx_fold_too_large(ctx);
+    int64_t *places = rfx_onnx_const_ints_rw(out), column = 0;
+    for (int64_t i = 0; i < in->elems; i++) {
+        if (reals[i] == 0.0) continue;
+        int64_t rest = i;
+        for (int d = in->shape.rank - 1; d >= 0; d--) {
+            places[d * shape.dims[1] + column] = rest % in->shape.dims[d];
+            rest /= in->shape.dims[d];
+        }
+        column++;
     }
     return rfx_onnx_set_const(ctx, 0, out);
 }

@@ -1,5 +1,5 @@
-/* Trilu, CumSum and ScatterND of constants: values against their definitions, floats and integers
- * alike, that nothing of them is left to a run, and what is refused. */
+/* Trilu, CumSum, NonZero and ScatterND of constants: values against their definitions, floats and
+ * integers alike, that nothing of them is left to a run, and what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -53,6 +53,32 @@ static void expect(const float *wanted, bool folded, const char *what) {
             fail_msg("%s: [%d] is %g, not %g", what, i, (double)got[i], (double)wanted[i]);
     free(got);
     onnx_net_discard(net);
+}
+
+/* Where the odd ones of 3, 4, ... are: rows of their places, 12 columns each. */
+static void places_of_what_is_not_0(void **state) {
+    (void)state;
+    static const int64_t two = 2, shape[] = {1, 3, 4};
+    for (int64_t axis = 0; axis < 3; axis++) {
+        float wanted[ELEMS];
+        for (int i = 0; i < ELEMS; i++) {
+            int place = i % 12 * 2;
+            wanted[i] = (float)(axis == 0 ? place / 12 : axis == 1 ? place / 4 % 3 : place % 4);
+        }
+        begin(true);
+        maker_ints(&graph, "two", &two, 1);
+        maker_ints(&graph, "axis", &axis, 1);
+        maker_ints(&graph, "shape", shape, 3);
+        static const char *const nodes[][3] = {{"Mod", "k two", "odd"},
+                                               {"NonZero", "odd", "places"},
+                                               {"Gather", "places axis", "row"}};
+        for (int i = 0; i < 3; i++) {
+            maker_node(&node, nodes[i][0], nodes[i][1], nodes[i][2]);
+            maker_message(&graph, MAKER_NODE, &node);
+        }
+        maker_node(&node, "Reshape", "row shape", "made");
+        expect(wanted, true, "places");
+    }
 }
 
 static void triangles(void **state) {
@@ -187,6 +213,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_of_what_is_not_0),
         cmocka_unit_test(triangles),
         cmocka_unit_test(sums),
         cmocka_unit_test(updates),
