@@ -74,11 +74,18 @@ def say(good, path, what):
 
 
 def smallest(program, path, array):
-    """Options for the least budget that the planner finds a plan for, from its own words; and those."""
-    done = subprocess.run([program, "plan", str(path), str(array), "--memory", "1MiB"],
-                          capture_output=True, text=True, check=False)
-    found = re.findall(r"--memory \d+(?: --threads \d+)?", done.stderr)
-    return found[-1].split() if found else None, done.stderr.strip()
+    """Options for the least budget that the planner finds a plan for, from its own words; and those.
+    Loading takes something, too: 8 MiB and its doubles are tried until the planner answers."""
+    words = ""
+    for mib in (8 << k for k in range(10)):
+        budget = ["--memory", f"{mib}MiB"]
+        done = subprocess.run([program, "plan", str(path), str(array), *budget],
+                              capture_output=True, text=True, check=False)
+        words = done.stderr.strip()
+        found = re.findall(r"--memory \d+(?: --threads \d+)?", words)
+        if done.returncode == 0 or found:
+            return found[-1].split() if found else budget, words
+    return None, words
 
 
 def verify(program, path, array, options):

@@ -1,6 +1,6 @@
 /* Finding attention within windows; see the header. Shapes are as exporters like them: what counts
  * is which pixel and channel an element is (onnx_pixels.h), and in which order scores lie: windows,
- * heads, queries, keys. */
+ * heads, queries, keys; or heads, windows, queries, keys. */
 #include "rfexec/onnx/pixels/onnx_windows.h"
 
 #include <string.h>
@@ -24,6 +24,7 @@ struct search {
     struct rfx_error *err;
     struct rfx_found_windows *out;
     int64_t pixels, down, across; /* of a window; windows */
+    bool heads_first;             /* before windows */
     double scale;
     int n_added;
     struct added added[MOST_ADDED];
@@ -33,7 +34,7 @@ struct search {
 struct varies {
     bool heads, rows, cols;            /* windows below each other, beside each other */
     int64_t windows[RFX_MAX_RANK + 1]; /* of the scores' axes of windows: strides in it; 0: none */
-    int axes;                          /* how many there are */
+    int from, end;                     /* which axes those are */
 };
 
 static const struct rfx_node *node_of(const struct search *s, int node) {
@@ -134,16 +135,18 @@ static void push(struct rfx_pixels_factor *list, int *n, int axis, int64_t size,
     if (size > 1) list[(*n)++] = (struct rfx_pixels_factor){axis, size, stride};
 }
 
-/* Whether a part's elements are windows, heads, then pixels and channels of the head, or those two
- * exchanged. */
-static bool has_order(const struct search *s, const struct rfx_pixels *p, bool turned) {
+/* Whether a part's elements are windows and heads, in that order or the other one, then pixels and
+ * channels of the head, or those two exchanged. */
+static bool has_order(const struct search *s, const struct rfx_pixels *p, bool heads_first,
+                      bool turned) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
     struct rfx_pixels_factor want[RFX_PIXELS_FACTORS], merged[RFX_PIXELS_FACTORS];
     int64_t size = s->out->channels / a->heads;
     int n = 0;
+    if (heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
     push(want, &n, RFX_PIXELS_ROW, s->down, a->h);
     push(want, &n, RFX_PIXELS_COL, s->across, a->w);
-    push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
+    if (!heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
     if (turned) push(want, &n, RFX_PIXELS_CHANNEL, size, 1);
     push(want, &n, RFX_PIXELS_ROW, a->h, 1);
     push(want, &n, RFX_PIXELS_COL, a->w, 1);
@@ -229,46 +232,68 @@ static bool find_parts(struct search *s, int queries, int keys, int values) {
     for (int i = 0; i < 3; i++)
         if (!rfx_pixels_of(s->graph, nodes[i], &s->out->parts[i])) return false;
     if (!find_sizes(s)) return false;
+    s->heads_first = !has_order(s, &s->out->parts[0], false, false);
     for (int i = 0; i < 3; i++) {
         const struct rfx_pixels *p = &s->out->parts[i], *q = &s->out->parts[0];
-        if (!has_order(s, p, i == 1) || p->roll[0] != q->roll[0] || p->roll[1] != q->roll[1] ||
-            p->extent[0] != q->extent[0] || p->extent[1] != q->extent[1])
+        if (!has_order(s, p, s->heads_first, i == 1) || p->roll[0] != q->roll[0] ||
+            p->roll[1] != q->roll[1] || p->extent[0] != q->extent[0] ||
+            p->extent[1] != q->extent[1])
             return false;
     }
     return true;
 }
 
+/* A constant's axes as those of the scores, from the last one that is not looked at yet. */
+struct axes {
+    int at;
+    int64_t dims[RFX_MAX_RANK], stride;
+};
+
+/* Takes axes until they are `wanted` in all: heads (v->heads), or windows (v->windows). */
+static bool take_axes(const struct rfx_shape *scores, int64_t wanted, bool heads, struct axes *x,
+                      struct varies *v) {
+    int64_t taken = 1;
+    if (!heads) v->end = x->at + 1;
+    for (; x->at >= 0 && taken < wanted; x->at--) {
+        int64_t own = x->dims[x->at], all = scores->dims[x->at];
+        if (own != 1 && own != all) return false;
+        taken *= all;
+        if (heads)
+            v->heads = v->heads || own != 1;
+        else
+            v->windows[x->at] = own == 1 ? 0 : x->stride;
+        x->stride *= own;
+    }
+    if (!heads) v->from = x->at + 1;
+    return taken == wanted;
+}
+
 /* What an added constant varies with; false: it is of another form. */
 static bool find_varies(const struct search *s, const struct added *added, struct varies *v) {
     const struct rfx_shape *scores = &added->scores, *c = &node_of(s, added->constant)->out.shape;
-    int rank = scores->rank, at = rank - 3;
-    int64_t dims[RFX_MAX_RANK], stride = s->pixels * s->pixels, heads = 1, windows = 1;
+    int64_t windows = s->down * s->across, heads = s->out->attr.heads;
+    struct axes x = {.at = scores->rank - 3, .stride = s->pixels * s->pixels};
+    int rank = scores->rank;
     *v = (struct varies){.heads = false};
     if (rank < 3 || c->rank > rank) return false;
-    for (int i = 0; i < rank; i++) dims[i] = i < rank - c->rank ? 1 : c->dims[i - (rank - c->rank)];
+    for (int i = 0; i < rank; i++)
+        x.dims[i] = i < rank - c->rank ? 1 : c->dims[i - (rank - c->rank)];
     for (int i = rank - 2; i < rank; i++)
-        if (scores->dims[i] != s->pixels || dims[i] != s->pixels) return false;
-    for (; at >= 0 && heads < s->out->attr.heads; at--) {
-        heads *= scores->dims[at];
-        v->heads = v->heads || dims[at] != 1;
-        if (dims[at] != 1 && dims[at] != scores->dims[at]) return false;
-        stride *= dims[at];
+        if (scores->dims[i] != s->pixels || x.dims[i] != s->pixels) return false;
+    for (int k = 0; k < 2; k++) {
+        bool of_heads = s->heads_first == (k == 1);
+        if (!take_axes(scores, of_heads ? heads : windows, of_heads, &x, v)) return false;
     }
-    v->axes = at + 1;
-    for (; at >= 0; at--) {
-        if (dims[at] != 1 && dims[at] != scores->dims[at]) return false;
-        v->windows[at] = dims[at] == 1 ? 0 : stride;
-        stride *= dims[at];
-        windows *= scores->dims[at];
-    }
-    return heads == s->out->attr.heads && windows == s->down * s->across;
+    for (; x.at >= 0; x.at--)
+        if (scores->dims[x.at] != 1) return false;
+    return true;
 }
 
 /* Where in a constant the scores of a window begin. */
 static int64_t place_of(const struct search *s, const struct added *added, const struct varies *v,
                         int64_t row, int64_t col) {
     int64_t index = row * s->across + col, place = 0;
-    for (int i = v->axes - 1; i >= 0; i--) {
+    for (int i = v->end - 1; i >= v->from; i--) {
         place += index % added->scores.dims[i] * v->windows[i];
         index /= added->scores.dims[i];
     }
