@@ -80,9 +80,28 @@ static enum rfx_status picked(const struct rfx_node *node, const struct rfx_shap
     return fits ? RFX_OK : refuse_shapes(node, err, "a result of too many axes", data, indices);
 }
 
+/* Of each pixel of a map the channels that another map of as many pixels says. */
+static enum rfx_status infer_pixels(const struct rfx_graph *graph, struct rfx_node *node,
+                                    struct rfx_error *err) {
+    enum rfx_status status = rfx_infer_inputs(graph, node, 2, RFX_LAYOUT_NHWC, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_tensor *data = rfx_infer_in(graph, node, 0);
+    const struct rfx_tensor *indices = rfx_infer_in(graph, node, 1);
+    if (node->attr.index.kind != RFX_INDEX_ELEMENTS || node->attr.index.axis != 1)
+        return refuse_shapes(node, err, "not channels of a map", &data->shape, &indices->shape);
+    if (data->h != indices->h || data->w != indices->w)
+        return rfx_infer_refuse(node, err, "a map of %lldx%lld by one of %lldx%lld",
+                                (long long)data->h, (long long)data->w, (long long)indices->h,
+                                (long long)indices->w);
+    status = check_axes(node, &data->shape, &indices->shape, err);
+    return status == RFX_OK ? rfx_infer_set_map(node, indices->c, data->h, data->w, err) : status;
+}
+
 static enum rfx_status infer_pick(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {
     struct rfx_shape shape;
+    if (node->n_in == 2 && rfx_infer_in(graph, node, 0)->layout == RFX_LAYOUT_NHWC)
+        return infer_pixels(graph, node, err);
     enum rfx_status status = rfx_infer_inputs(graph, node, 2, RFX_LAYOUT_PLAIN, err);
     if (status == RFX_OK)
         status = picked(node, &rfx_infer_in(graph, node, 0)->shape,
@@ -183,7 +202,23 @@ static int64_t offset_of(const struct plan *p, int64_t i) {
     return index * p->strides[axis] + beside(p, i);
 }
 
+static void pick_row(const struct rfx_run_args *args, int64_t y) {
+    int64_t c = args->graph->nodes[args->node->in[0]].out.c, n = args->node->out.c;
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
+        const float *from = rfx_view_at(&args->in[0], y, x), *at = rfx_view_at(&args->in[1], y, x);
+        float *out = rfx_view_at(&args->out, y, x);
+        for (int64_t i = 0; i < n; i++) {
+            int64_t index = index_of(at[i], c);
+            out[i] = index < 0 ? NAN : from[index];
+        }
+    }
+}
+
 static void run_pick(const struct rfx_run_args *args) {
+    if (args->node->out.layout == RFX_LAYOUT_NHWC) {
+        rfx_op_share_rows(args, true, pick_row);
+        return;
+    }
     struct plan p = plan_of(args);
     float *out = args->out.data;
     for (int64_t i = 0; i < p.count; i++, out += p.run) {
@@ -228,7 +263,10 @@ static void run_scatter(const struct rfx_run_args *args) {
     for (int64_t e = 0; outside && e < elems; e++) out[e] = NAN;
 }
 
-const struct rfx_op_def rfx_op_pick = {
-    .name = "Pick", .spatial = false, .infer = infer_pick, .run = run_pick};
+const struct rfx_op_def rfx_op_pick = {.name = "Pick",
+                                       .spatial = true,
+                                       .infer = infer_pick,
+                                       .axis_map = rfx_op_map_identity,
+                                       .run = run_pick};
 const struct rfx_op_def rfx_op_scatter = {
     .name = "Scatter", .spatial = false, .infer = infer_scatter, .run = run_scatter};

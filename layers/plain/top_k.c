@@ -1,4 +1,5 @@
-/* TOP_K: the places of the k largest (or smallest) elements along an axis, as numbers.
+/* TOP_K: the places of the k largest (or smallest) elements along an axis, as numbers; of a map,
+ * for each pixel among its channels.
  *
  * Elements have one order, whoever compares them: by value, where a NaN is larger than all numbers
  * (as ONNX Runtime has it) and the two zeros are equal; of equal ones the first comes first. */
@@ -6,12 +7,14 @@
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
-    enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_PLAIN, err);
+    bool map = node->n_in == 1 && rfx_infer_in(graph, node, 0)->layout == RFX_LAYOUT_NHWC;
+    enum rfx_layout layout = map ? RFX_LAYOUT_NHWC : RFX_LAYOUT_PLAIN;
+    enum rfx_status status = rfx_infer_inputs(graph, node, 1, layout, err);
     if (status != RFX_OK) return status;
     struct rfx_shape shape = rfx_infer_in(graph, node, 0)->shape;
     int axis = node->attr.top_k.axis;
     int64_t k = node->attr.top_k.k;
-    if (axis < 0 || axis >= shape.rank)
+    if (axis < 0 || axis >= shape.rank || (map && axis != 1))
         return rfx_infer_refuse(node, err, "axis %d of rank %d", axis, shape.rank);
     if (k < 1 || k > shape.dims[axis])
         return rfx_infer_refuse(node, err, "k = %lld of %lld elements", (long long)k,
@@ -20,6 +23,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         return rfx_infer_refuse(node, err, "%lld elements, more than float32 can count",
                                 (long long)shape.dims[axis]);
     shape.dims[axis] = k;
+    if (map) return rfx_infer_set_map(node, k, shape.dims[2], shape.dims[3], err);
     return rfx_infer_set_plain(node, &shape, err);
 }
 
@@ -87,12 +91,28 @@ static void one_line(void *user, int64_t index, int thread) {
     sort_line(&line);
 }
 
+static void one_row(const struct rfx_run_args *args, int64_t y) {
+    for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
+        struct line line = {rfx_view_at(&args->in[0], y, x),
+                            rfx_view_at(&args->out, y, x),
+                            args->graph->nodes[args->node->in[0]].out.c,
+                            args->node->attr.top_k.k,
+                            1,
+                            args->node->attr.top_k.largest};
+        sort_line(&line);
+    }
+}
+
 static void run(const struct rfx_run_args *args) {
     struct rfx_run_args shared = *args;
+    if (args->node->out.layout == RFX_LAYOUT_NHWC) {
+        rfx_op_share_rows(args, true, one_row);
+        return;
+    }
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     int64_t lines = args->node->out.elems / args->node->attr.top_k.k;
     rfx_team_for(in->elems > 4096 ? args->team : NULL, lines, one_line, &shared);
 }
 
 const struct rfx_op_def rfx_op_top_k = {
-    .name = "TopK", .spatial = false, .infer = infer, .run = run};
+    .name = "TopK", .spatial = true, .infer = infer, .axis_map = rfx_op_map_identity, .run = run};

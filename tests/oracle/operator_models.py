@@ -10,7 +10,7 @@ import sys
 
 from onnx import helper
 
-from norm_models import CHANNELS, FIRST, LAST, number, op, save, weight
+from norm_models import CHANNELS, FIRST, LAST, RANDOM, number, op, save, weight
 
 
 def keep(folder, name, nodes, constants, opset=17):
@@ -186,10 +186,58 @@ def ranked(folder):
         op("Transpose", "x5", "z", perm=[0, 3, 1, 2, 4]), op("Squeeze", "z two", "n")], shapes)
 
 
+def nearest(folder):
+    """Distances of pixels to a bank of vectors, as PatchCore has them: the nearest, or several."""
+    bank = RANDOM.standard_normal((40, CHANNELS)).astype("float32")
+    constants = [number("flat", [1, CHANNELS, -1]), number("tokens", [-1, CHANNELS]), number("last", [-1]),
+                 number("minus", -2.0), number("floor", 0.0), number("k", [5]), number("one", [1]),
+                 weight("w4", 4, CHANNELS, 1, 1), number("two", [2]), number("zero", [0]),
+                 number("bank", bank.T.copy()), number("squares", (bank**2).sum(axis=1)[None])]
+    distances = [
+        op("Transpose", "c", "l", perm=LAST), op("Reshape", "l tokens", "t"), op("Pow", "t two_", "p"),
+        op("ReduceSum", "p last", "xn", keepdims=1), op("MatMul", "t bank", "xy"), op("Mul", "xy minus", "m"),
+        op("Add", "xn m", "a"), op("Add", "a squares", "b"), op("Clip", "b floor", "d2"), op("Sqrt", "d2", "d")]
+    constants.append(number("two_", 2.0))
+    size = [op("Shape", "c", "cs"), op("Slice", "cs two four_ zero", "hw"), op("Concat", "ones hw", "size", axis=0)]
+    constants += [number("four_", [4]), number("ones", [1, 1])]
+    keep(folder, "nearest", [*distances, *size, op("ReduceMin", "d", "s", axes=[1], keepdims=0),
+                             op("Reshape", "s size", "sm"), op("Mul", "c sm", "n")], constants)
+    found = op("TopK", "d k", "v", axis=1, largest=0)
+    found.output.append("i")
+    keep(folder, "nearest_five", [
+        *distances, *size, found, op("Gather", "v first", "v0", axis=1), op("ReduceMean", "v", "vm", axes=[1], keepdims=0),
+        op("Sub", "vm v0", "s"), op("Reshape", "s size", "sm"), op("Mul", "c sm", "n")],
+        [*constants, number("first", 0)])
+    best = op("TopK", "c k", "v", axis=1)
+    best.output.append("i")
+    keep(folder, "best_channels", [
+        best, op("Cast", "i", "f", to=1), op("Mul", "v f", "g"), op("ReduceSum", "g one", "h"),
+        op("Add", "c h", "n")], constants)
+
+
+def unfolded(folder):
+    """torch.nn.functional.unfold, as it is exported: windows of rows, then of columns; for pictures
+    of 61x83 pixels."""
+    rows = [[2 * i + k for i in range(31)] for k in range(3)]
+    columns = [[i + 2 * k for i in range(81)] for k in range(3)]
+    nodes = [op("Pad", "c pads", "p"), op("Gather", "p rows", "g1", axis=2),
+             op("Gather", "g1 columns", "g2", axis=4), op("Transpose", "g2", "t", perm=[0, 1, 2, 4, 3, 5]),
+             op("Reshape", "t flat", "u")]
+    constants = [number("rows", rows), number("columns", columns), number("pads", [0, 0, 1, 1, 0, 0, 1, 1]),
+                 number("flat", [1, 9 * CHANNELS, -1]), number("map", [1, 9 * CHANNELS, 31, 81]),
+                 number("back", [1, CHANNELS, 31, 81])]
+    keep(folder, "unfold_conv", [*nodes, op("Reshape", "u map", "m"), op("Conv", "m w9", "n")],
+         [*constants, weight("w9", CHANNELS, 9 * CHANNELS, 1, 1)])
+    keep(folder, "unfold_linear", [
+        *nodes, op("Transpose", "u", "v", perm=[0, 2, 1]), op("MatMul", "v m9", "l"),
+        op("Transpose", "l", "o", perm=[0, 2, 1]), op("Reshape", "o back", "n")],
+        [*constants, weight("m9", 9 * CHANNELS, CHANNELS)])
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    for forms in (sampled, found, contracted, summed, unpooled, moved, turned, ranked):
+    for forms in (sampled, found, contracted, summed, unpooled, moved, turned, ranked, nearest, unfolded):
         forms(pathlib.Path(sys.argv[1]))
 
 

@@ -80,6 +80,8 @@ rm -f "$work"/coordinates_*.onnx
 rm -f "$work"/inlined_*.onnx
 # Operators in forms that exporters write.
 "$venv/bin/python" operator_models.py "$work"
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_unfold_*.onnx --sizes 61x83 --tiles 3x2
+rm -f "$work"/op_unfold_*.onnx
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/op_*.onnx --sizes 61x83,33x130 --tiles 3x2 \
     --tolerance 5e-4 # places are computed, and pixels beside each other differ
 rm -f "$work"/op_*.onnx

@@ -87,27 +87,44 @@ static enum rfx_status read_k(struct rfx_onnx_import *ctx, int64_t *k) {
     return status;
 }
 
-/* Where they are is found; the values are what lies there. */
+/* The map among whose channels operand 0 is searched, *last: as its last axis; or -1. */
+static int map_to_search(struct rfx_onnx_import *ctx, int axis, bool *last) {
+    int node = rfx_onnx_in(ctx, 0).node;
+    int behind = node < 0 ? -1 : rfx_onnx_tokens_behind(ctx, node);
+    *last = behind >= 0;
+    if (node < 0) return -1;
+    const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, node);
+    if (*last) return axis == t->shape.rank - 1 ? behind : -1;
+    return t->layout == RFX_LAYOUT_NHWC && axis == 1 ? node : -1;
+}
+
+/* Where they are is found; the values are what lies there. Among a map's channels pixel by pixel, of
+ * other axes in whole tensors. */
 enum rfx_status rfx_onnx_top_k(struct rfx_onnx_import *ctx) {
     struct rfx_node find = {.op = RFX_OP_TOP_K}, take = {.op = RFX_OP_PICK};
-    struct rfx_onnx_operand values = {-1, NULL}, indices = {-1, NULL};
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0), results[2] = {{-1, NULL}, {-1, NULL}};
     int in, axis = 0;
-    enum rfx_status status = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0), &in);
-    if (status == RFX_OK)
-        status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", -1),
-                               rfx_onnx_tensor_of(ctx, in)->shape.rank, &axis);
+    bool last = false;
+    if (x.node < 0 && x.constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
+    enum rfx_status status =
+        rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", -1), rfx_onnx_shape(ctx, x)->rank, &axis);
     if (status == RFX_OK) status = read_k(ctx, &find.attr.top_k.k);
     if (status != RFX_OK) return status;
-    find.attr.top_k.axis = axis;
-    find.attr.top_k.largest = rfx_onnx_attr_flag(ctx, "largest", true);
-    status = rfx_onnx_emit(ctx, &find, "/indices", &in, 1, &indices.node);
-    if (status != RFX_OK) return status;
-    int both[2] = {in, indices.node};
+    in = map_to_search(ctx, axis, &last);
+    bool map = in >= 0;
+    if (!map) status = rfx_onnx_plain(ctx, x, &in);
     take.attr.index.kind = RFX_INDEX_ELEMENTS;
-    take.attr.index.axis = axis;
-    status = rfx_onnx_emit(ctx, &take, "", both, 2, &values.node);
-    if (status == RFX_OK) status = rfx_onnx_set(ctx, 0, values);
-    return status == RFX_OK ? rfx_onnx_set(ctx, 1, indices) : status;
+    take.attr.index.axis = find.attr.top_k.axis = map ? 1 : axis;
+    find.attr.top_k.largest = rfx_onnx_attr_flag(ctx, "largest", true);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &find, "/indices", &in, 1, &results[1].node);
+    int both[2] = {in, results[1].node};
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &take, "", both, 2, &results[0].node);
+    for (size_t k = 0; status == RFX_OK && k < 2; k++) {
+        if (map && last) status = rfx_onnx_channels_last(ctx, results[k].node, &results[k].node);
+        if (status == RFX_OK) status = rfx_onnx_set(ctx, k, results[k]);
+    }
+    return status;
 }
 
 /* --- indices that may be computed --- */

@@ -255,6 +255,102 @@ static enum rfx_status emit_gather(struct rfx_onnx_import *ctx, struct rfx_onnx_
     return status == RFX_OK ? rfx_onnx_emit(ctx, &node, "", &in, 1, out) : status;
 }
 
+#define MOST_TAPS 32 /* of windows along one axis that are taken apart */
+
+/* Windows along rows or columns, as unfolding is written: index [tap][window], where windows lie
+ * evenly. */
+struct windows {
+    int axis; /* of the map */
+    int64_t taps, count, step;
+    const int64_t *indices;
+};
+
+/* Whether axis `axis` of a described tensor is all rows or all columns of its map, and the indices
+ * are such windows of it. */
+static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct rfx_shape *shape,
+                              const int64_t *indices, struct windows *w) {
+    int begin = axis == 0 ? 0 : p->end[axis - 1];
+    if (shape->rank != 2 || p->end[axis] != begin + 1 || p->rank == RFX_MAX_RANK) return false;
+    const struct rfx_pixels_factor *f = &p->factors[begin];
+    *w = (struct windows){f->axis, shape->dims[0], shape->dims[1], 0, indices};
+    if (f->axis == RFX_PIXELS_CHANNEL || f->stride != 1 || f->size != p->extent[f->axis] ||
+        p->roll[f->axis] != 0 || w->taps < 2 || w->taps > MOST_TAPS || w->count < 2)
+        return false;
+    w->step = indices[1] - indices[0];
+    for (int64_t t = 0; t < w->taps; t++)
+        for (int64_t i = 0; i < w->count; i++)
+            if (indices[t * w->count + i] != indices[t * w->count] + i * w->step) return false;
+    int64_t channels = 1;
+    for (int i = 0; i < p->count; i++)
+        if (p->factors[i].axis == RFX_PIXELS_CHANNEL) channels *= p->factors[i].size;
+    return w->step > 0 && p->first == 0 && channels == p->extent[RFX_PIXELS_CHANNEL] &&
+           p->count < RFX_PIXELS_FACTORS;
+}
+
+/* The map of the windows: for each channel its taps one after the other. */
+static enum rfx_status emit_windows(struct rfx_onnx_import *ctx, int map, const struct windows *w,
+                                    int *out) {
+    const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, map);
+    struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT};
+    int parts[MOST_TAPS], joined;
+    bool rows = w->axis == RFX_PIXELS_ROW;
+    enum rfx_status status = RFX_OK;
+    for (int64_t k = 0; status == RFX_OK && k < w->taps; k++) {
+        struct rfx_node crop = {.op = RFX_OP_CROP, .attr.crop = {0, 0, 1, 1, t.h, t.w}};
+        *(rows ? &crop.attr.crop.y0 : &crop.attr.crop.x0) = w->indices[k * w->count];
+        *(rows ? &crop.attr.crop.sy : &crop.attr.crop.sx) = w->step;
+        *(rows ? &crop.attr.crop.oh : &crop.attr.crop.ow) = w->count;
+        status = rfx_onnx_emit(ctx, &crop, "/tap", &map, 1, &parts[k]);
+    }
+    if (status == RFX_OK)
+        status = rfx_onnx_emit(ctx, &concat, "/taps", parts, (int)w->taps, &joined);
+    if (status != RFX_OK) return status;
+    select.attr.select.count = t.c * w->taps;
+    select.attr.select.map =
+        rfx_arena_alloc(ctx->arena, (size_t)select.attr.select.count, sizeof(int64_t));
+    if (select.attr.select.map == NULL) return no_memory(ctx);
+    for (int64_t i = 0; i < select.attr.select.count; i++)
+        select.attr.select.map[i] = i % w->taps * t.c + i / w->taps;
+    return rfx_onnx_emit(ctx, &select, "", &joined, 1, out);
+}
+
+/* Gather of windows along one axis of a map, in whatever order its pixels are: rows go on. *done
+ * says whether it is that. */
+static enum rfx_status gather_windows(struct rfx_onnx_import *ctx, int node, int axis,
+                                      const struct rfx_shape *shape, const int64_t *indices,
+                                      bool *done) {
+    struct rfx_pixels p;
+    struct windows w;
+    bool map = rfx_onnx_tensor_of(ctx, node)->layout == RFX_LAYOUT_NHWC;
+    *done = false;
+    if (map) { /* (1, c, h, w), described by its own tensor */
+        struct rfx_onnx_operand x = {node, NULL};
+        enum rfx_status status = rfx_onnx_plain(ctx, x, &node);
+        if (status != RFX_OK) return status;
+    }
+    if (!rfx_pixels_of(ctx->graph, node, &p) || !find_axis_windows(&p, axis, shape, indices, &w))
+        return RFX_OK;
+    *done = true;
+    int out, at = p.end[axis] - 1;
+    enum rfx_status status = emit_windows(ctx, p.map, &w, &out);
+    if (status != RFX_OK) return status;
+    for (int i = 0; i < p.count; i++)
+        if (p.factors[i].axis == RFX_PIXELS_CHANNEL) p.factors[i].stride *= w.taps;
+    p.factors[at].size = w.count;
+    memmove(p.factors + at + 1, p.factors + at, (size_t)(p.count - at) * sizeof *p.factors);
+    p.factors[at] = (struct rfx_pixels_factor){RFX_PIXELS_CHANNEL, w.taps, 1};
+    for (int i = p.rank; i > axis; i--) p.end[i] = p.end[i - 1] + 1;
+    p.end[axis] = at + 1;
+    p.count++;
+    p.rank++;
+    p.map = out;
+    p.extent[w.axis] = w.count;
+    p.extent[RFX_PIXELS_CHANNEL] *= w.taps;
+    status = rfx_onnx_emit_pixels(ctx, &p, &out);
+    return finish(ctx, status, out);
+}
+
 enum rfx_status rfx_onnx_gather(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     struct rfx_onnx_const *index;
@@ -276,6 +372,9 @@ enum rfx_status rfx_onnx_gather(struct rfx_onnx_import *ctx) {
             return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "index %lld of %lld",
                                    (long long)given[i], (long long)shape.dims[axis]);
     }
+    bool done = false;
+    status = gather_windows(ctx, x.node, axis, &index->shape, indices, &done);
+    if (status != RFX_OK || done) return status;
     struct rfx_shape result = {0, {0}};
     if (shape.rank - 1 + index->shape.rank > RFX_MAX_RANK || index->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,

@@ -139,8 +139,9 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Sum", rfx_onnx_variadic, rfx_onnx_fold_variadic, RFX_ONNX_ROWS, ""},
     {"Swish", rfx_onnx_swish, NULL, RFX_ONNX_ROWS, ""},
     {"Tile", rfx_onnx_tile, NULL, RFX_ONNX_ROWS, "of channels; else whole"},
-    {"TopK", rfx_onnx_top_k, NULL, RFX_ONNX_WHOLE,
-     "constant k; of equal elements the first, a NaN is above all numbers"},
+    {"TopK", rfx_onnx_top_k, NULL, RFX_ONNX_ROWS,
+     "constant k; among channels by rows, else whole; of equal elements the first, a NaN is above "
+     "all numbers"},
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose, RFX_ONNX_WHOLE,
      "to channels last and back: nothing is left"},
     {"Trilu", rfx_onnx_trilu, rfx_onnx_fold_trilu, RFX_ONNX_ROWS, ""},

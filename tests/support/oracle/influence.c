@@ -17,7 +17,14 @@ static int64_t extent(const struct rfx_node *node, int axis) {
     return axis == 0 ? node->out.h : node->out.w;
 }
 
+/* Works on maps pixel by pixel, on other tensors whole. */
+static bool searches(const struct rfx_node *node) {
+    return node->out.layout == RFX_LAYOUT_NHWC &&
+           (node->op == RFX_OP_TOP_K || node->op == RFX_OP_PICK);
+}
+
 bool influence_reads_all(const struct rfx_node *node) {
+    if (searches(node)) return false;
     return node->op == RFX_OP_GLOBAL_POOL || node->op == RFX_OP_MOMENTS ||
            node->op >= RFX_OP_CONST_PLAIN;
 }
@@ -302,7 +309,7 @@ void influence_is_exact(const struct rfx_graph *graph, bool *exact) {
         bool finds = node->op == RFX_OP_CHANNEL_REDUCE &&
                      rfx_reduce_is_arg(node->attr.reduce.kind); /* a number also among NaN */
         bool leaves = node->op == RFX_OP_TRIANGLE || node->op == RFX_OP_RUNNING_SUM; /* some out */
-        if (finds || leaves || node->op == RFX_OP_GRID_SAMPLE) exact[i] = false;
+        if (finds || leaves || searches(node) || node->op == RFX_OP_GRID_SAMPLE) exact[i] = false;
     }
     free(mixed);
 }

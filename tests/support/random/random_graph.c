@@ -74,8 +74,10 @@ static void add_something(struct random_maker *m) {
                                    : random_chance(m, 50) ? RFX_OP_TRIANGLE
                                                           : RFX_OP_RUNNING_SUM);
     else if (pick < 95)
-        (void)random_add_pointwise(
-            m, in, random_chance(m, 60) ? RFX_OP_CHANNEL_NORM : RFX_OP_CHANNEL_REDUCE);
+        (void)random_add_pointwise(m, in,
+                                   random_chance(m, 60)   ? RFX_OP_CHANNEL_NORM
+                                   : random_chance(m, 60) ? RFX_OP_CHANNEL_REDUCE
+                                                          : RFX_OP_TOP_K);
     else if (pick < 97)
         (void)random_add_pointwise(m, in, RFX_OP_SOFTMAX);
     else if (pick < 98)

@@ -374,6 +374,14 @@ int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op) {
         node.attr.running.axis = random_chance(m, 50) ? 1 : 3;
         node.attr.running.exclusive = random_chance(m, 50);
         node.attr.running.reverse = random_chance(m, 50);
+    } else if (op == RFX_OP_TOP_K) { /* the places, or what is there */
+        struct rfx_node pick = {.op = RFX_OP_PICK, .n_in = 2, .attr.index.axis = 1};
+        node.attr.top_k.axis = 1;
+        node.attr.top_k.k = random_draw(m, 1, c < 6 ? c : 6);
+        node.attr.top_k.largest = random_chance(m, 50);
+        int both[2] = {in, random_add(m, node)};
+        pick.in = both;
+        return both[1] < 0 || random_chance(m, 30) ? both[1] : random_add(m, pick);
     } else if (op == RFX_OP_CHANNEL_REDUCE) {
         int64_t last = m->options->rough ? RFX_REDUCE_COUNT - 1 : RFX_REDUCE_PROD;
         node.attr.reduce.kind = (enum rfx_reduce_kind)random_draw(m, 0, last);
