@@ -12,9 +12,12 @@ import sys
 
 import numpy as np
 
+from onnx import TensorProto, helper
+
 from norm_models import CHANNELS, number, op, save, weight
 
 HEIGHT, WIDTH, HEADS = 24, 32, 4
+FALSE, TRUE = (helper.make_tensor("value", TensorProto.BOOL, [1], [value]) for value in (False, True))
 SIZE = CHANNELS // HEADS
 LINEAR = [weight("wqkv", CHANNELS, 3 * CHANNELS), weight("bqkv", 3 * CHANNELS),
           weight("wproj", CHANNELS, CHANNELS), weight("bproj", CHANNELS),
@@ -142,6 +145,90 @@ def layer(folder, name, window=8, shift=0, masked=None, qkv="together", sizes="c
     save(folder, name, nodes, constants, opset=opset, prefix="window")
 
 
+def put_by_indices(source, target, box, _shape, _axis):
+    """A box made true by ScatterND with the index of each element, as TorchScript writes it."""
+    index = np.stack(np.meshgrid(*[np.arange(at, at + n) for at, n in box], indexing="ij"), axis=-1)
+    return ([op("ConstantOfShape", f"{target}_shape", f"{target}t", value=TRUE),
+             op("ScatterND", f"{source} {target}_index {target}t", target)],
+            [number(f"{target}_index", index), number(f"{target}_shape", [n for _, n in box])])
+
+
+def put_by_axes(source, target, box, shape, axis):
+    """The same axis by axis, as torch.export writes it: the last windows of an axis are picked, of these
+    the rows of the box, of these its keys are filled; each goes back where it came from."""
+    rows, keys = 1 + axis, 3 + axis  # axes of what is picked
+    (first_row, n_rows), (first_key, n_keys) = box[2 + axis], box[4 + axis]
+    by_rows = [rows, *[i for i in range(5) if i != rows]]
+    by_keys = [keys, *[i for i in range(5) if i != keys]]
+    filled = [n for i, n in enumerate(shape) if i != axis]
+    filled[rows], filled[keys] = n_rows, n_keys
+    index = np.full([1 if i == axis else n for i, n in enumerate(shape)], shape[axis] - 1)
+    t = target
+    constants = [
+        number(f"{t}_at", shape[axis] - 1), number(f"{t}_index", index), number(f"{t}_cut", [rows]),
+        number(f"{t}_rows", np.arange(first_row, first_row + n_rows)[:, None]),
+        number(f"{t}_keys", np.arange(first_key, first_key + n_keys)[:, None]),
+        number(f"{t}_filled", [filled[i] for i in by_keys]), number(f"{t}_new", [axis]),
+        number(f"{t}_from", [first_row]), number(f"{t}_to", [first_row + n_rows])]
+    nodes = [
+        op("Gather", f"{source} {t}_at", f"{t}p", axis=axis),
+        op("Slice", f"{t}p {t}_from {t}_to {t}_cut", f"{t}s"), op("Transpose", f"{t}s", f"{t}t", perm=by_keys),
+        op("ConstantOfShape", f"{t}_filled", f"{t}f", value=TRUE), op("ScatterND", f"{t}t {t}_keys {t}f", f"{t}u"),
+        op("Transpose", f"{t}u", f"{t}v", perm=[by_keys.index(i) for i in range(5)]),
+        op("Transpose", f"{t}v", f"{t}w", perm=by_rows), op("Transpose", f"{t}p", f"{t}x", perm=by_rows),
+        op("ScatterND", f"{t}x {t}_rows {t}w", f"{t}y"),
+        op("Transpose", f"{t}y", f"{t}z", perm=[by_rows.index(i) for i in range(5)]),
+        op("Unsqueeze", f"{t}z {t}_new", f"{t}a"),
+        op("ScatterElements", f"{source} {t}_index {t}a", t, axis=axis)]
+    return nodes, constants
+
+
+def boxes(shape, window, shift, put):
+    """A mask as SCUNet makes it: false, and true in boxes of the last windows of an axis, where a query
+    and a key lie on different sides of the cut."""
+    nodes, constants, mask = [op("ConstantOfShape", "mask_shape", "m0", value=FALSE)], [], "m0"
+    sides = [(0, window - shift), (window - shift, shift)]
+    for axis in (0, 1):
+        for side in (0, 1):
+            box = [(0, n) for n in shape]
+            box[axis] = (shape[axis] - 1, 1)
+            box[2 + axis], box[4 + axis] = sides[side], sides[1 - side]
+            more, numbers = put(mask, f"m{axis}{side}", box, shape, axis)
+            nodes, constants, mask = nodes + more, constants + numbers, f"m{axis}{side}"
+    return [*nodes, op("Reshape", f"{mask} hidden_shape", "hidden")], constants
+
+
+def heads_first(folder, name, put):
+    """A layer of SCUNet: heads before windows, the mask by Where."""
+    window, shift, n = 8, 4, 64
+    down, across = HEIGHT // window, WIDTH // window
+    count = down * across
+    constants = [*LINEAR, *NUMBERS, weight("bias", HEADS, 1, 1, n, n), number("infinite", -np.inf),
+                 shape("nhwc", 1, HEIGHT, WIDTH, CHANNELS), shape("sequences", 1, count, n, CHANNELS),
+                 shape("grid", 1, down, window, across, window, CHANNELS),
+                 shape("apart", 1, count, n, 3 * HEADS, SIZE),
+                 shape("joined", 1, down, across, window, window, CHANNELS),
+                 shape("mask_shape", down, across, window, window, window, window),
+                 shape("hidden_shape", 1, 1, count, n, n), shape("thirds", HEADS, HEADS, HEADS)]
+    more, cuts = roll("t", "rolled", shift, shift)
+    masks, mask_constants = boxes([down, across] + [window] * 4, window, shift, put)
+    split = op("Split", "p4 thirds", "q", axis=0)
+    split.output.extend(["k", "v"])
+    nodes = [op("Transpose", "c", "t", perm=[0, 2, 3, 1]), *more, op("Reshape", "rolled grid", "g"),
+             op("Transpose", "g", "gt", perm=[0, 1, 3, 2, 4, 5]), op("Reshape", "gt sequences", "x3"),
+             op("MatMul", "x3 wqkv", "p1"), op("Add", "p1 bqkv", "p2"), op("Reshape", "p2 apart", "p3"),
+             op("Transpose", "p3", "p4", perm=[3, 0, 1, 2, 4]), split,
+             op("Einsum", "q k", "d", equation="hbwpc,hbwqc->hbwpq"), op("Mul", "d scale", "d1"),
+             op("Add", "d1 bias", "e"), *masks, op("Where", "hidden infinite e", "e1"),
+             op("Softmax", "e1", "a", axis=-1), op("Einsum", "a v", "o1", equation="hbwij,hbwjc->hbwic"),
+             op("Transpose", "o1", "o2", perm=[1, 2, 3, 0, 4]), op("Reshape", "o2 sequences", "o3"),
+             op("MatMul", "o3 wproj", "o4"), op("Add", "o4 bproj", "o5"), op("Reshape", "o5 joined", "o7"),
+             op("Transpose", "o7", "o8", perm=[0, 1, 3, 2, 4, 5]), op("Reshape", "o8 nhwc", "o9")]
+    back, back_cuts = roll("o9", "back", HEIGHT - shift, WIDTH - shift)
+    nodes += [*back, op("Add", "t back", "sum"), op("Transpose", "sum", "n", perm=[0, 3, 1, 2])]
+    save(folder, name, nodes, [*constants, *cuts, *mask_constants, *back_cuts], opset=17, prefix="window")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -152,6 +239,8 @@ def main():
     layer(folder, "sizes_from_shapes", sizes="shapes", shift=4)
     layer(folder, "parts_apart", qkv="apart", window=4, shift=2)
     layer(folder, "norm_written_out", opset=13, written_out=True, shift=4)
+    heads_first(folder, "heads_first", put_by_indices)
+    heads_first(folder, "heads_first_put_back", put_by_axes)
     layer(folder, "other_mask", shift=4, masked=mask(8, 3))
     layer(folder, "other_without_mask", shift=4, masked=np.zeros((12, 64, 64), np.float32))
 

@@ -16,8 +16,9 @@
 #include "rfexec/onnx/import/fold/onnx_fold.h"
 #include "rfexec/session/evaluate.h"
 
-/* Floats that are stored however small the tensors are that they are made of: 64 KiB. */
-enum { STORED_ELEMS = 1 << 14 };
+/* Floats that are stored however small the tensors are that they are made of: 256 KiB, as the biases
+ * of attention within windows, which are picked from small tables. */
+enum { STORED_ELEMS = 1 << 16 };
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
     return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a computed constant");

@@ -503,12 +503,18 @@ static bool split(struct job *job, struct rfx_onnx_const *c) {
     return true;
 }
 
+static struct rfx_onnx_const *scatter(struct job *job, struct rfx_onnx_const *c) {
+    return repeats(c) ? rfx_onnx_repeat_put(job->ctx, c, &job->status) : NULL;
+}
+
 static struct rfx_onnx_const *changed_form(struct job *job, struct rfx_onnx_const *c) {
     static const struct {
         const char *op;
         struct rfx_onnx_const *(*change)(struct job *job, struct rfx_onnx_const *c);
-    } rows[] = {{"Expand", expand}, {"Tile", tile},     {"Transpose", transpose},
-                {"Slice", slice},   {"Gather", gather}, {"Concat", concat}};
+    } rows[] = {{"Expand", expand},       {"Tile", tile},
+                {"Transpose", transpose}, {"Slice", slice},
+                {"Gather", gather},       {"Concat", concat},
+                {"ScatterND", scatter},   {"ScatterElements", scatter}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rfx_onnx_op_is(job->ctx, rows[i].op)) return rows[i].change(job, c);
     return NULL;

@@ -55,6 +55,11 @@ struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
 struct rfx_onnx_const *rfx_onnx_repeat_slice(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                              int axis, int64_t start, int64_t step, int64_t size);
 
+/* The current ScatterND or ScatterElements of constants, where the updates fill a box of `data`
+ * (onnx_repeat_put.c). */
+struct rfx_onnx_const *rfx_onnx_repeat_put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
+                                           enum rfx_status *status);
+
 /* Broadcast to a shape, as ONNX's Expand. */
 struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);

@@ -91,8 +91,8 @@ static void only_what_is_needed(void **state) {
 /* A pattern that fills a large map is made by parts, as the image's maps are. */
 static void larger_than_what_it_is_made_of(void **state) {
     (void)state;
-    static const int64_t image[] = {1, 1, 256, 256}, shape[] = {1, 1, 4, 4},
-                         times[] = {1, 1, 64, 64};
+    static const int64_t image[] = {1, 1, 512, 512}, shape[] = {1, 1, 4, 4},
+                         times[] = {1, 1, 128, 128};
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
     maker_floats(&graph, "v", shape, 4, filters());
@@ -101,11 +101,11 @@ static void larger_than_what_it_is_made_of(void **state) {
     add("Add", "image t", "y");
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     for (int i = 0; i < net->n_weights; i++) assert_true(net->weights[i].elems <= 16);
-    float *picture = test_floats(65536);
-    for (int64_t i = 0; i < 65536; i++) picture[i] = (float)(i % 1000);
+    float *picture = test_floats(262144);
+    for (int64_t i = 0; i < 262144; i++) picture[i] = (float)(i % 1000);
     float *got = test_run_output(net, picture, 0);
-    for (int64_t i = 0; i < 65536; i++) {
-        float want = picture[i] + filters()[i / 256 % 4 * 4 + i % 4];
+    for (int64_t i = 0; i < 262144; i++) {
+        float want = picture[i] + filters()[i / 512 % 4 * 4 + i % 4];
         assert_memory_equal(&got[i], &want, sizeof want);
     }
     free(got);

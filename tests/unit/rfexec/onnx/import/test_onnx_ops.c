@@ -121,7 +121,7 @@ static const struct example examples[] = {
     {.op = "Sum", .in = "x x"},
     {.op = "Swish", .in = "x", .opset = 24},
     {.op = "Tile", .in = "x repeats"},
-    {.op = "TopK", .in = "x two"},
+    {.op = "TopK", .in = "x two", .attr = "axis", .value = 1},
     {.op = "Transpose", .in = "x"},
     {.op = "Trilu", .in = "x"},
     {.op = "Unsqueeze", .in = "x two"},

@@ -1,0 +1,117 @@
+/* ScatterND and ScatterElements on constants whose elements repeat, where the updates fill a box of
+ * the data: masks of shifted windows are made so, box by box.
+ *
+ * The data is cut along each axis into what is before the box, the box, and what is behind it; the
+ * updates take the box's place, and the parts lie side by side. */
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/onnx/import/fold/onnx_fold.h"
+#include "rfexec/onnx/import/fold/onnx_repeat.h"
+
+#define MOST_POSITIONS 65536 /* along one axis of a box */
+
+/* Where the updates go. */
+struct box {
+    int64_t lo[RFX_MAX_RANK];
+    struct rfx_shape shape;
+};
+
+/* The data with the box filled, from `axis` on. As deep as there are axes. */
+static struct rfx_onnx_const *put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
+                                  struct rfx_onnx_const *updates, const struct box *box, int axis) {
+    struct rfx_onnx_const *parts[3];
+    int n = 0;
+    if (axis == box->shape.rank) return updates;
+    int64_t extent = data->shape.dims[axis], lo = box->lo[axis], hi = lo + box->shape.dims[axis];
+    const int64_t cuts[4] = {0, lo, hi, extent};
+    for (int i = 0; i < 3; i++) {
+        int64_t size = cuts[i + 1] - cuts[i];
+        if (size == 0) continue;
+        struct rfx_onnx_const *part =
+            size == extent ? data : rfx_onnx_repeat_slice(ctx, data, axis, cuts[i], 1, size);
+        if (part != NULL && i == 1) part = put(ctx, part, updates, box, axis + 1);
+        if (part == NULL) return NULL;
+        parts[n++] = part;
+    }
+    return n == 1 ? parts[0] : rfx_onnx_repeat_join(ctx, parts, n, axis);
+}
+
+/* A constant of integers without the axes along which nothing changes: the numbers of the one axis
+ * that is left (*axis; -1: a single number), each the last one plus 1, from *first on. */
+static bool is_run(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *axis, int64_t *first,
+                   enum rfx_status *status) {
+    const int64_t *ints;
+    struct rfx_shape all = c->shape;
+    c = rfx_onnx_repeat_shrink(ctx, c, &all);
+    *axis = -1;
+    if (c == NULL || c->elems < 1 || c->elems > MOST_POSITIONS) return false;
+    for (int i = 0; i < c->shape.rank && !c->filled; i++) {
+        if (c->shape.dims[i] == 1) continue;
+        if (*axis >= 0) return false;
+        *axis = i;
+    }
+    *status = rfx_onnx_const_stored_ints(ctx, c, &ints);
+    if (*status != RFX_OK) return false;
+    *first = ints[0];
+    for (int64_t i = 1; i < rfx_onnx_const_stored(c); i++)
+        if (ints[i] != ints[0] + i) return false;
+    return true;
+}
+
+/* The box of a ScatterND: each number of an index counts along one axis of the indices, in the
+ * order of those, or is the same in all. */
+static bool box_of_tuples(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
+                          struct rfx_onnx_const *indices, struct box *box,
+                          enum rfx_status *status) {
+    int q = indices->shape.rank - 1, used = -1;
+    int64_t width = q < 0 ? 0 : indices->shape.dims[q], elems = 1;
+    if (width < 1 || width > data->rank) return false;
+    box->shape = *data;
+    for (int d = 0; d < (int)width; d++) {
+        int axis;
+        struct rfx_onnx_const *number = rfx_onnx_repeat_slice(ctx, indices, q, d, 1, 1);
+        if (number == NULL || !is_run(ctx, number, &axis, &box->lo[d], status)) return false;
+        if (axis >= 0 && axis <= used) return false;
+        if (axis >= 0) used = axis;
+        box->shape.dims[d] = axis < 0 ? 1 : indices->shape.dims[axis];
+        if (box->lo[d] < 0) box->lo[d] += data->dims[d];
+        if (box->lo[d] < 0 || box->lo[d] + box->shape.dims[d] > data->dims[d]) return false;
+        elems *= box->shape.dims[d];
+    }
+    return elems == rfx_onnx_product(&indices->shape, 0, q);
+}
+
+/* The box of a ScatterElements: one position of its axis, from the first ones of all others on. */
+static bool box_of_elements(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
+                            struct rfx_onnx_const *indices, struct box *box,
+                            enum rfx_status *status) {
+    int axis, none;
+    if (indices->shape.rank != data->rank) return false;
+    *status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), data->rank, &axis);
+    if (*status != RFX_OK || indices->shape.dims[axis] != 1 ||
+        !is_run(ctx, indices, &none, &box->lo[axis], status) || none >= 0)
+        return false;
+    box->shape = indices->shape;
+    if (box->lo[axis] < 0) box->lo[axis] += data->dims[axis];
+    for (int i = 0; i < data->rank; i++)
+        if (box->lo[i] < 0 || box->lo[i] + box->shape.dims[i] > data->dims[i]) return false;
+    return true;
+}
+
+struct rfx_onnx_const *rfx_onnx_repeat_put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
+                                           enum rfx_status *status) {
+    struct rfx_onnx_const *indices = rfx_onnx_in(ctx, 1).constant;
+    struct rfx_onnx_const *updates = rfx_onnx_in(ctx, 2).constant;
+    struct box box = {.shape = {0, {0}}};
+    bool tuples = rfx_onnx_op_is(ctx, "ScatterND");
+    if (indices == NULL || updates == NULL || updates->type != data->type ||
+        rfx_onnx_type_is_real(indices->type) || indices->elems < 1 ||
+        strcmp(rfx_onnx_attr_string(ctx, "reduction", "none"), "none") != 0)
+        return NULL;
+    bool fits = tuples ? box_of_tuples(ctx, &data->shape, indices, &box, status)
+                       : box_of_elements(ctx, &data->shape, indices, &box, status);
+    if (!fits || rfx_onnx_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
+    updates = rfx_onnx_const_view(ctx, updates, &box.shape);
+    return updates == NULL ? NULL : put(ctx, data, updates, &box, 0);
+}
