@@ -395,6 +395,9 @@ static enum rfx_status pool_channels(struct rfx_onnx_import *ctx, bool *done) {
         c > MOST_POOLED_CHANNELS)
         return RFX_OK;
     *done = true;
+    /* without strides and pads neither makes a difference */
+    (void)rfx_onnx_attr_find(ctx, "ceil_mode");
+    (void)rfx_onnx_attr_find(ctx, "count_include_pad");
     struct rfx_node node = {.op = RFX_OP_CONV};
     struct rfx_shape shape = {4, {made, c, 1, 1}};
     node.attr.conv = rfx_conv_pointwise(made);
