@@ -7,6 +7,10 @@
 /* Elements up to which a constant is stored: the map of one that repeats saves nothing. */
 #define STORED_UP_TO 4096
 
+/* The same of a constant that is no map beside what is none either: heads of detectors, which are
+ * taken apart into maps (layers/fuse/heads.h), know coordinates of cells by their values. */
+#define STORED_PLAIN_UP_TO ((int64_t)1 << 22)
+
 /* How a tensor's axes are those of a map: one is its channels, the others rows and columns. */
 struct order {
     int rank, channels; /* channels: -1: none of them, there is one */
@@ -348,7 +352,7 @@ static enum rfx_status plain_of_parts(struct rfx_onnx_import *ctx, struct rfx_on
 enum rfx_status rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                       int *out) {
     *out = -1;
-    if (c->repeat == NULL || c->elems <= STORED_UP_TO) return RFX_OK;
+    if (c->repeat == NULL || c->elems <= STORED_PLAIN_UP_TO) return RFX_OK;
     enum rfx_status status = plain_of_map(ctx, c, out);
     bool parts = status == RFX_OK && *out < 0 && c->repeat->n_parts > 0;
     return parts ? plain_of_parts(ctx, c, out) : status;

@@ -75,16 +75,17 @@ static void grids(const char *across, const char *down) {
     add("Expand", "down map", "gy");
 }
 
-/* The network's output is wanted(c, y, x) beside an image of values of its own; no constant has as
- * many elements as a map has pixels. */
+/* The network's output is wanted(c, y, x) beside an image of values of its own. No constant has as
+ * many elements as a map has pixels; or, of a head, the output is joined of maps. */
 typedef float wanted_at(float image, int64_t c, int64_t y, int64_t x);
 
-static void expect(int64_t channels, bool joined, wanted_at *wanted, const char *what) {
+static void expect(int64_t channels, bool joined, bool head, wanted_at *wanted, const char *what) {
     struct test_rng rng = test_rng_make(7);
     float *image = test_floats(C * AREA);
     test_rng_fill(&rng, image, C * AREA, -1.0f, 1.0f);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
-    for (int i = 0; i < net->n_weights; i++)
+    if (head) assert_int_equal(net->nodes[net->outputs[0].node].op, RFX_OP_JOIN_MAPS);
+    for (int i = 0; i < net->n_weights && !head; i++)
         if (net->weights[i].elems >= AREA && net->weights[i].source != RFX_WEIGHT_FILLED)
             fail_msg("%s: a constant of %d elements", what, (int)net->weights[i].elems);
     float *got = test_run_output(net, image, 0);
@@ -119,7 +120,7 @@ static void channels(void **state) {
     (void)state;
     begin(H, W);
     coord_conv("y");
-    expect(C + 2, true, scaled, "channels");
+    expect(C + 2, true, false, scaled, "channels");
 }
 
 static float turned(float image, int64_t c, int64_t y, int64_t x) {
@@ -144,7 +145,7 @@ static void integers(void **state) {
     add_with("Concat", "a b c", "all", "axis", 1);
     add_with("Cast", "all", "real", "to", 1);
     add_with("Concat", "x real", "y", "axis", 1);
-    expect(C + 3, true, turned, "integers");
+    expect(C + 3, true, false, turned, "integers");
 }
 
 static float moved(float image, int64_t c, int64_t y, int64_t x) {
@@ -166,10 +167,14 @@ static void channels_last(void **state) {
     turn("x", "t", to_last, 4);
     add("Add", "g t", "sum");
     turn("sum", "y", to_first, 4);
-    expect(C, false, moved, "channels last");
+    expect(C, false, false, moved, "channels last");
 }
 
-/* The places of pixels in a row, as detectors have them. */
+static float moved_back(float image, int64_t c, int64_t y, int64_t x) {
+    return moved(-image, c, y, x);
+}
+
+/* The places of pixels in a row, as detectors have them: the head is computed map by map. */
 static void cells(void **state) {
     (void)state;
     static const int64_t dims[1] = {1}, swap[2] = {1, 0};
@@ -182,9 +187,10 @@ static void cells(void **state) {
     add_with("Concat", "px py", "g0", "axis", -1);
     add("Mul", "g0 half", "g1");
     turn("g1", "g", swap, 2);
-    add("Reshape", "x flat", "t");
+    add("Neg", "x", "minus");
+    add("Reshape", "minus flat", "t");
     add("Add", "t g", "y");
-    expect(C, false, moved, "cells");
+    expect(C, false, true, moved_back, "cells");
 }
 
 /* Rows and columns of a large image are all that is stored: it streams. */
