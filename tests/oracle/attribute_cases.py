@@ -44,7 +44,7 @@ NO_ORACLE = {
     ("Reshape", "shape"): "of opset 1",
 }
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Equal", "Greater", "Less", "And", "Or", "Xor")
-FROM_CONSTANTS = ("Constant", "ConstantOfShape", "Range", "Shape", "Size")  # never of the image's values
+FROM_CONSTANTS = ("AffineGrid", "DequantizeLinear", "Constant", "ConstantOfShape", "Range", "Shape", "Size")  # never of the image's values
 
 
 def floats(*shape):
@@ -75,6 +75,17 @@ def recipe(op, since):
         inputs = [same > 0.5, "x", same]
     elif op in ("ArgMax", "ArgMin"):
         attrs = {"axis": 1}
+    elif op == "AffineGrid":
+        inputs = [np.array([[[0.8, 0.3, 0.1], [-0.2, 0.9, -0.3]]], np.float32), ints(1, 4, 5, 7)]
+    elif op == "CenterCropPad":
+        inputs, attrs = ["x", ints(7, 5)], {"axes": [2, 3]}
+    elif op == "Col2Im":
+        inputs = ["x", ints(7, 9), ints(2, 2)]
+        attrs = {"dilations": [1, 1], "pads": [0, 0, 0, 0], "strides": [1, 1]}
+    elif op == "DequantizeLinear":
+        inputs = [np.arange(16, dtype=np.uint8).reshape(4, 4), floats(4)]
+        attrs = {"axis": 0} if since >= 13 else {}
+        inputs[1] = inputs[1] if since >= 13 else np.float32(0.3)
     elif op == "Attention":
         inputs, attrs = ["x", floats(1, 5, 8), floats(1, 5, 8)], {"q_num_heads": 2, "kv_num_heads": 2}
     elif op in ("AveragePool", "MaxPool", "LpPool"):
@@ -175,6 +186,7 @@ def recipe(op, since):
 
 # What stands between the image and the operator.
 IN_FRONT = {
+    "Col2Im": [("Reshape", ints(1, 4, 48))],
     "Attention": [("Flatten", {"axis": 3}), ("Unsqueeze", ints(0))],
     "And": [("Cast", {"to": TensorProto.BOOL})], "Or": [("Cast", {"to": TensorProto.BOOL})],
     "Xor": [("Cast", {"to": TensorProto.BOOL})], "Not": [("Cast", {"to": TensorProto.BOOL})],
@@ -202,6 +214,8 @@ VALUES = {  # by attribute, or (operator, attribute)
     "equation": ["nchw,nchw->nc", "nchw,nchw->nhwc"], "round_mode": ["up", "down", "nearest"],
     "perm": [[0, 2, 3, 1], [0, 1, 3, 2]], "split": [[1, 3], [3, 1]], "shape": [[1, 1, 24, 8]],
     "consumed_inputs": [[0, 0, 0, 1, 1]], "starts": [[1]], "ends": [[5]], "scales": [[1.0, 1.0, 3.0, 1.0]],
+    ("Col2Im", "pads"): [[1, 0, 0, 1]], ("Col2Im", "strides"): [[2, 2]], ("Col2Im", "dilations"): [[2, 2]],
+    "output_dtype": [1, 3], "block_size": [2], ("CenterCropPad", "axes"): [[3, 2], [-2, -1]],
     ("Cast", "to"): [1, 6, 7, 9, 10, 8, 17], "group": [1, 2, 4], "num_groups": [1, 2, 4, 3],
     "softmax_precision": [1, 10], "stash_type": [1, 10, 16], ("TopK", "k"): [1, 4],
     "value_float": [0.5], "value_floats": [[0.5, 2.0]], "value_int": [3], "value_ints": [[3, 4]],

@@ -29,6 +29,8 @@ enum rfx_onnx_type {
     RFX_ONNX_UINT32 = 12,
     RFX_ONNX_UINT64 = 13,
     RFX_ONNX_BFLOAT16 = 16,
+    RFX_ONNX_UINT4 = 21, /* in files only: tensors become UINT8 and INT8 */
+    RFX_ONNX_INT4 = 22,
 };
 
 /* Bytes of one element, or 0 for a type that is not read. */

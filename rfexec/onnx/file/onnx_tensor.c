@@ -28,9 +28,48 @@ static enum rfx_status narrow_halves(struct rfx_onnx_reader *r, struct rfx_onnx_
     return RFX_OK;
 }
 
+/* Byte i of a tensor of 4-bit integers, from the file, from memory, or a varint. */
+static enum rfx_status read_nibbles(struct rfx_onnx_reader *r, const struct rfx_onnx_tensor *t,
+                                    size_t bytes, uint8_t *out) {
+    if (t->raw.size == 0)
+        for (size_t i = 0; i < bytes; i++) out[i] = (uint8_t)(t->ints[i] & 0xff);
+    else if (t->raw.data != NULL)
+        memcpy(out, t->raw.data, bytes);
+    else
+        return rfx_weight_file_read(t->raw.file, t->raw.offset, out, bytes, r->err);
+    return RFX_OK;
+}
+
+/* Two 4-bit integers lie in a byte, the first one in its lower half: they become bytes. */
+static enum rfx_status widen_nibbles(struct rfx_onnx_reader *r, struct rfx_onnx_tensor *t,
+                                     size_t n_ints) {
+    size_t n = (size_t)t->elems, bytes = (n + 1) / 2;
+    bool is_signed = t->type == RFX_ONNX_INT4;
+    if (t->external)
+        return rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
+                        "onnx: tensor '%s' has elements of 4 bits in an external file", t->name);
+    if ((t->raw.size != 0 ? t->raw.size : n_ints) != bytes)
+        return rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                        "onnx: tensor '%s' has %lld elements of 4 bits but %zu bytes of data",
+                        t->name, (long long)t->elems, t->raw.size != 0 ? t->raw.size : n_ints);
+    uint8_t *wide = rfx_arena_alloc(r->arena, 2 * bytes + 1, 1);
+    if (wide == NULL) return rfx_onnx_no_memory(r);
+    enum rfx_status status = read_nibbles(r, t, bytes, wide + bytes);
+    if (status != RFX_OK) return status;
+    for (size_t i = 0; i < n; i++) { /* what is written has been read */
+        unsigned nibble = (unsigned)wide[bytes + i / 2] >> (i % 2 == 0 ? 0 : 4) & 15u;
+        wide[i] = (uint8_t)(is_signed && nibble > 7 ? nibble + 240u : nibble);
+    }
+    t->type = is_signed ? RFX_ONNX_INT8 : RFX_ONNX_UINT8;
+    t->raw = (struct rfx_onnx_bytes){.data = wide, .size = n};
+    t->ints = NULL;
+    return RFX_OK;
+}
+
 /* Checks the count of values against the shape, whichever field holds them. */
 static enum rfx_status check_values(struct rfx_onnx_reader *r, struct rfx_onnx_tensor *t,
                                     size_t n_ints) {
+    if (t->type == RFX_ONNX_INT4 || t->type == RFX_ONNX_UINT4) return widen_nibbles(r, t, n_ints);
     size_t width = rfx_onnx_type_bytes(t->type);
     if (width == 0)
         return rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,

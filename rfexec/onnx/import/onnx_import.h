@@ -142,6 +142,10 @@ RFX_NODISCARD enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx
 /* The row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
+/* Whether an operator of the table is one of that domain: ONNX's own, or the only other one that
+ * has operators here, "com.microsoft". */
+bool rfx_onnx_op_is_of(const char *name, const char *domain);
+
 /* Whether only a run could say how large its result is, of what is computed. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 

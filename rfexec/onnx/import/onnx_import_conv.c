@@ -305,6 +305,56 @@ enum rfx_status rfx_onnx_conv(struct rfx_onnx_import *ctx) {
     return status == RFX_OK ? finish_window(ctx, &win, out) : status;
 }
 
+/* The activation of com.microsoft's FusedConv, and how many numbers it takes. */
+static enum rfx_status fused_activation(struct rfx_onnx_import *ctx, struct rfx_act *act) {
+    static const struct {
+        const char *name;
+        enum rfx_act_kind kind;
+        size_t count;
+    } rows[] = {{"", RFX_ACT_NONE, 0},
+                {"Relu", RFX_ACT_RELU, 0},
+                {"Tanh", RFX_ACT_TANH, 0},
+                {"Sigmoid", RFX_ACT_SIGMOID, 0},
+                {"LeakyRelu", RFX_ACT_LEAKY_RELU, 1},
+                {"Clip", RFX_ACT_CLIP, 2},
+                {"HardSigmoid", RFX_ACT_HARD_SIGMOID, 2}};
+    const char *name = rfx_onnx_attr_string(ctx, "activation", "");
+    const struct rfx_onnx_attr *params = rfx_onnx_attr_find(ctx, "activation_params");
+    size_t given = params != NULL && params->kind == RFX_ONNX_ATTR_FLOATS ? params->count : 0;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].name, name) != 0) continue;
+        if (given != rows[i].count)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                   "activation '%.40s' with %zu activation_params, %zu expected",
+                                   name, given, rows[i].count);
+        *act = (struct rfx_act){.kind = rows[i].kind, .slope = -1};
+        if (given > 0) act->alpha = params->floats[0];
+        if (given > 1) act->beta = params->floats[1];
+        return RFX_OK;
+    }
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "activation '%.40s'", name);
+}
+
+/* act(conv(X, W, B) + Z), where Z and the activation may be left out. */
+enum rfx_status rfx_onnx_fused_conv(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_CONV};
+    struct window win = {0};
+    struct rfx_act act = {.kind = RFX_ACT_NONE, .slope = -1};
+    int in, out = -1;
+    enum rfx_status status = fused_activation(ctx, &act);
+    if (status == RFX_OK) status = conv_common(ctx, false, &in, &node, &win);
+    if (status == RFX_OK && win.shape.rank != 4)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operand of rank %d; only 4",
+                               win.shape.rank);
+    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "/conv", &in, 1, &out);
+    struct rfx_onnx_operand sum = {out, NULL};
+    if (status == RFX_OK && rfx_onnx_has(ctx, 3))
+        status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/sum", sum, rfx_onnx_in(ctx, 3), &out);
+    if (status == RFX_OK && act.kind != RFX_ACT_NONE)
+        status = rfx_onnx_act(ctx, "", out, act.kind, act.alpha, act.beta, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
 /* Pads of a transposed convolution from output_shape or auto_pad; an output beyond the kernels'
  * reach gets rows of mere bias at its end, which is output padding. */
 static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_tensor *in,

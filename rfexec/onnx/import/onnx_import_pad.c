@@ -240,6 +240,23 @@ static enum rfx_status read_mode(struct rfx_onnx_import *ctx, struct pad *pad) {
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "mode %.40s", mode);
 }
 
+static enum rfx_status emit_pad(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                                const struct rfx_shape *shape, const struct pad *pad) {
+    bool none = true, done = false;
+    for (int i = 0; i < shape->rank; i++) none = none && pad->before[i] == 0 && pad->after[i] == 0;
+    if (none) return rfx_onnx_set(ctx, 0, x);
+    int behind = rfx_onnx_map_behind(ctx, x.node);
+    const struct pad first = behind >= 0 ? channels_first(pad) : *pad;
+    if (behind >= 0 && keeps_map(&first)) {
+        x.node = behind;
+        return pad_map(ctx, x, &first, true);
+    }
+    if (shape->rank == 4 && shape->dims[0] == 1 && keeps_map(pad))
+        return pad_map(ctx, x, pad, false);
+    enum rfx_status status = pad_pixels(ctx, x, pad, &done);
+    return status != RFX_OK || done ? status : pad_tensor(ctx, x, pad);
+}
+
 enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     struct pad pad;
@@ -247,18 +264,37 @@ enum rfx_status rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
     enum rfx_status status = read_pads(ctx, shape.rank, pad.before, pad.after);
     if (status == RFX_OK) status = read_mode(ctx, &pad);
+    return status == RFX_OK ? emit_pad(ctx, x, &shape, &pad) : status;
+}
+
+/* Per axis the middle of what is too long, or zeros on both sides of what is too short; what is odd
+ * goes to the end. */
+enum rfx_status rfx_onnx_center_crop_pad(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    const int64_t *sizes, *axes = NULL;
+    struct pad pad = {.mode = RFX_PAD_CONSTANT};
+    struct rfx_onnx_const *wanted;
+    int64_t n_axes;
+    bool some;
+    if (x.node < 0) return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant input");
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    enum rfx_status status = rfx_onnx_in_const(ctx, 1, &wanted);
+    if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, wanted, &sizes);
+    if (status == RFX_OK) status = rfx_onnx_list_ints(ctx, "axes", 2, &axes, &n_axes, &some);
     if (status != RFX_OK) return status;
-    bool none = true, done = false;
-    for (int i = 0; i < shape.rank; i++) none = none && pad.before[i] == 0 && pad.after[i] == 0;
-    if (none) return rfx_onnx_set(ctx, 0, x);
-    int behind = rfx_onnx_map_behind(ctx, x.node);
-    const struct pad first = behind >= 0 ? channels_first(&pad) : pad;
-    if (behind >= 0 && keeps_map(&first)) {
-        x.node = behind;
-        return pad_map(ctx, x, &first, true);
+    if (wanted->elems != (some ? n_axes : shape.rank))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld sizes for %lld axes",
+                               (long long)wanted->elems, (long long)(some ? n_axes : shape.rank));
+    for (int64_t i = 0; i < wanted->elems; i++) {
+        int axis = 0;
+        status = rfx_onnx_axis(ctx, some ? axes[i] : i, shape.rank, &axis);
+        if (status != RFX_OK) return status;
+        if (sizes[i] < 1 || sizes[i] > 1 << 24)
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "size %lld of axis %d",
+                                   (long long)sizes[i], axis);
+        int64_t more = sizes[i] - shape.dims[axis];
+        pad.before[axis] = more / 2; /* towards 0 */
+        pad.after[axis] = more - more / 2;
     }
-    if (shape.rank == 4 && shape.dims[0] == 1 && keeps_map(&pad))
-        return pad_map(ctx, x, &pad, false);
-    status = pad_pixels(ctx, x, &pad, &done);
-    return status != RFX_OK || done ? status : pad_tensor(ctx, x, &pad);
+    return emit_pad(ctx, x, &shape, &pad);
 }

@@ -225,6 +225,46 @@ enum rfx_status rfx_onnx_arg(struct rfx_onnx_import *ctx) {
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
 
+/* 0, 1, 2 ... along an axis of a tensor of that rank, and one elsewhere; NULL: no memory. */
+static struct rfx_onnx_const *places_along(struct rfx_onnx_import *ctx, int rank, int axis,
+                                           int64_t count) {
+    struct rfx_shape shape = {.rank = rank};
+    for (int i = 0; i < rank; i++) shape.dims[i] = i == axis ? count : 1;
+    struct rfx_onnx_const *c = rfx_onnx_const_new(ctx, RFX_ONNX_INT64, &shape);
+    for (int64_t i = 0; c != NULL && i < count; i++) rfx_onnx_const_ints_rw(c)[i] = i;
+    return c;
+}
+
+/* 1 where along an axis the largest element is, the first of equal ones, and 0 elsewhere. Before
+ * opset 13 everything from `axis` on is one vector. */
+enum rfx_status rfx_onnx_hardmax(struct rfx_onnx_import *ctx) {
+    bool old = ctx->opset < 13;
+    struct reduction r = {.kind = RFX_REDUCE_ARG_MAX, .keep = true};
+    struct rfx_onnx_operand place = {-1, NULL}, places = {-1, NULL};
+    int in, out = -1, axis;
+    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (status != RFX_OK) return status;
+    const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
+    status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", old ? 1 : -1), shape.rank, &axis);
+    if (status != RFX_OK) return status;
+    const struct rfx_shape two = {
+        2, {rfx_onnx_product(&shape, 0, axis), rfx_onnx_product(&shape, axis, shape.rank)}};
+    bool flat = old && rfx_onnx_product(&shape, axis + 1, shape.rank) != 1;
+    if (flat) status = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0), &in);
+    if (flat && status == RFX_OK) status = rfx_onnx_reshape(ctx, in, &two, &in);
+    if (flat) axis = 1;
+    r.axes[axis] = true;
+    if (status == RFX_OK) status = emit_reduction(ctx, "/place", &r, in, &place.node);
+    if (status != RFX_OK) return status;
+    places.constant =
+        places_along(ctx, flat ? 2 : shape.rank, axis, flat ? two.dims[1] : shape.dims[axis]);
+    if (places.constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for places");
+    status = rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "", place, places, &out);
+    if (status == RFX_OK && flat) status = rfx_onnx_reshape(ctx, out, &shape, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
 /* x - max and its exponential; the maximum stays where it is finite, so that nothing overflows. */
 static enum rfx_status exponentials(struct rfx_onnx_import *ctx, struct reduction r, int in,
                                     struct rfx_onnx_operand *max, int *out) {

@@ -330,3 +330,58 @@ enum rfx_status rfx_onnx_grid_sample(struct rfx_onnx_import *ctx) {
     if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", in, 2, &out);
     return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
 }
+
+/* Where pixel i of n lies on [-1, 1]: corners are the ends, or half a pixel from them. */
+static double place_of(int64_t i, int64_t n, bool corners) {
+    if (!corners) return (2.0 * (double)i + 1.0) / (double)n - 1.0;
+    return n > 1 ? 2.0 * (double)i / (double)(n - 1) - 1.0 : -1.0;
+}
+
+/* For each of n pixels of an axis factor[k] place + shift[k], of both coordinates k, in that shape.
+ */
+static enum rfx_status places_of(struct rfx_onnx_import *ctx, const struct rfx_shape *shape,
+                                 int64_t n, const double *factor, const double *shift, bool corners,
+                                 struct rfx_onnx_operand *out) {
+    *out = (struct rfx_onnx_operand){-1, rfx_onnx_const_new(ctx, RFX_ONNX_FLOAT, shape)};
+    if (out->constant == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a grid of %lld pixels", (long long)n);
+    double *values = rfx_onnx_const_reals_rw(out->constant);
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++)
+            values[2 * i + k] = factor[k] * place_of(i, n, corners) + shift[k];
+    return RFX_OK;
+}
+
+/* theta (x, y, 1) of each pixel (1, rows, columns, 2): a row of columns' parts and a column of
+ * rows' parts, which are added. */
+enum rfx_status rfx_onnx_affine_grid(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *theta = rfx_onnx_in_as_named(ctx, 0).constant, *size;
+    bool corners = rfx_onnx_attr_flag(ctx, "align_corners", false);
+    const double *t;
+    const int64_t *sizes;
+    if (theta == NULL)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "theta is computed from the image");
+    enum rfx_status status = rfx_onnx_in_const(ctx, 1, &size);
+    if (status == RFX_OK) status = rfx_onnx_const_reals(ctx, theta, &t);
+    if (status == RFX_OK) status = rfx_onnx_const_ints(ctx, size, &sizes);
+    if (status != RFX_OK) return status;
+    if (theta->elems != 6 || size->elems != 4 || sizes[0] != 1 || sizes[2] < 1 || sizes[3] < 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "a grid that is not of one image with rows and columns");
+    const struct rfx_shape row = {4, {1, 1, sizes[3], 2}}, column = {4, {1, sizes[2], 1, 2}};
+    const double of_x[2] = {t[0], t[3]}, of_y[2] = {t[1], t[4]}, shift[2] = {t[2], t[5]};
+    static const double none[2] = {0.0, 0.0};
+    struct rfx_onnx_operand x, y;
+    int out;
+    status = places_of(ctx, &row, sizes[3], of_x, none, corners, &x);
+    if (status == RFX_OK) status = places_of(ctx, &column, sizes[2], of_y, shift, corners, &y);
+    if (status == RFX_OK) status = rfx_onnx_plain(ctx, x, &x.node);
+    x.constant = NULL;
+    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", x, y, &out);
+    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+}
+
+/* A grid is a constant that is computed. */
+enum rfx_status rfx_onnx_fold_affine_grid(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_compute(ctx, rfx_onnx_affine_grid);
+}

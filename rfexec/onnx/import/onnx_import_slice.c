@@ -66,7 +66,7 @@ static enum rfx_status emit_cut(struct rfx_onnx_import *ctx, const char *suffix,
     for (int i = 0; i < t.shape.rank; i++) whole = whole && axis_is_whole(cut, &t.shape, i);
     *out = x.node;
     if (whole) return RFX_OK;
-    if (t.layout == RFX_LAYOUT_NHWC) {
+    if (t.layout == RFX_LAYOUT_NHWC && axis_is_whole(cut, &t.shape, 0)) {
         space = !axis_is_whole(cut, &t.shape, 2) || !axis_is_whole(cut, &t.shape, 3);
         channels = !axis_is_whole(cut, &t.shape, 1);
         if (channels)

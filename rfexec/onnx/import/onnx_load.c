@@ -90,14 +90,19 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
 
 static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v,
                                    bool last) {
-    static const int32_t types[] = {
-        0, RFX_ONNX_FLOAT, RFX_ONNX_FLOAT16, RFX_ONNX_BFLOAT16, RFX_ONNX_DOUBLE, RFX_ONNX_UINT8};
+    static const int32_t types[] = {0,
+                                    RFX_ONNX_FLOAT,
+                                    RFX_ONNX_FLOAT16,
+                                    RFX_ONNX_BFLOAT16,
+                                    RFX_ONNX_DOUBLE,
+                                    RFX_ONNX_UINT8,
+                                    RFX_ONNX_UINT16};
     bool known = false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) known = known || v->type == types[i];
     if (!known)
         return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
                         "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as "
-                        "float32, and uint8 (2) are supported",
+                        "float32, uint8 (2) and uint16 (4) are supported",
                         v->name, (int)v->type);
     if (v->rank != 4)
         return rfx_fail(
@@ -166,7 +171,8 @@ static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, size_t k) {
 /* Of ONNX's own operators none but If may hold graphs. */
 static enum rfx_status check_operator(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
-    if (node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0)
+    bool others = node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0;
+    if (others && !rfx_onnx_op_is_of(node->op, node->domain))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
                                node->domain);
     for (size_t i = 0; i < node->n_attrs; i++) {
@@ -312,7 +318,8 @@ static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool consta
     enum rfx_status status = check_operator(ctx);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
-    if (op == NULL || (!constant && rfx_onnx_op_is_sized_by_values(op->name)))
+    if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
+        (!constant && rfx_onnx_op_is_sized_by_values(op->name)))
         return refuse_unknown(ctx);
     if (constant && (op->fold != NULL || op->convert != NULL))
         return settle(ctx, convert_repeats(ctx, op));

@@ -15,6 +15,8 @@
 static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Abs"),
     BINARY("Add"),
+    {"AffineGrid", rfx_onnx_affine_grid, rfx_onnx_fold_affine_grid, RFX_ONNX_CONSTANT,
+     "constant theta and size, of rows and columns"},
     BINARY("And"),
     {"ArgMax", rfx_onnx_arg, NULL, RFX_ONNX_ROWS,
      "indices are numbers; over space or other axes whole"},
@@ -29,7 +31,11 @@ static const struct rfx_onnx_op op_rows[] = {
      "of computed tensors to floats (all are float32), bool, or what is whole to int32 and int64"},
     {"CastLike", rfx_onnx_cast_like, rfx_onnx_fold_cast, RFX_ONNX_ROWS, "as Cast"},
     ACT_FOLD("Ceil"),
+    {"CenterCropPad", rfx_onnx_center_crop_pad, NULL, RFX_ONNX_ROWS, "constant shape"},
     {"Clip", rfx_onnx_clip, rfx_onnx_fold_clip, RFX_ONNX_ROWS, "constant limits"},
+    {"Col2Im", rfx_onnx_col2im, NULL, RFX_ONNX_ROWS,
+     "of rows and columns, constant shapes; by rows where the blocks are a map's pixels, else "
+     "whole"},
     {"Concat", rfx_onnx_concat, rfx_onnx_fold_concat, RFX_ONNX_ROWS,
      "of channels; around the ends of one map by rows, else whole"},
     {"Constant", NULL, rfx_onnx_fold_constant, RFX_ONNX_CONSTANT, ""},
@@ -41,6 +47,10 @@ static const struct rfx_onnx_op op_rows[] = {
     {"CumSum", rfx_onnx_cum_sum, rfx_onnx_fold_cum_sum, RFX_ONNX_ROWS,
      "along channels and columns; along rows whole"},
     {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
+    {"DequantizeLinear", rfx_onnx_dequantise, rfx_onnx_fold_dequantise, RFX_ONNX_ROWS,
+     "of weights, also of 4 bits: computed when the model is loaded; one scale, one per index of "
+     "an "
+     "axis, or one per whole block"},
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
@@ -49,6 +59,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand, RFX_ONNX_ROWS, "constant shape"},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
+    {"FusedConv", rfx_onnx_fused_conv, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: Conv, a sum with another map, and an activation; two-dimensional"},
     {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather, RFX_ONNX_ROWS,
      "by constant indices, of channels by rows; of other axes and by computed indices whole"},
     {"GatherElements", rfx_onnx_gather_elements, NULL, RFX_ONNX_WHOLE, ""},
@@ -63,6 +75,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"GridSample", rfx_onnx_grid_sample, NULL, RFX_ONNX_ROWS,
      "the grid by rows, the map that is sampled whole"},
     {"GroupNormalization", rfx_onnx_group_norm, NULL, RFX_ONNX_SUMS, ""},
+    {"Hardmax", rfx_onnx_hardmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
     {"Identity", rfx_onnx_identity, rfx_onnx_identity, RFX_ONNX_ROWS, "does nothing"},
     {"InstanceNormalization", rfx_onnx_instance_norm, NULL, RFX_ONNX_SUMS, ""},
     {"IsInf", rfx_onnx_is_inf, NULL, RFX_ONNX_ROWS, ""},
@@ -156,6 +169,11 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
         if (strcmp(op_rows[i].name, name) == 0) return &op_rows[i];
     static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL, RFX_ONNX_ROWS, ""};
     return rfx_act_find(name) != RFX_ACT_COUNT ? &activation : NULL;
+}
+
+bool rfx_onnx_op_is_of(const char *name, const char *domain) {
+    bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0 : own;
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {

@@ -13,10 +13,11 @@ enum { MOST_OPS = 512, MOST_DEPTH = 24, MOST_NODES = 1 << 18 };
 static const char *why_refused(const struct rfx_onnx_node *node) {
     if (rfx_onnx_is_branching(node)) return NULL;
     bool own = node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
-    if (!own) return "an operator of another domain";
+    bool known = rfx_onnx_op_is_of(node->op, node->domain);
+    if (!own && !known) return "an operator of another domain";
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it holds a sub-graph";
-    if (rfx_onnx_op_find(node->op) != NULL) return NULL;
+    if (rfx_onnx_op_find(node->op) != NULL && known) return NULL;
     return rfx_onnx_op_is_sized_by_values(node->op) ? "only a run could say its result's size"
                                                     : "no such operator here";
 }

@@ -52,7 +52,7 @@ static const struct rule_row {
     {AXIS, 0, " ArgMax ArgMin Split "},
     {AXIS, 1, " Concat "},
     {AXIS, -1, " LayerNormalization LpNormalization RMSNormalization TopK "},
-    {AXIS, LAST_FROM_13, " LogSoftmax Softmax "},
+    {AXIS, LAST_FROM_13, " Hardmax LogSoftmax Softmax "},
     {AXES, 0,
      " MeanVarianceNormalization ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax "
      "ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare Squeeze Unsqueeze "},

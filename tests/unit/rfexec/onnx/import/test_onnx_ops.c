@@ -43,18 +43,22 @@ static const struct example examples[] = {
     {.op = "BatchNormalization", .in = "x six six six six"},
     {.op = "Cast", .in = "x", .attr = "to", .value = 9},
     {.op = "CastLike", .in = "x six"},
+    {.op = "CenterCropPad", .in = "x sizes", .opset = 18},
     {.op = "Clip", .in = "x low"},
+    {.op = "Col2Im", .in = "x rows_columns pixel", .opset = 18},
     {.op = "Concat", .in = "x x", .attr = "axis", .value = 1},
     {.op = "Conv", .in = "x filters"},
     {.op = "ConvTranspose", .in = "x filters"},
     {.op = "DepthToSpace", .in = "x", .attr = "blocksize", .value = 1},
     {.op = "CumSum", .in = "x three"},
+    {.op = "DequantizeLinear", .in = "x low low"},
     {.op = "Div", .in = "x x"},
     {.op = "Dropout", .in = "x"},
     {.op = "Einsum", .in = "x matrix", .attr = "equation", .text = "bchw,oc->bohw"},
     {.op = "Equal", .in = "x x"},
     {.op = "Expand", .in = "x shape"},
     {.op = "Flatten", .in = "x"},
+    {.op = "FusedConv", .in = "x filters", .attr = "activation", .text = "Relu"},
     {.op = "Gather", .in = "x two", .attr = "axis", .value = 1},
     {.op = "GatherElements", .in = "x tuple"},
     {.op = "GatherND", .in = "x tuple"},
@@ -67,6 +71,7 @@ static const struct example examples[] = {
     {.op = "GreaterOrEqual", .in = "x x"},
     {.op = "GridSample", .in = "x grid"},
     {.op = "GroupNormalization", .in = "x six six", .attr = "num_groups", .value = 2, .opset = 21},
+    {.op = "Hardmax", .in = "x", .attr = "axis", .value = 1},
     {.op = "Identity", .in = "x"},
     {.op = "InstanceNormalization", .in = "x six six"},
     {.op = "IsInf", .in = "x"},
@@ -158,6 +163,8 @@ static void add_constants(void) {
     maker_ints(&graph, "space", space, 2);
     maker_ints(&graph, "shape", shape, 4);
     maker_ints(&graph, "flat", flat, 2);
+    maker_ints(&graph, "rows_columns", (const int64_t[]){4, 6}, 2);
+    maker_ints(&graph, "pixel", (const int64_t[]){1, 1}, 2);
 }
 
 static void add_node(const char *op, const char *in, const char *out, const int64_t *perm) {
@@ -178,6 +185,9 @@ static void write_model(const struct example *e) {
         static const int64_t sixes[] = {-1, 6};
         maker_ints(&graph, "sixes", sixes, 2);
         add_node("Reshape", "image sixes", "x", NULL);
+    } else if (strcmp(e->op, "Col2Im") == 0) {
+        maker_ints(&graph, "blocks", (const int64_t[]){1, 6, 24}, 3);
+        add_node("Reshape", "image blocks", "x", NULL);
     } else {
         add_node(e->last ? "Transpose" : "Identity", "image", "x", e->last ? to_last : NULL);
     }
@@ -188,6 +198,7 @@ static void write_model(const struct example *e) {
         maker_message(&graph, MAKER_NODE, &node);
     }
     maker_node(&node, e->op, e->in, "m");
+    if (strcmp(e->op, "FusedConv") == 0) maker_text(&node, 7, "com.microsoft");
     if (e->text != NULL) maker_attr_text(&node, e->attr, e->text);
     if (e->attr != NULL && e->text == NULL) maker_attr_int(&node, e->attr, e->value);
     if (e->list != NULL) maker_attr_ints(&node, e->list, e->values, e->values[0] == 1 ? 1 : 2);
