@@ -11,6 +11,7 @@
 #include "rfexec/image/slides/image_slide.h"
 #include "rfexec/image/turn/cropped.h"
 #include "rfexec/image/turn/turned.h"
+#include "rfexec/image/webp/image_webp.h"
 #include "rfexec/image/zarr/image_zarr.h"
 #include "rfexec/image/zarr/zarr_folder.h"
 
@@ -52,7 +53,6 @@ static const char *known_kind(const unsigned char head[HEAD_BYTES]) {
     } kinds[] = {
         {"a high dynamic range (Radiance HDR) picture", "#?RADIANCE", 0, 10},
         {"a high dynamic range (Radiance HDR) picture", "#?RGBE", 0, 6},
-        {"a WebP picture", "WEBP", 8, 4},
         {"an AVIF picture", "ftypavif", 4, 8},
         {"a HEIC picture", "ftyphei", 4, 7},
         {"a HEIC picture", "ftypmif1", 4, 8},
@@ -77,6 +77,8 @@ static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
         return rfx_image_png_open(mem, name, options, out, err);
     if (memcmp(head, "\xff\xd8", 2) == 0)
         return rfx_image_jpeg_open(mem, name, options->folder, out, err);
+    if (memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0)
+        return rfx_image_webp_open(mem, name, options, out, err);
     if (rfx_image_is_bmp_rle(head)) return rfx_image_bmp_rle_open(mem, name, out, err);
     const char *kind = known_kind(head);
     if (kind != NULL)

@@ -273,7 +273,35 @@ def check_bmp(program):
         refused(program, "a run too long", "rle.bmp", 3, "a run leaves the picture")
 
 
+def check_webp(program):
+    """Lossy, lossless, with alpha and turned, as Pillow decodes them."""
+    numbers = np.random.default_rng(9)
+    pixels = np.kron(numbers.integers(0, 256, (7, 9, 4)), np.ones((11, 7, 1))).astype("u1")
+    for options in ({"lossless": True}, {"quality": 80}, {"quality": 20, "method": 6},
+                    {"lossless": True, "exact": True, "method": 6}):
+        Image.fromarray(pixels[..., :3]).save("picture.webp", **options)
+        wanted = np.asarray(Image.open("picture.webp").convert("RGB"))
+        reaches(program, f"WebP, {options}", "picture.webp", planes(wanted))
+        Image.fromarray(pixels).save("picture.webp", **options)
+        wanted = np.asarray(Image.open("picture.webp"))
+        reaches(program, f"WebP, {options}, alpha", "picture.webp", planes(wanted))
+        reaches(program, f"WebP, {options}, no alpha", "picture.webp", planes(wanted[..., :3]),
+                says="1 of 4 bands is alpha and dropped")
+        reaches(program, f"WebP, {options}, chosen", "picture.webp", planes(wanted[..., [3, 2]]),
+                "--channels", "4,3")
+    exif = Image.Exif()
+    for orientation in range(1, 9):
+        exif[274] = orientation
+        Image.fromarray(pixels[..., :3]).save("turned.webp", lossless=True, exif=exif)
+        wanted = np.asarray(ImageOps.exif_transpose(Image.open("turned.webp")))
+        reaches(program, f"WebP, orientation {orientation}", "turned.webp", planes(wanted))
+    frames = [Image.fromarray(pixels[..., :3]), Image.fromarray(pixels[..., 1:])]
+    frames[0].save("frames.webp", save_all=True, append_images=frames[1:])
+    refused(program, "an animation", "frames.webp", 3, "an animated WebP")
+
+
 def check_all(program):
+    check_webp(program)
     check_bmp(program)
     check_kinds(program)
     check_files_of_bands(program)
