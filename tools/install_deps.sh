@@ -5,7 +5,7 @@
 set -eu
 
 packages="gcc libc6-dev make cmake pkg-config libopenblas-openmp-dev libpng-dev
-    libjpeg62-turbo-dev libtiff-dev libstb-dev libjansson-dev libxxhash-dev libcmocka-dev
+    libjpeg62-turbo-dev libtiff-dev libopenjp2-7-dev libwebp7 libstb-dev libjansson-dev libxxhash-dev libcmocka-dev
     nanopb libnanopb-dev libonnx-dev python3-venv gnuplot-nox $*"
 
 missing=""

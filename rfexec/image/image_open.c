@@ -7,6 +7,7 @@
 #include "rfexec/image/bands/page_bands.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
+#include "rfexec/image/jp2/image_jp2.h"
 #include "rfexec/image/npy_format.h"
 #include "rfexec/image/slides/image_slide.h"
 #include "rfexec/image/turn/cropped.h"
@@ -56,7 +57,6 @@ static const char *known_kind(const unsigned char head[HEAD_BYTES]) {
         {"an AVIF picture", "ftypavif", 4, 8},
         {"a HEIC picture", "ftyphei", 4, 7},
         {"a HEIC picture", "ftypmif1", 4, 8},
-        {"a JPEG 2000 picture", "jP  ", 4, 4},
         {"a JPEG XL picture", "JXL ", 4, 4},
         {"an OpenEXR picture", "\x76\x2f\x31\x01", 0, 4},
         {"a PDF document", "%PDF", 0, 4},
@@ -79,6 +79,8 @@ static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
         return rfx_image_jpeg_open(mem, name, options->folder, out, err);
     if (memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0)
         return rfx_image_webp_open(mem, name, options, out, err);
+    if (memcmp(head + 4, "jP  ", 4) == 0 || memcmp(head, "\xff\x4f\xff\x51", 4) == 0)
+        return rfx_image_jp2_open(mem, name, options, out, err);
     if (rfx_image_is_bmp_rle(head)) return rfx_image_bmp_rle_open(mem, name, out, err);
     const char *kind = known_kind(head);
     if (kind != NULL)

@@ -291,7 +291,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
         return rfx_memory_fail(s->base.mem, name, s->heap.limit_bytes, err);
     if (known == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%s: not a picture that rfexec reads (PNG, JPEG, TIFF, npy, BMP, TGA, PSD, "
+                        "%s: not a picture that rfexec reads (PNG, JPEG, TIFF, npy, WebP, JPEG "
+                        "2000, BMP, TGA, PSD, "
                         "PNM, GIF, PIC), or a broken one: %s; other kinds: convert to PNG or TIFF",
                         name, stbi_failure_reason());
     bool is_bmp = memcmp(head, "BM", 2) == 0;

@@ -182,6 +182,7 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
     for (int i = 0; i < s->planes.n; i++) {
         int plane = s->planes.numbers[i];
         rfx_tiff_log_clear(&s->log);
+        memset(s->raw, 0, s->raw_bytes); /* libtiff fills less from broken data and says nothing */
         tmsize_t got = s->lib.TIFFReadEncodedTile(s->handle.tif, strile_at(s, y, x, plane), s->raw,
                                                   (tmsize_t)s->raw_bytes);
         if (got != (tmsize_t)s->raw_bytes || s->log.complained) return failed_in_row(s, y, err);
@@ -201,6 +202,7 @@ static enum rfx_status decode_row(struct tiff_source *s, struct rfx_error *err) 
     for (int i = 0; i < s->planes.n && !s->broken; i++) {
         int plane = s->planes.numbers[i];
         rfx_tiff_log_clear(&s->log);
+        memset(s->raw, 0, s->raw_bytes);
         int result = s->lib.TIFFReadScanline(handle_of(s, i)->tif, s->raw, (uint32_t)s->next_row,
                                              (uint16_t)plane);
         s->broken = result < 0 || s->log.complained;

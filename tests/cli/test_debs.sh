@@ -42,7 +42,7 @@ check() {
     [ -s "$work/root/usr/share/doc/$package/copyright" ] || fail "$package: no copyright"
 }
 
-loaded="libopenblas0-openmp libtiff6"
+loaded="libopenblas0-openmp libtiff6 libopenjp2-7 libwebp7"
 linked="libc6 libgomp1 libjansson4 libjpeg62-turbo libpng16-16 zlib1g"
 check rfexec "$loaded $linked" "bin/rfexec share/bash-completion/completions/rfexec
     share/doc/rfexec/CHANGELOG.md share/doc/rfexec/copyright

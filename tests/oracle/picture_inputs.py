@@ -300,7 +300,43 @@ def check_webp(program):
     refused(program, "an animation", "frames.webp", 3, "an animated WebP")
 
 
+def check_jp2(program):
+    """Tiles, strips of one tile, offsets on the grid, 8 and 16 bits, alpha, codestreams alone."""
+    numbers = np.random.default_rng(10)
+    pixels = np.kron(numbers.integers(0, 256, (29, 11, 4)), np.ones((23, 9, 1))).astype("u1")
+    pixels[::7] = numbers.integers(0, 256, pixels[::7].shape)
+    deep = pixels[..., 0].astype("u2") * 157 + 3
+    for options in ({}, {"tile_size": (64, 100)}, {"num_resolutions": 3, "tile_size": (33, 700)},
+                    {"offset": (5, 11), "tile_offset": (3, 7), "tile_size": (40, 60)}):
+        for name in ("picture.jp2", "picture.j2k"):
+            what = f"{name}, {options}"
+            Image.fromarray(pixels[..., :3]).save(name, **options)
+            reaches(program, what, name, planes(pixels[..., :3]))
+            reaches(program, f"{what}, in tiles", name, planes(pixels[..., :3]), "--tiles", "3x2")
+            reaches(program, f"{what}, chosen", name, planes(pixels[..., [2, 0]]), "--channels",
+                    "3,1")
+            Image.fromarray(deep).save(name, **options)
+            stored = np.asarray(Image.open(name))  # Pillow mixes tiles of 16 bits up, here too
+            reaches(program, f"{what}, 16 bits", name, scaled(stored.astype("u2")[None]))
+        Image.fromarray(pixels).save("picture.jp2", **options)
+        reaches(program, f"{options}, alpha", "picture.jp2", planes(pixels))
+        reaches(program, f"{options}, no alpha", "picture.jp2", planes(pixels[..., :3]),
+                says="1 of 4 bands is alpha and dropped")
+        # of lossy ones strips may round otherwise than the whole
+        Image.fromarray(pixels[..., :3]).save("picture.jp2", irreversible=True, quality_layers=[20],
+                                              **options)
+        wanted = planes(np.asarray(Image.open("picture.jp2")))
+        got, words = read(program, "picture.jp2", 3)
+        check(got is not None and np.abs(got - wanted).max() <= 1, f"{options}, lossy: {words}")
+    with open("picture.jp2", "rb") as file:
+        data = file.read()
+    with open("cut.jp2", "wb") as file:
+        file.write(data[:len(data) // 2])
+    refused(program, "cut off", "cut.jp2", 3, "cut.jp2")
+
+
 def check_all(program):
+    check_jp2(program)
     check_webp(program)
     check_bmp(program)
     check_kinds(program)

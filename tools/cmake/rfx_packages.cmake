@@ -32,7 +32,7 @@ set(CPACK_DEBIAN_PACKAGE_GENERATE_SHLIBS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 
 # What is loaded when it is needed is not among the libraries that dpkg-shlibdeps finds.
-set(rfx_loaded "libopenblas0-openmp, libtiff6 (>= 4.5)")
+set(rfx_loaded "libopenblas0-openmp, libtiff6 (>= 4.5), libopenjp2-7, libwebp7")
 set(CPACK_COMPONENT_GROUP_PROGRAM_DESCRIPTION
     "Runs convolutional networks on images of any size inside a memory budget, with exactly the\
  bits of the whole-image run.")

@@ -75,7 +75,7 @@ sed -e 's|^readme = .*|readme = "python/README.md"|' \
 find "$stage" -name __pycache__ -prune -exec rm -rf {} +
 quietly python -m build --no-isolation --sdist --outdir "$out" "$stage"
 
-# A wheel from the sdist. The two libraries that are loaded when they are needed lie in the package;
+# A wheel from the sdist. The libraries that are loaded when they are needed lie in the package;
 # what those and librfexec.so are linked with is auditwheel's to find.
 place=/usr/lib/$(${CC:-cc} -print-multiarch) # those of other processors may be installed too
 blas=$(echo "$place"/openblas-openmp/libopenblas.so.0)
@@ -83,7 +83,7 @@ blas=$(echo "$place"/openblas-openmp/libopenblas.so.0)
 rm -rf "$work/plain" "$work/repaired" "$work/unpacked"
 quietly pip wheel --disable-pip-version-check --no-deps --no-index --no-build-isolation \
     --wheel-dir "$work/plain" "$out"/rfexec-*.tar.gz \
-    -C cmake.define.RFEXEC_BESIDE="$tiff/build/libtiff/libtiff.so.6;$blas"
+    -C cmake.define.RFEXEC_BESIDE="$tiff/build/libtiff/libtiff.so.6;$blas;$place/libopenjp2.so.7;$place/libwebp.so.7"
 quietly auditwheel repair --wheel-dir "$work/repaired" "$work"/plain/rfexec-*.whl
 
 # Their licences, and those of what is compiled in: as Debian has them, with the texts they name.
@@ -93,7 +93,7 @@ licences=$(echo "$tree"/rfexec-*.dist-info)/licenses/bundled
 mkdir -p "$licences"
 packages_of() {
     echo libstb-dev libnanopb-dev libonnx-dev # compiled in
-    echo libtiff6 libopenblas0-openmp
+    echo libtiff6 libopenblas0-openmp libopenjp2-7 libwebp7
     for file in "$tree"/rfexec.libs/*; do
         # libgomp-a34b3233.so.1.0.0 has auditwheel's mark
         found=$(realpath "$place/$(basename "$file" | sed 's/-[0-9a-f]*\(\.so\)/\1/')")
