@@ -265,7 +265,8 @@ static enum rfx_status conv_common(struct rfx_onnx_import *ctx, bool transposed,
     if (status == RFX_OK) status = repeat(ctx, win->times, &weight);
     if (status == RFX_OK) status = rfx_onnx_const_weight(ctx, weight, &a->weight);
     if (status != RFX_OK) return status;
-    a->groups = rfx_onnx_attr_int(ctx, "group", 1) * win->times;
+    if (!rfx_checked_mul_i64(rfx_onnx_attr_int(ctx, "group", 1), win->times, &a->groups))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "the number of groups overflows");
     a->bias = a->scale = -1;
     if (a->groups < 1 || a->groups > MAX_ATTR ||
         !rfx_checked_mul_i64(weight->shape.dims[transposed ? 1 : 0], transposed ? a->groups : 1,
