@@ -14,6 +14,7 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
+#include "rfexec/image/row_sums.h"
 
 /* What preprocessing does to a delivered channel. */
 struct channel {
@@ -26,11 +27,12 @@ struct rfx_image {
     char *spec;
     struct rfx_image_backend *backend;
     struct rfx_image_options options;
-    int64_t c;                /* channels delivered */
-    int64_t window_rows;      /* 0: none set */
-    int64_t highest_y1;       /* asked so far */
-    struct channel *channels; /* of samples that are not floats; else NULL */
-    int64_t n_channels;       /* 1: the same for all; else c */
+    int64_t c;                 /* channels delivered */
+    int64_t window_rows;       /* 0: none set */
+    int64_t highest_y1;        /* asked so far */
+    struct channel *channels;  /* of samples that are not floats; else NULL */
+    int64_t n_channels;        /* 1: the same for all; else c */
+    struct rfx_row_sums *sums; /* of what is read; NULL: none */
 };
 
 /* Of the copy of a picture's name: as many for all that are not unusually long, so that a budget
@@ -487,11 +489,9 @@ static enum rfx_status read_row(const struct rfx_image *image, int64_t y, struct
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
-                               const struct rfx_view *out, struct rfx_error *err) {
-    if (rfx_rect_is_empty(rect)) return RFX_OK;
-    enum rfx_status status = check_rect(image, rect, out, err);
-    if (status != RFX_OK) return status;
+static enum rfx_status read_rect(struct rfx_image *image, struct rfx_rect rect,
+                                 const struct rfx_view *out, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
     struct rfx_image_backend *b = image->backend;
     if (b->ops->read_floats != NULL) {
         status = b->ops->read_floats(b, rect, out, err);
@@ -505,4 +505,17 @@ enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
+}
+
+void rfx_image_set_row_sums(struct rfx_image *image, struct rfx_row_sums *sums) {
+    image->sums = sums;
+}
+
+enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
+                               const struct rfx_view *out, struct rfx_error *err) {
+    if (rfx_rect_is_empty(rect)) return RFX_OK;
+    enum rfx_status status = check_rect(image, rect, out, err);
+    if (status == RFX_OK) status = read_rect(image, rect, out, err);
+    if (status == RFX_OK && image->sums != NULL) rfx_row_sums_add(image->sums, rect, out);
+    return status;
 }

@@ -182,6 +182,10 @@ RFX_NODISCARD enum rfx_status rfx_image_set_window(struct rfx_image *image, int6
 RFX_NODISCARD enum rfx_status rfx_image_read(struct rfx_image *image, struct rfx_rect rect,
                                              const struct rfx_view *out, struct rfx_error *err);
 
+/* Adds what is read from now on to `sums`, which is borrowed; NULL: to none. */
+struct rfx_row_sums;
+void rfx_image_set_row_sums(struct rfx_image *image, struct rfx_row_sums *sums);
+
 /* Whether several threads may call rfx_image_read for different rows at a time. */
 bool rfx_image_is_concurrent(const struct rfx_image *image);
 

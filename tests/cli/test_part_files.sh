@@ -6,6 +6,7 @@
 set -eu
 program=$1
 source=$2
+seal=$3 # sets the sum of a part's JSON anew
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -97,13 +98,21 @@ refused 3 'foreign.npy.json' run fsrcnn synthetic:40x30 --part 1/2 -o foreign.np
 refused 3 "'input' differs" merge a.npy b.npy other.npy -o no.npy
 cp c.npy cut.npy && cp c.npy.json cut.npy.json && truncate -s -4 cut.npy
 refused 3 'cut off' merge a.npy b.npy cut.npy -o no.npy
-refused 3 'cut off' run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o cut.npy
+refused 0 'is made again: .* cut off' run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o cut.npy
+cmp -s c.npy cut.npy || fail "a part that was cut off is not made again"
 cp c.npy spoilt.npy && cp c.npy.json spoilt.npy.json
 printf '\001' | dd of=spoilt.npy bs=1 seek=400 conv=notrunc 2>/dev/null
 refused 3 'changed since' merge a.npy b.npy spoilt.npy -o no.npy
+refused 0 'is made again: .* changed since' run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o spoilt.npy
+cmp -s c.npy spoilt.npy || fail "a part that was changed is not made again"
+sed -i 's/"about"/"About"/' spoilt.npy.json
+refused 3 'spoilt.npy.json was changed' merge a.npy b.npy spoilt.npy -o no.npy
+refused 0 'is made again: .* was changed' run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o spoilt.npy
+refused 2 "would write over 'a.npy'" merge a.npy b.npy c.npy -o a.npy
+refused 2 "would write over 'b.npy.json'" merge a.npy b.npy c.npy -o ./b.npy.json
 cp c.npy bare.npy
 refused 3 'bare.npy.json' merge a.npy b.npy bare.npy -o no.npy
-echo '{"format": "rfexec part", "version": 1, "shape": [1, 3, 80, 1e99]}' >bare.npy.json
+echo '{"format": "rfexec part", "version": 3, "shape": [1, 3, 80, 1e99]}' >bare.npy.json
 refused 3 "'shape' is not that of a part" merge a.npy b.npy bare.npy -o no.npy
 refused 4 'needs at least' merge a.npy b.npy c.npy -o no.npy --memory 1MiB
 refused 2 'merge needs -o' merge a.npy b.npy c.npy
@@ -114,6 +123,31 @@ refused 2 'takes parts --part I/N' run mobilenet_v2 synthetic:64x64 --part-rect 
 "$program" merge a.npy b.npy c.npy -o all.tif >told
 "$program" run fsrcnn synthetic:40x30 -o whole.tif >told
 cmp all.tif whole.tif || fail "other bytes of a TIFF"
+
+# two pictures that are the same at the places that are looked at to know a file again, and parts of
+# each: parts of one image have the same rows where both read them
+cat >pictures.py <<'END'
+import struct, sys
+shape, row = (3, 60, 40), 40
+header = "{'descr': '<f4', 'fortran_order': False, 'shape': %r, }" % (shape,)
+header = header.ljust(117) + "\n"
+for name, at in (("one.npy", -1), ("two.npy", 31)):
+    with open(name, "wb") as f:
+        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
+        for y in range(3 * 60):
+            f.write(struct.pack("<40f", *((y * 7 + x * 3) % 11 + (y == at) for x in range(row))))
+END
+python3 pictures.py
+cp one.npy in.npy
+"$program" run fsrcnn in.npy --part 1/2 -o i1.npy -j 1 >told
+cp two.npy in.npy
+"$program" run fsrcnn in.npy --part 2/2 -o i2.npy -j 1 >told
+refused 3 "'input' differs" merge i1.npy i2.npy -o no.npy
+refused 3 "'input' differs" run fsrcnn in.npy --part 1/2 -o i1.npy
+# where the identity says that both are one, as of larger files that are not hashed whole
+input=$(sed -n 's/^ *"input": "\([0-9a-f]\{32\}\)".*/\1/p' i1.npy.json)
+sed -i "s/\"input\": \"[0-9a-f]\{32\}\"/\"input\": \"$input\"/" i2.npy.json && "$seal" i2.npy
+refused 3 'not of one image: row 31 ' merge i1.npy i2.npy -o no.npy
 
 # an output that is joined of three maps, of 12, 6 and 3 rows: rows of each, as ranges of its cells
 whole yolov8n synthetic:96x64
@@ -152,21 +186,23 @@ spoilt() {
     "$1" "$2"
     refused 3 "$3" merge p[1-5].npy s6.npy p[78].npy -o no.npy
 }
-in_json() { sed -z -i "$1" s6.npy.json; }
+in_json() { sed -z -i "$1" s6.npy.json && "$seal" s6.npy; }
+unsealed() { sed -z -i "$1" s6.npy.json; }
 in_array() { printf '\001' | dd of=s6.npy bs=1 seek="$1" conv=notrunc 2>/dev/null; }
 other_array() { cp "$1" s6.npy; }
 cut_array() { truncate -s "$1" s6.npy; }
 spoilt in_array 200 'changed since'
 spoilt cut_array -4 'cut off'
 spoilt other_array p7.npy 'has not the shape that its JSON says, 1 x 84 x 12'
+spoilt unsealed 's/72,/71,/' 's6.npy.json was changed'
 spoilt in_json 's/72,/71,/' 'overlap: both have cells 71 to 72'
 spoilt in_json 's/72,/-72,/' "'cells' is not that of a part"
-spoilt in_json 's/120/127/' "'cells' is not that of a part"
-spoilt in_json 's/126/4611686018427387905/g' "'shape' is not that of a part"
+spoilt in_json 's/\b120\b/127/' "'cells' is not that of a part"
+spoilt in_json 's/\b126\b/4611686018427387905/g' "'shape' is not that of a part"
 spoilt in_json 's/"channels": 84/"channels": 4611686018427387904/' "'cells' is not that of a part"
 spoilt in_json 's/"last": true/"last": false/' 'do not lie alike'
-spoilt in_json 's/"version": 2/"version": 1/' "'shape' is not that of a part"
-spoilt in_json 's/"version": 2/"version": 3/' "'version' is not that of a part"
+spoilt in_json 's/"version": 4/"version": 3/' "'shape' is not that of a part"
+spoilt in_json 's/"version": 4/"version": 5/' "'version' is not that of a part"
 refused 3 'not of one run' merge p[1-7].npy a.npy -o no.npy
 refused 3 'not of one run' merge a.npy p[1-8].npy -o no.npy
 if [ -e no.npy ] || [ -e no.tif ]; then fail "a merge that was refused left a file"; fi
@@ -176,7 +212,7 @@ head -c 900000 /dev/zero | tr '\0' x >long
 { printf '    "pad": "' && cat long && echo '",'; } >pad
 for i in $(seq 8); do
     "$program" run fsrcnn synthetic:40x30 --part "$i/8" -o "l$i.npy" -j 1 >told
-    sed -i '/"about": {/r pad' "l$i.npy.json"
+    sed -i '/"about": {/r pad' "l$i.npy.json" && "$seal" "l$i.npy"
 done
 [ "$(wc -c <l8.npy.json)" -gt 900000 ] || fail "the JSON of a part has no 'about'"
 peak=$("$program" merge l[1-8].npy -o l.npy --memory 11MiB --json | sed -n 's/.*"peak_rss_bytes": \([0-9]*\).*/\1/p')
@@ -233,6 +269,8 @@ whole net.onnx synthetic:33x35
 mv net.onnx there
 merged there/s.states
 sed -z 's/"image": *\[[^,]*/"image": [4/' there/s.states.json >there/t.states.json && cp there/s.states there/t.states
+refused 3 't.states.json was changed' merge there/t.states -o no.npy
+"$seal" there/t.states
 refused 3 'of an image of 4 x 33 x 35' merge there/t.states -o no.npy
 rm there/net.onnx
 refused 3 'nor beside them' merge there/s.states -o no.npy

@@ -148,6 +148,8 @@ static const struct option_row rows[] = {
      "values of a channel that are clear and brightest (default: its extremes)", 0},
     {"part", 0, KIND_TEXT, RFX_CLI_PART, AT(part), "I/N",
      "only rows I of N of the output and what they need of the image, into a file for 'merge'", 0},
+    {"whole-input-hash", 0, KIND_FLAG, RFX_CLI_PART, AT(whole_input_hash), NULL,
+     "with --part: compare all bytes of the image's file, not only up to 256 MiB of it", 0},
     {"part-rect", 0, KIND_TEXT, RFX_CLI_PART, AT(part_rect), "Y0,X0,Y1,X1",
      "likewise a rectangle of the output", 0},
     {"part-output", 0, KIND_TEXT, RFX_CLI_PART | RFX_CLI_PARTS, AT(part_output), "NAME",

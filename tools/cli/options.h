@@ -85,12 +85,13 @@ struct rfx_cli_options {
     const char *for_output; /* of plans: what the run will write; NULL: .npy */
     struct rfx_cli_kept kept;
     bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
-    bool pareto;          /* of curves: all kinds of plans */
-    bool all;             /* of selftest: every network and size */
-    const char *table;    /* of selftest: another table of fingerprints */
-    bool layers;          /* of a benchmark: the time of each */
-    size_t against_bytes; /* 0: not given */
-    bool no_orient;       /* pictures as they are stored */
+    bool pareto;           /* of curves: all kinds of plans */
+    bool all;              /* of selftest: every network and size */
+    const char *table;     /* of selftest: another table of fingerprints */
+    bool layers;           /* of a benchmark: the time of each */
+    size_t against_bytes;  /* 0: not given */
+    bool no_orient;        /* pictures as they are stored */
+    bool whole_input_hash; /* parts are known by all bytes of the picture */
     struct rfx_fit_size fit;
     bool no_groups; /* every layer by itself */
     bool untiled, bgr, naive, json, csv, log_x, log_y, help;

@@ -5,6 +5,7 @@
  * of a round: part_states.h. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
@@ -52,7 +53,8 @@ static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_fo
                                      struct rfx_error *err) {
     size_t row = is_map(m) ? rfx_tensor_pixel_bytes(&m->tensor, m->tensor.w) : 0;
     size_t fixed = rfx_plan_reserve_bytes(1) + rfx_output_stream_bytes(format, &m->tensor) +
-                   rfx_georeference_bytes(&m->geo) + rfx_merge_parts_bytes(m->parts.n);
+                   rfx_georeference_bytes(&m->geo) + rfx_merge_parts_bytes(m->parts.n) +
+                   m->parts.picture_bytes;
     size_t budget = m->options->memory_bytes, band = USUAL_BAND_BYTES;
     if (budget != 0 && budget < fixed + row)
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
@@ -179,9 +181,29 @@ static int merge_output(const struct rfx_cli_options *options, struct rfx_memory
     return code;
 }
 
+/* The file that is read as part or states, or beside them, and that `path` names too; NULL. */
+static const char *find_input(const struct rfx_cli_options *options, const char *path, char *name,
+                              size_t size) {
+    struct stat out, in;
+    if (stat(path, &out) != 0) return NULL;
+    for (int i = 0; i < options->n_args; i++)
+        for (int k = 0; k < 2; k++) {
+            (void)snprintf(name, size, "%s%s", options->args[i], k == 0 ? "" : ".json");
+            if (stat(name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+                return name;
+        }
+    return NULL;
+}
+
 int rfx_cmd_merge(const struct rfx_cli_options *options) {
+    char name[RFX_PART_PATH_CHARS];
     if (options->output == NULL) {
         rfx_cli_message("merge needs -o FILE");
+        return RFX_EXIT_USAGE;
+    }
+    if (find_input(options, options->output, name, sizeof name) != NULL) {
+        rfx_cli_message("-o '%s' would write over '%s', which is merged: name another file",
+                        options->output, name);
         return RFX_EXIT_USAGE;
     }
     struct rfx_memory *mem = rfx_cli_memory_create();

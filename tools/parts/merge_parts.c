@@ -8,11 +8,25 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/parts/files/part_cover.h"
+#include "tools/parts/files/part_picture.h"
 
 size_t rfx_merge_parts_bytes(int n) {
     struct rfx_merge_parts *parts;
     return (size_t)n * (sizeof *parts->files + sizeof *parts->found) +
            RFX_MERGE_CHUNK * sizeof *parts->chunk;
+}
+
+/* Rows that two parts have read must be the same in both. */
+static enum rfx_status check_picture(const struct rfx_merge_parts *parts, int part,
+                                     struct rfx_error *err) {
+    int64_t row;
+    for (int i = 0; i < part; i++)
+        if (!rfx_part_picture_agrees(parts->files[i].picture, parts->files[part].picture, &row))
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "parts '%.80s' and '%.80s' are not of one image: row %lld was another "
+                            "one when they read it",
+                            parts->paths[i], parts->paths[part], (long long)row);
+    return RFX_OK;
 }
 
 static enum rfx_status read_part(struct rfx_merge_parts *parts, int part, struct rfx_error *err) {
@@ -27,8 +41,14 @@ static enum rfx_status read_part(struct rfx_merge_parts *parts, int part, struct
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "parts '%.80s' and '%.80s' are not of one run: %s", parts->paths[0], path,
                         why);
-    if (part > 0) rfx_part_file_release(file);
-    return RFX_OK;
+    json_t *picture = json_incref(file->picture);
+    if (part > 0)
+        rfx_part_file_release(file);
+    else
+        json_decref(picture);
+    file->picture = picture;
+    parts->picture_bytes += 2 * json_string_length(json_object_get(picture, "sums"));
+    return check_picture(parts, part, err);
 }
 
 /* Before the output is begun. */

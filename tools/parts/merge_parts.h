@@ -17,6 +17,7 @@ struct rfx_merge_parts {
     const char *const *paths; /* n */
     int n;
     struct rfx_part_file *files;   /* n; run, about and geo of the first one alone */
+    size_t picture_bytes;          /* of what files say of the rows that they read, kept of all */
     struct rfx_fingerprint *found; /* n: of the elements read so far */
     float *chunk;                  /* RFX_MERGE_CHUNK: the elements read last */
 };

@@ -20,6 +20,8 @@
 #include "tools/parts/files/part_file.h"
 #include "tools/parts/files/part_geo.h"
 #include "tools/parts/files/part_identity.h"
+#include "tools/parts/files/part_json.h"
+#include "tools/parts/files/part_picture.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_rows.h"
 #include "tools/parts/part_states.h"
@@ -35,6 +37,7 @@ struct part_run {
     struct rfx_session *session;
     struct rfx_output_stream *stream;
     struct rfx_fingerprint fingerprint;
+    struct rfx_row_sums *sums; /* of the image rows that it reads */
     int64_t received;
     struct rfx_run_report report;
 };
@@ -105,6 +108,7 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
                                         err);
     if (status != RFX_OK) return status;
     rfx_session_set_sink(run->session, &sink);
+    rfx_image_set_row_sums(job->image, run->sums);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "part");
     status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
@@ -116,7 +120,10 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
         status = take_stored(run, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
+    rfx_image_set_row_sums(job->image, NULL);
     rfx_fingerprint_hex(&run->fingerprint, run->part.fingerprint);
+    run->part.picture =
+        rfx_part_picture_json(run->options->args[1], rfx_part_graph_image(job->graph), run->sums);
     rfx_memory_set_stop(job->mem, NULL, NULL); /* from here on files become complete */
     /* first what the part is of: a part that is there is complete */
     if (status == RFX_OK)
@@ -124,48 +131,58 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
     return status == RFX_OK ? rfx_output_stream_commit(run->stream, NULL, NULL, err) : status;
 }
 
-/* Whether the file is there already: *there, or refused when it is of another run or not whole. */
+/* Why a part that is there is no part of this run, at this place; NULL: it is. */
+static const char *find_other(const struct part_run *run, const struct rfx_part_file *found,
+                              char why[400]) {
+    if (!rfx_part_file_same_run(&run->part, found, why, 400)) return why;
+    if (!rfx_rect_equal(run->part.rect, found->rect)) {
+        (void)snprintf(why, 400, "it is another part, rows %lld to %lld and columns %lld to %lld",
+                       (long long)found->rect.y0, (long long)found->rect.y1,
+                       (long long)found->rect.x0, (long long)found->rect.x1);
+        return why;
+    }
+    if (!rfx_part_cells_equal(&run->part.cells, &found->cells)) {
+        char cells[RFX_PART_CELLS_CHARS];
+        (void)snprintf(why, 400, "it is another part, cells %s",
+                       rfx_part_cells_text(&found->cells, cells));
+        return why;
+    }
+    return NULL;
+}
+
+/* Whether the file is there already: *there. A part of another run is refused, as it may be wanted.
+ * One that is damaged, or of a large picture that was written since, is made again. */
 static int look_for_file(struct part_run *run, bool *there) {
     const char *path = run->options->output;
-    struct rfx_part_file found;
+    struct rfx_part_file found = {.run = NULL};
     struct rfx_error err = {{0}};
-    char why[400];
-    int fd;
-    int64_t offset;
-    *there = access(path, F_OK) == 0;
-    if (!*there) return RFX_EXIT_DONE;
-    enum rfx_status status = rfx_part_file_read(path, &found, &err);
-    if (status != RFX_OK) {
-        rfx_cli_message("'%s' is there and stays as it is: %s", path, err.text);
+    char why[400], name[RFX_PART_PATH_CHARS];
+    *there = false;
+    if (access(path, F_OK) != 0) return RFX_EXIT_DONE;
+    enum rfx_status status = rfx_part_json_name(path, name, sizeof name, &err);
+    if (status == RFX_OK && access(name, F_OK) != 0) {
+        rfx_cli_message("'%s' is there and stays as it is: it is no part, as there is no '%s'",
+                        path, name);
         return RFX_EXIT_REFUSED;
     }
-    bool same = rfx_part_file_same_run(&run->part, &found, why, sizeof why);
-    if (same && !rfx_rect_equal(run->part.rect, found.rect)) {
-        same = false;
-        (void)snprintf(why, sizeof why,
-                       "it is another part, rows %lld to %lld and columns %lld to %lld",
-                       (long long)found.rect.y0, (long long)found.rect.y1, (long long)found.rect.x0,
-                       (long long)found.rect.x1);
-    }
-    if (same && !rfx_part_cells_equal(&run->part.cells, &found.cells)) {
-        char cells[RFX_PART_CELLS_CHARS];
-        same = false;
-        (void)snprintf(why, sizeof why, "it is another part, cells %s",
-                       rfx_part_cells_text(&found.cells, cells));
-    }
-    int code = RFX_EXIT_DONE;
-    if (!same) {
+    if (status == RFX_OK) status = rfx_part_file_read(path, &found, &err);
+    if (status == RFX_OK && find_other(run, &found, why) != NULL) {
         rfx_cli_message("'%s' is there and is no such part: %s", path, why);
-        code = RFX_EXIT_REFUSED;
-    } else {
-        status = rfx_part_file_open(path, &found, &fd, &offset, &err);
-        if (status == RFX_OK)
-            (void)close(fd);
-        else
-            code = rfx_cli_fail(status, &err);
+        rfx_part_file_release(&found);
+        return RFX_EXIT_REFUSED;
     }
+    if (status == RFX_OK) status = rfx_part_file_check(run->job.mem, path, &found, &err);
+    bool known = rfx_part_hashes_all(run->options);
+    if (status == RFX_OK && !known &&
+        !rfx_part_picture_same_file(found.picture, run->options->args[1]))
+        status = rfx_fail(&err, RFX_STATUS_MALFORMED,
+                          "'%.200s' may have changed: its size, time or inode is another one",
+                          run->options->args[1]);
     rfx_part_file_release(&found);
-    return code;
+    *there = status == RFX_OK;
+    if (status != RFX_OK && status != RFX_STATUS_MALFORMED) return rfx_cli_fail(status, &err);
+    if (status != RFX_OK) rfx_cli_message("part '%s' is made again: %s", path, err.text);
+    return RFX_EXIT_DONE;
 }
 
 static json_t *about_json(const struct part_run *run) {
@@ -325,7 +342,11 @@ static int take_part(struct part_run *run) {
     run->whole = run->job.graph;
     run->job.graph = part;
     run->job.request.emit_outputs = true;
-    run->job.request.source.fixed_bytes += rfx_output_stream_bytes(&npy, &tensor);
+    struct rfx_rect image = rfx_part_graph_image(part);
+    run->job.request.source.fixed_bytes +=
+        rfx_output_stream_bytes(&npy, &tensor) + rfx_row_sums_bytes(rfx_rect_rows(image));
+    status = rfx_row_sums_create(run->job.mem, image, &run->sums, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
     int code = rfx_cli_job_plan(&run->job, run->options, "run");
     if (code == RFX_EXIT_DONE) run->part.about = about_json(run);
     return code;
@@ -362,6 +383,7 @@ int rfx_part_run(const struct rfx_cli_options *options) {
         code = make_part(&run);
     rfx_output_stream_free(run.stream);
     rfx_session_free(run.session);
+    rfx_row_sums_free(run.sums);
     rfx_part_file_release(&run.part);
     rfx_plan_free(run.job.plan);
     run.job.plan = NULL;

@@ -1,5 +1,6 @@
 /* States of global operations: their JSON, a byte of 0xff, the states. Where the JSON has "" as the
- * hash of the states it gets the right one, where it has "" as that of the model too. What is read
+ * hash of the states it gets the right one, where it has "" as that of the model too; its sum is
+ * always made anew. What is read
  * is the same when it is written and read again, has results, and takes part in merges and rounds
  * as any other. */
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 #include "tests/fuzz/fuzz_models.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tools/parts/files/part_identity.h"
+#include "tools/parts/files/part_json.h"
 #include "tools/parts/files/states_network.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
@@ -47,7 +49,10 @@ static void write_json(const struct rfx_graph *graph, const uint8_t *json, size_
             fuzz_fail("%s", err.text);
         (void)json_object_set_new(run, "model", json_string(hex));
     }
-    char *text = document == NULL ? NULL : json_dumps(document, 0);
+    if (json_integer_value(json_object_get(document, "version")) == 1)
+        (void)json_object_set_new(document, "version", json_integer(2));
+    bool sealed = json_is_object(document) && rfx_part_json_seal(document);
+    char *text = sealed ? json_dumps(document, 0) : NULL;
     fuzz_part_write(0, ".json", text != NULL ? (const void *)text : json,
                     text != NULL ? strlen(text) : length);
     free(text);

@@ -13,6 +13,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "rfexec/image/npy_format.h"
+#include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_file.h"
 #include "tools/parts/files/part_json.h"
 
@@ -20,7 +21,8 @@ void rfx_part_file_release(struct rfx_part_file *part) {
     json_decref(part->run);
     json_decref(part->about);
     json_decref(part->geo);
-    part->run = part->about = part->geo = NULL;
+    json_decref(part->picture);
+    part->run = part->about = part->geo = part->picture = NULL;
 }
 
 struct rfx_tensor rfx_part_file_map(const struct rfx_part_file *part) {
@@ -80,18 +82,19 @@ static json_t *stored_json(const struct rfx_stored *stored) {
 /* A new reference; NULL: no memory. */
 static json_t *part_json(const struct rfx_part_file *part) {
     bool cells = part->cells.of > 0;
-    json_t *document = json_pack(
-        "{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*}", "format", RFX_PART_FORMAT, "version",
-        cells ? RFX_PART_CELLS_VERSION : RFX_PART_VERSION, "run", part->run, "output", part->output,
-        "shape", shape_json(&part->shape), "fingerprint", part->fingerprint, "about", part->about,
-        "georeference", part->geo, "stored", stored_json(&part->stored));
+    json_t *document =
+        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*, s:O*}", "format",
+                  RFX_PART_FORMAT, "version", cells ? RFX_PART_CELLS_VERSION : RFX_PART_VERSION,
+                  "run", part->run, "output", part->output, "shape", shape_json(&part->shape),
+                  "fingerprint", part->fingerprint, "about", part->about, "georeference", part->geo,
+                  "stored", stored_json(&part->stored), "picture", part->picture);
     json_t *where = cells ? json_pack("{s:o}", "cells", rfx_part_cells_json(&part->cells))
                           : json_pack("{s:[I,I], s:[I,I]}", "rows", (json_int_t)part->rect.y0,
                                       (json_int_t)part->rect.y1, "columns",
                                       (json_int_t)part->rect.x0, (json_int_t)part->rect.x1);
     bool whole = document != NULL && where != NULL && json_object_update(document, where) == 0;
     json_decref(where);
-    if (whole) return document;
+    if (whole && rfx_part_json_seal(document)) return document;
     json_decref(document);
     return NULL;
 }
@@ -216,7 +219,8 @@ static const char *read_members(const json_t *document, struct rfx_part_file *pa
     json_incref(part->run);
     part->about = json_incref(json_object_get(document, "about"));
     part->geo = json_incref(json_object_get(document, "georeference"));
-    return NULL;
+    part->picture = json_incref(json_object_get(document, "picture"));
+    return rfx_part_json_is_sealed(document) ? NULL : "sum";
 }
 
 enum rfx_status rfx_part_file_read(const char *path, struct rfx_part_file *part,
@@ -227,6 +231,11 @@ enum rfx_status rfx_part_file_read(const char *path, struct rfx_part_file *part,
     if (status != RFX_OK) return status;
     const char *wrong = read_members(document, &read);
     json_decref(document);
+    if (wrong != NULL) rfx_part_file_release(&read);
+    if (wrong != NULL && strcmp(wrong, "sum") == 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "%.300s.json was changed since the part was made: its 'sum' is another one",
+                        path);
     if (wrong != NULL)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is not that of a part", path,
                         wrong);
@@ -289,6 +298,76 @@ enum rfx_status rfx_part_file_values(const char *path, int fd, int64_t offset, i
         done += (size_t)got;
     }
     return RFX_OK;
+}
+
+/* Runs of elements that follow each other in the array, and are `step` apart in the output: rows of
+ * a map's channels, or those of cells. */
+static int64_t count_runs(const struct rfx_part_file *part) {
+    if (part->cells.of > 0) return rfx_part_cells_runs(&part->cells);
+    return part->shape.dims[1] * rfx_rect_rows(part->rect);
+}
+
+static struct rfx_part_run run_of(const struct rfx_part_file *part, int64_t i, int64_t *step) {
+    *step = 1;
+    if (part->cells.of > 0) return rfx_part_cells_run(&part->cells, i);
+    const struct rfx_spread at = rfx_part_file_end(part).at;
+    int64_t rows = rfx_rect_rows(part->rect), cols = rfx_rect_cols(part->rect);
+    int64_t y = part->rect.y0 + i % rows, c = i / rows;
+    *step = at.column_step;
+    return (struct rfx_part_run){
+        .from = i * cols,
+        .to = y * at.row_step + part->rect.x0 * at.column_step + c * at.channel_step,
+        .count = cols};
+}
+
+enum { CHECK_CHUNK = 16384 };
+
+/* n values, which are elements to, to + step, ... of the output. */
+static void add_values(struct rfx_fingerprint *hash, int64_t to, int64_t step, float *values,
+                       int64_t n) {
+    struct rfx_rect row = rfx_rect_make(0, 1, 0, n);
+    struct rfx_view view = rfx_view_dense(values, row, 1);
+    struct rfx_end end = {.channels = 1, .at = {to, n * step, step, INT64_MAX}};
+    rfx_fingerprint_add_end(hash, &end, row, &view);
+}
+
+static enum rfx_status hash_run(const char *path, int fd, int64_t offset, struct rfx_part_run run,
+                                int64_t step, float *chunk, struct rfx_fingerprint *hash,
+                                struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 0; i < run.count && status == RFX_OK; i += CHECK_CHUNK) {
+        int64_t n = rfx_min_i64(CHECK_CHUNK, run.count - i);
+        int64_t at = offset + (int64_t)rfx_floats_bytes(run.from + i);
+        status = rfx_part_file_values(path, fd, at, n, chunk, err);
+        if (status == RFX_OK) add_values(hash, run.to + i * step, step, chunk, n);
+    }
+    return status;
+}
+
+enum rfx_status rfx_part_file_check(struct rfx_memory *mem, const char *path,
+                                    const struct rfx_part_file *part, struct rfx_error *err) {
+    struct rfx_fingerprint all = {0};
+    char hash[RFX_FINGERPRINT_CHARS];
+    int64_t offset = 0;
+    int fd = -1;
+    float *chunk = rfx_memory_alloc(mem, CHECK_CHUNK * sizeof *chunk);
+    if (chunk == NULL) return rfx_memory_fail(mem, path, CHECK_CHUNK * sizeof *chunk, err);
+    enum rfx_status status = rfx_part_file_open(path, part, &fd, &offset, err);
+    for (int64_t i = 0; status == RFX_OK && i < count_runs(part); i++) {
+        int64_t step;
+        struct rfx_part_run run = run_of(part, i, &step);
+        status = hash_run(path, fd, offset, run, step, chunk, &all, err);
+        if (status == RFX_OK) status = rfx_memory_check_stop(mem, err);
+    }
+    if (fd >= 0) (void)close(fd);
+    rfx_memory_release(mem, chunk);
+    rfx_fingerprint_hex(&all, hash);
+    if (status == RFX_OK && strcmp(hash, part->fingerprint) != 0)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "part '%.200s': its values have the hash %s, not %s: they were changed "
+                          "since it was made",
+                          path, hash, part->fingerprint);
+    return status;
 }
 
 /* A value in words, cut where it is long. */

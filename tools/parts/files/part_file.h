@@ -5,13 +5,15 @@
  * joined of several maps (part_cells.h).
  *
  * PART.npy.json: {"format", "version", "run": {...}, "output", "shape", "rows", "columns",
- * "fingerprint", "about": {...}, "georeference": {...}}; of cells "cells": {...} instead of "rows"
- * and "columns", and version 2.
+ * "fingerprint", "about": {...}, "georeference": {...}, "picture": {...}, "sum"}; of cells "cells":
+ * {...} instead of "rows" and "columns", and version 4.
  *
  * "stored", where it is there: {"shape", "channels_last", "type", "most"}, how the whole output is
  * declared where that is no float32 map or tensor as it is. Parts hold float32 maps all the same.
  *
  * "run" holds everything that the bits of an output depend on; parts of one run have the same.
+ * "picture" (part_picture.h) says which rows of the image the part has read. "sum" is a checksum of
+ * all other members: a JSON that was changed is refused.
  * "about" is for people. The JSON gets its name before the .npy, so that a part whose .npy is there
  * is complete. */
 #ifndef RFX_TOOLS_PARTS_PART_FILE_H
@@ -24,8 +26,8 @@
 #include "tools/parts/files/part_cells.h"
 
 #define RFX_PART_FORMAT "rfexec part"
-#define RFX_PART_VERSION 1
-#define RFX_PART_CELLS_VERSION 2
+#define RFX_PART_VERSION 3
+#define RFX_PART_CELLS_VERSION 4
 
 enum { RFX_PART_PATH_CHARS = 4096, RFX_PART_NAME_CHARS = 200 };
 
@@ -39,6 +41,7 @@ struct rfx_part_file {
     json_t *run;                      /* owned */
     json_t *about;                    /* owned; may be NULL */
     json_t *geo;                      /* of the output, as part_geo.h has it; owned; may be NULL */
+    json_t *picture;                  /* as part_picture.h has it; owned; may be NULL */
 };
 
 /* Drops what it owns. */
@@ -72,6 +75,12 @@ RFX_NODISCARD enum rfx_status rfx_part_file_open(const char *path, const struct 
 RFX_NODISCARD enum rfx_status rfx_part_file_values(const char *path, int fd, int64_t offset,
                                                    int64_t count, float *values,
                                                    struct rfx_error *err);
+
+/* Reads the whole array and compares its hash with the JSON's. MALFORMED: it is cut off, or has
+ * other values; IO; OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_part_file_check(struct rfx_memory *mem, const char *path,
+                                                  const struct rfx_part_file *part,
+                                                  struct rfx_error *err);
 
 /* Whether both are parts of one output of one run; else why not, in words. */
 bool rfx_part_file_same_run(const struct rfx_part_file *a, const struct rfx_part_file *b, char *why,

@@ -23,6 +23,7 @@
 #include "tools/parts/files/part_file.h"
 
 enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
+#define WHOLE_BYTES ((int64_t)256 << 20) /* files up to this size are hashed whole */
 
 static void write_hex(const XXH3_state_t *state, char out[RFX_PART_HASH_CHARS]) {
     XXH128_hash_t hash = XXH3_128bits_digest(state);
@@ -53,7 +54,7 @@ static enum rfx_status add_bytes(XXH3_state_t *state, int fd, const char *path, 
 static enum rfx_status add_places(XXH3_state_t *state, int fd, const char *path, int64_t size,
                                   unsigned char *chunk, struct rfx_error *err) {
     int64_t end = (int64_t)ENDS * CHUNK_BYTES, between = (size - 2 * end) / PLACES;
-    if (between <= CHUNK_BYTES) return add_bytes(state, fd, path, 0, size, chunk, err);
+    if (size <= WHOLE_BYTES) return add_bytes(state, fd, path, 0, size, chunk, err);
     enum rfx_status status = add_bytes(state, fd, path, 0, end, chunk, err);
     for (int64_t i = 0; status == RFX_OK && i < PLACES; i++) {
         int64_t from = end + i * between;
@@ -173,7 +174,7 @@ static enum rfx_status hash_input(const struct rfx_cli_job *job,
     const char *file = input;
     for (int k = 0; status == RFX_OK && file != NULL; k++) {
         file = rfx_image_file_of(input, k, room, sizeof room);
-        if (file != NULL) status = add_file(state, file, false, chunk, err);
+        if (file != NULL) status = add_file(state, file, options->whole_input_hash, chunk, err);
     }
     return status;
 }
@@ -237,6 +238,19 @@ static json_t *options_json(const struct rfx_cli_options *o, bool slide) {
                      "scale", (double)o->scale.factor, "raw", o->scale.raw, "mean", mean, "std",
                      std, "bgr", o->bgr, "picture", picture_json(o, slide), "pad to", fit, "fused",
                      fuse);
+}
+
+bool rfx_part_hashes_all(const struct rfx_cli_options *options) {
+    const char *input = options->args[1], *file = input;
+    char room[4096];
+    if (rfx_is_zarr(input)) return false;
+    if (options->whole_input_hash || strncmp(input, "synthetic:", 10) == 0) return true;
+    for (int k = 0; file != NULL; k++) {
+        struct stat at;
+        file = rfx_image_file_of(input, k, room, sizeof room);
+        if (file != NULL && (stat(file, &at) != 0 || at.st_size > WHOLE_BYTES)) return false;
+    }
+    return true;
 }
 
 enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,

@@ -17,10 +17,15 @@ RFX_NODISCARD enum rfx_status rfx_part_hash_model(struct rfx_memory *mem,
 /* {"rfexec", "model", "input", "conv", "processor", "size", "options"}; *out: a new reference.
  *
  * model: a hash of the model file's bytes, or of a built-in's name, and of all weights of the
- * graph. input: of a picture's size in bytes, its first and last mebibyte and 64 KiB at 62 places
- * between; of synthetic ones, of their name: a change elsewhere in a file of the same length is not
- * seen. processor: where convolutions are OpenBLAS's, whose bits hang on it; else "any". */
+ * graph. input: of all bytes of files up to 256 MiB, and of larger ones with --whole-input-hash;
+ * else of the file's size, its first and last mebibyte and 64 KiB at 62 places between: a change
+ * elsewhere in a file of the same length is not seen by it (part_picture.h sees it in rows that two
+ * parts read). Of synthetic images, of their name. processor: where convolutions are OpenBLAS's,
+ * whose bits hang on it; else "any". */
 RFX_NODISCARD enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,
                                                 const struct rfx_cli_options *options, json_t **out,
                                                 struct rfx_error *err);
+
+/* Whether "input" is a hash of all that the image is read from. */
+bool rfx_part_hashes_all(const struct rfx_cli_options *options);
 #endif

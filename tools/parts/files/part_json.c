@@ -3,11 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+/* Inlined, as in the fingerprints of outputs. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 #include "tools/parts/files/part_file.h"
 
@@ -72,4 +76,40 @@ enum rfx_status rfx_part_json_load(const char *what, const char *path, json_t **
     if (*out != NULL) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED, "%.200s: line %d: %.120s", name, where.line,
                     where.text);
+}
+
+enum { SUM_CHARS = 33 };
+
+/* The checksum of the members beside "sum", whatever their order. */
+static bool sum_members(const json_t *document, char sum[SUM_CHARS]) {
+    json_t *rest = json_object();
+    const char *key;
+    json_t *value;
+    union {
+        const json_t *in;
+        json_t *out;
+    } all = {document};
+    bool done = rest != NULL;
+    json_object_foreach(all.out, key, value) if (strcmp(key, "sum") != 0) done =
+        done && json_object_set(rest, key, value) == 0;
+    char *text = done ? json_dumps(rest, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+    json_decref(rest);
+    if (text == NULL) return false;
+    XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
+    (void)snprintf(sum, SUM_CHARS, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
+                   (uint64_t)hash.low64);
+    free(text);
+    return true;
+}
+
+bool rfx_part_json_seal(json_t *document) {
+    char sum[SUM_CHARS];
+    return sum_members(document, sum) &&
+           json_object_set_new(document, "sum", json_string(sum)) == 0;
+}
+
+bool rfx_part_json_is_sealed(const json_t *document) {
+    const char *wanted = json_string_value(json_object_get(document, "sum"));
+    char sum[SUM_CHARS];
+    return wanted != NULL && sum_members(document, sum) && strcmp(sum, wanted) == 0;
 }

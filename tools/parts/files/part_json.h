@@ -3,6 +3,7 @@
 #define RFX_TOOLS_PARTS_PART_JSON_H
 
 #include <jansson.h>
+#include <stdbool.h>
 
 #include "layers/core/status.h"
 
@@ -15,4 +16,11 @@ RFX_NODISCARD enum rfx_status rfx_part_json_name(const char *path, char *name, s
  * follows from that), or no JSON. */
 RFX_NODISCARD enum rfx_status rfx_part_json_load(const char *what, const char *path, json_t **out,
                                                  struct rfx_error *err);
+
+/* Sets "sum" to a checksum over all other members of a document. false: no memory. */
+bool rfx_part_json_seal(json_t *document);
+
+/* Whether the document has a "sum", and it is that of its other members: nobody has changed what
+ * decides the bytes of an output. */
+bool rfx_part_json_is_sealed(const json_t *document);
 #endif

@@ -16,7 +16,7 @@
 #include "tools/parts/files/part_json.h"
 
 #define STATES_FORMAT "rfexec states"
-#define STATES_VERSION 1
+#define STATES_VERSION 2
 #define MOST_STATES 65536
 
 void rfx_part_states_release(struct rfx_part_states *states) {
@@ -97,7 +97,8 @@ enum rfx_status rfx_part_states_write(const char *path, const struct rfx_graph *
                   "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
                   states->round, "part", (json_int_t)states->index, (json_int_t)states->count,
                   "states", list_json(graph, states), "hash", hash, "about", states->about);
-    char *text = document == NULL ? NULL : json_dumps(document, JSON_INDENT(2));
+    bool sealed = document != NULL && rfx_part_json_seal(document);
+    char *text = sealed ? json_dumps(document, JSON_INDENT(2)) : NULL;
     if (text == NULL) status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: out of memory", name);
     /* the JSON first: states that are there are complete */
     if (status == RFX_OK) status = write_file(states->mem, name, text, states, err);
@@ -131,14 +132,20 @@ static const char *read_members(const json_t *document, struct rfx_part_states *
     }
     json_incref(states->run);
     states->about = json_incref(json_object_get(document, "about"));
-    return NULL;
+    return rfx_part_json_is_sealed(document) ? NULL : "sum";
 }
 
 static enum rfx_status peek(const char *path, struct rfx_part_states *states, json_t **document,
                             struct rfx_error *err) {
     enum rfx_status status = rfx_part_json_load("states", path, document, err);
     const char *wrong = status == RFX_OK ? read_members(*document, states) : NULL;
-    if (wrong != NULL)
+    if (wrong != NULL && strcmp(wrong, "sum") == 0)
+        status =
+            rfx_fail(err, RFX_STATUS_MALFORMED,
+                     "%.300s.json was changed since the states were made: its 'sum' is another "
+                     "one",
+                     path);
+    else if (wrong != NULL)
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is not that of states",
                           path, wrong);
     return status;

@@ -1,0 +1,34 @@
+/* Checksums of the rows of an image as a run reads them: what two runs have read of one image can
+ * be compared row by row, whatever their plans were.
+ *
+ * The sum of a row is a function of its values in the columns asked for alone. Rows are read in any
+ * rectangles, several times where tiles or strips overlap: each value counts once, as long as the
+ * rectangles of a row come from left to right without gap (strips and tiles do). Other rows have no
+ * sum.
+ *
+ * A sum is a multilinear hash of the values' bits, modulo 2^64, of which the upper 32 bits are
+ * given out: two different rows have the same one with a probability of about 2^-32. It is no
+ * protection against somebody who means to. */
+#ifndef RFX_RFEXEC_IMAGE_ROW_SUMS_H
+#define RFX_RFEXEC_IMAGE_ROW_SUMS_H
+
+#include "layers/core/memory.h"
+#include "layers/graph/tensor.h"
+
+struct rfx_row_sums;
+
+/* Bytes that the sums of so many rows take. */
+size_t rfx_row_sums_bytes(int64_t rows);
+
+/* For the rows and columns of `rect`; to be freed. */
+RFX_NODISCARD enum rfx_status rfx_row_sums_create(struct rfx_memory *mem, struct rfx_rect rect,
+                                                  struct rfx_row_sums **out, struct rfx_error *err);
+void rfx_row_sums_free(struct rfx_row_sums *sums);
+
+/* Adds the values of a rectangle of the image, which `view` holds. Several threads may add
+ * different rows at a time. */
+void rfx_row_sums_add(struct rfx_row_sums *sums, struct rfx_rect rect, const struct rfx_view *view);
+
+/* Whether all columns of row y have been added; *sum is then its sum. */
+bool rfx_row_sums_get(const struct rfx_row_sums *sums, int64_t y, uint32_t *sum);
+#endif
