@@ -395,4 +395,28 @@ for case in "$source/data/phase_net.onnx:67x49:7" mobilenet_v2:0.25:33x49:1 yolo
     in_jobs "$rounds"
     [ "$kept" = "$(ls -i all.npy.parts/*part[12].*)" ] || fail "slurm_parts.sh makes parts again"
 done
+# the scripts' exit codes are rfexec's; names are taken as they are; what is behind -- goes to merge
+in_script() { # expects exit code $1 and words $2 of run_parts.sh
+    code=$1 words=$2 got=0
+    shift 2
+    RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" "$@" >told 2>&1 || got=$?
+    [ "$got" = "$code" ] || fail "run_parts.sh $*: exit code $got, not $code: $(cat told)"
+    grep -q -- "$words" told || fail "run_parts.sh $*: no '$words' in: $(cat told)"
+}
+in_script 3 'no_such_network' 2 2 no_such_network synthetic:40x30 no.npy
+in_script 4 'smallest possible budget' 2 2 fsrcnn synthetic:40x30 no.npy --memory 1MiB
+in_script 2 'standard input' 2 2 fsrcnn - no.npy
+in_script 2 'not a number' 2 two fsrcnn synthetic:40x30 no.npy
+"$program" run fsrcnn synthetic:40x30 -j 1 -o whole.tif --bits 16 --range 0,1 >told
+in_script 0 'hash' 2 2 fsrcnn synthetic:40x30 "it's {}.tif" -j 1 -- --bits 16 --range 0,1
+cmp whole.tif "it's {}.tif" || fail "run_parts.sh: options of merge are lost"
+: >jobs
+RFEXEC=$program SLURM_ARRAY_MOST=2 PATH=$PWD/bin:$PATH sh "$source/tools/scripts/slurm_parts.sh" 5 fsrcnn \
+    synthetic:40x30 jobs.tif -j 1 -- --bits 16 --range 0,1 >told 2>&1 || fail "slurm_parts.sh: $(cat told)"
+cmp whole.tif jobs.tif || fail "slurm_parts.sh, three arrays: other bytes"
+[ "$(sed 's/ .* / /' jobs | tr '\n' ' ')" = '8 2 9 2 10 1 11 1 ' ] || fail "slurm_parts.sh, three arrays: $(cat jobs)"
+grep -q '^11 afterok:8:9:10 ' jobs || fail "slurm_parts.sh, three arrays: $(cat jobs)"
+got=0
+RFEXEC=$program PATH=/nothing /bin/sh "$source/tools/scripts/slurm_parts.sh" 5 fsrcnn synthetic:40x30 no.npy >told 2>&1 || got=$?
+[ "$got" = 5 ] || fail "slurm_parts.sh without sbatch: exit code $got: $(cat told)"
 echo "test_part_files: passed"
