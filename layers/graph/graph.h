@@ -151,8 +151,12 @@ struct rfx_graph {
     size_t held_bytes;  /* of a model file: what the graph takes, its owned weights included */
     size_t model_bytes; /* of a model in memory: its own, which others hold */
     int node_capacity, weight_capacity, output_capacity;
-    bool halves;          /* the model states half precision; it is computed in float32 */
-    int64_t batch;        /* of images that the model is fixed to, run one by one; 0: none */
+    bool halves;         /* the model states half precision; it is computed in float32 */
+    int64_t declared[2]; /* rows and columns that the model states, where it was loaded for others;
+                          * 0: it was not, or states none */
+    int64_t filled[2];   /* of a built-in: rows and columns that images are filled up to and outputs
+                          * are made of; 0: images are taken as they are */
+    int64_t batch;       /* of images that the model is fixed to, run one by one; 0: none */
     uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
     const struct rfx_graph *base; /* the graph of which this one is another form under the same
                                      indices: with groups (group.h), for a part; or NULL */

@@ -12,7 +12,17 @@ from . import _c
 from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure, UsageError
 from ._forecast import Forecast
 from ._network import Network, Runner, TensorInfo, open
-from ._onnxruntime import InferenceSession
+from ._modelmeta import ModelMetadata
+from ._onnxruntime import (
+    ExecutionMode,
+    GraphOptimizationLevel,
+    InferenceSession,
+    RunOptions,
+    SessionOptions,
+    get_all_providers,
+    get_available_providers,
+    get_device,
+)
 from ._parts import Part
 from ._pictures import Picture, picture_size
 from ._reports import Layer, Layers, Stage, Stages
@@ -23,21 +33,29 @@ __all__ = [
     "BudgetError",
     "Cancelled",
     "Error",
+    "ExecutionMode",
     "Forecast",
+    "GraphOptimizationLevel",
     "InferenceSession",
     "Layer",
     "Layers",
+    "ModelMetadata",
     "Network",
     "Part",
     "Picture",
     "RefusedError",
+    "RunOptions",
     "Runner",
+    "SessionOptions",
     "Stage",
     "Stages",
     "Step",
     "SystemFailure",
     "TensorInfo",
     "UsageError",
+    "get_all_providers",
+    "get_available_providers",
+    "get_device",
     "open",
     "picture_size",
 ]

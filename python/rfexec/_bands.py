@@ -24,7 +24,7 @@ class _Rows:
     """Parts of a map on their way to the consumer: whole rows in their order go on at once; the
     first other part, and all after it, to a temporary file of rows x columns x channels."""
 
-    def __init__(self, shape: tuple, hand: Callable[[tuple], None]) -> None:
+    def __init__(self, shape: tuple[Any, ...], hand: Callable[[tuple[Any, ...]], None]) -> None:
         _, self.channels, self.rows, self.columns = shape
         self.hand = hand
         self.next_row = 0
@@ -68,12 +68,12 @@ class _Rows:
 class _Feed:
     """The thread that runs, and the queue to the loop that takes bands."""
 
-    def __init__(self, call: Call, run: Callable[[], None], output: int, shape: tuple) -> None:
+    def __init__(self, call: Call, run: Callable[[], None], output: int, shape: tuple[Any, ...]) -> None:
         self.call = call
         self.run = run
         self.output = output
         self.rows = _Rows(shape, self.hand)
-        self.bands: queue.Queue = queue.Queue(maxsize=1)  # one waits, one is made, one is used
+        self.bands: queue.Queue[Any] = queue.Queue(maxsize=1)  # one waits, one is made, one is used
         self.left = threading.Event()
         call.set_write(self.take)
         self.thread = threading.Thread(target=self.work, name="rfexec bands", daemon=True)
@@ -123,7 +123,7 @@ def _leave_all() -> None:
 
 
 def run_by_bands(
-    call: Call, run: Callable[[], None], output: int, shape: tuple
+    call: Call, run: Callable[[], None], output: int, shape: tuple[Any, ...]
 ) -> Iterator[tuple[slice, np.ndarray]]:
     """Starts when the first band is asked for."""
     feed = _Feed(call, run, output, shape)

@@ -101,6 +101,10 @@ class RunOptions(ctypes.Structure):
         ("n_channels", c_int),
         ("as_stored", c_int),
         ("observe", c_void_p),
+        ("region_row", c_int64),
+        ("region_column", c_int64),
+        ("region_rows", c_int64),
+        ("region_columns", c_int64),
     ]
 
 

@@ -26,7 +26,8 @@ def _progress_function(progress: Any) -> Callable[[int, int], None]:
 
         return move
     if callable(progress):
-        return progress
+        told: Callable[[int, int], None] = progress
+        return told
     raise UsageError("progress: a function of (done, total), or a bar with n, total and update()")
 
 
@@ -50,6 +51,7 @@ class Call:
         self, memory: Any = None, threads: int = 0, progress: Any = None, spill: Any = None
     ) -> None:
         self.failure: Optional[BaseException] = None
+        self.path: Optional[bytes] = None  # of the file that is read
         self.bridge = _c.BridgeCall()
         self.options = _c.RunOptions()
         _c.library.rfx_run_options_init(self.options, ctypes.sizeof(self.options))
@@ -79,7 +81,7 @@ class Call:
         self.bridge.progress = self._address(_c.PROGRESS(self._guard(report)))
         self.options.progress = _c.progress_address
 
-    def set_read(self, fill: Callable[[_c.Area, int], None]) -> tuple:
+    def set_read(self, fill: Callable[[_c.Area, int], None]) -> tuple[Any, ...]:
         """read and user of a source that is filled by a function of (area, address)."""
         guarded = self._guard(lambda area, address: fill(area.contents, address))
         self.bridge.read = self._address(_c.READ(guarded))
@@ -138,11 +140,11 @@ class Call:
         if self.bridge.lost:
             raise KeyboardInterrupt
         if code != 0:
-            raise error_of(code, _c.text(why.text))
+            raise error_of(code, _c.text(why.text), self.path)
 
     def _call(self, function: Any, *arguments: Any) -> int:
         _c.bridge.rfxpy_begin(self.bridge)
-        return function(*arguments)
+        return int(function(*arguments))
 
     def _call_in_thread(self, function: Any, *arguments: Any) -> int:
         """In a thread that has no OpenMP threads yet, while this one waits and takes signals."""

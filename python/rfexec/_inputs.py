@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _c
 from ._errors import UsageError
+from ._samples import is_samples, samples_of, shape_of, unmasked
 
 LAYOUTS = ("NCHW", "NHWC")
 _FLOAT = np.dtype(np.float32)
@@ -21,16 +22,26 @@ def _axes(layout: str, ndim: int) -> tuple[int, int, int]:
     return (first, first + 1, first + 2) if layout == "NCHW" else (first + 2, first, first + 1)
 
 
-def images_in(image: Any, wanted: tuple, layout: str) -> int:
+def layout_of(image: Any, wanted: tuple[Any, ...], layout: Optional[str]) -> str:
+    """Where it is not said: NCHW, but where the shape fits channels last alone."""
+    if layout is not None:
+        return layout
+    _, channels, rows, columns = wanted
+    shape = shape_of(image)[-3:]
+    last = shape == (rows, columns, channels) and shape != (channels, rows, columns)
+    return "NHWC" if last else "NCHW"
+
+
+def images_in(image: Any, wanted: tuple[Any, ...], layout: str) -> int:
     """How many images an array or array-like holds of those that a network takes; 1 also where it
     is none, which Input says."""
     _, channels, rows, columns = wanted
     one = (channels, rows, columns) if layout == "NCHW" else (rows, columns, channels)
-    shape = tuple(getattr(image, "shape", None) or np.shape(image))
+    shape = shape_of(image)
     return shape[0] if len(shape) == 4 and shape[0] > 1 and shape[1:] == one else 1
 
 
-def _check(shape: tuple, dtype: Any, wanted: tuple, layout: str) -> None:
+def _check(shape: tuple[Any, ...], dtype: Any, wanted: tuple[Any, ...], layout: str) -> None:
     if layout not in LAYOUTS:
         raise UsageError(f"layout is {layout!r}: 'NCHW' or 'NHWC'")
     _, channels, rows, columns = wanted
@@ -54,6 +65,7 @@ def _check(shape: tuple, dtype: Any, wanted: tuple, layout: str) -> None:
 
 def as_array(image: Any) -> Optional[np.ndarray]:
     """A numpy array of what is in memory, without a copy; None: an array-like to be read in parts."""
+    image = unmasked(image, "the image")
     if isinstance(image, np.ndarray):
         return image
     if hasattr(image, "__array_interface__"):
@@ -83,14 +95,14 @@ class _Blocks:
 
     KEPT = 2
 
-    def __init__(self, source: Any, layout: str, wanted: tuple, image: int) -> None:
+    def __init__(self, source: Any, layout: str, wanted: tuple[Any, ...], image: int) -> None:
         self.source = source
         self.image = image  # of a batch
         self.layout = layout
         self.channels, self.rows = wanted[1], wanted[2]
         self.axes = _axes(layout, len(source.shape))
         self.block_rows = self._stored_rows()
-        self.kept: OrderedDict[tuple, np.ndarray] = OrderedDict()
+        self.kept: OrderedDict[tuple[Any, ...], np.ndarray] = OrderedDict()
 
     def _stored_rows(self) -> int:
         """Rows of a chunk (h5py, zarr: a number per axis; dask: a tuple of them); 0: no chunks."""
@@ -106,7 +118,7 @@ class _Blocks:
         index: list[Any] = [self.image] * len(self.source.shape)
         channel, row, column = self.axes
         index[channel], index[row], index[column] = slice(None), slice(y0, y1), slice(x0, x1)
-        block = np.asarray(self.source[tuple(index)])
+        block = np.asarray(unmasked(self.source[tuple(index)], "what the source gave"))
         if self.layout == "NHWC":
             block = block.transpose(2, 0, 1) if block.ndim == 3 else block
         shape = (self.channels, y1 - y0, x1 - x0)
@@ -142,6 +154,12 @@ class _Blocks:
             y += n
 
 
+def _lies_well(array: np.ndarray, layout: str) -> bool:
+    """Whether C can read it where it lies: in steps of whole floats, of which one is not 0."""
+    steps = [array.strides[axis] for axis in _axes(layout, array.ndim)]
+    return array.flags.aligned and not any(step % 4 for step in steps) and any(steps)
+
+
 class Input:
     """A struct rfx_source, and all that must live as long as it. number: of the image in a batch;
     None: there is one."""
@@ -149,18 +167,26 @@ class Input:
     def __init__(
         self,
         image: Any,
-        wanted: tuple,
+        wanted: tuple[Any, ...],
         layout: str,
-        set_read: Callable[[Callable], tuple],
+        set_read: Callable[[Callable[..., Any]], tuple[Any, ...]],
         number: Optional[int] = None,
     ) -> None:
         self.raw = _c.Source(size=ctypes.sizeof(_c.Source))
-        self.array: Optional[np.ndarray] = as_array(image)
+        self.array: Optional[np.ndarray] = None
+        if not is_samples(image):
+            self.array = as_array(image)
+        if self.array is None:
+            image = samples_of(image, wanted[1], layout)
+        elif self.array.dtype != _FLOAT and is_samples(self.array):
+            image, self.array = samples_of(self.array, wanted[1], layout), None
         source = image if self.array is None else self.array
         shape = tuple(source.shape)
         _check(shape if number is None else shape[1:], getattr(source, "dtype", None), wanted, layout)
         if self.array is not None and number is not None:
             self.array = self.array[number]
+        if self.array is not None and not _lies_well(self.array, layout):
+            image, self.array, number = self.array, None, None
         if self.array is None:
             blocks = _Blocks(image, layout, wanted, number or 0)
             self.raw.read, self.raw.user = set_read(blocks.fill)
@@ -168,13 +194,8 @@ class Input:
             self._point(self.array, layout)
 
     def _point(self, array: np.ndarray, layout: str) -> None:
-        if any(step % 4 for step in array.strides) or not array.flags.aligned:
-            array = np.array(array, order="C")  # no C program could read it where it lies
-        self.array = array
         channel, row, column = _axes(layout, array.ndim)
         self.raw.values = array.ctypes.data
         self.raw.channel_step = array.strides[channel] // 4
         self.raw.row_step = array.strides[row] // 4
         self.raw.column_step = array.strides[column] // 4
-        if not (self.raw.channel_step or self.raw.row_step or self.raw.column_step):
-            self._point(np.array(array, order="C"), layout)  # three zeros would say otherwise

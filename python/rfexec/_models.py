@@ -10,10 +10,10 @@ import numpy as np
 from ._errors import UsageError
 
 # Also onnx.ModelProto, and whatever else serialises itself like that.
-Model = Union[str, os.PathLike, bytes, bytearray, memoryview, Any]
+Model = Union[str, os.PathLike[str], bytes, bytearray, memoryview, Any]
 
 
-def model_bytes(model: Model) -> np.ndarray:
+def model_bytes(model: Any) -> np.ndarray:
     """The bytes of an .onnx file, where they lie; a ModelProto's are made first."""
     serialize = getattr(model, "SerializeToString", None)
     if serialize is not None:

@@ -14,13 +14,14 @@ import numpy as np
 
 from . import _bands, _c, _call
 from ._call import Call, progress_of_image
-from ._errors import BudgetError, UsageError
+from ._errors import BudgetError, RefusedError, UsageError
 from ._forecast import Forecast, forecast_of
-from ._inputs import Input, as_array, images_in
+from ._inputs import Input, as_array, images_in, layout_of
 from ._models import Model, model_bytes
 from ._outputs import Outputs
-from ._pictures import Picture, is_picture, take_picture
+from ._pictures import Picture, is_picture, picture_size, take_picture
 from ._reports import Layers, Stages, layers_of, stages_of
+from ._samples import is_samples, shape_of
 from ._sizes import c_name, c_number, parse_size
 from ._steps import Step, observe
 
@@ -36,15 +37,18 @@ _MOST_STAGES = 1000  # a plan has fewer than its network has cuts
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name and shape, in ONNX order, of an input or output; all are float32."""
+    """Name and shape, in ONNX order, of an input or output; all are float32. None in a shape: not
+    known before the network has a size."""
 
     name: str
-    shape: tuple[int, ...]
+    shape: tuple[Any, ...]
     dtype: str = "float32"
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole tensor."""
+        if None in self.shape:
+            raise UsageError(f"'{self.name}' has the shape {self.shape}: the network has no size yet")
         n = 4
         for size in self.shape:
             n *= size
@@ -58,7 +62,12 @@ class Network:
     """A network for images of one size; made by rfexec.open().
 
     One thread at a time runs a network: calls from others wait. Different networks run side by side.
+    A context manager; close() gives its memory back. It cannot be copied or pickled: open it again.
     """
+
+    _bound = True  # to a size; models that leave theirs open have one from the first image on
+    _closed = False
+    model: Any
 
     def __init__(
         self,
@@ -68,6 +77,7 @@ class Network:
         seed: int = 0,
         pad_to: int = 0,
         padding: str = "reflect",
+        image: Union[None, str, os.PathLike[str], Picture] = None,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that are to be freed before the network's
@@ -76,9 +86,12 @@ class Network:
         self._owner: Optional[int] = None  # the thread whose call holds the lock
         self._current: Optional[Call] = None
         self._lost = False  # another thread ran it when this process was forked
-        options = _c.OpenOptions()
+        self._binding = threading.Lock()
+        self._options = options = _c.OpenOptions()
         _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
-        options.rows, options.columns = parse_size(size)
+        rows, columns = parse_size(size)
+        if image is not None and size is None:
+            rows, columns = picture_size(image)[:2]
         if conv not in CONVOLUTIONS:
             raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
         options.convolution = CONVOLUTIONS[conv]
@@ -88,20 +101,132 @@ class Network:
         if not 0 <= seed < 2**64:
             raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
         options.seed = seed
-        out = ctypes.byref(self._handle)
+        self._name: Optional[bytes] = None
         if isinstance(model, (str, os.PathLike)):
             self.model = os.fspath(model)
-            Call().make(_c.library.rfx_network_open, c_name(model, "model"), options, out)
+            self._name = c_name(model, "model")
+            if isinstance(model, os.PathLike) and b"/" not in self._name:
+                self._name = b"./" + self._name  # a file, also where a built-in has its name
         else:
             self._bytes = model_bytes(model)  # read as long as there is a handle
             self.model = f"<{self._bytes.size:,} bytes>"
-            address = self._bytes.ctypes.data
-            Call().make(
-                _c.library.rfx_network_open_memory, address, self._bytes.size, options, out
+        self._inputs: tuple[TensorInfo, ...] = ()
+        self._outputs: tuple[TensorInfo, ...] = ()
+        open_size = None
+        try:
+            self._open(rows, columns)
+        except RefusedError as failure:
+            if rows or _OPEN_SIZE not in str(failure):
+                raise
+            open_size = failure
+        self._bound = open_size is None
+        _networks.add(self)
+
+    def _open(self, rows: int, columns: int) -> None:
+        """Opens the model at a size; 0, 0: its own."""
+        self._options.rows, self._options.columns = rows, columns
+        handle, call = ctypes.c_void_p(), Call()
+        if self._name is not None:
+            call.path = self._name
+            call.make(
+                _c.library.rfx_network_open, self._name, self._options, ctypes.byref(handle)
             )
+        else:
+            call.make(
+                _c.library.rfx_network_open_memory,
+                self._bytes.ctypes.data,
+                self._bytes.size,
+                self._options,
+                ctypes.byref(handle),
+            )
+        self._handle = handle
         self._inputs = self._read_inputs()
         self._outputs = self._read_outputs()
-        _networks.add(self)
+
+    def _probe(self) -> None:
+        """Names and shapes without a size: what two sizes have in common."""
+        if self._bound or self._inputs:
+            return
+        infos: list[list[TensorInfo]] = []
+        for size in ((256, 256), (384, 512)):
+            try:
+                self._open(*size)
+            except RefusedError:
+                continue
+            infos.append([*self._inputs, *self._outputs])
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            _c.library.rfx_network_free(handle)
+        self._inputs = self._outputs = ()
+        if not infos:
+            raise UsageError(
+                f"{self.model} leaves its size open, and takes neither 256x256 nor 384x512: "
+                "open(..., size=(rows, columns)) says it, or the first image"
+            )
+        known = [
+            TensorInfo(
+                a.name,
+                tuple(m if m == n else None for m, n in zip(a.shape, b.shape))
+                if len(infos) > 1
+                else (*a.shape[:2], None, None) if len(a.shape) == 4 else a.shape,
+            )
+            for a, b in zip(infos[0], infos[-1])
+        ]
+        self._inputs, self._outputs = tuple(known[:1]), tuple(known[1:])
+
+    def _bind(self, image: Any, layout: Optional[str]) -> None:
+        """Gives a network without a size that of an image."""
+        with self._binding:
+            if self._bound or self._closed:
+                return
+            if is_picture(image):
+                size = picture_size(image)[:2]
+            else:
+                shape = shape_of(image)
+                if len(shape) not in (3, 4):
+                    raise UsageError(f"the image has shape {shape}: three axes, or four")
+                if layout is None:
+                    self._probe()
+                    channels = self._inputs[0].shape[1]
+                    last = shape[-1] == channels and shape[-3] != channels
+                    layout = "NHWC" if last else "NCHW"
+                rows, columns = shape[-2:] if layout == "NCHW" else shape[-3:-1]
+                size = int(rows), int(columns)
+            self._open(*size)
+            self._bound = True
+
+    def _need(self) -> None:
+        """That there is a network of some size."""
+        if self._closed:
+            raise UsageError("the network is closed")
+        if not self._bound:
+            raise UsageError(
+                "the network has no size yet, which its model leaves open: open(..., "
+                "size=(rows, columns)) or open(..., image=path) says it, or the first image that is run"
+            )
+
+    def close(self) -> None:
+        """Gives the network's memory back; its runners and parts are closed too."""
+        if self._closed:
+            return
+        if not self._bound:
+            self._closed = True
+            return
+        with self._busy(Call()):
+            self._closed = True
+            handle, self._handle = self._handle, ctypes.c_void_p()
+            self._free(handle)
+
+    def __enter__(self) -> "Network":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"a rfexec.{type(self).__name__} cannot be copied or pickled: it holds memory of the C "
+            "library; open it again where it is needed"
+        )
 
     def _read_inputs(self) -> tuple[TensorInfo, ...]:
         dims = (ctypes.c_int64 * _c.MAX_DIMS)()
@@ -119,21 +244,27 @@ class Network:
         return tuple(infos)
 
     def __repr__(self) -> str:
+        if self._closed or not self._bound:
+            return f"<rfexec.Network {self.model}: {'closed' if self._closed else 'no size yet'}>"
         shapes = ", ".join(f"{o.name} {list(o.shape)}" for o in self._outputs)
         return f"<rfexec.Network {self.model}: {list(self._inputs[0].shape)} to {shapes}>"
 
-    def __del__(
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle:
+            self._free(handle)
+
+    def _free(
         self,
+        handle: Any,
         _free: Any = _c.library.rfx_network_free,
         _free_runner: Any = _c.library.rfx_runner_free,
     ) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle:
-            while self._runners:  # in a cycle of garbage they may come later
-                _free_runner(self._runners.pop())
-            for part in list(getattr(self, "_parts", ())):
-                self._free_part(part)
-            _free(handle)
+        while self._runners:  # in a cycle of garbage they may come later
+            _free_runner(self._runners.pop())
+        for part in list(getattr(self, "_parts", ())):
+            self._free_part(part)
+        _free(handle)
 
     def _free_part(
         self,
@@ -150,11 +281,13 @@ class Network:
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
         """The one input: (1, channels, rows, columns)."""
+        self._probe()
         return self._inputs
 
     @property
     def outputs(self) -> tuple[TensorInfo, ...]:
         """All outputs, in the model's order."""
+        self._probe()
         return self._outputs
 
     @contextlib.contextmanager
@@ -162,6 +295,7 @@ class Network:
         """Holds the network for one call; waits for other threads, but not for one's own."""
         if self._lost:
             raise UsageError("this network was running in another thread when the process forked")
+        self._need()
         owner = threading.get_ident() if owner is None else owner
         if self._owner == owner:
             raise UsageError(
@@ -169,6 +303,7 @@ class Network:
                 "not use it"
             )
         with self._lock:
+            self._need()
             self._owner, self._current = owner, call
             try:
                 yield
@@ -185,8 +320,8 @@ class Network:
         self,
         memory: Memory = None,
         threads: int = 0,
-        picture: Union[None, str, os.PathLike, Picture] = None,
-        spill: Union[None, str, os.PathLike] = None,
+        picture: Union[None, str, os.PathLike[str], Picture] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
     ) -> Forecast:
         """What run() would take, without running.
 
@@ -198,17 +333,21 @@ class Network:
         """
         call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
+        if picture is not None:
+            self._bind(picture, None)
         name = take_picture(picture, call)
         with self._busy(call):
             try:
                 call.make(_c.library.rfx_network_predict, self._handle, name, call.options, raw)
             except BudgetError as failure:
                 failure.forecast = forecast_of(raw)
+                failure.needed_bytes = failure.forecast.peak_bytes
                 raise
         return forecast_of(raw)
 
     def analyze(self) -> Layers:
         """What each layer is: shape, receptive field, MACs, bytes; a list that prints as a table."""
+        self._need()
         raw = (_c.LayerReport * _c.library.rfx_network_layer_count(self._handle))()
         call = Call()
         with self._busy(call):
@@ -221,12 +360,14 @@ class Network:
         self,
         memory: Memory = None,
         threads: int = 0,
-        picture: Union[None, str, os.PathLike, Picture] = None,
-        spill: Union[None, str, os.PathLike] = None,
+        picture: Union[None, str, os.PathLike[str], Picture] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
     ) -> Stages:
         """The stages of the plan that plan() with the same arguments describes, which is made once
         more; a list that prints as a table."""
         call = Call(memory, threads, spill=spill)
+        if picture is not None:
+            self._bind(picture, None)
         name = take_picture(picture, call)
         raw = (_c.StageReport * _MOST_STAGES)()
         count = ctypes.c_int()
@@ -243,12 +384,16 @@ class Network:
             )
         return stages_of(raw[: count.value])
 
-    def _start(self, image: Any, layout: str, call: Call) -> tuple[Any, tuple, Optional[Input]]:
+    def _start(
+        self, image: Any, layout: Optional[str], call: Call
+    ) -> tuple[Any, tuple[Any, ...], Optional[Input]]:
         """The C function for an image, its arguments, and what must live until it ends."""
+        self._need()
         if is_picture(image):
             name = take_picture(image, call)
             return _c.library.rfx_network_run_file, (self._handle, name), None
-        source = Input(image, self._inputs[0].shape, layout, call.set_read)
+        wanted = self._inputs[0].shape
+        source = Input(image, wanted, layout_of(image, wanted, layout), call.set_read)
         return _c.library.rfx_network_run_source, (self._handle, source.raw), source
 
     def run(
@@ -259,8 +404,8 @@ class Network:
         out: Any = None,
         progress: Any = None,
         outputs: Optional[Iterable[str]] = None,
-        layout: str = "NCHW",
-        spill: Union[None, str, os.PathLike] = None,
+        layout: Optional[str] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
     ) -> dict[str, np.ndarray]:
         """Runs the network on one image; returns its outputs by name, float32 in ONNX order.
@@ -268,8 +413,10 @@ class Network:
         image: a picture's path, a Picture (which says page, bands and scaling) or
         "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array
         (1, channels, rows, columns) or (channels, rows, columns), or with channels last for
-        layout="NHWC", taken as it is, not copied, whatever its strides; or an array-like with shape
-        and [...] (zarr, h5py, dask), which is read in bands.
+        layout="NHWC" (or where the shape fits that alone), taken as it is, not copied, whatever its
+        strides; or an array-like with shape and [...] (zarr, h5py, dask), which is read in bands.
+        uint8 and uint16 arrays become values as pictures do, with ImageNet's scale, mean and std;
+        Picture(array, scale=..., mean=..., std=...) says others.
         memory: as in plan(); arrays and array-likes come on top. out: an array (or a list, or a
         dict by name) that receives the outputs instead of new ones. outputs: names of those that
         are wanted; None: all. progress: a function of (done, total), or a tqdm bar; called every
@@ -282,9 +429,14 @@ class Network:
 
         The bits depend on the network, its `conv` and the image alone, not on memory or threads.
         """
-        if not is_picture(image) and images_in(image, self._inputs[0].shape, layout) > 1:
-            with self.prepare(memory, threads, spill) as runner:
-                return runner.run(image, out, progress, outputs, layout, observer=observer)
+        self._bind(image, layout)
+        self._need()
+        if not is_picture(image):
+            wanted = self._inputs[0].shape
+            layout = layout_of(image, wanted, layout)
+            if images_in(image, wanted, layout) > 1:
+                with self.prepare(memory, threads, spill) as runner:
+                    return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
         observe(call, observer, self._outputs)
         function, arguments, source = self._start(image, layout, call)
@@ -300,8 +452,8 @@ class Network:
         threads: int = 0,
         output: Optional[str] = None,
         progress: Any = None,
-        layout: str = "NCHW",
-        spill: Union[None, str, os.PathLike] = None,
+        layout: Optional[str] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
         """Runs the network and yields one output while it is made, for maps larger than memory.
 
@@ -311,6 +463,7 @@ class Network:
         tiles, the map is kept in a temporary file until rows are whole.
         """
         call = Call(memory, threads, progress, spill)
+        self._bind(image, layout)
         k = self._number_of(output)
         info = self._outputs[k]
         if len(info.shape) != 4 or info.shape[0] != 1:
@@ -329,12 +482,13 @@ class Network:
         self,
         memory: Memory = None,
         threads: int = 0,
-        spill: Union[None, str, os.PathLike] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
     ) -> "Runner":
         """Plans and packs the weights once, for many images of this size: see Runner."""
         return Runner(self, memory, threads, spill)
 
     def _number_of(self, output: Optional[str]) -> int:
+        self._need()
         names = [info.name for info in self._outputs]
         if output is not None and output not in names:
             raise UsageError(f"no output '{output}'; there are {', '.join(map(repr, names))}")
@@ -370,19 +524,29 @@ class Network:
 class Runner:
     """A network made ready to run arrays: keeps its plan, its packed weights and its memory.
 
-    `forecast` says what it takes. A context manager; close() gives the memory back.
+    `forecast` says what it takes. A context manager; close() gives the memory back. It cannot be
+    copied or pickled.
     """
+
+    _closed = False
 
     def __init__(
         self,
         network: Network,
         memory: Memory = None,
         threads: int = 0,
-        spill: Union[None, str, os.PathLike] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
     ) -> None:
         self.network = network
         self._handle = ctypes.c_void_p()
-        self._call = call = Call(memory, threads, spill=spill)  # holds the folder's name
+        self._memory, self._threads, self._spill = memory, threads, spill
+        self._make()
+
+    def _make(self) -> None:
+        """Plans and packs."""
+        network = self.network
+        call = Call(self._memory, self._threads, spill=self._spill)
+        self._call = call  # holds the folder's name
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         with network._busy(call):
             call.make(
@@ -400,15 +564,32 @@ class Runner:
         image: Any,
         out: Any = None,
         progress: Any = None,
-        outputs: Optional[Sequence[str]] = None,
-        layout: str = "NCHW",
-        spill: Union[None, str, os.PathLike] = None,
+        outputs: Optional[Iterable[str]] = None,
+        layout: Optional[str] = None,
+        spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
     ) -> dict[str, np.ndarray]:
-        """As Network.run on an array or array-like, without planning and packing again."""
+        """As Network.run, arrays and array-likes without planning and packing again.
+
+        A picture is planned by itself, in the same memory: the runner gives its own back before, and
+        makes it again for the next array, as it does for another spill folder than before.
+        """
+        if self._closed:
+            raise UsageError("the runner is closed")
+        again = spill is not None and spill != self._spill
+        if again:
+            self._spill = spill
+        if again or is_picture(image):
+            with self.network._busy(Call()):
+                self._free()
         if is_picture(image):
-            raise UsageError("a runner takes arrays and array-likes; pictures: Network.run")
+            return self.network.run(
+                image, self._memory, self._threads, out, progress, outputs, layout, self._spill, observer
+            )
+        if not self._handle:
+            self._make()
         wanted, known = self.network.inputs[0].shape, self.network.outputs
+        layout = layout_of(image, wanted, layout)
         images = images_in(image, wanted, layout)
         results: Optional[Outputs] = None
         for n in range(images):
@@ -416,15 +597,15 @@ class Runner:
             observe(call, observer, known)
             source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
             if results is None:
-                results = Outputs(known, outputs, out, as_array(image), images)
+                given = None if is_samples(image) else as_array(image)
+                results = Outputs(known, outputs, out, given, images)
             self._run_one(call, source, results, n)
         assert results is not None
         return results.arrays
 
     def _run_one(self, call: Call, source: Input, results: Outputs, n: int) -> None:
         with self.network._busy(call):
-            if not self._handle:
-                raise UsageError("the runner is closed")
+            self._need()
             call.make(
                 _c.library.rfx_runner_run,
                 self._handle,
@@ -439,9 +620,10 @@ class Runner:
         raw = (_c.StageReport * _MOST_STAGES)()
         count = ctypes.c_int()
         call = Call()
+        if not self._handle and not self._closed:
+            self._make()
         with self.network._busy(call):
-            if not self._handle:
-                raise UsageError("the runner is closed")
+            self._need()
             call.make(
                 _c.library.rfx_runner_stages,
                 self._handle,
@@ -454,9 +636,20 @@ class Runner:
 
     def close(self) -> None:
         """Gives the memory back; the network stays."""
-        if self._handle:
+        if self._handle and not self.network._closed:
             with self.network._busy(Call()):
                 self._free()
+        self._closed = True
+
+    def _need(self) -> None:
+        if self._closed or self._handle.value not in self.network._runners:
+            raise UsageError("the runner is closed")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            "a rfexec.Runner cannot be copied or pickled: it holds memory of the C library; "
+            "Network.prepare makes another"
+        )
 
     def _free(self, _free: Any = _c.library.rfx_runner_free) -> None:
         handle, self._handle.value = self._handle.value, None
@@ -475,6 +668,7 @@ class Runner:
             self._free()
 
 
+_OPEN_SIZE = "symbolic height or width"  # of the C library's text
 _networks = weakref.WeakSet()
 
 
@@ -483,7 +677,7 @@ def _after_fork() -> None:
     _call.forked_thread = threading.get_ident()
     for network in list(_networks):
         network._lost = network._lost or network._lock.locked()
-        network._lock = threading.Lock()
+        network._lock, network._binding = threading.Lock(), threading.Lock()
         network._owner = network._current = None
 
 
@@ -497,16 +691,19 @@ def open(
     seed: int = 0,
     pad_to: int = 0,
     padding: str = "reflect",
+    image: Union[None, str, os.PathLike[str], Picture] = None,
 ) -> Network:
     """Opens a network for images of one size.
 
     model: the path of an .onnx file, or a built-in name ("mobilenet_v2"; their weights are seeded,
     not trained); or the bytes of an .onnx file, or an onnx.ModelProto. Bytes are used where they lie
-    (a bytearray must not change meanwhile), and count in the memory of plans and runs. size: (rows,
-    columns); None: the model's own. conv: what computes convolutions: "direct", "openblas" or
+    (a bytearray must not change meanwhile), and count in the memory of plans and runs. A pathlib.Path
+    is a file, whatever built-in has its name. size: (rows, columns); None: that of `image`, a picture,
+    or else the model's own; of a model that leaves its size open, that of the first image that is
+    run. conv: what computes convolutions: "direct", "openblas" or
     "winograd"; each gives bits of its own. seed: of a built-in's weights. pad_to: images are filled
     up to multiples of this number at their right and below, for networks that take no other sizes,
     and maps that come out are cut to the image's part of them; 0: not. padding: with what,
     "reflect", "edge" or "zero" (zeros as the network sees them, after mean and std).
     """
-    return Network(model, size, conv, seed, pad_to, padding)
+    return Network(model, size, conv, seed, pad_to, padding, image)

@@ -10,7 +10,7 @@ import numpy as np
 from ._errors import UsageError
 
 
-def _check(name: str, array: Any, shape: tuple, image: Optional[np.ndarray]) -> np.ndarray:
+def _check(name: str, array: Any, shape: tuple[Any, ...], image: Optional[np.ndarray]) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise UsageError(f"out for '{name}' is a {type(array).__name__}: wanted a numpy array")
     if array.shape != shape or array.dtype != np.float32:
@@ -24,7 +24,7 @@ def _check(name: str, array: Any, shape: tuple, image: Optional[np.ndarray]) -> 
     return array
 
 
-def _of_batch(shape: tuple, images: int) -> tuple:
+def _of_batch(shape: tuple[Any, ...], images: int) -> tuple[Any, ...]:
     """As .npy files of batches have it: a leading 1 becomes their number, else it stands in front."""
     if images == 1:
         return shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, ContextManager, Optional
+from typing import Any, Optional
 
 from . import _c
 from ._call import Call
@@ -27,6 +27,7 @@ class Part(Network):
     """
 
     def __init__(self, whole: Network, k: int, rows: slice, columns: slice) -> None:
+        whole._need()
         info = whole.outputs[k]
         if isinstance(whole, Part) or len(info.shape) != 4:
             raise UsageError(
@@ -53,7 +54,23 @@ class Part(Network):
         self._inputs = self._read_inputs()
         self._outputs = self._read_outputs()
 
-    def _busy(self, call: Call, owner: Optional[int] = None) -> ContextManager[None]:
+    def _need(self) -> None:
+        if self._closed or self._handle.value not in self.whole._parts:
+            raise UsageError("the part is closed, or the network that it is of")
+
+    def close(self) -> None:
+        """Gives the part's memory back; the network that it is of stays."""
+        if not self._closed and not self.whole._closed:
+            with self.whole._busy(Call()):
+                self.whole._free_part(self._handle.value or 0)
+        self._closed = True
+        self._handle = ctypes.c_void_p()
+
+    def _bind(self, image: Any, layout: Optional[str]) -> None:
+        return
+
+    def _busy(self, call: Call, owner: Optional[int] = None) -> Any:
+        self._need()
         return self.whole._busy(call, owner)
 
     def cancel(self) -> None:

@@ -24,10 +24,15 @@ class Picture:
     those of 16 bits divided by 257, or with `raw` as they are stored. mean and std are one number, or
     one for each channel of the network. By default scale is 1/255 and mean and std are ImageNet's
     (networks of 1 or 3 channels; others: 0 and 1); with `raw` they are 1, 0 and 1. bgr: blue first,
-    mean and std in that order. max_pixels: without a budget, rows times columns of the largest picture that is decoded whole.
+    mean and std in that order. max_pixels: without a budget, rows times columns of the largest
+    picture that is decoded whole. region: rows and columns, two slices, that are read alone, as if
+    they were all of the picture.
+
+    In the place of the path there may be a uint8 or uint16 array, of which scale, raw, mean, std and
+    bgr are used.
     """
 
-    path: Union[str, os.PathLike]
+    path: Any
     page: int = 0
     channels: Optional[Sequence[int]] = None
     orient: bool = True
@@ -37,6 +42,7 @@ class Picture:
     bgr: bool = False
     max_pixels: int = 0
     raw: bool = False
+    region: Optional[tuple[slice, slice]] = None
 
     def _set(self, call: Call) -> None:
         options = call.options
@@ -52,6 +58,10 @@ class Picture:
                 values = _numbers(name, given)
                 setattr(options, name, (ctypes.c_float * len(values))(*values))
                 setattr(options, "n_" + name, len(values))
+        if self.region is not None:
+            rows, columns = self.region
+            options.region_row, options.region_rows = _ends(rows, "region's rows")
+            options.region_column, options.region_columns = _ends(columns, "region's columns")
         if self.channels is not None:
             channels = [c_number(n, "a channel", 32) for n in self.channels]
             if not channels:
@@ -61,15 +71,26 @@ class Picture:
 
 
 def _numbers(name: str, given: Any) -> list[float]:
-    values = [given] if isinstance(given, numbers.Real) else list(given)
+    values: list[float] = [float(given)] if isinstance(given, numbers.Real) else list(given)
     if not values:
         raise UsageError(f"{name} is empty: one number, or one for each channel")
     return values
 
 
+def _ends(wanted: slice, what: str) -> tuple[int, int]:
+    """First and count of a slice."""
+    first = 0 if wanted.start is None else c_number(wanted.start, what)
+    end = -1 if wanted.stop is None else c_number(wanted.stop, what)
+    if wanted.step not in (None, 1) or not 0 <= first < end:
+        raise UsageError(f"the {what} are {wanted}: a slice from 0 on, with both ends, of step 1")
+    return first, end - first
+
+
 def is_picture(image: Any) -> bool:
     """Whether it names a file, so that C reads it."""
-    return isinstance(image, (str, os.PathLike, Picture))
+    if isinstance(image, Picture):
+        return isinstance(image.path, (str, os.PathLike))
+    return isinstance(image, (str, os.PathLike))
 
 
 def take_picture(picture: Any, call: Call) -> Optional[bytes]:
@@ -79,10 +100,11 @@ def take_picture(picture: Any, call: Call) -> Optional[bytes]:
     if isinstance(picture, Picture):
         picture._set(call)
         picture = picture.path
-    return c_name(picture, "picture")
+    call.path = c_name(picture, "picture")
+    return call.path
 
 
-def picture_size(picture: Union[str, os.PathLike, Picture]) -> tuple[int, int, int]:
+def picture_size(picture: Union[str, os.PathLike[str], Picture]) -> tuple[int, int, int]:
     """Rows, columns and channels of a picture file as it would be read; reads its header only."""
     rows, columns, channels = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
     call = Call()

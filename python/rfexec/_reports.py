@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import html
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Iterable, Optional
 
 from . import _c
 from ._forecast import show_bytes
@@ -41,7 +41,7 @@ class Stage:
     spilled_bytes: int  # that it writes to files
 
 
-class _Table(list):
+class _Table(list[Any]):
     """A list that shows itself as a table."""
 
     _columns: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class _Table(list):
         return f"<table><tr>{head}</tr>{body}</table>{html.escape(self._foot())}"
 
 
-def _pair(pair: Optional[tuple], none: str = "-") -> str:
+def _pair(pair: Optional[tuple[Any, ...]], none: str = "-") -> str:
     if pair is None:
         return none
     return f"{pair[0]:g}" if pair[0] == pair[1] else f"{pair[0]:g}x{pair[1]:g}"
@@ -145,7 +145,7 @@ def layers_of(raw: "ctypes.Array[_c.LayerReport]") -> Layers:
     )
 
 
-def stages_of(raw: "ctypes.Array[_c.StageReport]") -> Stages:
+def stages_of(raw: Iterable[_c.StageReport]) -> Stages:
     return Stages(
         Stage(
             mode=_c.text(r.mode),

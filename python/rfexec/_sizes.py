@@ -24,7 +24,7 @@ def c_number(value: Any, what: str, bits: int = 64) -> int:
     return n
 
 
-def c_name(name: Union[str, bytes, os.PathLike], what: str) -> bytes:
+def c_name(name: Union[str, bytes, os.PathLike[str]], what: str) -> bytes:
     """A name as the file system has it: C would end it at a NUL."""
     data = os.fsencode(name)
     if b"\0" in data:
@@ -39,7 +39,7 @@ def _unit_bytes(unit: str) -> int:
     power = "kmgt".find(unit[0]) + 1
     if power == 0 or unit[1:] not in ("", "b", "ib"):
         return 0
-    return (1000 if unit[1:] == "b" else 1024) ** power
+    return int((1000 if unit[1:] == "b" else 1024) ** power)
 
 
 def parse_bytes(memory: Union[None, int, str]) -> int:
@@ -57,8 +57,8 @@ def parse_bytes(memory: Union[None, int, str]) -> int:
                 return n
     elif not isinstance(memory, bool):
         try:
-            n = memory.__index__()
-        except AttributeError:
+            n = int(operator.index(memory))
+        except TypeError:
             n = 0
         if 0 < n <= _MOST:
             return n

@@ -64,7 +64,7 @@ class _Run:
 
 # ---- in the workers: networks stay open between tasks ----------------------------------------
 
-_idle: OrderedDict[tuple, list[Network]] = OrderedDict()
+_idle: OrderedDict[tuple[Any, ...], list[Network]] = OrderedDict()
 _lock = threading.Lock()
 
 
@@ -111,7 +111,7 @@ def _network(opened: _Opened) -> Iterator[Network]:
     if net is None:
         if seen and _digest(opened.model, seen) != opened.digest:
             raise UsageError(
-                f"model '{opened.model}' is not the file of that name for which the array was made"
+                f"model {opened.model!r} is not the file of that name for which the array was made"
             )
         net = Network(
             opened.model, opened.size, opened.conv, opened.seed, opened.pad_to, opened.padding
@@ -131,7 +131,7 @@ class _Window:
 
     dtype = np.dtype(np.float32)
 
-    def __init__(self, shape: tuple[int, ...], places: list, blocks: list, layout: str) -> None:
+    def __init__(self, shape: tuple[int, ...], places: list[Any], blocks: list[Any], layout: str) -> None:
         self.shape = shape
         self.blocks = []
         for (y0, y1, x0, x1), block in zip(places, blocks):
@@ -146,7 +146,7 @@ class _Window:
                 )
             self.blocks.append((y0, y1, x0, x1, block))
 
-    def __getitem__(self, index: tuple) -> np.ndarray:
+    def __getitem__(self, index: tuple[Any, ...]) -> np.ndarray:
         _, rows, columns = index
         height, width = rows.stop - rows.start, columns.stop - columns.start
         left, out = height * width, np.empty((self.shape[0], height, width), self.dtype)
@@ -163,7 +163,7 @@ class _Window:
 
 
 def _make(
-    opened: _Opened, run: _Run, rows: slice, columns: slice, image: Any, places: list, blocks: list
+    opened: _Opened, run: _Run, rows: slice, columns: slice, image: Any, places: list[Any], blocks: list[Any]
 ) -> np.ndarray:
     """One chunk. With places, the image comes as blocks that lie there, else as it was given."""
     with _network(opened) as net:
@@ -177,13 +177,13 @@ def _make(
 
 # ---- where the graph is made -----------------------------------------------------------------
 
-def _everywhere(path: Union[str, os.PathLike]) -> str:
+def _everywhere(path: Union[str, os.PathLike[str]]) -> str:
     """The path of a file for workers that run in other folders; other names stay."""
     name = os.fsdecode(path)
     return os.path.abspath(name) if os.path.exists(name) else name
 
 
-def _describe(model: Model, size: tuple[int, int], options: dict) -> _Opened:
+def _describe(model: Model, size: tuple[int, int], options: dict[Any, Any]) -> _Opened:
     if isinstance(model, (str, os.PathLike)):
         name, digest = os.fsdecode(model), ""
         if os.sep in name or "." in name:  # others are built in, whatever files there are
@@ -200,7 +200,7 @@ def _pieces(sizes: tuple[int, ...]) -> list[slice]:
     return [slice(a, b) for a, b in zip(ends, ends[1:])]
 
 
-def _default_chunks(image: tuple, output: tuple) -> tuple[int, int]:
+def _default_chunks(image: tuple[Any, ...], output: tuple[Any, ...]) -> tuple[int, int]:
     """Rows and columns, as map_image says; all but the last are equal, so that zarr takes them."""
     _, channels, rows, columns = image
     there = max(1, math.ceil(output[1] * output[2] * output[3] / (rows * columns)))
@@ -208,9 +208,9 @@ def _default_chunks(image: tuple, output: tuple) -> tuple[int, int]:
     return tuple(-(-n // -(-m // side)) for n, m in zip(output[2:], (rows, columns)))
 
 
-def _check_chunks(chunks: Any, shape: tuple) -> tuple[tuple[int, ...], ...]:
+def _check_chunks(chunks: Any, shape: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
     try:
-        sizes = da.core.normalize_chunks(chunks, shape[2:], dtype=np.float32)
+        sizes: tuple[tuple[int, ...], ...] = da.core.normalize_chunks(chunks, shape[2:], dtype=np.float32)
         if all(n > 0 for axis in sizes for n in axis):
             return sizes
         why = "all must be positive"
@@ -222,7 +222,7 @@ def _check_chunks(chunks: Any, shape: tuple) -> tuple[tuple[int, ...], ...]:
     )
 
 
-def _refuse_repeats(net: Network, output: str, chunks: tuple) -> None:
+def _refuse_repeats(net: Network, output: str, chunks: tuple[Any, ...]) -> None:
     """In words: chunks behind a layer that sees all of a map would each compute all before it."""
     for layer in net.part(1, 1, output).analyze():
         if layer.field is None:
@@ -270,12 +270,12 @@ class _Image:
         if not isinstance(self.value, Picture):
             _check(self.shape, self.dtype, net.inputs[0].shape, self.layout)
 
-    def _index(self, rows: slice, columns: slice) -> tuple:
+    def _index(self, rows: slice, columns: slice) -> tuple[Any, ...]:
         index = [slice(None)] * len(self.shape)
         index[self.axes[1]], index[self.axes[2]] = rows, columns
         return tuple(index)
 
-    def take(self, needs: tuple[slice, slice], key: tuple, graph: dict) -> tuple[list, list]:
+    def take(self, needs: tuple[slice, slice], key: tuple[Any, ...], graph: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
         """Places and blocks of what a chunk needs; parts of dask's blocks become tasks."""
         rows, columns = needs
         if self.array is not None:
@@ -292,7 +292,7 @@ class _Image:
                     continue
                 numbers = [0] * len(self.shape)
                 numbers[self.axes[1]], numbers[self.axes[2]] = i, j
-                block: tuple = (self.lazy.name, *numbers)
+                block: tuple[Any, ...] = (self.lazy.name, *numbers)
                 if (ya, yb, xa, xb) != (y.start, y.stop, x.start, x.stop):
                     inside = self._index(
                         slice(ya - y.start, yb - y.start), slice(xa - x.start, xb - x.start)
@@ -318,7 +318,7 @@ def map_image(
     seed: int = 0,
     pad_to: int = 0,
     padding: str = "reflect",
-    spill: Union[None, str, os.PathLike] = None,
+    spill: Union[None, str, os.PathLike[str]] = None,
     recompute: bool = False,
 ) -> da.Array:
     """An output of a network as a dask array (1, channels, rows, columns) of float32: its chunks are
@@ -358,12 +358,12 @@ def map_image(
         token = tokenize(opened, run, picture.token, chunks)
         name = "rfexec-" + token
         model_key, image_key = "rfexec-model-" + token, "rfexec-image-" + token
-        graph: dict = {model_key: opened, image_key: picture.value}
+        graph: dict[Any, Any] = {model_key: opened, image_key: picture.value}
         for i, rows in enumerate(_pieces(chunks[0])):
             for j, columns in enumerate(_pieces(chunks[1])):
                 key = (name, 0, 0, i, j)
-                places: list = []
-                blocks: list = []
+                places: list[Any] = []
+                blocks: list[Any] = []
                 if picture.value is None:
                     needs = net.part_rect(rows, columns, info.name).needs
                     places, blocks = picture.take(needs, key, graph)

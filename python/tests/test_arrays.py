@@ -43,11 +43,10 @@ def test_out(net):
 @pytest.mark.parametrize(
     "image, words",
     [
-        (np.zeros((1, 3, 65, 49), np.uint8), r"float32.*uint8.*astype"),
+        (np.zeros((1, 3, 65, 49), np.int16), r"float32.*int16.*astype"),
         (np.zeros((1, 3, 65, 49), np.float64), r"float32.*float64"),
-        (np.zeros((1, 3, 65, 49), ">f4"), r"float32.*>f4"),
+        (np.zeros((1, 3, 65, 49), ">f8"), r"float32.*>f8"),
         (np.zeros((1, 3, 49, 65), np.float32), r"\(1, 3, 65, 49\).*\(1, 3, 49, 65\)"),
-        (np.zeros((65, 49, 3), np.float32), r"layout='NHWC'"),
         (np.zeros((2, 3, 65, 48), np.float32), r"one image at a time"),
         (np.zeros((65, 49), np.float32), r"\(65, 49\)"),
         ([[1.0]], r"type list"),

@@ -98,9 +98,9 @@ def test_what_c_can_read_is_not_copied():
     image = random_image(50, 37)
     for array, layout in ways_in(image):
         if isinstance(array, np.ndarray):
-            place = Input(array, (1, 3, 50, 37), layout, None).raw.values
-            assert place % 4 == 0
-            assert (place == array.ctypes.data) == (array.ctypes.data % 4 == 0)
+            place = Input(array, (1, 3, 50, 37), layout, lambda fill: (None, None)).raw.values
+            # what lies between floats is read in parts, and not copied as a whole either
+            assert place == (array.ctypes.data if array.ctypes.data % 4 == 0 else None)
 
 
 def test_one_value_for_all_pixels():

@@ -32,6 +32,8 @@ def test_zarr_and_dask(net, tmp_path, memory):
 
 def test_dask_of_other_types(net):
     grey = dask_array.from_array((random_image(600, 500)[0] * 10).astype(np.uint8))
-    with pytest.raises(rfexec.UsageError, match="uint8"):
-        net.run(grey)
+    with pytest.raises(rfexec.UsageError, match="int16"):
+        net.run(grey.astype("int16"))
+    expected = net.run(grey.compute())["defects"]  # as the samples of a picture
+    assert net.run(grey)["defects"].tobytes() == expected.tobytes()
     assert net.run(grey.astype("float32") / np.float32(255))["defects"].shape == (1, 3, 75, 63)

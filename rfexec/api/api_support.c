@@ -42,11 +42,57 @@ enum rfx_code rfx_code_of_status(enum rfx_status status) {
     return RFX_CODE_SYSTEM;
 }
 
+/* Where the library's texts name an option of the program, the member of a struct that does the
+ * same; other options have their member's name but for dashes. */
+static const struct {
+    const char *option, *member;
+} members[] = {{"--size HxW", "rows and columns"},
+               {"--memory", "memory_bytes"},
+               {"--spill DIR", "spill_folder"},
+               {"--spill", "spill_folder"},
+               {"--no-orient", "as_stored"},
+               {"--max-pixels, ", ""},
+               {"--level", "page"}};
+
+/* Writes what stands for the option at `at` to `to`, of which `room` bytes are left; *used of them.
+ * Returns what follows the option. */
+static const char *put_member(const char *at, char *to, size_t room, size_t *used) {
+    const char *text = at + 2;
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-"), begin = 0;
+    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
+        size_t length = strlen(members[i].option);
+        if (strncmp(at, members[i].option, length) != 0) continue;
+        begin = length;
+        text = members[i].member;
+        n = strlen(text);
+        break;
+    }
+    n = n < room ? n : room;
+    for (size_t i = 0; i < n; i++) to[i] = begin == 0 && text[i] == '-' ? '_' : text[i];
+    *used = n;
+    return begin != 0 ? at + begin : at + 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
+}
+
+/* Copies a text with members in the place of options. */
+static void put_text(const char *text, char *to, size_t size) {
+    size_t n = 0;
+    for (const char *at = text; *at != '\0' && n + 1 < size;) {
+        bool option = (at == text || at[-1] == ' ' || at[-1] == '(') && at[0] == '-' &&
+                      at[1] == '-' && at[2] >= 'a' && at[2] <= 'z';
+        size_t used = 1;
+        if (option)
+            at = put_member(at, to + n, size - 1 - n, &used);
+        else
+            to[n] = *at++;
+        n += used;
+    }
+    to[n] = '\0';
+}
+
 enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err,
                              struct rfx_why *why) {
     const char *text = err->text[0] != '\0' ? err->text : rfx_status_name(status);
-    if (why != NULL)
-        (void)snprintf(why->text, sizeof why->text, "%s", status == RFX_OK ? "" : text);
+    if (why != NULL) put_text(status == RFX_OK ? "" : text, why->text, sizeof why->text);
     return rfx_code_of_status(status);
 }
 
@@ -201,6 +247,15 @@ static enum rfx_status check_choice(const struct rfx_run_options *o, struct rfx_
     if (o->page < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "page is %lld: they count from 0",
                         (long long)o->page);
+    if (o->region_row < 0 || o->region_column < 0 || o->region_rows < 0 || o->region_columns < 0 ||
+        (o->region_rows == 0) != (o->region_columns == 0) ||
+        o->region_row > INT64_MAX - o->region_rows ||
+        o->region_column > INT64_MAX - o->region_columns)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "region has %lld rows from %lld on and %lld columns from %lld on: counts "
+                        "must be positive, or both 0 for all of the picture",
+                        (long long)o->region_rows, (long long)o->region_row,
+                        (long long)o->region_columns, (long long)o->region_column);
     if (o->n_channels < 0 || o->n_channels > RFX_IMAGE_MAX_BANDS ||
         (o->n_channels == 0) != (o->channels == NULL))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -238,6 +293,11 @@ enum rfx_status rfx_api_read_run_options(const struct rfx_run_options *given,
     return status == RFX_OK ? check_choice(out, err) : status;
 }
 
+static struct rfx_rect region_of(const struct rfx_run_options *o) {
+    return rfx_rect_make(o->region_row, o->region_row + o->region_rows, o->region_column,
+                         o->region_column + o->region_columns);
+}
+
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
                                                int64_t channels, struct rfx_image_bands *bands) {
     struct rfx_image_options image = {.scale = options->scale,
@@ -249,6 +309,7 @@ struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *opt
                                       .bgr = options->bgr != 0,
                                       .channels = channels,
                                       .page = options->page,
+                                      .region = region_of(options),
                                       .as_stored = options->as_stored != 0,
                                       .folder = options->spill_folder};
     bands->n = options->n_channels;

@@ -109,6 +109,8 @@ int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t 
     node.attr.pad.pads.bottom = rfx_ceil_div(map->h, multiple) * multiple - map->h;
     node.attr.pad.pads.right = rfx_ceil_div(map->w, multiple) * multiple - map->w;
     bool fits = node.attr.pad.pads.bottom == 0 && node.attr.pad.pads.right == 0;
+    b->graph->filled[0] = fits ? 0 : map->h + node.attr.pad.pads.bottom;
+    b->graph->filled[1] = fits ? 0 : map->w + node.attr.pad.pads.right;
     return fits ? in : add_like(b, &node, in);
 }
 
@@ -116,6 +118,7 @@ int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int l
     if (b->status != RFX_OK) return -1;
     const struct rfx_tensor *map = &b->graph->nodes[in].out, *wanted = &b->graph->nodes[like].out;
     struct rfx_node node = {.op = RFX_OP_CROP, .name = name, .n_in = 1, .in = &in};
+    b->graph->filled[0] = b->graph->filled[1] = 0; /* outputs are cut back */
     node.attr.crop.sy = node.attr.crop.sx = 1;
     node.attr.crop.oh = wanted->h;
     node.attr.crop.ow = wanted->w;

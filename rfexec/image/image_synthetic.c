@@ -14,7 +14,8 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
 
-#define MAX_SIDE 100000
+#define MAX_SIDE RFX_IMAGE_MAX_SIDE
+#define LEAN 100000 /* of one texture's lines: above 0 on small pictures */
 #define CHUNK 256
 #define OCTAVES 4
 #define CHANNELS 3
@@ -90,7 +91,7 @@ static void add_plates(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     int32_t tone[CHANNELS] = {0, 0, 0};
     for (int64_t x = x0; x < x1; x++) {
         uint32_t u = (uint32_t)(3 * x + y) / 421;
-        uint32_t v = (uint32_t)(3 * y - x + MAX_SIDE) / 613;
+        uint32_t v = (uint32_t)(3 * y - x + LEAN) / 613;
         if (u != last_u || v != last_v) {
             uint64_t bits = mix(s->seed, OCTAVES, v, u);
             int32_t shared = (int32_t)(bits >> 48 & 63) - 32;

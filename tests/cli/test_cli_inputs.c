@@ -253,6 +253,17 @@ static void test_sizes(void **state) {
     has(out_text, "1x3x38x90");
     expect(2, "run fsrcnn synthetic:19x45 --pad-to 8,mirror");
     has(err_text, "a multiple such as 32");
+    expect(0, "plan yolov8n --size 600x800");
+    has(err_text, "fills images of 600x800 up to 608x800 with zeros");
+    expect(0, "plan yolov8n --size 608x800");
+    assert_string_equal(err_text, "");
+    expect(0, "plan nafnet --size 41x64"); /* its output is cut back */
+    assert_string_equal(err_text, "");
+    expect(2, "plan fsrcnn --size 1000001x5");
+    has(err_text, "--size 1000001x5: at most 1000000 rows and columns");
+    expect(0, "plan fsrcnn --size 100001x5");
+    expect(2, "plan fsrcnn --size 64x64 --for-output npy");
+    has(err_text, "--for-output 'npy'");
 }
 
 /* A photograph of 3000 x 2000 pixels, 17 MiB decoded, that is held on its side. */

@@ -12,6 +12,8 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
+enum { MOST_SIDE = 1000000 }; /* of synthetic pictures */
+
 static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const char *spec, int64_t channels) {
     struct rfx_image_options image = rfx_cli_image_options(options, channels);
@@ -99,9 +101,31 @@ static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_options *
     return RFX_EXIT_USAGE;
 }
 
+/* An array that may lie the other way round: channels last. */
+static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t channels) {
+    const struct rfx_image_facts facts =
+        job->image != NULL ? rfx_image_facts(job->image) : (struct rfx_image_facts){0};
+    const struct rfx_source_traits t =
+        job->image != NULL ? rfx_image_traits(job->image) : (struct rfx_source_traits){0};
+    bool last = facts.kind != NULL && strcmp(facts.kind, "npy") == 0 &&
+                (channels > 0 ? t.w == channels && t.c != channels : t.w <= 4 && t.c > t.w);
+    if (!last) return;
+    rfx_cli_message(
+        "'%s' was read as %lld channels of %lld rows and %lld columns; it looks like "
+        "%lld rows and %lld columns of %lld channels: save "
+        "numpy.ascontiguousarray(a.transpose(2, 0, 1))",
+        spec, (long long)t.c, (long long)t.h, (long long)t.w, (long long)t.c, (long long)t.h,
+        (long long)t.w);
+}
+
 /* The picture that stands for "an image of this size" where no input is given. */
 static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
     char spec[64];
+    if (options->size.y > MOST_SIDE || options->size.x > MOST_SIDE) {
+        rfx_cli_message("--size %lldx%lld: at most %d rows and columns", (long long)options->size.y,
+                        (long long)options->size.x, MOST_SIDE);
+        return RFX_EXIT_USAGE;
+    }
     int code = rfx_cli_load(job->mem, options, options->size.y, options->size.x, &job->graph);
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
@@ -118,7 +142,10 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_source_traits traits = rfx_image_traits(job->image);
     code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);
-    if (code != RFX_EXIT_DONE) return code;
+    if (code != RFX_EXIT_DONE) {
+        tell_layout(job, spec, 0);
+        return code;
+    }
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     bool counted = options->mean.n > 1 || options->std.n > 1; /* held against the network's */
     bool again;
@@ -183,6 +210,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
         spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
         (long long)traits->w);
+    if (traits->c != input->c && spec != NULL) tell_layout(job, spec, input->c);
     if (traits->c != input->c)
         rfx_cli_message("--channels takes bands of a TIFF or .npy file, as in --channels 1,2,3");
     return RFX_EXIT_REFUSED;

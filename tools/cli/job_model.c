@@ -6,9 +6,10 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "layers/core/checked.h"
 #include "layers/graph/near_names.h"
 
-enum { LEAST_BEGUN = 3, NEAR_TEXT = 200, MOST_MULTIPLE = 256 };
+enum { LEAST_BEGUN = 3, NEAR_TEXT = 200 };
 
 /* Writes the built-ins that a word of some letters begins, or else the one that it is closest to:
  * "'a' or 'b'". An empty text: none. */
@@ -71,24 +72,34 @@ bool rfx_cli_tell_picture(const char *model) {
     return true;
 }
 
-/* Says which multiple of rows and columns would do, where an image of this size does not. */
-static void tell_multiple(struct rfx_memory *mem, const char *model,
-                          const struct rfx_load_options *load) {
+/* Whether the model loads at sizes of so many times the multiple from the image's on. */
+static bool loads_at_multiples(struct rfx_memory *mem, const char *model,
+                               const struct rfx_load_options *load, int64_t multiple, int times) {
     struct rfx_load_options tried = *load;
     struct rfx_graph *graph;
-    if (load->fit.multiple > 1 || load->h < 1 || load->w < 1) return;
-    for (int64_t multiple = 1; multiple <= MOST_MULTIPLE; multiple *= 2) {
-        tried.fit.multiple = multiple == 1 ? MOST_MULTIPLE : multiple; /* the surest one first */
-        if (rfx_model_load(mem, model, &tried, &graph, NULL) != RFX_OK) {
-            if (multiple == 1) return;
-            continue;
-        }
+    tried.h = rfx_ceil_div(load->h, multiple) * multiple;
+    tried.w = rfx_ceil_div(load->w, multiple) * multiple;
+    for (int i = 0; i < times; ++i, tried.h += multiple, tried.w += multiple) {
+        if (rfx_model_load(mem, model, &tried, &graph, NULL) != RFX_OK) return false;
         rfx_graph_free(graph);
-        if (multiple == 1) continue;
+    }
+    return true;
+}
+
+/* Says which multiple of rows and columns would do, where an image of this size does not. A
+ * multiple is the reason only where the model loads at several of them, one after the other. */
+static void tell_multiple(struct rfx_memory *mem, const char *model,
+                          const struct rfx_load_options *load) {
+    static const int64_t multiples[] = {2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    enum { N = sizeof multiples / sizeof multiples[0], SURE = 3 * 256, TIMES = 4 };
+    if (load->fit.multiple > 1 || load->h < 1 || load->w < 1) return;
+    if (!loads_at_multiples(mem, model, load, SURE, 1)) return; /* a multiple of all of them */
+    for (int i = 0; i < N; ++i) {
+        if (!loads_at_multiples(mem, model, load, multiples[i], TIMES)) continue;
         rfx_cli_message(
             "'%s' takes sizes that are multiples of %lld: --pad-to %lld fills %lld x "
             "%lld up and cuts the output back",
-            model, (long long)multiple, (long long)multiple, (long long)load->h,
+            model, (long long)multiples[i], (long long)multiples[i], (long long)load->h,
             (long long)load->w);
         return;
     }
@@ -111,6 +122,17 @@ static int load_model(struct rfx_memory *mem, const char *model,
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if ((*out)->halves)
         rfx_cli_message("model '%s' is of half precision; it is computed in float32", model);
+    const int64_t *declared = (*out)->declared, *filled = (*out)->filled;
+    if (declared[0] > 0)
+        rfx_cli_message("model '%s' states images of %lldx%lld; it is run at %lldx%lld", model,
+                        (long long)declared[0], (long long)declared[1], (long long)load->h,
+                        (long long)load->w);
+    if (filled[0] > 0)
+        rfx_cli_message(
+            "model '%s' fills images of %lldx%lld up to %lldx%lld with zeros, at their right and "
+            "below: outputs are those of the larger size",
+            model, (long long)load->h, (long long)load->w, (long long)filled[0],
+            (long long)filled[1]);
     if ((*out)->batch > 0)
         rfx_cli_message("model '%s' is fixed to a batch of %lld; images are run one by one", model,
                         (long long)(*out)->batch);

@@ -117,7 +117,8 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
     bool named;
     char what[256];
     const char *file = path_of(graph, options, k, &named);
-    const char *option = file == options->output ? "-o" : "--dump";
+    const char *output = options->for_output != NULL ? "--for-output" : "-o";
+    const char *option = file == options->output ? output : "--dump";
     struct stat at;
     if (file == NULL) return RFX_EXIT_DONE;
     bool zarr = rfx_output_kind_of(file, &format.kind) && rfx_output_is_zarr(format.kind);

@@ -6,6 +6,7 @@
  * its name when it is complete, so one that is there need not be made again. */
 #include "tools/lists/run_list.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -257,6 +258,23 @@ static int run_all(struct list_run *run) {
     return run->first_code;
 }
 
+/* Makes a folder and those that it lies in, where they are missing. */
+static bool make_folder(const char *path) {
+    char at[4096];
+    size_t length = strlen(path);
+    if (length >= sizeof at) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (size_t i = 1; i <= length; ++i) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(at, path, i);
+        at[i] = '\0';
+        if (mkdir(at, 0777) != 0 && access(at, F_OK) != 0) return false;
+    }
+    return true;
+}
+
 /* What is wrong for all pictures. */
 static int check_all(struct list_run *run) {
     const struct rfx_cli_options *o = run->options;
@@ -264,13 +282,18 @@ static int check_all(struct list_run *run) {
     struct rfx_error err = {{0}};
     if (!rfx_builtin_exists(o->args[0]) && access(o->args[0], R_OK) != 0)
         return rfx_cli_refuse_model(o->args[0], "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_list_read(run->list.mem, o->list, &run->list, &err);
+    if (status == RFX_OK) status = rfx_list_check_bases(&run->list, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (!make_folder(o->out_dir)) {
+        rfx_cli_message("--out-dir '%s' cannot be made: %s", o->out_dir, strerror(errno));
+        return RFX_EXIT_SYSTEM;
+    }
     if (stat(o->out_dir, &info) != 0 || !S_ISDIR(info.st_mode) || access(o->out_dir, W_OK) != 0) {
         rfx_cli_message("--out-dir '%s' is no folder that can be written", o->out_dir);
         return RFX_EXIT_SYSTEM;
     }
-    enum rfx_status status = rfx_list_read(run->list.mem, o->list, &run->list, &err);
-    if (status == RFX_OK) status = rfx_list_check_bases(&run->list, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    return RFX_EXIT_DONE;
 }
 
 int rfx_run_list(const struct rfx_cli_options *options) {

@@ -163,8 +163,10 @@ static void move(const struct rfx_georeference *geo, const struct rfx_geo_affine
     bool upright = a.x[1] == 0.0 && a.y[0] == 0.0 && a.x[0] > 0.0 && a.y[1] > 0.0;
     bool tied = geo->has_scale && geo->n_points >= RFX_GEO_POINT;
     double m[RFX_GEO_MATRIX];
-    for (int i = 0; i < 2; i++) /* a step along an axis of the other picture */
-        out->pixel_um[i] = hypot(a.x[i] * geo->pixel_um[0], a.y[i] * geo->pixel_um[1]);
+    for (int i = 0; i < 2; i++) { /* a step along an axis of the other picture */
+        double x = a.x[i] * geo->pixel_um[0], y = a.y[i] * geo->pixel_um[1];
+        out->pixel_um[i] = sqrt(x * x + y * y); /* not hypot: that of glibc 2.35 is a new one */
+    }
     if (geo->has_matrix) {
         place_matrix(geo->matrix, &a, out->matrix);
         place_points(&a, out);

@@ -332,6 +332,10 @@ struct rfx_run_options {
      * itself. Another result than 0 cancels the run. *step is valid during the call. It must not
      * use the network, and cannot change bits. NULL: none, and nothing is counted or timed. */
     int (*observe)(void *user, const struct rfx_step_report *step);
+    /* A rectangle of the picture, which is read as if it were all of it: region_rows rows from
+     * region_row on, and columns likewise, of the picture as it is seen (or as_stored). Both counts
+     * 0: all of it. */
+    int64_t region_row, region_column, region_rows, region_columns;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

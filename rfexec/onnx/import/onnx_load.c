@@ -138,6 +138,9 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
         return rfx_fail(
             ctx->err, RFX_STATUS_UNSUPPORTED,
             "onnx: input '%s' has a symbolic height or width: give the size (--size HxW)", v->name);
+    bool other = node.attr.input.h != size[0] || node.attr.input.w != size[1];
+    for (int axis = 0; axis < 2 && other && size[0] > 0 && size[1] > 0; axis++)
+        ctx->graph->declared[axis] = size[axis];
     static const struct rfx_onnx_node source = {.op = "Input"};
     int image;
     ctx->node = &source;

@@ -73,6 +73,10 @@ static void print_options(void) {
     MEMBER(rfx_run_options, n_channels);
     MEMBER(rfx_run_options, as_stored);
     MEMBER(rfx_run_options, observe);
+    MEMBER(rfx_run_options, region_row);
+    MEMBER(rfx_run_options, region_column);
+    MEMBER(rfx_run_options, region_rows);
+    MEMBER(rfx_run_options, region_columns);
     END(rfx_run_options);
 }
 

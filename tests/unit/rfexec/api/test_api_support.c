@@ -143,6 +143,35 @@ static void test_larger_structs(void **state) {
     assert_true(forecast.later[0] == 0 && forecast.later[1] == 0);
 }
 
+/* Texts of the library name members, not options of the program. */
+static void test_own_words(void **state) {
+    static const struct {
+        const char *given, *said;
+    } texts[] = {
+        {"needs 9 bytes (--memory 9), at most", "needs 9 bytes (memory_bytes 9), at most"},
+        {"give the size (--size HxW)", "give the size (rows and columns)"},
+        {"a--b.tif: --channels: band 5", "a--b.tif: channels: band 5"},
+        {"are (--max-pixels, max_pixels)", "are (max_pixels)"},
+        {"--pad-to", "pad_to"},
+        {"for them (--spill DIR)", "for them (spill_folder)"},
+        {"-- --", "-- --"},
+    };
+    struct rfx_error err;
+    struct rfx_why why;
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        (void)snprintf(err.text, sizeof err.text, "%s", texts[i].given);
+        (void)rfx_api_result(RFX_STATUS_UNSUPPORTED, &err, &why);
+        assert_string_equal(why.text, texts[i].said);
+    }
+    memset(err.text, 'x', sizeof err.text - 1);
+    memcpy(err.text, "(--memory ", 10);
+    err.text[sizeof err.text - 1] = '\0';
+    (void)rfx_api_result(RFX_STATUS_UNSUPPORTED, &err, &why);
+    assert_int_equal(strlen(why.text), sizeof err.text - 1 + 4);
+    assert_memory_equal(why.text, "(memory_bytes xxx", 17);
+}
+
 /* A program of version 0.1.0, whose struct ended before the choice: what lies behind it is not
  * looked at, and convolutions are computed by default. */
 static void test_smaller_structs(void **state) {
@@ -280,6 +309,7 @@ int main(void) {
         cmocka_unit_test(test_defaults),
         cmocka_unit_test(test_larger_structs),
         cmocka_unit_test(test_smaller_structs),
+        cmocka_unit_test(test_own_words),
         cmocka_unit_test(test_convolutions),
         cmocka_unit_test(test_wrong_sizes),
         cmocka_unit_test(test_values_out_of_range),

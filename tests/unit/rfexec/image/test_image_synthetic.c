@@ -148,8 +148,8 @@ static void bad_specs_are_refused(void **state) {
                                       "synthetic: 5x5",
                                       "synthetic:5X5",
                                       "synthetic:5x5.0",
-                                      "synthetic:100001x5",
-                                      "synthetic:5x100001",
+                                      "synthetic:1000001x5",
+                                      "synthetic:5x1000001",
                                       "synthetic:99999999999999999999x5",
                                       "synthetic:5x5:18446744073709551616",
                                       "synthetic:5x5:-1"};
