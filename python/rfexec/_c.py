@@ -7,6 +7,8 @@ tests/test_header.py compares their members with what a C compiler makes of the 
 from __future__ import annotations
 
 import ctypes
+import site
+import sys
 from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int, c_int64, c_size_t
 from ctypes import c_uint64, c_ulong, c_void_p
 from pathlib import Path
@@ -266,7 +268,17 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     ),
 }
 
-_here = Path(__file__).resolve().parent
+
+def _beside() -> Path:
+    """Where the libraries lie: beside this file, or, of an editable install, in the package's folder
+    in site-packages."""
+    folders = [Path(__file__).resolve().parent]
+    folders += [Path(folder) for folder in getattr(sys.modules[__package__], "__path__", [])]
+    folders += [Path(folder) / __package__ for folder in (*site.getsitepackages(), *sys.path)]
+    return next((f for f in folders if (f / "librfexec.so").is_file()), folders[0])
+
+
+_here = _beside()
 library = ctypes.CDLL(str(_here / "librfexec.so"))  # calls release the interpreter's lock
 for _name, (_result, _arguments) in _FUNCTIONS.items():
     _function = getattr(library, _name)
