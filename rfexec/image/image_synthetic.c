@@ -14,7 +14,7 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
 
-#define MAX_SIDE RFX_IMAGE_MAX_SIDE
+#define MAX_SIDE 1000000
 #define LEAN 100000 /* of one texture's lines: above 0 on small pictures */
 #define CHUNK 256
 #define OCTAVES 4
