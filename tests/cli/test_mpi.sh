@@ -93,8 +93,28 @@ exchange=''
 # what all ranks find is said once; what one finds, with its number
 refused 3 "^rfexec-mpi: model 'nosuch'" 2 nosuch synthetic:8x8
 [ "$(grep -c "^rfexec-mpi: model" said)" = 1 ] || fail "said more than once: $(cat said)"
-other="fsrcnn synthetic:40x30:7 -o no.npy"
-refused 3 "rank 1: not of one run with rank 0: their 'input' differs" 1 fsrcnn synthetic:40x30 -o no.npy
+# a rank that sees another image at the same name
+mkdir there
+"$program" run fsrcnn synthetic:20x15 -o in.npy >told
+"$program" run fsrcnn synthetic:20x15:7 -o there/in.npy >told
+other="fsrcnn in.npy -o no.npy" through="env -C there"
+refused 3 "rank 1: not of one run with rank 0: their 'input' differs" 1 fsrcnn in.npy -o no.npy
+through=''
+# a rank with other words: of options that shape work or files, of help; threads and memory are its own
+for words in "synthetic:40x30:7 -o no.npy" "synthetic:40x30 --keep map.3 -o no.npy" \
+    "synthetic:40x30 -o no.tif" "synthetic:40x30 -o no.npy --help"; do
+    other="fsrcnn $words"
+    refused 2 'rank 1: was started with other words than rank 0' 1 fsrcnn synthetic:40x30 -o no.npy
+done
+other=--help
+refused 2 'other words than rank 0' 1 fsrcnn synthetic:40x30 -o no.npy
+other="fsrcnn synthetic:40x30 --memory=64MiB -o words.npy -j2"
+ranks 1 fsrcnn synthetic:40x30 -o words.npy >told 2>said || fail "a rank with its own memory: $(cat said)"
+other=''
+# a folder that is missing, before the first of many rounds
+before=$(date +%s)
+refused 5 'none/no.npy: cannot write' 2 unet_instance synthetic:768x768 -o none/no.npy
+[ $(($(date +%s) - before)) -lt 20 ] || fail "a missing folder was noticed after all rounds"
 # a file that may not grow as far as the second rank's rows, but as MPI's own do
 other="fsrcnn synthetic:900x700 -o no.npy" limit=24000
 refused 5 'rank 1: no.npy: writing failed' 1 fsrcnn synthetic:900x700 -o no.npy

@@ -1,6 +1,7 @@
 /* The rfexec-mpi program: one command, started by mpirun as many times as there are to be ranks.
  * What it shares with the rfexec program is all but what is in this folder. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/command.h"
@@ -36,6 +37,68 @@ static const struct rfx_cli_command command = {
     2,
     NULL};
 
+/* Whether a word is an option that each rank may have its own value of; *value: the next word is
+ * that value. */
+static bool is_of_rank(const char *word, bool *value) {
+    static const char *const own[] = {"--memory", "--threads", "--spill", "-m", "-j"};
+    *value = false;
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) {
+        size_t n = strlen(own[i]);
+        bool is_long = own[i][1] == '-';
+        if (strncmp(word, own[i], n) != 0) continue;
+        *value = word[n] == '\0';
+        if (*value || !is_long || word[n] == '=') return true;
+    }
+    return false;
+}
+
+enum { WORDS_ROOM = 32768 };
+
+/* The words that shape work and files, one a line. false: they are too long. */
+static bool join_words(int argc, char **argv, char text[WORDS_ROOM]) {
+    size_t used = 0;
+    bool skip = false;
+    memset(text, 0, WORDS_ROOM);
+    for (int i = 0; i < argc; i++) {
+        bool drop = skip;
+        skip = false;
+        if (drop || is_of_rank(argv[i], &skip)) continue;
+        size_t n = strlen(argv[i]);
+        if (n + 2 > WORDS_ROOM - used) return false;
+        memcpy(text + used, argv[i], n);
+        text[used + n] = '\n';
+        used += n + 1;
+    }
+    return true;
+}
+
+/* Ranks with other words than rank 0's would make other work, and wait for each other for ever. */
+static int compare_words(struct rfx_ranks *ranks, int argc, char **argv) {
+    static char mine[WORDS_ROOM], first[WORDS_ROOM];
+    struct rfx_error err = {{0}};
+    bool fits = join_words(argc, argv, mine);
+    memcpy(first, mine, WORDS_ROOM);
+    enum rfx_status status = rfx_ranks_spread(ranks, first, WORDS_ROOM, &err);
+    if (status == RFX_OK && !fits)
+        status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT,
+                          "the words of the command are longer than %d bytes", WORDS_ROOM);
+    if (status == RFX_OK && memcmp(first, mine, WORDS_ROOM) != 0)
+        status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT,
+                          "was started with other words than rank 0: only --memory, --threads and "
+                          "--spill may differ between ranks");
+    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+}
+
+/* Whether mpirun has started more than this process: then even help is a word to compare. */
+static bool has_other_ranks(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        const char *size = getenv(sizes[i]);
+        if (size != NULL && strcmp(size, "1") != 0) return true;
+    }
+    return false;
+}
+
 /* All ranks have the same words; rank 0 prints how they should be. */
 static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
                       struct rfx_cli_options *options, bool *run) {
@@ -59,7 +122,9 @@ static int run_ranks(int argc, char **argv) {
     rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
     if (code != RFX_EXIT_DONE) return code;
-    code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
+    code = compare_words(&ranks, argc - 1, argv + 1);
+    if (code == RFX_EXIT_DONE)
+        code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
     if (code == RFX_EXIT_DONE && run) {
         if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside */
         code = rfx_mpi_run(&ranks, &options);
@@ -71,7 +136,7 @@ static int run_ranks(int argc, char **argv) {
 int main(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "help";
     rfx_program_begin(argv);
-    if (rfx_cli_is_help(word)) { /* also where there is no mpirun */
+    if (rfx_cli_is_help(word) && !has_other_ranks()) { /* also where there is no mpirun */
         rfx_cli_print_help(&command);
         return rfx_program_end(argc > 1 ? RFX_EXIT_DONE : RFX_EXIT_USAGE);
     }

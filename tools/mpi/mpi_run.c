@@ -221,6 +221,8 @@ static int run_all(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     int code = rfx_ranks_agree(run->ranks, open_job(run));
     if (code == RFX_EXIT_DONE) code = compare_identities(run);
+    if (code == RFX_EXIT_DONE)
+        code = rfx_rank_outputs_check(run->ranks, run->job.mem, run->job.graph, run->options);
     if (code == RFX_EXIT_DONE) code = make_states(run);
     if (code == RFX_EXIT_DONE) code = plan_outputs(run);
     if (code == RFX_EXIT_DONE) make_rows(run);

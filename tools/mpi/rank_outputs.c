@@ -8,6 +8,7 @@
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
+#include "rfexec/output/output_folder.h"
 #include "tools/cli/command.h"
 #include "tools/parts/part_rows.h"
 
@@ -99,6 +100,34 @@ static int open_output(struct rfx_rank_outputs *o, int k) {
     if (code != RFX_EXIT_DONE) return code;
     status = open_stream(o, k, (enum where)where, name, &format, &err);
     return rfx_ranks_agree(o->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+}
+
+/* Makes what would be written, without a name, and drops it. Pipes and terminals are left alone. */
+static enum rfx_status try_output(struct rfx_memory *mem, const char *name,
+                                  const struct rfx_output_format *format, struct rfx_error *err) {
+    struct rfx_output_file *file = NULL;
+    struct rfx_output_folder *folder = NULL;
+    enum rfx_status status = RFX_OK;
+    if (format->kind == RFX_OUTPUT_ZARR)
+        status = rfx_output_folder_open(mem, name, &folder, err);
+    else if (rfx_output_file_is_regular(name))
+        status = rfx_output_file_open(mem, name, &file, err);
+    rfx_output_folder_free(folder);
+    rfx_output_file_free(file);
+    return status;
+}
+
+int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
+                           const struct rfx_graph *whole, const struct rfx_cli_options *options) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; ranks->rank == 0 && k < whole->n_outputs && status == RFX_OK; k++) {
+        char name[RFX_CLI_FILE_NAME];
+        struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+        status = rfx_cli_outputs_file(whole, options, k, name, &format, &err);
+        if (status == RFX_OK && name[0] != '\0') status = try_output(mem, name, &format, &err);
+    }
+    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
 }
 
 static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *err) {
