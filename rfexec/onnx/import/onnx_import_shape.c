@@ -29,7 +29,10 @@ static enum rfx_status give_shape(struct rfx_onnx_import *ctx, const struct rfx_
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     int out = -1;
     if (x.constant != NULL) {
+        ctx->out_of_memory = false;
         struct rfx_onnx_operand view = {-1, rfx_onnx_const_view(ctx, x.constant, shape)};
+        bool large = view.constant == NULL && x.constant->repeat != NULL && !ctx->out_of_memory;
+        if (large) return rfx_onnx_refuse_size(ctx, x.constant->elems);
         return rfx_onnx_set(ctx, 0, view);
     }
     struct rfx_onnx_operand before = {rfx_onnx_shaped_before(ctx, x.node, shape), NULL};

@@ -360,8 +360,25 @@ static struct rfx_onnx_const *expand(struct job *job, struct rfx_onnx_const *c) 
     if (!rfx_onnx_broadcast(&c->shape, &target, &shape)) return NULL;
     for (int i = 0; i < shape.rank; i++)
         if (!rfx_checked_mul_i64(elems, shape.dims[i], &elems)) return NULL;
-    if (elems < REPEAT_FROM || elems == c->elems || c->elems == 1) return NULL;
+    if (c->repeat == NULL && (elems < REPEAT_FROM || elems == c->elems || c->elems == 1))
+        return NULL;
     return rfx_onnx_repeat_expand(job->ctx, c, &shape);
+}
+
+/* Sums along an axis, which are the same along others where the terms are. */
+static struct rfx_onnx_const *sums(struct job *job, struct rfx_onnx_const *c) {
+    struct rfx_onnx_const *in[2] = {c, rfx_onnx_in(job->ctx, 1).constant};
+    int axis;
+    if (!repeats(c) || in[1] == NULL) return NULL;
+    job->status = rfx_onnx_sum_axis(job->ctx, c->shape.rank, &axis);
+    if (job->status != RFX_OK) return NULL;
+    for (int i = 0; in[0] != NULL && i < c->shape.rank; i++)
+        if (i != axis && rfx_onnx_repeat_is_same(c, i))
+            in[0] = rfx_onnx_repeat_slice(job->ctx, in[0], i, 0, 1, 1);
+    if (in[0] == NULL || in[0]->elems > c->elems / 2) return NULL;
+    job->n = 2;
+    struct rfx_onnx_const *small = evaluate_on(job, in);
+    return small == NULL ? NULL : rfx_onnx_repeat_expand(job->ctx, small, &c->shape);
 }
 
 /* Whether a constant changes along one axis at most. */
@@ -514,7 +531,8 @@ static struct rfx_onnx_const *changed_form(struct job *job, struct rfx_onnx_cons
     } rows[] = {{"Expand", expand},       {"Tile", tile},
                 {"Transpose", transpose}, {"Slice", slice},
                 {"Gather", gather},       {"Concat", concat},
-                {"ScatterND", scatter},   {"ScatterElements", scatter}};
+                {"ScatterND", scatter},   {"ScatterElements", scatter},
+                {"CumSum", sums}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rfx_onnx_op_is(job->ctx, rows[i].op)) return rows[i].change(job, c);
     return NULL;

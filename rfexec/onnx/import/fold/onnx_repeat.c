@@ -179,6 +179,34 @@ static struct rfx_onnx_const *reshape_part(struct rfx_onnx_import *ctx, struct r
     return rfx_onnx_repeat_reshape(ctx, part, &shape);
 }
 
+#define MOST_INTERLEAVED 128 /* pieces */
+
+/* Parts whose axis becomes one with the axis before it: they are interleaved, position by position
+ * of that. */
+static struct rfx_onnx_const *interleave(struct rfx_onnx_import *ctx,
+                                         const struct rfx_onnx_const *c,
+                                         const struct rfx_shape *shape) {
+    struct rfx_onnx_const *pieces[MOST_INTERLEAVED];
+    const struct rfx_onnx_repeat *r = c->repeat;
+    int axis = r->axis, to = 0, count = 0;
+    int64_t n = axis == 0 ? 0 : c->shape.dims[axis - 1];
+    if (n < 2 || n > MOST_INTERLEAVED / r->n_parts) return NULL;
+    int64_t before = rfx_onnx_product(&c->shape, 0, axis - 1), both = n * c->shape.dims[axis];
+    while (to < shape->rank &&
+           (shape->dims[to] != both || rfx_onnx_product(shape, 0, to) != before))
+        to++;
+    if (to == shape->rank) return NULL;
+    for (int64_t i = 0; i < n; i++)
+        for (int k = 0; k < r->n_parts; k++) {
+            struct rfx_shape piece = *shape;
+            piece.dims[to] = r->parts[k]->shape.dims[axis];
+            struct rfx_onnx_const *one = rfx_onnx_repeat_slice(ctx, r->parts[k], axis - 1, i, 1, 1);
+            pieces[count] = one == NULL ? NULL : rfx_onnx_repeat_reshape(ctx, one, &piece);
+            if (pieces[count++] == NULL) return NULL;
+        }
+    return rfx_onnx_repeat_join(ctx, pieces, count, to);
+}
+
 struct rfx_onnx_const *rfx_onnx_repeat_reshape(struct rfx_onnx_import *ctx,
                                                const struct rfx_onnx_const *c,
                                                const struct rfx_shape *shape) {
@@ -187,7 +215,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_reshape(struct rfx_onnx_import *ctx,
     if (c->repeat->n_parts > 0) {
         struct change change = {.shape = *shape, .of_part = reshape_part};
         int axis = same_axis(&c->shape, c->repeat->axis, shape);
-        return axis < 0 ? NULL : change_parts(ctx, c, axis, &change);
+        return axis < 0 ? interleave(ctx, c, shape) : change_parts(ctx, c, axis, &change);
     }
     if (!cut_factors(&c->repeat->pattern, shape, &to)) return NULL;
     return rfx_onnx_repeat_new(ctx, c->type, shape, &to);

@@ -123,6 +123,63 @@ static void channels(void **state) {
     expect(C + 2, true, false, scaled, "channels");
 }
 
+static float counted(float image, int64_t c, int64_t y, int64_t x) {
+    (void)image;
+    return (float)(c == 0 ? x : c == 1 ? y : c == 2 ? x + 1 : y + 1);
+}
+
+/* A mesh of rows and columns that is expanded again, and sums of ones: what torch.meshgrid and
+ * encodings of positions become. */
+static void meshes(void **state) {
+    (void)state;
+    static const int64_t dims[2] = {H, W}, column[2] = {-1, 1};
+    begin(H, W);
+    maker_ints(&graph, "mesh", dims, 2);
+    maker_ints(&graph, "column", column, 2);
+    add("Reshape", "fy column", "fyc");
+    add("Expand", "fx mesh", "mx");
+    add("Expand", "fyc mesh", "my");
+    add("Expand", "mx map", "gx");
+    add("Expand", "my map", "gy");
+    add("ConstantOfShape", "map", "zeros");
+    add_with("Cast", "one", "onef", "to", 1);
+    add("Add", "zeros onef", "ones");
+    add("CumSum", "ones three", "sx");
+    add("CumSum", "ones two", "sy");
+    add_with("Concat", "x gx gy sx sy", "y", "axis", 1);
+    expect(C + 4, true, false, counted, "meshes");
+}
+
+static float woven(float image, int64_t c, int64_t y, int64_t x) {
+    (void)image;
+    return (float)((c < 2 ? 1 : 2) * (c % 2 == 0 ? x : y));
+}
+
+/* Channels of two coordinates, interleaved with their doubles. */
+static void interleaved(void **state) {
+    (void)state;
+    static const int64_t pairs[5] = {1, H, W, 2, 1}, channels_of[4] = {1, H, W, 4},
+                         to_first[4] = {0, 3, 1, 2}, four[4] = {1, 4, 1, 1};
+    static const float times[4] = {1, 1, 2, 2};
+    begin(H, W);
+    maker_ints(&graph, "pairs", pairs, 5);
+    maker_ints(&graph, "all", channels_of, 4);
+    grids("fx", "fy");
+    add("Reshape", "gx last", "lx");
+    add("Reshape", "gy last", "ly");
+    add_with("Concat", "lx lx", "xx", "axis", 3);
+    add_with("Concat", "ly ly", "yy", "axis", 3);
+    add("Reshape", "xx pairs", "px");
+    add("Reshape", "yy pairs", "py");
+    add_with("Concat", "px py", "p", "axis", 4);
+    add("Reshape", "p all", "a");
+    turn("a", "first", to_first, 4);
+    maker_floats(&graph, "times", four, 4, times);
+    add("Mul", "first times", "scaled");
+    add_with("Concat", "x scaled", "y", "axis", 1);
+    expect(C + 4, true, false, woven, "interleaved");
+}
+
 static float turned(float image, int64_t c, int64_t y, int64_t x) {
     (void)image;
     return c == 0 ? (float)(W - 1 - x) : c == 1 ? (float)(3 * y - 7) : (float)(2 * x + 1);
@@ -238,7 +295,8 @@ static void too_large(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels), cmocka_unit_test(integers), cmocka_unit_test(channels_last),
-        cmocka_unit_test(cells),    cmocka_unit_test(large),    cmocka_unit_test(too_large)};
+        cmocka_unit_test(channels), cmocka_unit_test(meshes),        cmocka_unit_test(interleaved),
+        cmocka_unit_test(integers), cmocka_unit_test(channels_last), cmocka_unit_test(cells),
+        cmocka_unit_test(large),    cmocka_unit_test(too_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
