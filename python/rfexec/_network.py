@@ -37,19 +37,23 @@ _MOST_STAGES = 1000  # a plan has fewer than its network has cuts
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name and shape, in ONNX order, of an input or output; all are float32. None in a shape: not
-    known before the network has a size."""
+    """Name, shape and type of an input or output, as the model declares them. None in a shape: not
+    known before the network has a size.
+
+    map: channels, rows and columns of an output that is a map, whatever its shape; else None.
+    """
 
     name: str
     shape: tuple[Any, ...]
     dtype: str = "float32"
+    map: Optional[tuple[int, int, int]] = None
 
     @property
     def nbytes(self) -> int:
         """Bytes of the whole tensor."""
         if None in self.shape:
             raise UsageError(f"'{self.name}' has the shape {self.shape}: the network has no size yet")
-        n = 4
+        n = int(np.dtype(self.dtype).itemsize)
         for size in self.shape:
             n *= size
         return n
@@ -168,6 +172,7 @@ class Network:
                 tuple(m if m == n else None for m, n in zip(a.shape, b.shape))
                 if len(infos) > 1
                 else (*a.shape[:2], None, None) if len(a.shape) == 4 else a.shape,
+                a.dtype,
             )
             for a, b in zip(infos[0], infos[-1])
         ]
@@ -240,7 +245,11 @@ class Network:
         for k in range(_c.library.rfx_network_output_count(self._handle)):
             rank = _c.library.rfx_network_output_shape(self._handle, k, dims)
             name = _c.text(_c.library.rfx_network_output_name(self._handle, k))
-            infos.append(TensorInfo(name, tuple(dims[:rank])))
+            kind = _c.text(_c.library.rfx_network_output_type(self._handle, k))
+            area = _c.Area()
+            found = _c.library.rfx_network_output_map(self._handle, k, ctypes.byref(area))
+            planes = (area.channels, area.rows, area.columns) if found else None
+            infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
         return tuple(infos)
 
     def __repr__(self) -> str:
@@ -408,7 +417,8 @@ class Network:
         spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
     ) -> dict[str, np.ndarray]:
-        """Runs the network on one image; returns its outputs by name, float32 in ONNX order.
+        """Runs the network on one image; returns its outputs by name, in the shape and type that the
+        model declares. Arrays that are given as `out` are float32.
 
         image: a picture's path, a Picture (which says page, bands and scaling) or
         "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array
@@ -443,7 +453,7 @@ class Network:
         results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
         with self._busy(call):
             call.make(function, *arguments, results.addresses, results.count, call.options)
-        return results.arrays
+        return results.typed()
 
     def bands(
         self,
@@ -466,7 +476,7 @@ class Network:
         self._bind(image, layout)
         k = self._number_of(output)
         info = self._outputs[k]
-        if len(info.shape) != 4 or info.shape[0] != 1:
+        if info.map is None:
             raise UsageError(f"output '{info.name}' is no map: {info.shape}; use run()")
         function, arguments, source = self._start(image, layout, call)
         call.keep(source)
@@ -476,7 +486,10 @@ class Network:
             with self._busy(call, owner):
                 call.make(function, *arguments, None, 0, call.options)
 
-        return _bands.run_by_bands(call, run, k, self._outputs[k].shape)
+        bands = _bands.run_by_bands(call, run, k, (1, *info.map))
+        if info.dtype == "float32":
+            return bands
+        return ((rows, band.astype(info.dtype)) for rows, band in bands)
 
     def prepare(
         self,
@@ -503,8 +516,8 @@ class Network:
         instance norms, attention) a part computes all that comes before them.
         """
         k = self._number_of(output)
-        shape = self._outputs[k].shape
-        rows = shape[2] if len(shape) == 4 else 1
+        planes = self._outputs[k].map
+        rows = planes[1] if planes is not None else 1
         if not 1 <= index <= count <= rows:
             raise UsageError(f"part {index} of {count}: 1 to {count}, of at most {rows} rows")
         each, longer = divmod(rows, count)  # the first `longer` have one row more
@@ -601,7 +614,7 @@ class Runner:
                 results = Outputs(known, outputs, out, given, images)
             self._run_one(call, source, results, n)
         assert results is not None
-        return results.arrays
+        return results.typed()
 
     def _run_one(self, call: Call, source: Input, results: Outputs, n: int) -> None:
         with self.network._busy(call):

@@ -54,11 +54,22 @@ class Outputs:
                 self.arrays[name] = np.empty(shapes[name], np.float32)
             else:
                 self.arrays[name] = _check(name, given[name], shapes[name], image)
+        self._types = {info.name: np.dtype(info.dtype) for info in known}
+        self._given_names = {name for name, array in given.items() if array is not None}
         self._refuse_overlaps()
         self.count = len(known)
         self._names = [info.name for info in known]
         self._images = images
         self.addresses = self.addresses_of(0)
+
+    def typed(self) -> dict[str, np.ndarray]:
+        """After the run: new arrays in the outputs' types, and those that were given."""
+        return {
+            name: array
+            if name in self._given_names
+            else array.astype(self._types[name], copy=False)
+            for name, array in self.arrays.items()
+        }
 
     def addresses_of(self, image: int) -> Any:
         """Where the outputs of an image of a batch go, by the number of the output."""

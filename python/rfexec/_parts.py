@@ -29,7 +29,7 @@ class Part(Network):
     def __init__(self, whole: Network, k: int, rows: slice, columns: slice) -> None:
         whole._need()
         info = whole.outputs[k]
-        if isinstance(whole, Part) or len(info.shape) != 4:
+        if isinstance(whole, Part) or info.map is None:
             raise UsageError(
                 "a part has no parts"
                 if isinstance(whole, Part)
@@ -38,8 +38,8 @@ class Part(Network):
         self.whole, self.model = whole, whole.model
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()
-        y0, y1 = _ends(rows, info.shape[2], "rows")
-        x0, x1 = _ends(columns, info.shape[3], "columns")
+        y0, y1 = _ends(rows, info.map[1], "rows")
+        x0, x1 = _ends(columns, info.map[2], "columns")
         self.rows, self.columns = slice(y0, y1), slice(x0, x1)
         area = _c.Area(row=y0, column=x0, rows=y1 - y0, columns=x1 - x0)
         call, out = Call(), ctypes.byref(self._handle)

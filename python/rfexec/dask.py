@@ -321,7 +321,7 @@ def map_image(
     spill: Union[None, str, os.PathLike[str]] = None,
     recompute: bool = False,
 ) -> da.Array:
-    """An output of a network as a dask array (1, channels, rows, columns) of float32: its chunks are
+    """An output of a network as a dask array (1, channels, rows, columns) of its type: its chunks are
     parts of one run, with exactly its bits, each made by a task of its own.
 
     model, conv, seed, pad_to, padding: as for rfexec.open; a model's path is opened by every worker,
@@ -349,6 +349,11 @@ def map_image(
         picture.check(net)
         info = net.outputs[net._number_of(output)]
         shape = net.part(1, 1, info.name).outputs[0].shape  # or raises: no map
+        if info.map is None or shape != (1, *info.map):
+            raise UsageError(
+                f"output '{info.name}' is declared as {shape}, not as (1, channels, rows, columns); "
+                "Network.run and Network.bands give it"
+            )
         if chunks is None:
             chunks = _default_chunks(net.inputs[0].shape, shape)
         chunks = _check_chunks(chunks, shape)
@@ -370,4 +375,4 @@ def map_image(
                 graph[key] = (_make, model_key, run, rows, columns, image_key, places, blocks)
     inputs: Any = [] if picture.lazy is None else [picture.lazy]
     layers = HighLevelGraph.from_collections(name, graph, dependencies=inputs)
-    return da.Array(layers, name, ((shape[0],), (shape[1],), *chunks), dtype=np.float32)
+    return da.Array(layers, name, ((shape[0],), (shape[1],), *chunks), dtype=info.dtype)

@@ -181,6 +181,25 @@ int rfx_network_output_shape(const struct rfx_network *network, int k, int64_t d
     return shape.rank;
 }
 
+const char *rfx_network_output_type(const struct rfx_network *network, int k) {
+    if (output_of(network, k) == NULL) return NULL;
+    return rfx_type_name(network->graph->outputs[k].stored.type);
+}
+
+int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_area *area) {
+    const struct rfx_tensor *t = output_of(network, k);
+    if (t == NULL || t->layout != RFX_LAYOUT_NHWC || area == NULL) return 0;
+    const struct rfx_output *output = &network->graph->outputs[k];
+    const struct rfx_spread at = rfx_stored_spread(&output->stored, output->part, t->c);
+    *area = (struct rfx_area){.rows = rfx_rect_rows(output->part),
+                              .columns = rfx_rect_cols(output->part),
+                              .channels = t->c,
+                              .row_step = at.row_step,
+                              .column_step = at.column_step,
+                              .channel_step = at.channel_step};
+    return 1;
+}
+
 int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;

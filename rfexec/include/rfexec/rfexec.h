@@ -178,6 +178,17 @@ RFX_API const char *rfx_network_output_name(const struct rfx_network *network, i
 RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
                                      int64_t dims[RFX_MAX_DIMS]);
 
+/* The element type that the model declares for output k, as numpy calls it: "float32", "uint8",
+ * "int8", "uint16", "int16", "int32", "int64" or "bool"; NULL: no output k. Runs give the values as
+ * floats whatever the type: whole numbers of integers, 0 and 1 of booleans. */
+RFX_API const char *rfx_network_output_type(const struct rfx_network *network, int k);
+
+/* The map that output k is, and where its elements lie in the declared shape: rows, columns and
+ * channels, and the steps from one to the next, in elements. It is what options->write gets parts
+ * of. Returns 1, or 0 where the output is no map, or there is none; *area is set with 1 only. */
+struct rfx_area;
+RFX_API int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_area *area);
+
 /* Elements of output k, the product of its dimensions; -1 when there is no such output. */
 RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
 

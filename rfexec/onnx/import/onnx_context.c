@@ -48,11 +48,21 @@ const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
 
 enum rfx_status rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value) {
     if (k >= ctx->node->n_out || ctx->node->out[k][0] == '\0') return RFX_OK;
+    int32_t type = value.constant != NULL ? value.constant->type : rfx_onnx_result_type(ctx, k);
+    enum rfx_status status = value.node >= 0 ? rfx_onnx_keep_type(ctx, type, &value.node) : RFX_OK;
+    return status == RFX_OK ? rfx_onnx_bind_as(ctx, k, value, type) : status;
+}
+
+enum rfx_status rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k,
+                                 struct rfx_onnx_operand value, int32_t type) {
+    if (k >= ctx->node->n_out || ctx->node->out[k][0] == '\0') return RFX_OK;
     const char *name = ctx->node->out[k];
     if (value.constant == NULL && value.node < 0) return no_memory(ctx);
     if (rfx_onnx_names_find(ctx->values, name) != NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "tensor '%.80s' is made twice", name);
-    return rfx_onnx_names_put(ctx->values, name, value) ? RFX_OK : no_memory(ctx);
+    if (!rfx_onnx_names_put(ctx->values, name, value)) return no_memory(ctx);
+    rfx_onnx_names_set_type(ctx->values, name, type);
+    return RFX_OK;
 }
 
 enum rfx_status rfx_onnx_set_node(struct rfx_onnx_import *ctx, int node) {

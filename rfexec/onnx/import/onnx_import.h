@@ -472,6 +472,32 @@ RFX_NODISCARD enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 /* Attribute p, 2 where it is not given; a float before opset 2 (onnx_import_reduce.c). */
 RFX_NODISCARD enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_t *p);
 
+/* --- element types of computed tensors (onnx_types.c) --- */
+bool rfx_onnx_type_is_integer(int32_t type);
+
+/* Of operand k of the current node, and of its output k. */
+int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
+int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
+
+/* Whole numbers as those of 8 or 16 bits that they are modulo 2^8 or 2^16. */
+RFX_NODISCARD enum rfx_status rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in,
+                                            int *out);
+
+/* Lets a result of the current node stay in the range of its type. UNSUPPORTED: what the operator
+ * makes of such integers is not known here. */
+RFX_NODISCARD enum rfx_status rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type,
+                                                 int *node);
+
+/* What an output of the type is stored as. */
+enum rfx_type rfx_onnx_stored_type(int32_t type);
+
+/* The largest value of a map of indices of channels, at least 1; 0: it is none. */
+int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node);
+
+/* Binds output k to a value of that type as it is. */
+RFX_NODISCARD enum rfx_status rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k,
+                                               struct rfx_onnx_operand value, int32_t type);
+
 /* --- names (onnx_names.c): a growing table from text to an operand --- */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
 struct rfx_onnx_names *rfx_onnx_names_within(struct rfx_arena *arena,
@@ -479,6 +505,10 @@ struct rfx_onnx_names *rfx_onnx_names_within(struct rfx_arena *arena,
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */
+
+/* The element type of a name's tensor, FLOAT where none was set; that of a name which is there. */
+int32_t rfx_onnx_names_type(const struct rfx_onnx_names *names, const char *name);
+void rfx_onnx_names_set_type(struct rfx_onnx_names *names, const char *name, int32_t type);
 
 #include "rfexec/onnx/import/onnx_converters.h"
 #endif

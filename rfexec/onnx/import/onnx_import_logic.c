@@ -165,23 +165,59 @@ static bool is_number(int64_t type) {
            type == RFX_ONNX_DOUBLE;
 }
 
-/* A cast to numbers is nothing, to bool it is not(not(x)). */
+static bool is_cast_to(int64_t type) {
+    return type >= RFX_ONNX_UINT8 && type <= RFX_ONNX_INT64;
+}
+
+/* Whether whole numbers of a type, or these because of what makes them, are elements of another. */
+static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from, int32_t to) {
+    float lo, hi, from_lo, from_hi;
+    rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
+    if (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64 || from == RFX_ONNX_BOOL) return true;
+    int64_t most = rfx_onnx_most_index(ctx, node);
+    if (most > 0) return (float)most <= hi;
+    if (from == RFX_ONNX_UINT32 || from == RFX_ONNX_UINT64) return false;
+    rfx_type_limits(rfx_onnx_stored_type(from), &from_lo, &from_hi);
+    return from_lo >= lo && from_hi <= hi;
+}
+
+/* Floats are cut towards zero and held to the range of the type; integers lose their upper bits. */
+static enum rfx_status to_integers(struct rfx_onnx_import *ctx, int32_t to, int in, int *out) {
+    int32_t from = rfx_onnx_in_type(ctx, 0);
+    bool whole = rfx_onnx_type_is_integer(from) || from == RFX_ONNX_BOOL;
+    float lo, hi;
+    *out = in;
+    if (whole && fits_type(ctx, in, from, to)) return RFX_OK;
+    if (whole) return rfx_onnx_wrap(ctx, to, in, out);
+    rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
+    bool is_cut = rfx_onnx_is_whole(ctx, in); /* what was rounded, say */
+    if (is_cut && (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64)) return RFX_OK;
+    enum rfx_status status = rfx_onnx_act(ctx, "/range", in, RFX_ACT_CLIP, lo, hi, out);
+    return status == RFX_OK && !is_cut ? rfx_onnx_towards_zero(ctx, "", *out, out) : status;
+}
+
+/* A cast to floats is nothing, to bool it is not(not(x)). */
 static enum rfx_status cast_to(struct rfx_onnx_import *ctx, int64_t to) {
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    bool integer = to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64;
-    if (is_number(to) || (integer && x.node >= 0 && rfx_onnx_is_whole(ctx, x.node)))
-        return rfx_onnx_identity(ctx);
-    if (to != RFX_ONNX_BOOL)
+    if (is_number(to)) return rfx_onnx_identity(ctx);
+    if (to != RFX_ONNX_BOOL && !is_cast_to(to))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "cast of a computed tensor to type %lld; only floats, as float32, "
-                               "and bool are supported",
+                               "cast of a computed tensor to type %lld; floats, as float32, bool "
+                               "and integers but uint32 and uint64 are supported",
                                (long long)to);
     int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
-    if (status != RFX_OK || is_boolean(&ctx->graph->nodes[in])) return finish(ctx, status, in);
-    status = negate(ctx, "/not", in, &out);
-    if (status == RFX_OK) status = negate(ctx, "", out, &out);
-    return finish(ctx, status, out);
+    bool last = false;
+    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
+    int order = ctx->order;
+    if (status == RFX_OK && to != RFX_ONNX_BOOL)
+        status = to_integers(ctx, (int32_t)to, in, &out);
+    else if (status == RFX_OK && is_boolean(&ctx->graph->nodes[in]))
+        out = in;
+    else if (status == RFX_OK)
+        status = negate(ctx, "/not", in, &out);
+    if (status == RFX_OK && to == RFX_ONNX_BOOL && out != in) status = negate(ctx, "", out, &out);
+    if (status == RFX_OK && out == in) return rfx_onnx_identity(ctx);
+    ctx->order = order;
+    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
 }
 
 enum rfx_status rfx_onnx_cast(struct rfx_onnx_import *ctx) {
@@ -194,7 +230,7 @@ enum rfx_status rfx_onnx_cast_like(struct rfx_onnx_import *ctx) {
     if (like.node < 0 && like.constant == NULL)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 1 is missing");
     if (rfx_onnx_in(ctx, 0).constant != NULL) return rfx_onnx_fold_cast(ctx);
-    return cast_to(ctx, like.constant != NULL ? like.constant->type : RFX_ONNX_FLOAT);
+    return cast_to(ctx, rfx_onnx_in_type(ctx, 1));
 }
 
 /* 1 where the signs of r and b differ, which neither may be zero for, else 0 or -1. */
@@ -258,11 +294,10 @@ enum rfx_status rfx_onnx_div(struct rfx_onnx_import *ctx) {
     int out = -1;
     for (int k = 0; k < 2; k++) {
         bool computed = x[k].node >= 0;
-        if (x[k].constant != NULL)
-            integers = integers || !rfx_onnx_type_is_real(x[k].constant->type);
+        integers = integers || rfx_onnx_type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
         indices = indices && computed && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
     }
-    if (indices)
+    if (indices && !integers)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "a quotient of two computed indices, which may be one of integers "
                                "or of floats");

@@ -105,7 +105,7 @@ static enum rfx_status convert_nodes(struct rfx_onnx_import *ctx,
 
 /* What a body's outputs are bound to. */
 static enum rfx_status find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
-                                    struct rfx_onnx_operand *out) {
+                                    struct rfx_onnx_operand *out, int32_t *types) {
     for (size_t k = 0; k < body->n_out; k++) {
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, body->out[k]);
         enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
@@ -115,6 +115,7 @@ static enum rfx_status find_outputs(struct rfx_onnx_import *ctx, const struct rf
             return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "output '%.80s' is made by no node",
                                    body->out[k]);
         out[k] = *value;
+        types[k] = rfx_onnx_names_type(ctx->values, body->out[k]);
     }
     return RFX_OK;
 }
@@ -151,9 +152,10 @@ static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rf
                                     struct rfx_onnx_names *values, bool function) {
     const struct rfx_onnx_import around = *ctx;
     struct rfx_onnx_operand *out = rfx_arena_alloc(ctx->arena, body->n_out + 1, sizeof *out);
+    int32_t *types = rfx_arena_alloc(ctx->arena, body->n_out + 1, sizeof *types);
     enum rfx_status status = check_limits(ctx, body);
     if (status != RFX_OK) return status;
-    if (out == NULL || values == NULL) return no_memory(ctx);
+    if (out == NULL || types == NULL || values == NULL) return no_memory(ctx);
     ctx->depth++;
     ctx->values = values;
     if (function) {
@@ -164,10 +166,10 @@ static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rf
         ctx->opset = body->opset > 0 ? body->opset : around.opset;
     }
     status = convert_nodes(ctx, body);
-    if (status == RFX_OK) status = find_outputs(ctx, body, out);
+    if (status == RFX_OK) status = find_outputs(ctx, body, out, types);
     leave(ctx, &around);
     for (size_t k = 0; status == RFX_OK && k < body->n_out; k++)
-        status = rfx_onnx_set(ctx, k, out[k]);
+        status = rfx_onnx_bind_as(ctx, k, out[k], types[k]);
     return status;
 }
 
@@ -175,8 +177,10 @@ static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rf
 static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
                                             const struct rfx_onnx_body *body) {
     struct rfx_onnx_names *names = rfx_onnx_names_create(ctx->arena);
-    for (size_t k = 0; names != NULL && k < body->n_in; k++)
+    for (size_t k = 0; names != NULL && k < body->n_in; k++) {
         if (!rfx_onnx_names_put(names, body->in[k], rfx_onnx_in(ctx, k))) return NULL;
+        rfx_onnx_names_set_type(names, body->in[k], rfx_onnx_in_type(ctx, k));
+    }
     return names;
 }
 

@@ -152,7 +152,9 @@ static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_o
     if (status == RFX_OK && last) status = rfx_onnx_channels_last(ctx, image, &image);
     if (status != RFX_OK) return status;
     struct rfx_onnx_operand value = {image, NULL};
-    return rfx_onnx_names_put(ctx->values, v->name, value) ? RFX_OK : no_memory(ctx);
+    if (!rfx_onnx_names_put(ctx->values, v->name, value)) return no_memory(ctx);
+    rfx_onnx_names_set_type(ctx->values, v->name, v->type);
+    return RFX_OK;
 }
 
 /* Input k is no value: a node before makes it, but not here (a mask of Dropout), or none does. */
@@ -389,6 +391,11 @@ static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
         status = rfx_onnx_any(ctx, *value, &node);
         if (status == RFX_OK) status = add_output(ctx, node, name);
         if (status != RFX_OK) return status;
+        int32_t type = model->outputs[i].type;
+        if (type == 0) type = rfx_onnx_names_type(ctx->values, name);
+        struct rfx_output *output = &ctx->graph->outputs[ctx->graph->n_outputs - 1];
+        output->stored.type = rfx_onnx_stored_type(type);
+        output->stored.most = rfx_onnx_most_index(ctx, output->node);
     }
     return RFX_OK;
 }

@@ -6,6 +6,7 @@
 struct name_row {
     const char *name; /* NULL: free */
     struct rfx_onnx_operand value;
+    int32_t type; /* 0: FLOAT */
 };
 
 struct rfx_onnx_names {
@@ -66,5 +67,19 @@ bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
     if (row->name == NULL) names->count++;
     row->name = name;
     row->value = value;
+    row->type = 0;
     return true;
+}
+
+int32_t rfx_onnx_names_type(const struct rfx_onnx_names *names, const char *name) {
+    for (; names != NULL; names = names->outer) {
+        const struct name_row *row = find_row(names->rows, names->capacity, name);
+        if (row->name != NULL) return row->type != 0 ? row->type : RFX_ONNX_FLOAT;
+    }
+    return RFX_ONNX_FLOAT;
+}
+
+void rfx_onnx_names_set_type(struct rfx_onnx_names *names, const char *name, int32_t type) {
+    struct name_row *row = find_row(names->rows, names->capacity, name);
+    if (row->name != NULL) row->type = type;
 }

@@ -28,7 +28,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"BatchNormalization", rfx_onnx_batch_norm, NULL, RFX_ONNX_ROWS,
      "of maps and tokens by rows, else whole; in training mode as InstanceNormalization"},
     {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast, RFX_ONNX_ROWS,
-     "of computed tensors to floats (all are float32), bool, or what is whole to int32 and int64"},
+     "of computed tensors to floats (all are float32), bool, and integers but uint32 and uint64"},
     {"CastLike", rfx_onnx_cast_like, rfx_onnx_fold_cast, RFX_ONNX_ROWS, "as Cast"},
     ACT_FOLD("Ceil"),
     {"CenterCropPad", rfx_onnx_center_crop_pad, NULL, RFX_ONNX_ROWS, "constant shape"},

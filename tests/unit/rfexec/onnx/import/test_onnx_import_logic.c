@@ -101,10 +101,18 @@ static void casts(void **state) {
     onnx_net_discard(out);
     begin();
     maker_node(&node, "Cast", "image", "y");
-    maker_attr_int(&node, "to", 7);
+    maker_attr_int(&node, "to", 2); /* held to 0 ... 255, and cut towards 0 on either side of it */
     add();
-    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "to type 7; only floats, as float32, and bool");
+    out = onnx_net_unfused(&graph, 17);
+    assert_int_equal(last(out)->attr.binary.kind, RFX_BINARY_ADD);
+    assert_int_equal(out->nodes[1].act.kind, RFX_ACT_CLIP);
+    assert_true(out->nodes[1].act.beta == 255.0f);
+    onnx_net_discard(out);
+    begin();
+    maker_node(&node, "Cast", "image", "y");
+    maker_attr_int(&node, "to", 13);
+    add();
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "integers but uint32 and uint64");
 }
 
 /* Dropout is refused where it would drop something. */
