@@ -7,7 +7,7 @@ import ctypes
 import os
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, Union
 
 import numpy as np
@@ -46,7 +46,7 @@ class TensorInfo:
     name: str
     shape: tuple[Any, ...]
     dtype: str = "float32"
-    map: Optional[tuple[int, int, int]] = None
+    map: Optional[tuple[int, int, int]] = field(default=None, repr=False)
 
     @property
     def nbytes(self) -> int:
