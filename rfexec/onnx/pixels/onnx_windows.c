@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/onnx/pixels/onnx_mask_tree.h"
 
 #define MOST_ADDED 4
 #define HIDDEN (-100.0f) /* added to a score it leaves nothing of it behind a softmax */
@@ -80,7 +81,7 @@ static bool take_added(struct search *s, int *in) {
 static bool is_choice(const struct search *s, int node, enum rfx_binary_kind kind) {
     const struct rfx_node *n = node_of(s, node);
     return n->op == RFX_OP_PLAIN_BINARY && n->act.kind == RFX_ACT_NONE &&
-           n->attr.binary.kind == kind && is_constant(s, n->in[0]);
+           n->attr.binary.kind == kind;
 }
 
 /* A constant's number where the mask is true, the scores elsewhere: Where as it is imported, a sum
@@ -309,16 +310,11 @@ static void find_directions(const struct search *s, const struct added *added, s
         }
 }
 
-/* Which masks a constant may be: of windows that wrap in rows, in columns, in both. */
-struct masks {
-    bool rows, cols, both;
-};
-
 /* Of each score of a window: it is 0, or -100 and less where the roll has brought together what was
  * apart, which is in the last windows of an axis: they end with what was the map's beginning. */
 static enum rfx_status check_window(const struct search *s, const struct added *added,
                                     const struct varies *v, int64_t row, int64_t col,
-                                    struct masks *m) {
+                                    struct rfx_masks *m) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
     const struct rfx_weight *weight =
         &s->graph->weights[node_of(s, added->constant)->attr.constant.weight];
@@ -344,10 +340,24 @@ static enum rfx_status check_window(const struct search *s, const struct added *
     return RFX_OK;
 }
 
-static enum rfx_status find_masks(const struct search *s, const struct added *added,
-                                  const struct varies *v, struct masks *m) {
+/* The same of a mask that is not stored, of all windows and no heads. */
+static enum rfx_status find_tree_masks(const struct search *s, const struct added *added,
+                                       const struct varies *v, struct rfx_masks *m) {
+    const struct rfx_window_attention_attr *a = &s->out->attr;
+    const struct rfx_mask_windows windows = {s->down, s->across,  a->h,
+                                             a->w,    a->shift_h, a->shift_w};
+    int64_t all = s->down * s->across * s->pixels * s->pixels;
+    bool known = added->hides && !v->heads && node_of(s, added->constant)->out.elems == all;
     enum rfx_status status = RFX_OK;
-    *m = (struct masks){!v->heads, !v->heads, !v->heads};
+    if (known) status = rfx_mask_tree_check(s->graph, added->constant, &windows, m, &known, s->err);
+    if (!known) *m = (struct rfx_masks){false, false, false};
+    return status;
+}
+
+static enum rfx_status find_masks(const struct search *s, const struct added *added,
+                                  const struct varies *v, struct rfx_masks *m) {
+    enum rfx_status status = RFX_OK;
+    *m = (struct rfx_masks){!v->heads, !v->heads, !v->heads};
     /* where it does not vary, the last windows and the others are enough */
     int64_t row_step = v->rows || s->down == 1 ? 1 : s->down - 1;
     int64_t col_step = v->cols || s->across == 1 ? 1 : s->across - 1;
@@ -365,11 +375,12 @@ static enum rfx_status explain_added(struct search *s, bool *good) {
     a->bias = -1;
     for (int k = 0; status == RFX_OK && *good && k < s->n_added; k++) {
         struct varies v;
-        struct masks m;
+        struct rfx_masks m;
         *good = find_varies(s, &s->added[k], &v);
         if (!*good) break;
         find_directions(s, &s->added[k], &v);
-        status = find_masks(s, &s->added[k], &v, &m);
+        status = is_constant(s, s->added[k].constant) ? find_masks(s, &s->added[k], &v, &m)
+                                                      : find_tree_masks(s, &s->added[k], &v, &m);
         rows = rows || m.both || m.rows;
         cols = cols || m.both || m.cols;
         if (m.both || m.rows || m.cols) continue;

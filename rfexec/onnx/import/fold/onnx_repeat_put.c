@@ -45,7 +45,7 @@ static bool is_run(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *a
     struct rfx_shape all = c->shape;
     c = rfx_onnx_repeat_shrink(ctx, c, &all);
     *axis = -1;
-    if (c == NULL || c->elems < 1 || c->elems > MOST_POSITIONS) return false;
+    if (c == NULL || c->elems < 1 || rfx_onnx_const_stored(c) > MOST_POSITIONS) return false;
     for (int i = 0; i < c->shape.rank && !c->filled; i++) {
         if (c->shape.dims[i] == 1) continue;
         if (*axis >= 0) return false;
