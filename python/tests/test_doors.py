@@ -227,3 +227,29 @@ def test_session_forms(tmp_path):
     assert rfexec.InferenceSession(pooled).get_outputs()[0].shape == [1, None]
     with pytest.raises(rfexec.UsageError, match="no output 'none'"):
         session.run(["none"], {"image": values(1, 3, 8, 8)})
+
+
+def test_the_program_says_it_too(tmp_path):
+    """A model that states another size, an array that lies the other way round, the bare multiple."""
+    import subprocess
+
+    from conftest import PROGRAM
+
+    def said(*arguments):
+        done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    (tmp_path / "fixed.onnx").write_bytes(model(size=(16, 16)).SerializeToString())
+    code, text = said("run", tmp_path / "fixed.onnx", "synthetic:20x24")
+    assert code == 0 and "states images of 16x16; it is run at 20x24" in text
+    assert said("run", tmp_path / "fixed.onnx", "synthetic:16x16") == (0, "")
+    np.save(tmp_path / "last.npy", values(16, 24, 3))
+    (tmp_path / "net.onnx").write_bytes(model().SerializeToString())
+    code, text = said("run", tmp_path / "net.onnx", tmp_path / "last.npy")
+    assert code == 3 and "looks like 16 rows and 24 columns of 3 channels" in text
+    table = numpy_helper.from_array(values(1, 4, 16, 16), "table")  # of one size alone
+    only = model(tail=[helper.make_node("Add", ["map", "table"], ["sum"])])
+    only.graph.initializer.append(table)
+    (tmp_path / "only.onnx").write_bytes(only.SerializeToString())
+    code, text = said("run", tmp_path / "only.onnx", "synthetic:15x15")
+    assert code == 3 and "--pad-to" not in text
