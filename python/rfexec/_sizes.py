@@ -52,7 +52,7 @@ def parse_bytes(memory: Union[None, int, str]) -> int:
             unit = _unit_bytes(match[3].lower())
             digits = (match[2] or "")[:6]  # a millionth of a unit, as the program
             n = int(match[1] or "0") * unit
-            n += int(digits or "0") * unit // 10 ** len(digits)
+            n += int(int(digits or "0") * unit // 10 ** len(digits))
             if 0 < n <= _MOST:
                 return n
     elif not isinstance(memory, bool):
