@@ -91,10 +91,10 @@ class RunOptions:
 class NodeArg:
     """An input or output, as ONNX Runtime describes it."""
 
-    def __init__(self, name: str, shape: list[Any]) -> None:
+    def __init__(self, name: str, shape: list[Any], dtype: str = "float32") -> None:
         self.name = name
         self.shape = shape
-        self.type = "tensor(float)"
+        self.type = f"tensor({'float' if dtype == 'float32' else dtype})"
 
     def __repr__(self) -> str:
         return f"NodeArg(name={self.name!r}, type={self.type!r}, shape={self.shape})"
@@ -164,7 +164,7 @@ class InferenceSession:
             shape = list(info.shape)
             if len(shape) == 4 and shape[2:] == [None, None]:
                 shape[2:] = ["rows", "columns"]
-            args.append(NodeArg(info.name, shape))
+            args.append(NodeArg(info.name, shape, info.dtype))
         return args
 
     def get_inputs(self) -> list[NodeArg]:
