@@ -36,7 +36,9 @@ struct npy_source {
     struct rfx_image_bands *chosen; /* from 1; NULL: all */
     const struct rfx_zarr_type *type;
     bool big;    /* bytes of an element in big-endian order */
-    bool pixels; /* channels of a pixel beside each other: Fortran order, base.h its columns */
+    bool last;   /* the shape is (rows, columns, channels) */
+    bool pixels; /* channels of a pixel beside each other: that, or Fortran order, of which base.h
+                    are the columns */
 };
 
 static struct npy_source *self_of(struct rfx_image_backend *b) {
@@ -84,7 +86,7 @@ static enum rfx_status fetch_pixels(struct npy_source *s, int64_t y, int64_t x, 
     const size_t bytes = (size_t)s->type->bytes, sample = (size_t)s->base.sample_bits / 8;
     const size_t pixel = (size_t)s->file_channels * bytes;
     unsigned char raw[RAW_BYTES];
-    int64_t first = (y * s->base.w + x) * (int64_t)pixel;
+    int64_t first = ((s->image * s->base.h + y) * s->base.w + x) * (int64_t)pixel;
     enum rfx_status status = read_bytes(s, y, first, raw, (size_t)cols * pixel, err);
     for (int64_t k = 0; k < s->base.c && status == RFX_OK; k++)
         rfx_zarr_type_convert(s->type, s->big, raw + (size_t)band_of(s, k) * bytes, pixel,
@@ -200,16 +202,18 @@ static void shape_text(const struct rfx_shape *shape, char *text, size_t capacit
 /* How elements that are not planes of little-endian float32 are delivered. */
 static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct rfx_error *err) {
     struct rfx_image_backend *b = &s->base;
-    const bool plain = strcmp(s->type->name, "float32") == 0 && !s->big && !fortran;
+    const bool plain = strcmp(s->type->name, "float32") == 0 && !s->big && !fortran && !s->last;
     if (plain) return RFX_OK;
     b->ops = &sample_ops;
     b->sample_bits = rfx_zarr_type_sample_bits(s->type);
     b->chosen = s->chosen != NULL;
     if (b->sample_bits < 32) b->bands = (int)rfx_min_i64(s->file_channels, INT32_MAX);
-    s->pixels = fortran;
-    if (fortran && (b->images > 1 || b->h > RFX_IMAGE_MAX_SIDE || b->w > RFX_IMAGE_MAX_SIDE))
+    s->pixels = fortran || s->last;
+    if (fortran &&
+        (s->last || b->images > 1 || b->h > RFX_IMAGE_MAX_SIDE || b->w > RFX_IMAGE_MAX_SIDE))
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: npy in Fortran order of several images, or with a side above %d; save "
+                        "%s: npy in Fortran order of several images, with channels last, or with a "
+                        "side above %d; save "
                         "numpy.ascontiguousarray(a)",
                         b->name, RFX_IMAGE_MAX_SIDE);
     if (fortran) {
@@ -252,7 +256,9 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
                         " images, of which one is taken here: 'rfexec run' takes a batch, but not "
                         "with --list, --mask or parts",
                         name, text, images);
-    const int64_t *dims = header->shape.dims + skip;
+    const int64_t *given = header->shape.dims + skip;
+    const int64_t dims[3] = {given[s->last ? 2 : 0], given[s->last ? 0 : 1],
+                             given[s->last ? 1 : 2]};
     int64_t bytes;
     if (images < 1 || dims[0] < 1 || dims[1] < 1 || dims[2] < 1 ||
         !rfx_checked_mul_i64(images, dims[0], &bytes) ||
@@ -306,6 +312,7 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                          .random_access = true,
                                          .concurrent = true,
                                          .fixed_bytes = sizeof *s};
+    s->last = options->channels_last;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = copy_bands(s, options->bands, err);
     if (status != RFX_OK) goto fail;
@@ -321,7 +328,7 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
     else
         status = accept_header(s, &header, options->max_images, err);
     if (status != RFX_OK) goto fail;
-    if (s->pixels)
+    if (s->pixels && !s->last)
         status = rfx_image_turned_open(&s->base, options->folder, out, err);
     else
         *out = &s->base;

@@ -63,6 +63,7 @@ struct rfx_image_options {
     /* Of TIFF, Zarr and .npy files: these bands, from 1, in this order. NULL: all but alpha. Read
      * by rfx_image_open only. */
     const struct rfx_image_bands *bands;
+    bool channels_last;     /* of a .npy file: (rows, columns, channels), also behind 1 or N */
     int64_t max_images;     /* that a .npy file may hold as a batch (N, C, H, W); 0: one */
     int64_t page;           /* of a TIFF; level of a slide or Zarr folder; see rfx_image_pages */
     bool only_page;         /* page 0 is asked for by its number: no other page is a band */

@@ -46,6 +46,10 @@ RFX_NODISCARD enum rfx_status rfx_onnx_load_bytes(struct rfx_memory *mem, const 
                                                   const struct rfx_load_options *options,
                                                   struct rfx_graph **out, struct rfx_error *err);
 
+/* The channels of an ONNX file's image where it is declared (1, rows, columns, channels); 0: it is
+ * not, or the file cannot be read. */
+int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path);
+
 /* Writes an unfused or fused graph as ONNX (opset 17); symbolic height and width where no node
  * fixes them. Written to a temporary name and renamed when complete. */
 RFX_NODISCARD enum rfx_status rfx_onnx_export(const struct rfx_graph *graph, const char *path,

@@ -225,6 +225,29 @@ def check_form(program, name, folder):
     check_pictures(program, model, image, folder, expected, channels)
 
 
+def check_last_image(program, folder):
+    """An .npy of the image as a model with channels last declares it, of two types."""
+    weights = numpy_helper.from_array(RANDOM.integers(-3, 4, WEIGHTS["w"]).astype(np.float32), "w")
+    nodes = [node("Cast", "x", "f", to=F), node("Transpose", "f", "t", perm=[0, 3, 1, 2]),
+             node("Conv", "t w", "r", pads=[1] * 4), node("Transpose", "r", "y", perm=[0, 2, 3, 1])]
+    for kind, dtype in ((F, np.float32), (U8, np.uint8)):
+        graph = helper.make_graph(
+            nodes, "last", [helper.make_tensor_value_info("x", kind, [1, "rows", "columns", 3])],
+            [helper.make_tensor_value_info("y", F, None)], [weights])
+        model = folder / "last.onnx"
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
+        x = RANDOM.integers(0, 9, (1, ROWS, COLUMNS, 3)).astype(dtype)
+        expected = onnxruntime.InferenceSession(str(model)).run(None, {"x": x})[0]
+        for image in (x, x[0]):
+            np.save(folder / "x.npy", image)
+            for plan in (["--untiled"], ["--tiles", "2x3"], ["--memory", "24MiB"]):
+                call(program, "run", model, folder / "x.npy", "-o", folder / "y.npy", "--scale", "1",
+                     "--mean", "0", "--std", "1", *plan)
+                if kind == U8:
+                    continue  # samples are scaled as those of pictures; that it runs is enough
+                same(np.load(folder / "y.npy"), expected, f"channels last, {' '.join(plan)}")
+
+
 def main():
     program, names = sys.argv[1], sys.argv[2:] or list(FORMS)
     failed = 0
@@ -237,6 +260,13 @@ def main():
                 print(f"FAIL  {name}: {why}")
             else:
                 print(f"ok    {name}")
+    if names == list(FORMS):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                check_last_image(program, pathlib.Path(folder))
+            except Refused as why:
+                failed += 1
+                print(f"FAIL  image with channels last: {why}")
     print(f"{len(names) - failed} of {len(names)} forms pass")
     return failed != 0
 

@@ -19,6 +19,7 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     struct rfx_image_options image = rfx_cli_image_options(options, channels);
     struct rfx_error err = {{0}};
     image.nodata = job->nodata;
+    image.channels_last = job->channels_last;
     enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
     /* An input that cannot be opened is a refused input, whatever the system's reason. */
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
@@ -27,7 +28,8 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
 
 int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                            const char *spec, struct rfx_image **out) {
-    struct rfx_cli_job other = {.mem = job->mem, .nodata = job->nodata};
+    struct rfx_cli_job other = {
+        .mem = job->mem, .nodata = job->nodata, .channels_last = job->channels_last};
     other.nodata.flags = true;
     int code = open_image(&other, options, spec, job->graph->nodes[job->graph->input].out.c);
     *out = other.image;
@@ -134,11 +136,28 @@ static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options 
     return open_image(job, options, spec, input->c);
 }
 
+/* Whether an array that was read as (channels, rows, columns) has its channels last, where the
+ * model declares the image so. */
+static bool lies_as_declared(const struct rfx_cli_job *job, const char *model) {
+    const struct rfx_image_facts facts = rfx_image_facts(job->image);
+    const struct rfx_source_traits t = rfx_image_traits(job->image);
+    if (facts.kind == NULL || strcmp(facts.kind, "npy") != 0 || rfx_builtin_exists(model))
+        return false;
+    int64_t channels = rfx_onnx_channels_last_of(job->mem, model);
+    return channels > 0 && t.c != channels && t.w == channels;
+}
+
 static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                       const char *spec) {
     job->nodata = rfx_cli_image_options(options, 0).nodata;
     if (options->nodata.of_file) job->nodata.given = false; /* not known before it is open */
     int code = open_image(job, options, spec, 0);
+    if (code == RFX_EXIT_DONE && lies_as_declared(job, options->args[0])) {
+        job->channels_last = true;
+        rfx_image_free(job->image);
+        job->image = NULL;
+        code = open_image(job, options, spec, 0);
+    }
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_source_traits traits = rfx_image_traits(job->image);
     code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);

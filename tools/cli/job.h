@@ -18,6 +18,7 @@ struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
     struct rfx_geo_source geo;      /* of the image, where it is a GeoTIFF */
+    bool channels_last;             /* the image is an array of that form */
     struct rfx_image_nodata nodata; /* as the image is read: of --nodata, the file's looked up */
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */

@@ -88,6 +88,33 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
     return false;
 }
 
+/* The first input that is no initialiser. */
+static const struct rfx_onnx_value *image_of(const struct rfx_onnx_model *model) {
+    for (size_t i = 0; i < model->n_inputs; i++) {
+        bool constant = false;
+        for (size_t k = 0; k < model->n_tensors; k++)
+            constant = constant || strcmp(model->tensors[k].name, model->inputs[i].name) == 0;
+        if (!constant) return &model->inputs[i];
+    }
+    return NULL;
+}
+
+int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
+    struct rfx_onnx_files *files = NULL;
+    struct rfx_onnx_model model = {0};
+    struct rfx_error err;
+    int64_t channels = 0;
+    if (rfx_onnx_files_open(mem, path, &files, &err) != RFX_OK) return 0;
+    struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
+    if (rfx_onnx_model_read(mem, file.file, file.size, false, &model, &err) == RFX_OK) {
+        const struct rfx_onnx_value *v = image_of(&model);
+        if (v != NULL && has_channels_last(&model, v)) channels = v->dims[3];
+    }
+    rfx_onnx_model_free(&model);
+    rfx_onnx_files_free(files);
+    return channels > 0 ? channels : 0;
+}
+
 static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v,
                                    bool last) {
     static const int32_t types[] = {0,
