@@ -7,9 +7,9 @@ ONNX Runtime.
 For each network and exporter of tools/scripts/export_hybrids.py:
 1. the file is exported, unless it is in DIR already;
 2. every output agrees with ONNX Runtime within 1e-4 of its largest magnitude;
-3. `rfexec verify` finds the same bits in the whole-image run and in the plan of the smallest memory.
-Networks that have to stream are planned for two heights of one width where the file allows it, and
-the layers that keep maps whole are counted (`rfexec check`).
+3. `rfexec verify` finds the same bits in the whole-image run and in the plan of the least memory that
+   the planner names, or of the least of 8 MiB and its doubles in which the file can be loaded;
+4. `rfexec check` says how many layers keep their maps whole: of Swin and SCUNet none may.
 
 Needs torch, torchvision, timm, onnx, onnxscript and onnxruntime (tests/acceptance/exports.txt), several
 GB: it is run by hand. Where torch is missing it says so, and nothing is compared.
