@@ -44,7 +44,8 @@ NO_ORACLE = {
     ("Reshape", "shape"): "of opset 1",
 }
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Equal", "Greater", "Less", "And", "Or", "Xor")
-FROM_CONSTANTS = ("AffineGrid", "DequantizeLinear", "Constant", "ConstantOfShape", "Range", "Shape", "Size")  # never of the image's values
+# never of the image's values
+FROM_CONSTANTS = ("AffineGrid", "DequantizeLinear", "Constant", "ConstantOfShape", "Range", "Shape", "Size")
 
 
 def floats(*shape):
@@ -220,10 +221,10 @@ VALUES = {  # by attribute, or (operator, attribute)
     "softmax_precision": [1, 10], "stash_type": [1, 10, 16], ("TopK", "k"): [1, 4],
     "value_float": [0.5], "value_floats": [[0.5, 2.0]], "value_int": [3], "value_ints": [[3, 4]],
     "value_string": ["a"], "value_strings": [["a", "b"]],
-    ("Constant", "value"): [numpy_helper.from_array(np.float32([4, 5]), "v")],
-    ("ConstantOfShape", "value"): [numpy_helper.from_array(np.float32([4]), "v"),
+    ("Constant", "value"): [numpy_helper.from_array(np.array([4, 5], np.float32), "v")],
+    ("ConstantOfShape", "value"): [numpy_helper.from_array(np.array([4], np.float32), "v"),
                                    numpy_helper.from_array(ints(4), "v")],
-    "sparse_value": [helper.make_sparse_tensor(numpy_helper.from_array(np.float32([7]), "v"),
+    "sparse_value": [helper.make_sparse_tensor(numpy_helper.from_array(np.array([7], np.float32), "v"),
                                                numpy_helper.from_array(ints(2), "i"), [5])],
     "end": [1, 2, -1], "start": [1, -2], "q_num_heads": [2], "kv_num_heads": [2], "p": [1, 2, 3, 0],
     "blocksize": [1, 2, 3], "epsilon": [0.5], "ratio": [0.3], "alpha": [0.3, 1.7], "size": [1, 5],
@@ -289,7 +290,7 @@ def make_model(op, since, node, constant):
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", since)], ir_version=10)
 
 
-def broadcast_of_old(op, node):
+def broadcast_of_old(node):
     """The node of opset 7 that one of opset 1 or 6 with broadcast is."""
     inputs, attrs, n_out = node
     axis, missing = attrs.get("axis"), len(SHAPE) - inputs[1].ndim
@@ -300,7 +301,6 @@ def broadcast_of_old(op, node):
         if behind < 0 or not -len(SHAPE) <= axis < len(SHAPE):
             return None
         inputs = ["x", inputs[1].reshape(inputs[1].shape + (1,) * behind)]
-    del op
     return inputs, {}, n_out
 
 
@@ -308,7 +308,7 @@ def expected_of(op, since, node, image, constant):
     """What is right: by this version, or by another one whose schema has the same inputs and attributes."""
     inputs, attrs, _ = node
     if op in ARITHMETIC and since < 7:
-        node = broadcast_of_old(op, node)
+        node = broadcast_of_old(node)
         return None if node is None else oracle(make_model(op, 7, node, constant), image)
     versions = [schema for schema in defs.get_all_schemas_with_history() if schema.name == op and schema.domain == ""]
     known = [since] + sorted({7, 9, 10} | {schema.since_version for schema in versions}, reverse=True)

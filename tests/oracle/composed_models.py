@@ -44,6 +44,12 @@ def cases():
     yield "fused_sum", 17, [node("Conv", "x w b", "z", **pads),
                             node("FusedConv", "x w b z", domain="com.microsoft", activation="Relu", **pads)], \
         weights, kind
+    for name in ("Tan", "Atan", "Sinh", "Cosh", "Asinh"):
+        yield name.lower(), 17, [node(name, "x")], {}, kind
+    for name in ("Asin", "Acos", "Atanh"):
+        yield name.lower(), 17, [node("Tanh", "x", "t"), node(name, "t")], {}, kind
+    yield "acosh", 17, [node("Exp", "x", "e"), node("Add", "e one", "o"), node("Acosh", "o")], \
+        {"one": np.float32(1)}, kind
     for axis in (1, 2, 3, -1):  # over channels by rows, over others whole
         yield f"hardmax_{axis}", 17, [node("Hardmax", "x", axis=axis)], {}, kind
     yield "hardmax_old", 11, [node("Hardmax", "x", axis=2)], {}, kind
@@ -52,15 +58,17 @@ def cases():
             {"s": np.array(sizes, np.int64)}, kind
     yield "center_channels", 18, [node("CenterCropPad", "x s")], {"s": np.array([1, 7, 38, 49], np.int64)}, kind
     yield "center_few", 18, [node("CenterCropPad", "x s", axes=[1])], {"s": np.array([3], np.int64)}, kind
-    for name, block, attrs in (("plain", [2, 2], {"strides": [2, 2]}), ("overlap", [2, 2], {"pads": [1, 0, 0, 1]}),
+    for name, block, attrs in (("plain", [2, 2], {"strides": [2, 2]}),
+                               ("overlap", [2, 2], {"pads": [1, 0, 0, 1]}),
                                ("wide", [2, 2], {"dilations": [2, 3], "strides": [1, 2]})):
         extent = [1 + (attrs.get("dilations", [1, 1])[i] * (block[i] - 1)) for i in range(2)]
         around = attrs.get("pads", [0] * 4)
-        image = [(n - 1) * attrs.get("strides", [1, 1])[i] + extent[i] - around[i] - around[i + 2] + (name == "wide") * i
+        steps = attrs.get("strides", [1, 1])
+        image = [(n - 1) * steps[i] + extent[i] - around[i] - around[i + 2] + (name == "wide") * i
                  for i, n in enumerate((37, 50))]
         yield f"col2im_{name}", 18, [node("Reshape", "x r", "f"), node("Col2Im", "f i k", **attrs)], \
-            {"r": np.array([1, 4, 37 * 50], np.int64), "i": np.array(image, np.int64), "k": np.array(block, np.int64)}, \
-            kind
+            {"r": np.array([1, 4, 37 * 50], np.int64), "i": np.array(image, np.int64),
+             "k": np.array(block, np.int64)}, kind
     for corners in (0, 1):
         yield f"affine_{corners}", 20, [node("AffineGrid", "t s", "g", align_corners=corners),
                                         node("GridSample", "x g", align_corners=corners)], \
@@ -118,7 +126,8 @@ def expected_of(model, image):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     try:
-        session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        session = onnxruntime.InferenceSession(model.SerializeToString(), options,
+                                               providers=["CPUExecutionProvider"])
         return session.run(None, {"x": image})[0]
     except Exception:  # an operator or a type that it does not have
         return ReferenceEvaluator(model).run(None, {"x": image})[0]
@@ -149,7 +158,9 @@ def check(program, work, case):
     done = subprocess.run([program, "verify", work + "/model.onnx", work + "/input.npy", "--tiles", "3x3"],
                           capture_output=True, text=True, check=False)
     whole = name.startswith("hardmax") and name != "hardmax_1"
-    return None if done.returncode == 0 or (whole and "cannot be tiled" in done.stderr) else f"{name}: verify: {done.stdout}{done.stderr}"
+    if done.returncode == 0 or (whole and "cannot be tiled" in done.stderr):
+        return None
+    return f"{name}: verify: {done.stdout}{done.stderr}"
 
 
 def main():
