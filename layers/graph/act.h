@@ -67,7 +67,16 @@ enum rfx_act_traits { /* bits */
     /* x / (1 + |x|) */                                                                            \
     X(RFX_ACT_SOFTSIGN, "Softsign", 0, 0.0f, 0.0f)                                                 \
     /* x == 0 ? 1 : 0 */                                                                           \
-    X(RFX_ACT_NOT, "Not", RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)
+    X(RFX_ACT_NOT, "Not", RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                                        \
+    X(RFX_ACT_TAN, "Tan", 0, 0.0f, 0.0f)                                                           \
+    X(RFX_ACT_SINH, "Sinh", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_COSH, "Cosh", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_ASIN, "Asin", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_ACOS, "Acos", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_ATAN, "Atan", 0, 0.0f, 0.0f)                                                         \
+    X(RFX_ACT_ASINH, "Asinh", 0, 0.0f, 0.0f)                                                       \
+    X(RFX_ACT_ACOSH, "Acosh", 0, 0.0f, 0.0f)                                                       \
+    X(RFX_ACT_ATANH, "Atanh", 0, 0.0f, 0.0f)
 
 enum rfx_act_kind {
 #define RFX_ACT_ENUMERATOR(kind, onnx, traits, alpha, beta) kind,

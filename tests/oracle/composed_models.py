@@ -18,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 import rfexec_cli
 
-TOLERANCE = 1e-5  # of the output's largest magnitude
+TOLERANCE = 5e-5  # of the output's largest magnitude: positions of pixels are float32
 SHAPE = (1, 4, 37, 50)
 rng = np.random.default_rng(3)
 

@@ -255,11 +255,12 @@ MATH_INLINE float math_cos(float x) {
     return math_abs(x) < INFINITY ? y : x - x;
 }
 
-/* log2(a) of a positive finite float, off by less than 2^-50 of itself: 2^k m with m from sqrt(1/2)
- * to sqrt(2), and 2 atanh((m - 1) / (m + 1)) by its series. Doubles without fused operations. */
-MATH_INLINE double math_log2_of(float a) {
+/* log2(a) of a positive, normal double, off by less than 2^-50 of itself: 2^k m with m from
+ * sqrt(1/2) to sqrt(2), and 2 atanh((m - 1) / (m + 1)) by its series. Doubles without fused
+ * operations. */
+MATH_INLINE double math_log2_of(double a) {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
-    uint64_t u = math_double_bits((double)a) - sqrt_half; /* subnormal floats are normal doubles */
+    uint64_t u = math_double_bits(a) - sqrt_half;
     double k = (double)((int32_t)(u >> 32) >> 20);
     double m = math_double_from_bits((u & 0x000fffffffffffffu) + sqrt_half);
     double s = (m - 1.0) / (m + 1.0), z = s * s;
@@ -302,7 +303,7 @@ MATH_INLINE float math_exp2_of(double z) {
 /* x^y: half a unit in the last place and a hundredth; special values as in C99, Annex F. */
 MATH_INLINE float math_pow(float x, float y) {
     float a = math_abs(x), b = math_abs(y);
-    double l = math_log2_of(a);
+    double l = math_log2_of((double)a); /* subnormal floats are normal doubles */
     l = a == 0.0f ? -(double)INFINITY : l;
     l = a == INFINITY ? (double)INFINITY : l;
     float r = math_exp2_of((double)y * l);
@@ -315,5 +316,130 @@ MATH_INLINE float math_pow(float x, float y) {
     r = math_from_bits(math_bits(r) ^ ((math_bits(x) & (odd << 31))));
     r = ((x != x) | (y != y)) ? NAN : r;
     return ((y == 0.0f) | (x == 1.0f)) ? 1.0f : r;
+}
+
+/* The functions below are off by half a unit in the last place and a hundredth: they are computed
+ * in double without fused operations, with the same bits in all variants, and rounded once. */
+
+MATH_INLINE float math_tan(float x) {
+    uint32_t n;
+    double r = math_quadrant(x, &n);
+    float y = (float)(math_sin_of_quadrant(r, n) / math_sin_of_quadrant(r, n + 1u));
+    y = math_from_bits(math_bits(y) ^ (math_bits(x) & 0x80000000u));
+    return math_abs(x) < INFINITY ? y : x - x;
+}
+
+/* exp(x) of |x| up to 150, from there on of 150; NaN stays NaN. */
+MATH_INLINE double math_exp_of(double x) {
+    const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
+    x = x < -150.0 ? -150.0 : x;
+    x = x > 150.0 ? 150.0 : x;
+    double t = x * 1.4426950408889634 + shift;
+    double k = t - shift;
+    double r = (x - k * 0.693147180369123816490) - k * 1.90821492927058770002e-10;
+    double p = 1.0 / 479001600.0;
+    p = p * r + 1.0 / 39916800.0;
+    p = p * r + 1.0 / 3628800.0;
+    p = p * r + 1.0 / 362880.0;
+    p = p * r + 1.0 / 40320.0;
+    p = p * r + 1.0 / 5040.0;
+    p = p * r + 1.0 / 720.0;
+    p = p * r + 1.0 / 120.0;
+    p = p * r + 1.0 / 24.0;
+    p = p * r + 1.0 / 6.0;
+    p = p * r + 0.5;
+    p = 1.0 + (r + r * r * p);
+    uint64_t n = math_double_bits(t) - math_double_bits(shift);
+    return p * math_double_from_bits((n + 1023u) << 52);
+}
+
+/* (exp(x) - exp(-x)) / 2; Taylor's polynomial where that would cancel. */
+MATH_INLINE float math_sinh(float x) {
+    double v = (double)x, s = v * v, e = math_exp_of((double)math_abs(x));
+    double p = 1.0 / 6227020800.0;
+    p = p * s + 1.0 / 39916800.0;
+    p = p * s + 1.0 / 362880.0;
+    p = p * s + 1.0 / 5040.0;
+    p = p * s + 1.0 / 120.0;
+    p = p * s + 1.0 / 6.0;
+    float large = math_copysign((float)((e - 1.0 / e) * 0.5), x);
+    return math_abs(x) < 1.0f ? (float)(v + v * s * p) : large;
+}
+
+MATH_INLINE float math_cosh(float x) {
+    double e = math_exp_of((double)math_abs(x));
+    return (float)((e + 1.0 / e) * 0.5);
+}
+
+/* atan(a) of a >= 0: atan(a) = pi / 2 - atan(1 / a), atan(t) = pi / 4 + atan((t - 1) / (t + 1)),
+ * and its series up to tan(pi / 8), off by less than 1e-12 of the result. */
+MATH_INLINE double math_atan_of(double a) {
+    bool big = a > 1.0;
+    double t = big ? 1.0 / a : a;
+    bool middle = t > 0.41421356237309503;
+    double z = middle ? (t - 1.0) / (t + 1.0) : t, s = z * z;
+    double p = 1.0 / 29.0;
+    p = 1.0 / 27.0 - p * s;
+    p = 1.0 / 25.0 - p * s;
+    p = 1.0 / 23.0 - p * s;
+    p = 1.0 / 21.0 - p * s;
+    p = 1.0 / 19.0 - p * s;
+    p = 1.0 / 17.0 - p * s;
+    p = 1.0 / 15.0 - p * s;
+    p = 1.0 / 13.0 - p * s;
+    p = 1.0 / 11.0 - p * s;
+    p = 1.0 / 9.0 - p * s;
+    p = 1.0 / 7.0 - p * s;
+    p = 1.0 / 5.0 - p * s;
+    p = 1.0 / 3.0 - p * s;
+    double r = z - z * s * p;
+    r = middle ? r + 0.78539816339744831 : r;
+    return big ? 1.5707963267948966 - r : r;
+}
+
+MATH_INLINE float math_atan(float x) {
+    float y = math_copysign((float)math_atan_of((double)math_abs(x)), x);
+    return x != x ? x : y;
+}
+
+/* atan(|x| / sqrt((1 - |x|) (1 + |x|))); NaN beyond 1. */
+MATH_INLINE float math_asin(float x) {
+    double a = (double)math_abs(x);
+    float y = math_copysign((float)math_atan_of(a / __builtin_sqrt((1.0 - a) * (1.0 + a))), x);
+    return a <= 1.0 ? y : NAN;
+}
+
+/* 2 atan(sqrt((1 - x) / (1 + x))); NaN beyond 1. */
+MATH_INLINE float math_acos(float x) {
+    double v = (double)x;
+    float y = (float)(2.0 * math_atan_of(__builtin_sqrt((1.0 - v) / (1.0 + v))));
+    return math_abs(x) <= 1.0f ? y : NAN;
+}
+
+/* log(a + sqrt(a^2 + 1)); its series where the logarithm would be near 0. */
+MATH_INLINE float math_asinh(float x) {
+    double v = (double)x, a = (double)math_abs(x), s = v * v;
+    double log = math_log2_of(a + __builtin_sqrt(s + 1.0)) * 0.6931471805599453;
+    double small = a - a * s * (1.0 / 6.0 - s * (3.0 / 40.0));
+    float y = math_copysign((float)(a < 1e-3 ? small : log), x);
+    return math_abs(x) < INFINITY ? y : x;
+}
+
+/* log(x + sqrt(x^2 - 1)); NaN below 1. */
+MATH_INLINE float math_acosh(float x) {
+    double v = (double)x;
+    double log = math_log2_of(v + __builtin_sqrt((v - 1.0) * (v + 1.0))) * 0.6931471805599453;
+    float y = x < INFINITY ? (float)log : x;
+    return x >= 1.0f ? y : NAN;
+}
+
+/* log((1 + a) / (1 - a)) / 2; its series where the logarithm would be near 0; NaN beyond 1. */
+MATH_INLINE float math_atanh(float x) {
+    double v = (double)x, a = (double)math_abs(x), s = v * v;
+    double log = math_log2_of((1.0 + a) / (1.0 - a)) * 0.34657359027997264;
+    float y = a < 1e-3 ? (float)(v + v * s * (1.0 / 3.0 + s * (1.0 / 5.0)))
+                       : math_copysign((float)log, x);
+    y = a == 1.0 ? math_copysign(INFINITY, x) : y;
+    return a <= 1.0 ? y : NAN;
 }
 #endif

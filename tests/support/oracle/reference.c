@@ -84,6 +84,24 @@ double rfx_ref_act(const struct rfx_graph *graph, const struct rfx_act *act, dou
             return x < -a ? x + b : x > a ? x - b : 0 * x;
         case RFX_ACT_SOFTSIGN:
             return x / (1 + fabs(x));
+        case RFX_ACT_TAN:
+            return tan(x);
+        case RFX_ACT_SINH:
+            return sinh(x);
+        case RFX_ACT_COSH:
+            return cosh(x);
+        case RFX_ACT_ASIN:
+            return asin(x);
+        case RFX_ACT_ACOS:
+            return acos(x);
+        case RFX_ACT_ATAN:
+            return atan(x);
+        case RFX_ACT_ASINH:
+            return asinh(x);
+        case RFX_ACT_ACOSH:
+            return acosh(x);
+        case RFX_ACT_ATANH:
+            return atanh(x);
         case RFX_ACT_NOT:
             return x == 0;
         case RFX_ACT_COUNT:

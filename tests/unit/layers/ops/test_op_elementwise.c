@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,17 @@ static void make_coarse(struct op_case *c) {
     }
 }
 
+/* Of functions that are not defined everywhere: values where they are. */
+static void make_defined(struct op_case *c, enum rfx_act_kind kind) {
+    bool inside = kind == RFX_ACT_ASIN || kind == RFX_ACT_ACOS || kind == RFX_ACT_ATANH;
+    int64_t n = c->graph->nodes[c->in[0]].out.elems;
+    if (!inside && kind != RFX_ACT_ACOSH) return;
+    for (int64_t i = 0; i < n; i++) {
+        float *at[2] = {&c->values[0][i], &c->onnx_order[0][i]};
+        for (int k = 0; k < 2; k++) *at[k] = inside ? 0.3f * *at[k] : 1.0f + fabsf(*at[k]);
+    }
+}
+
 static void test_activations(void **state) {
     (void)state;
     for (int kind = 0; kind < RFX_ACT_COUNT; kind++) {
@@ -55,6 +67,7 @@ static void test_activations(void **state) {
             if (kind == RFX_ACT_LOG || kind == RFX_ACT_SQRT || kind == RFX_ACT_POW ||
                 kind == RFX_ACT_RECIPROCAL)
                 make_positive(&c);
+            make_defined(&c, (enum rfx_act_kind)kind);
             check(&c, &node, 1e-6, "activation", kind);
         }
     }
@@ -72,6 +85,7 @@ static void test_plain_activations(void **state) {
                                 .act = {(enum rfx_act_kind)kind, 0.3f, 0.6f, -1}};
         if (kind == RFX_ACT_PRELU) node.act.slope = op_case_weight(&c, 1, &one, -1, 1);
         make_positive(&c);
+        make_defined(&c, (enum rfx_act_kind)kind);
         check(&c, &node, 1e-6, "plain activation", kind);
     }
 }
