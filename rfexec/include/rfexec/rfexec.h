@@ -224,8 +224,9 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_layers(const struct rfx_network
 /* ---- pictures ---------------------------------------------------------------------------- */
 
 /* Size of a picture as a run would read it. `picture` is what the command line takes: a PNG, JPEG,
- * TIFF, BigTIFF or .npy file, whatever stb_image reads, or "synthetic:ROWSxCOLUMNS[:SEED]". Reads
- * the header only. channels may be NULL. REFUSED: cannot be opened or is no picture; SYSTEM. */
+ * TIFF, BigTIFF, WebP, JPEG 2000 or .npy file, whatever stb_image reads, "bands:FILE,FILE,..."
+ * (files of one size, each with some of the bands), or "synthetic:ROWSxCOLUMNS[:SEED]". Reads the
+ * headers only. channels may be NULL. REFUSED: cannot be opened or is no picture; SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64_t *rows,
                                                       int64_t *columns, int64_t *channels,
                                                       struct rfx_why *why);
