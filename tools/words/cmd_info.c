@@ -7,6 +7,7 @@
 #include "layers/core/printable.h"
 #include "rfexec/image/pages/image_pages.h"
 #include "rfexec/image/pages/tiff_stack.h"
+#include "rfexec/image/zarr/zarr_folder.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -109,6 +110,7 @@ static json_t *stack_json(const struct rfx_tiff_stack *s) {
 /* The stack of a TIFF that is one, or whose description names several planes. */
 static enum rfx_status add_stack(struct rfx_memory *mem, const char *path, json_t *document,
                                  struct rfx_error *err) {
+    if (rfx_is_zarr(path)) return RFX_OK; /* a folder, whose levels are no pages */
     struct rfx_tiff_stack *s = rfx_memory_alloc(mem, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, path, sizeof *s, err);
     enum rfx_status status = rfx_tiff_stack_read(mem, path, s, err);
