@@ -148,7 +148,7 @@ struct rfx_graph {
     void *files;               /* kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes;  /* of a model file: the most that loading has taken from the system */
-    size_t held_bytes;  /* of a model file: what the graph takes, its owned weights included */
+    size_t held_bytes;  /* what the graph takes, its owned weights included */
     size_t model_bytes; /* of a model in memory: its own, which others hold */
     int node_capacity, weight_capacity, output_capacity;
     bool halves;         /* the model states half precision; it is computed in float32 */

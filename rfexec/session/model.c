@@ -33,10 +33,19 @@ static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
                     near);
 }
 
+static enum rfx_status build(struct rfx_memory *mem, const char *name,
+                             const struct rfx_load_options *options, struct rfx_graph **out,
+                             struct rfx_error *err) {
+    size_t before = rfx_memory_taken_bytes(mem);
+    enum rfx_status status = rfx_builtin_build(mem, name, options, out, err);
+    if (status == RFX_OK) (*out)->held_bytes = rfx_memory_taken_bytes(mem) - before;
+    return status;
+}
+
 enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
                                const struct rfx_load_options *options, struct rfx_graph **out,
                                struct rfx_error *err) {
-    if (rfx_builtin_exists(model)) return rfx_builtin_build(mem, model, options, out, err);
+    if (rfx_builtin_exists(model)) return build(mem, model, options, out, err);
     if (access(model, R_OK) == 0) return rfx_onnx_load(mem, model, options, out, err);
     size_t length = strlen(model);
     bool path =

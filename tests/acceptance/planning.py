@@ -26,55 +26,18 @@ import sys
 import tempfile
 import time
 
+from onnx_bytes import FLOAT, constant, node, write_model
+
 PLAN_SECONDS, LARGE_SECONDS, STOP_SECONDS = 1.0, 3.0, 0.25
 LARGE_BYTES = 32 << 20
 SIZES = [224, 1024, 8192]
 MOMENTS = [0.01, 0.03, 0.1, 0.2, 0.35, 0.5]
 
 
-def varint(value):
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    return bytes(out) + bytes([value])
-
-
-def field(number, value):
-    """A field of a protocol buffer: a number, or bytes with their length."""
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def node(op, inputs, output, *attributes):
-    names = b"".join(field(1, name.encode()) for name in inputs)
-    return names + field(2, output.encode()) + field(3, output.encode()) + field(4, op.encode()) + \
-        b"".join(field(5, attribute) for attribute in attributes)
-
-
-AXIS_1 = field(1, b"axis") + field(3, 1) + field(20, 2)
-
-
-def value(name, *dims):
-    shape = b"".join(field(1, field(1, dim)) for dim in dims)
-    return field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, shape)))
-
-
-def write_model(path, nodes, outputs, constants=()):
-    """An ONNX file of opset 13 with the input x, 1 x 3 x 64 x 64."""
-    graph = b"".join(field(1, n) for n in nodes) + field(2, b"large") + \
-        b"".join(field(5, c) for c in constants) + field(11, value("x", 1, 3, 64, 64)) + \
-        b"".join(field(12, value(name)) for name in outputs)
-    with open(path, "wb") as file:
-        file.write(field(1, 8) + field(7, graph) + field(8, field(2, 13)))
-
-
 def ones(name, channels):
     """Weights of a convolution from so many channels to one."""
     data = b"\x0a\xd7\x23\x3c" * channels
-    return b"".join(field(1, dim) for dim in (1, channels, 1, 1)) + field(2, 1) + field(8, name.encode()) + \
-        field(9, data)
+    return constant(name, FLOAT, (1, channels, 1, 1), data)
 
 
 def write_chain(path, n):
@@ -84,7 +47,7 @@ def write_chain(path, n):
 
 def write_concat(path, n):
     parts = [f"t{i}" for i in range(n)]
-    write_model(path, [node("Relu", ["x"], part) for part in parts] + [node("Concat", parts, "y", AXIS_1)], ["y"])
+    write_model(path, [node("Relu", ["x"], part) for part in parts] + [node("Concat", parts, "y", axis=1)], ["y"])
 
 
 def write_outputs(path, n):
@@ -95,7 +58,7 @@ def write_outputs(path, n):
 def write_dense(path, n):
     nodes, constants, made = [], [], ["x"]
     for i in range(n):
-        nodes += [node("Concat", made, f"c{i}", AXIS_1), node("Conv", [f"c{i}", f"w{i}"], f"t{i}")]
+        nodes += [node("Concat", made, f"c{i}", axis=1), node("Conv", [f"c{i}", f"w{i}"], f"t{i}")]
         constants.append(ones(f"w{i}", 3 + i))
         made.append(f"t{i}")
     write_model(path, nodes, made[-1:], constants)

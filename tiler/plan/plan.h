@@ -174,6 +174,9 @@ struct rfx_plan_request {
     const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
     int n_modes;
     struct rfx_plan_notes *notes; /* NULL: none */
+    /* Code, libraries and stacks of this process, where its owner has measured them and they are
+     * more than usual; 0: as usual. */
+    size_t process_bytes;
 };
 
 /* What planning a graph has measured, for the next time the same graph is planned or surveyed. To
@@ -203,15 +206,24 @@ RFX_NODISCARD enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph
 
 void rfx_plan_free(struct rfx_plan *plan);
 
-/* Reserve for a process with this many threads (docs/memory.md says how it was measured). */
+/* Code, libraries and stacks of a process with this many threads (docs/memory.md says how that was
+ * measured). */
 size_t rfx_plan_reserve_bytes(int threads);
 
 /* Whether some stage loads its packed constants when it begins. */
 bool rfx_plan_loads_by_stage(const struct rfx_plan *plan);
 
-/* The reserve of a plan whose other parts but the arena take `others`: as above, and more where the
- * graph takes more than ordinary graphs do, or loading the model took more than the run will. */
-size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others);
+/* What a run takes beside its arena, weights, scratch and image: as above, OpenBLAS where a node
+ * calls it, the graph, and the tables of planner and session. O(nodes). */
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph,
+                              const struct rfx_plan_request *request);
+
+/* What a plan of so many stages takes more than one of a single stage. */
+size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages);
+
+/* The peak of the process before it runs: while it loads the model, and while it plans, trying up
+ * to max_stages stages and choosing n_stages. */
+size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages);
 
 /* Where the bytes of a node are while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);

@@ -63,6 +63,7 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
         size_t scratch = rfx_align_up(rfx_op_scratch_bytes(graph, node, request->threads));
         if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
     }
+    c.process_bytes = rfx_plan_process_bytes(graph, request);
     if (graph->input >= 0) c.by_caller[graph->input] = request->source.by_caller;
     for (int e = 0; e < graph->n_ends; e++) {
         int node = graph->ends[e].node;
@@ -208,10 +209,16 @@ static size_t source_bytes(const struct rfx_plan_context *context,
 
 size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages) {
-    size_t others = weights_bytes(context, shapes, n_stages) +
-                    scratch_bytes(context, shapes, n_stages) +
-                    source_bytes(context, shapes, n_stages);
-    return others + rfx_plan_process_bytes(context->graph, context->request->threads, others);
+    return weights_bytes(context, shapes, n_stages) + scratch_bytes(context, shapes, n_stages) +
+           source_bytes(context, shapes, n_stages) + context->process_bytes +
+           rfx_plan_table_bytes(context->graph, n_stages);
+}
+
+/* The peak of a process whose run takes so much: loading and planning come before it, and neither
+ * needs what a run allocates. */
+static size_t peak_of(const struct rfx_plan_context *context, int n_stages, size_t run) {
+    size_t before = rfx_plan_prepare_bytes(context->graph, context->max_stages, n_stages);
+    return run > before ? run : before;
 }
 
 static void fill_stage(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
@@ -284,6 +291,7 @@ static void fill_buffers(const struct rfx_plan_context *context,
     }
 }
 
+enum { MANY_RECORDS = 1000 };
 #define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
 
 /* Where the records listed lie. */
@@ -292,8 +300,11 @@ struct placed {
     const char *strategy;
 };
 
+/* With a budget, placing very many is not worth the memory that it takes: the packer's tables hold
+ * the square of their number. */
 static bool is_quick(const struct rfx_plan_context *context) {
-    return context->quick && context->n_records > FEW_RECORDS;
+    bool limited = context->request->memory_bytes != 0 && context->n_records > MANY_RECORDS;
+    return limited || (context->quick && context->n_records > FEW_RECORDS);
 }
 
 static enum rfx_status place(struct rfx_plan_context *c, const struct rfx_place_job *job,
@@ -330,7 +341,7 @@ enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
         rfx_place_keep(&context->kept, key, &job, context->upwards, placed.arena, placed.strategy,
                        placed.arena + fixed);
     }
-    *peak_bytes = placed.arena + fixed;
+    *peak_bytes = peak_of(context, n_stages, placed.arena + fixed);
     return RFX_OK;
 }
 
@@ -376,9 +387,11 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->bytes.weights = weights_bytes(context, shapes, n_stages);
     plan->bytes.scratch = scratch_bytes(context, shapes, n_stages);
     plan->bytes.source = source_bytes(context, shapes, n_stages);
-    size_t others = plan->bytes.weights + plan->bytes.scratch + plan->bytes.source;
-    plan->bytes.reserve = rfx_plan_process_bytes(context->graph, plan->threads, others);
-    plan->peak_bytes = plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages);
+    size_t counted =
+        plan->bytes.arena + plan->bytes.weights + plan->bytes.scratch + plan->bytes.source;
+    plan->peak_bytes = peak_of(context, n_stages,
+                               plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages));
+    plan->bytes.reserve = plan->peak_bytes - counted;
     plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
     plan->spill = rfx_plan_count_spill(context->graph, shapes, n_stages);
     plan->macs_untiled = context->macs_untiled;

@@ -40,6 +40,7 @@ struct rfx_plan_context {
     const struct rfx_plan_request *request;
     size_t *packed_bytes; /* per node, aligned */
     size_t weights_bytes, scratch_bytes;
+    size_t process_bytes;
     uint64_t macs_untiled;
     struct rfx_record *records; /* of the candidate at hand */
     struct rfx_slide *slides;

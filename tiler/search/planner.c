@@ -14,21 +14,50 @@
 
 #define MIB ((size_t)1 << 20)
 
+/* Code, libraries and stacks of a process that runs a network: 4.4 to 5.0 MiB were measured, and
+ * 0.5 more for each thread beside the first. */
+#define CODE_BYTES (23 * MIB / 4)
+#define THREAD_BYTES (5 * MIB / 8)
+/* What OpenBLAS adds where it is loaded: its code, and its buffers of each thread. */
+#define BLAS_BYTES (23 * MIB / 8)
+#define BLAS_THREAD_BYTES (7 * MIB / 8)
+#define TABLE_BYTES_PER_NODE ((size_t)2048) /* of planner and session; 1,300 were measured */
+/* The peak of planning beside the graph: the process, and tables of nodes and stages. */
+#define PLANNING_BYTES (21 * MIB / 4)
+#define PLANNING_BYTES_PER_NODE ((size_t)5120)
+#define PLANNING_BYTES_PER_STAGE ((size_t)144) /* of a node */
+/* Of a node in each stage of a plan; planning holds up to three plans at a time. */
+#define PLAN_BYTES_PER_STAGE ((size_t)104)
+
 size_t rfx_plan_reserve_bytes(int threads) {
-    return 8 * MIB + (size_t)threads * 3 * MIB / 2;
+    return CODE_BYTES + (size_t)(threads - 1) * THREAD_BYTES;
 }
 
-/* What the reserve covers of tables: networks of up to 60 nodes take up to 8.7 MiB of its 9.5 with
- * OpenBLAS and one thread, and tables less than is counted for them. */
-#define ORDINARY_GRAPH_BYTES MIB
-#define TABLE_BYTES_PER_NODE ((size_t)2048) /* of planner and session; 1,300 were measured */
+static bool calls_blas(const struct rfx_graph *graph) {
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (rfx_op_calls_blas(graph, &graph->nodes[i])) return true;
+    return false;
+}
 
-size_t rfx_plan_process_bytes(const struct rfx_graph *graph, int threads, size_t others) {
-    size_t reserve = rfx_plan_reserve_bytes(threads);
-    size_t tables = graph->held_bytes + (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
-    size_t run = reserve + (tables > ORDINARY_GRAPH_BYTES ? tables - ORDINARY_GRAPH_BYTES : 0);
+size_t rfx_plan_process_bytes(const struct rfx_graph *graph,
+                              const struct rfx_plan_request *request) {
+    size_t threads = (size_t)request->threads, reserve = rfx_plan_reserve_bytes(request->threads);
+    if (request->process_bytes > CODE_BYTES) reserve += request->process_bytes - CODE_BYTES;
+    if (calls_blas(graph)) reserve += BLAS_BYTES + threads * BLAS_THREAD_BYTES;
+    return reserve + graph->model_bytes + graph->held_bytes +
+           (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
+}
+
+size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages) {
+    return (size_t)(n_stages - 1) * (size_t)graph->n_nodes * PLAN_BYTES_PER_STAGE;
+}
+
+size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages) {
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
-    return graph->model_bytes + (load > run + others ? load - others : run);
+    size_t node = PLANNING_BYTES_PER_NODE + (size_t)max_stages * PLANNING_BYTES_PER_STAGE;
+    size_t planning = PLANNING_BYTES + graph->held_bytes + (size_t)graph->n_nodes * node +
+                      3 * rfx_plan_table_bytes(graph, n_stages);
+    return graph->model_bytes + (load > planning ? load : planning);
 }
 
 /* Whether a candidate fits is decided by the quick placement, so that a budget that is named as

@@ -196,10 +196,11 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
  * budget leaves beside the process, as nothing runs while plans are made. What is less than any
  * process needs is no budget. */
 static size_t known_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
+    enum { SHARES = 8 }; /* two graphs, and the planner's tables */
     size_t least = (size_t)1 << 20, most = (size_t)8 << 20, budget = request->memory_bytes;
-    size_t process = rfx_plan_process_bytes(graph, request->threads, 0);
-    if (budget == 0 || budget < process || (budget - process) / 3 > most) return most;
-    return (budget - process) / 3 < least ? least : (budget - process) / 3;
+    size_t process = rfx_plan_process_bytes(graph, request);
+    if (budget == 0 || budget < process || (budget - process) / SHARES > most) return most;
+    return (budget - process) / SHARES < least ? least : (budget - process) / SHARES;
 }
 
 static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_error *err) {

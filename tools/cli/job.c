@@ -188,6 +188,15 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options 
     return RFX_EXIT_DONE;
 }
 
+/* What the code, libraries and stacks of this process will take in a run: what is resident now
+ * beside the graph and the image, and the code that a run touches first. Rounded up, so that the
+ * next process of the same command comes to the same figure. */
+static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes) {
+    const size_t run_bytes = (size_t)1 << 20, unit = (size_t)1 << 19;
+    size_t counted = rfx_memory_taken_bytes(job->mem) + image_bytes, now = rfx_resident_bytes();
+    return now > counted ? (now - counted + run_bytes + unit - 1) / unit * unit : 0;
+}
+
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *spec) {
     *job = (struct rfx_cli_job){.mem = rfx_cli_memory_create()};
@@ -209,6 +218,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
         .caches = rfx_machine_caches(),
         .no_groups = options->no_groups,
     };
+    job->request.process_bytes = measure_process(job, job->request.source.fixed_bytes);
     if (options->untiled) job->request.asked = rfx_ask_whole();
     if (options->tiles.y != 0)
         job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
@@ -367,6 +377,26 @@ static void forget(struct rfx_cli_job *job) {
     job->request.notes = NULL;
 }
 
+/* Planning itself may not take more than the budget: BUDGET_IMPOSSIBLE where it did. */
+static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+                          const char *command) {
+    const size_t unit = (size_t)1 << 20;
+    size_t peak = rfx_peak_rss_bytes(), budget = job->request.memory_bytes;
+    if (budget == 0 || peak <= budget) return RFX_EXIT_DONE;
+    struct rfx_cli_least least = {.bytes = (peak + unit + unit / 2) / unit * unit,
+                                  .threads = job->plan->threads};
+    struct rfx_error err;
+    enum rfx_status status =
+        rfx_fail(&err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                 "planning %d nodes took %zu bytes, the budget is %zu: needs at least %zu",
+                 job->graph->n_nodes, peak, budget, least.bytes);
+    int code = rfx_cli_fail(status, &err);
+    job->plan->bytes.reserve += least.bytes - job->plan->peak_bytes;
+    job->plan->peak_bytes = least.bytes;
+    rfx_report_smallest(command, options->shown[0], budget, job->plan, &least, options->json);
+    return code;
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
@@ -377,7 +407,10 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
             rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
     if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK && !job->plans_again) forget(job);
-    if (status == RFX_OK) return check_plan(job, options);
+    if (status == RFX_OK) {
+        int fits = check_planning(job, options, command);
+        return fits == RFX_EXIT_DONE ? check_plan(job, options) : fits;
+    }
     if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
         status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
     int code = rfx_cli_fail(status, &err);

@@ -394,6 +394,10 @@ size_t rfx_peak_rss_bytes(void) {
     return kernel_bytes("/proc/self/status", "VmHWM:");
 }
 
+size_t rfx_resident_bytes(void) {
+    return kernel_bytes("/proc/self/status", "VmRSS:");
+}
+
 size_t rfx_available_bytes(void) {
     return kernel_bytes("/proc/meminfo", "MemAvailable:");
 }

@@ -94,6 +94,9 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
 /* What would fit, after a plan for which no budget was given did not. */
 void rfx_report_no_budget(const struct rfx_plan *plan, const struct rfx_cli_least *least);
 
+/* The resident set of this process now (VmRSS), in bytes; 0 when unknown. */
+size_t rfx_resident_bytes(void);
+
 /* The peak resident set of this process so far (VmHWM), in bytes; 0 when unknown. */
 size_t rfx_peak_rss_bytes(void);
 
