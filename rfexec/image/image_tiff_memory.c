@@ -38,6 +38,12 @@ static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, i
     return (size_t)(largest < all ? largest : all);
 }
 
+/* What libtiff and the codec in use need less than usual where samples are not compressed: no code
+ * and no tables of a codec. */
+static size_t plain_bytes(int compression) {
+    return compression == COMPRESSION_NONE ? HANDLE_BYTES : 0;
+}
+
 /* Adds `bytes` to the sum; false when either does not fit. */
 static bool count(size_t *sum, size_t times, size_t bytes) {
     size_t product;
@@ -49,9 +55,10 @@ bool rfx_tiff_memory(const struct rfx_tiff_library *lib, TIFF *tif,
     const struct rfx_tiff_reading *r = reading;
     uint16_t compression = COMPRESSION_NONE;
     size_t sum = RFX_TIFF_SHARED_BYTES; /* with room for the pages of the codec in use */
-    bool fits = count(&sum, r->decoders, HANDLE_BYTES) &&
-                count(&sum, r->decoders * (size_t)r->n_striles, STRILE_BYTES);
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &compression);
+    sum -= plain_bytes(compression);
+    bool fits = count(&sum, r->decoders, HANDLE_BYTES - plain_bytes(compression) * 3 / 4) &&
+                count(&sum, r->decoders * (size_t)r->n_striles, STRILE_BYTES);
     if (r->strile_bytes > 0)
         fits = fits &&
                count(&sum, r->decoders, largest_raw_bytes(lib, tif, r->n_striles, file_bytes)) &&

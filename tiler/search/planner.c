@@ -17,11 +17,11 @@
 /* Code, libraries and stacks of a process that runs a network: 4.4 to 5.0 MiB were measured, and
  * 0.5 more for each thread beside the first. */
 #define CODE_BYTES (23 * MIB / 4)
-#define THREAD_BYTES (5 * MIB / 8)
+#define THREAD_BYTES (MIB / 2)
 /* What OpenBLAS adds where it is loaded: its code, and its buffers of each thread. */
-#define BLAS_BYTES (23 * MIB / 8)
-#define BLAS_THREAD_BYTES (7 * MIB / 8)
-#define TABLE_BYTES_PER_NODE ((size_t)2048) /* of planner and session; 1,300 were measured */
+#define BLAS_BYTES (11 * MIB / 4)
+#define BLAS_THREAD_BYTES MIB
+#define TABLE_BYTES_PER_NODE ((size_t)1280) /* of planner and session */
 /* The peak of planning beside the graph: the process, and tables of nodes and stages. */
 #define PLANNING_BYTES (21 * MIB / 4)
 #define PLANNING_BYTES_PER_NODE ((size_t)5120)

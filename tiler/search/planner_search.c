@@ -87,17 +87,23 @@ static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *
     if (rfx_search_is_out(search, c->kind, 0, c->cost)) return RFX_OK;
     c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
     rfx_search_note_behind(search, w, n_stages);
-    if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
-    bool waits = !by_cost && may_wait(search, c);
+    struct rfx_candidate whole = *c; /* with loading and planning, which come before the run */
+    size_t before =
+        rfx_plan_prepare_bytes(search->context.graph, search->context.max_stages, n_stages);
+    if (whole.bound < before) whole.bound = before;
+    if (rfx_search_is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
+    bool waits = !by_cost && may_wait(search, &whole);
     if (!by_cost) {
         c->cost = waits ? RFX_COST_UNKNOWN : rfx_search_cost(search, n_stages);
-        if (rfx_search_is_out(search, c->kind, c->bound, c->cost)) return RFX_OK;
+        if (rfx_search_is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
     }
-    rfx_search_note_rival(search, c);
-    search->some_fit |= c->bound <= search->context.request->memory_bytes;
+    whole.cost = c->cost;
+    rfx_search_note_rival(search, &whole);
+    search->some_fit |= whole.bound <= search->context.request->memory_bytes;
     if (c->macs == 0 && !waits)
         c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
-    return push(search, c, err);
+    whole.macs = c->macs;
+    return push(search, &whole, err);
 }
 
 enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candidate *laid_out,
