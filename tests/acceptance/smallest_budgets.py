@@ -45,6 +45,8 @@ def judge(program, folder, seed, count):
         arguments += ["-o", os.path.join(folder, output[1]), *output[2:]]
     what = f"seed {seed}, {count} nodes, {1 + seed % 2} threads, {output[1] if output else 'no output'}"
     refused = program.run([*arguments, "--memory", "1MiB"])
+    if refused.code == 4 and refused.document is None:
+        return what + ": loading alone takes more than 24 MiB, no budget is named", None, 0.0
     if refused.code != 4:
         return what, f"exit code {refused.code} in 1 MiB: {program.words()[-300:]}", 0.0
     budget = refused.document["smallest_bytes"]
