@@ -48,6 +48,17 @@ static void mark_uniform(const struct rfx_graph *graph, const struct rfx_analysi
     }
 }
 
+/* Whether positions of a node's map come from behind the end of its input, which begins again
+ * there: one number says where the others are. */
+static bool is_wrapped(const struct rfx_graph *graph, const struct rfx_node *node, int axis,
+                       struct rfx_range at) {
+    if (node->op != RFX_OP_PAD || node->attr.pad.mode != RFX_PAD_WRAP) return false;
+    const struct rfx_pads *pads = &node->attr.pad.pads;
+    int64_t before = axis == 0 ? pads->top : pads->left;
+    int64_t n = rfx_node_extent(&graph->nodes[node->in[0]], (enum rfx_axis)axis);
+    return at.lo - before < 0 || at.hi - before > n;
+}
+
 /* Whether positions `out` of a node are computed without touching the border of any map. */
 static bool sees_no_border(const struct rfx_graph *graph, int node, int axis,
                            struct rfx_range out) {
@@ -58,7 +69,9 @@ static bool sees_no_border(const struct rfx_graph *graph, int node, int axis,
     for (int i = 0; i <= node; i++) {
         int64_t n = rfx_node_extent(&graph->nodes[i], (enum rfx_axis)axis);
         bool constant = graph->nodes[i].op == RFX_OP_CONST_MAP;
-        if (need[i].lo < need[i].hi && !constant) inside &= need[i].lo > 0 && need[i].hi < n;
+        if (need[i].lo >= need[i].hi || constant) continue;
+        inside &= need[i].lo > 0 && need[i].hi < n;
+        inside &= !is_wrapped(graph, &graph->nodes[i], axis, need[i]);
     }
     free(need);
     return inside;
