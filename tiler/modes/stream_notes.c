@@ -251,6 +251,8 @@ bool rfx_stream_notes_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = 0; i < graph->n_nodes; i++) {
         if (!rfx_place_is_computed(m->places[i])) continue;
         if (!is_alike(&notes, m->places, i)) return false;
+        /* rows of constants move on with the stage's own reader of them */
+        if (rfx_node_is_source(&graph->nodes[i])) return false;
         if (n == 0) first = i;
         n = i + 1;
     }

@@ -3,7 +3,8 @@
  * How far a node of a stream is after so many steps hangs on what is before it alone. So one walk
  * through all that can be streamed tells of every stage that begins at the image how its nodes move
  * on; what a node has to keep is the most that one of its readers in the stage asks for, which is
- * noted reader by reader. It does not know of stages that begin at maps of earlier stages. */
+ * noted reader by reader. It does not know of stages that begin at maps of earlier stages, nor of
+ * those with maps of constants (RFX_OP_REPEAT), which keep the pace of their reader in the stage. */
 #ifndef RFX_TILER_MODES_STREAM_NOTES_H
 #define RFX_TILER_MODES_STREAM_NOTES_H
 

@@ -163,7 +163,7 @@ static void refuses_in_words(void **state) {
     write_file("#?RADIANCE\nFORMAT=32-bit_rle_rgbe\n\n-Y 1 +X 1\n....", 50);
     expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "dynamic range");
     write_file("RIFF\x1a\0\0\0WEBPVP8L....", 20);
-    expect_refused(FILE_NAME, RFX_STATUS_UNSUPPORTED, "WebP");
+    expect_refused(FILE_NAME, RFX_STATUS_MALFORMED, "WebP");
     write_file(
         "\0\0\0\x18"
         "ftypheic\0\0\0\0mif1",
