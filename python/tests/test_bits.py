@@ -82,7 +82,7 @@ def ways_in(image):
     yield Lazy(image, chunks=((1,), (3,), (32, 18), (37,))), "NCHW"
 
 
-@pytest.mark.parametrize("memory", [None, "14MiB"])
+@pytest.mark.parametrize("memory", [None, "9MiB"])
 def test_every_way_in(memory):
     image = random_image(50, 37)
     net = rfexec.open("fsrcnn:2", size=(50, 37))

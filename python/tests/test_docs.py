@@ -34,7 +34,7 @@ def test_pages(place, page, least):
 def test_large_map(place):
     example = TOP / "examples" / "large_map.py"
     done = subprocess.run(
-        [sys.executable, example, "fsrcnn", "synthetic:200x100", "out.npy", "14MiB"],
+        [sys.executable, example, "fsrcnn", "synthetic:200x100", "out.npy", "9MiB"],
         capture_output=True,
         text=True,
     )

@@ -152,13 +152,13 @@ def test_observer_of_a_sum():
             make.make_node("InstanceNormalization", ["image", "one", "one"], ["norm"]),
             make.make_node("GlobalAveragePool", ["image"], ["mean"]),
         ],
-        "sums", [make.make_tensor_value_info("image", kind, (1, 3, 64, 48))],
-        [make.make_tensor_value_info("norm", kind, (1, 3, 64, 48)),
+        "sums", [make.make_tensor_value_info("image", kind, (1, 3, 640, 480))],
+        [make.make_tensor_value_info("norm", kind, (1, 3, 640, 480)),
          make.make_tensor_value_info("mean", kind, (1, 3, 1, 1))],
         [make.make_tensor("one", kind, [3], [1.0, 2.0, 3.0])],
     )  # fmt: skip
     model = make.make_model(graph, opset_imports=[make.make_opsetid("", 13)], ir_version=8)
-    net, image, steps = rfexec.open(model), random_image(64, 48), []
+    net, image, steps = rfexec.open(model), random_image(640, 480), []
     with pytest.raises(rfexec.BudgetError) as failure:
         net.plan(memory=1)
     got = net.run(image, memory=failure.value.forecast.peak_bytes, observer=steps.append)
@@ -168,7 +168,7 @@ def test_observer_of_a_sum():
     final = [s for s in steps if s.output == "mean"]
     assert [(s.row, s.column, s.rows, s.columns, s.channels) for s in final] == [(0, 0, 1, 1, 3)]
     rows = [row for s in steps if s.output == "norm" for row in range(s.row, s.row + s.rows)]
-    assert sorted(set(rows)) == list(range(64))
+    assert sorted(set(rows)) == list(range(640))
 
 
 def test_exceptions_of_callbacks(net):

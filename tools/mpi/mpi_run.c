@@ -82,7 +82,6 @@ static int open_job(struct mpi_run *run) {
     }
     int code = rfx_cli_job_open(&run->job, o, o->args[1]);
     if (code != RFX_EXIT_DONE) return code;
-    run->job.request.source.fixed_bytes += run->ranks->bytes;
     return rfx_cli_outputs_check(run->job.graph, o);
 }
 

@@ -208,7 +208,6 @@ static enum rfx_status warm_up(struct rfx_ranks *ranks, struct rfx_error *err) {
 
 int rfx_ranks_start(struct rfx_ranks *ranks, int *argc, char ***argv) {
     struct rfx_error err = {{0}};
-    size_t before = rfx_peak_rss_bytes();
     int provided, result;
     *ranks = (struct rfx_ranks){.size = 1, .together = true};
     result = MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
@@ -222,7 +221,6 @@ int rfx_ranks_start(struct rfx_ranks *ranks, int *argc, char ***argv) {
         return rfx_cli_fail(rfx_fail(&err, RFX_STATUS_IO, "/dev/null cannot be written"), &err);
     enum rfx_status status = warm_up(ranks, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    ranks->bytes = rfx_peak_rss_bytes() - before;
     return RFX_EXIT_DONE;
 }
 

@@ -25,7 +25,6 @@ enum { RFX_RANKS_PIECE_BYTES = 65536 };
 
 struct rfx_ranks {
     int rank, size;
-    size_t bytes;  /* that MPI took of this process's memory */
     bool together; /* all do the same; messages are kept */
     bool broken;   /* no agreeing any more: MPI failed or the program is to stop */
 };
