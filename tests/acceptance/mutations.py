@@ -84,7 +84,7 @@ MUTATIONS = {
         "rfexec/image/zarr/image_zarr.c", r"chunk_row_of\[column\] != y / s->rows", "chunk_row_of[column] < 0",
         "test_(image_zarr|zarr_damage)$"),
     "follow links out of a Zarr folder": (
-        "rfexec/image/zarr/zarr_folder.c", r"O_NOFOLLOW \| O_CLOEXEC\);", "O_CLOEXEC);",
+        "rfexec/image/zarr/zarr_folder.c", r"O_NOFOLLOW \| O_CLOEXEC;", "O_CLOEXEC;",
         "test_zarr_damage$"),
     "take a part of another Zarr folder": (
         "tools/parts/files/part_identity.c", r"status = add_places\(state, fd, key, size, chunk, err\);", ";",

@@ -143,6 +143,7 @@ static bool lies_as_declared(const struct rfx_cli_job *job, const char *model) {
     const struct rfx_source_traits t = rfx_image_traits(job->image);
     if (facts.kind == NULL || strcmp(facts.kind, "npy") != 0 || rfx_builtin_exists(model))
         return false;
+    if (t.w >= t.c) return false; /* read so, rows would be channels, and channels columns */
     int64_t channels = rfx_onnx_channels_last_of(job->mem, model);
     return channels > 0 && t.c != channels && t.w == channels;
 }
