@@ -25,6 +25,9 @@
 /* The peak of planning beside the graph: the process, and tables of nodes and stages. */
 #define PLANNING_BYTES (21 * MIB / 4)
 #define PLANNING_BYTES_PER_NODE ((size_t)5120)
+/* Rows that were measured are kept for the next candidate: so much a node, and at most so much. */
+#define PLANNING_KNOWN_PER_NODE ((size_t)8192)
+#define PLANNING_KNOWN_BYTES (2 * MIB)
 #define PLANNING_BYTES_PER_STAGE ((size_t)144) /* of a node */
 /* Of a node in each stage of a plan; planning holds up to three plans at a time. */
 #define PLAN_BYTES_PER_STAGE ((size_t)104)
@@ -55,7 +58,9 @@ size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages) {
 size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages) {
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
     size_t node = PLANNING_BYTES_PER_NODE + (size_t)max_stages * PLANNING_BYTES_PER_STAGE;
-    size_t planning = PLANNING_BYTES + graph->held_bytes + (size_t)graph->n_nodes * node +
+    size_t known = (size_t)graph->n_nodes * PLANNING_KNOWN_PER_NODE;
+    if (known > PLANNING_KNOWN_BYTES) known = PLANNING_KNOWN_BYTES;
+    size_t planning = PLANNING_BYTES + known + graph->held_bytes + (size_t)graph->n_nodes * node +
                       3 * rfx_plan_table_bytes(graph, n_stages);
     return graph->model_bytes + (load > planning ? load : planning);
 }

@@ -189,13 +189,17 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options 
     return RFX_EXIT_DONE;
 }
 
+/* What a measured process is rounded up to; two processes of one command differ by less. */
+#define PROCESS_UNIT_BYTES ((size_t)1 << 19)
+
 /* What the code, libraries and stacks of this process will take in a run: what is resident now
- * beside the graph and the image, and the code that a run touches first. Rounded up, so that the
- * next process of the same command comes to the same figure. */
+ * beside the graph and the image, and the code that a run touches first. 0: no more than usual. */
 static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes) {
-    const size_t run_bytes = (size_t)1 << 20, unit = (size_t)1 << 19;
+    const size_t usual_bytes = (size_t)21 << 18, run_bytes = (size_t)1 << 20;
+    const size_t unit = PROCESS_UNIT_BYTES;
     size_t counted = rfx_memory_taken_bytes(job->mem) + image_bytes, now = rfx_resident_bytes();
-    return now > counted ? (now - counted + run_bytes + unit - 1) / unit * unit : 0;
+    if (now < counted + usual_bytes) return 0;
+    return (now - counted + run_bytes + unit - 1) / unit * unit;
 }
 
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
@@ -398,14 +402,29 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_op
     return code;
 }
 
+/* The plan of the request. A measured process may be a unit larger than the one that named this
+ * budget: then the plan is made once more for a process that is a unit smaller. */
+static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_plan **smallest,
+                                          struct rfx_error *err) {
+    struct rfx_plan_request *request = &job->request;
+    enum rfx_status status =
+        rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
+    bool measured = status == RFX_STATUS_BUDGET_IMPOSSIBLE && *smallest != NULL &&
+                    request->process_bytes > PROCESS_UNIT_BYTES;
+    if (!measured || (*smallest)->peak_bytes > request->memory_bytes + PROCESS_UNIT_BYTES)
+        return status;
+    rfx_plan_free(*smallest);
+    *smallest = NULL;
+    request->process_bytes -= PROCESS_UNIT_BYTES;
+    return rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
+}
+
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
     enum rfx_status status = rfx_plan_notes_create(job->mem, &job->request.notes, &err);
-    if (status == RFX_OK)
-        status =
-            rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, &smallest, &err);
+    if (status == RFX_OK) status = plan_once_or_twice(job, &smallest, &err);
     if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK && !job->plans_again) forget(job);
     if (status == RFX_OK) {

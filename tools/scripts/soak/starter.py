@@ -1,7 +1,7 @@
 """A small process that starts the program and gives the kernel's account of its memory.
 
-That account begins with the memory of who starts it, so this imports next to nothing (python3 -I -S):
-it takes 9 MiB, less than the smallest budget of any network. A line of standard input is the repr of
+That account begins with the memory of who starts it, so this imports next to nothing (python3 -I -S).
+It takes 9 MiB; what is no more than that says nothing of the program, and counts as 0. A line of standard input is the repr of
 (arguments, file for standard output, file for standard error, [(seconds, signal), ...]): each signal is
 sent so many seconds after the one before, as long as the program has not ended. The answer is a line:
 exit code (negative: the signal that ended it), peak in KiB, seconds.
@@ -34,7 +34,14 @@ def run(arguments, out, err, signals):
     _, status, usage = os.wait4(child, 0)
     while signal.sigtimedwait([signal.SIGCHLD], 0) is not None:
         pass
-    return os.waitstatus_to_exitcode(status), usage.ru_maxrss, time.monotonic() - begun
+    peak = usage.ru_maxrss if usage.ru_maxrss > own_peak() else 0
+    return os.waitstatus_to_exitcode(status), peak, time.monotonic() - begun
+
+
+def own_peak():
+    """In KiB, as the kernel has it."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM:")) + 512
 
 
 def main():
