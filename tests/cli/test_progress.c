@@ -237,12 +237,28 @@ static void a_pipe_stays_quiet(void **state) {
     assert_string_equal(text, "");
 }
 
+/* Where there is no terminal: a line after 10 seconds, then one every 30. */
+static void long_work_tells_of_itself(void **state) {
+    double told = 0.0;
+    int lines = 0;
+    (void)state;
+    for (int tenths = 0; tenths < 1000; tenths++)
+        lines += rfx_cli_progress_is_due(0.1 * tenths, &told);
+    assert_int_equal(lines, 3); /* after 10, 40 and 70 s */
+    assert_true(told > 69.9 && told < 70.3);
+    told = 0.0;
+    assert_false(rfx_cli_progress_is_due(9.9, &told));
+    assert_true(rfx_cli_progress_is_due(100.0, &told)); /* a step that took long counts once */
+    assert_false(rfx_cli_progress_is_due(129.0, &told));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_show_what_fits),
         cmocka_unit_test(short_runs_draw_nothing),
         cmocka_unit_test(a_terminal_gets_the_bar),
         cmocka_unit_test(a_pipe_stays_quiet),
+        cmocka_unit_test(long_work_tells_of_itself),
         cmocka_unit_test(a_terminal_sees_that_work_goes_on),
         cmocka_unit_test(a_command_says_that_it_plans),
         cmocka_unit_test(tables_fit_a_terminal),

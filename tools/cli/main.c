@@ -281,7 +281,7 @@ static int take_standard_input(const struct rfx_cli_command *command,
 }
 
 static int run_command(const struct rfx_cli_command *command, int argc, char **argv) {
-    struct rfx_cli_options options;
+    static struct rfx_cli_options options; /* large for a stack */
     int code;
     if (!rfx_cli_take_words(command, argc, argv, &options, &code)) return code;
     rfx_cli_progress_catch_signals();

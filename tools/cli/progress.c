@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
 enum { MAX_CELLS = 40, MIN_CELLS = 10, TAIL = 160, LINE = 256, DEFAULT_COLUMNS = 80 };
@@ -154,6 +155,22 @@ static int terminal_columns(void) {
     return window.ws_col;
 }
 
+bool rfx_cli_progress_is_due(double seconds, double *told) {
+    const double first = 10.0, next = 30.0;
+    if (seconds < (*told > 0.0 ? *told + next : first)) return false;
+    *told = seconds;
+    return true;
+}
+
+/* "tiled: 12 %, 1:20 left" */
+static void tell(struct rfx_cli_progress *progress, double seconds, int64_t done, int64_t total) {
+    char left[32];
+    double share = (double)done / (double)total;
+    if (done <= 0 || !rfx_cli_progress_is_due(seconds, &progress->told)) return;
+    format_time(seconds / share - seconds, left);
+    rfx_cli_message("%s: %.0f %%, %s left", progress->what, 100.0 * share, left);
+}
+
 int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     struct rfx_cli_progress *progress = user;
     if (rfx_cli_progress_cancelled()) return 1;
@@ -161,10 +178,14 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     double now = seconds_now();
     if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds) return 0;
     progress->drawn = now;
-    if (isatty(STDERR_FILENO) == 0) return 0;
+    if (done > total) done = total;
+    if (isatty(STDERR_FILENO) == 0) {
+        tell(progress, now - progress->started, done, total);
+        return 0;
+    }
     struct rfx_cli_progress_line line = {
         .what = progress->what,
-        .done = done < total ? done : total,
+        .done = done,
         .total = total,
         .rows = progress->rows,
         .cols = progress->cols,

@@ -18,6 +18,7 @@ struct rfx_cli_progress {
     int64_t limit_ns;   /* of a search that ends by its time; 0: it is none */
     bool shown;
     double started, drawn; /* seconds, monotonic */
+    double told;           /* of the last line where there is no terminal; 0: none yet */
 };
 
 /* What one line shows. */
@@ -44,7 +45,12 @@ struct rfx_memory *rfx_cli_memory_create(void);
 /* Work with `mem` may be stopped by a signal again, after a part of it that must not be. */
 void rfx_cli_memory_may_stop(struct rfx_memory *mem);
 
-/* Starts a bar; nothing is drawn before half a second. */
+/* Whether work that has lasted so many seconds tells of itself where there is no terminal: after 10
+ * seconds, and from then on every 30; *told, which begins at 0, is when it has done so last. */
+bool rfx_cli_progress_is_due(double seconds, double *told);
+
+/* Starts a bar; nothing is drawn before half a second. Without a terminal a line tells after 10
+ * seconds, and then every 30, what runs, how far it is and how long it will take. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);
 
 /* An rfx_progress_fn; user: struct rfx_cli_progress. */

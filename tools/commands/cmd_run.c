@@ -168,7 +168,9 @@ static int find_missing(struct run *run) {
 int rfx_cmd_run(const struct rfx_cli_options *given) {
     bool part = given->part != NULL || given->part_rect != NULL;
     if (part && given->mask == NULL) return rfx_part_run(given);
-    struct rfx_cli_options of_run = *given, *options = &of_run;
+    static struct rfx_cli_options of_run; /* large for a stack */
+    struct rfx_cli_options *options = &of_run;
+    of_run = *given;
     struct run run = {.options = options};
     struct rfx_error err = {{0}};
     if (options->mask != NULL && (options->n_args == 2 || options->list != NULL))

@@ -98,7 +98,7 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_opt
  * the way before, if this is not the first; receives this one's. */
 static int run_way(struct selftest *t, const struct rfx_golden_row *rows, int n, const char *way,
                    char (*found)[RFX_FINGERPRINT_CHARS], bool first) {
-    struct rfx_cli_options options;
+    static struct rfx_cli_options options; /* large for a stack */
     struct rfx_cli_job job = {0};
     struct rfx_cli_outputs outputs = {0};
     struct rfx_error err = {{0}};

@@ -100,7 +100,8 @@ static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, c
 
 static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
     struct rfx_session *session = NULL;
-    enum rfx_status status = run_plan(v, v->job.plan, "tiled", &session, &v->tiled, err);
+    enum rfx_status status =
+        run_plan(v, v->job.plan, "verify, 1 of 2: as planned", &session, &v->tiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         int64_t elems = rfx_session_output_tensor(session, k)->elems;
         struct rfx_fingerprint fingerprint = {0};
@@ -165,7 +166,8 @@ static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
         chunk != NULL ? rfx_plan_create(v->job.graph, &request, &plan, err)
                       : rfx_memory_fail(v->job.mem, "chunk", RFX_CLI_CHUNK * sizeof *chunk, err);
     if (status == RFX_OK) status = check_other(v, plan, err);
-    if (status == RFX_OK) status = run_plan(v, plan, "untiled", &session, &v->untiled, err);
+    if (status == RFX_OK)
+        status = run_plan(v, plan, "verify, 2 of 2: untiled", &session, &v->untiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         struct difference *d = &v->differences[k];
         *d = (struct difference){.elements = rfx_session_output_tensor(session, k)->elems,

@@ -297,7 +297,10 @@ static int check_all(struct list_run *run) {
 }
 
 int rfx_run_list(const struct rfx_cli_options *options) {
-    struct list_run run = {.options = options, .one = *options};
+    static struct list_run run; /* large for a stack */
+    memset(&run, 0, sizeof run);
+    run.options = options;
+    run.one = *options;
     struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) {
         rfx_cli_message("out of memory at start");

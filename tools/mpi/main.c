@@ -116,8 +116,8 @@ static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
 }
 
 static int run_ranks(int argc, char **argv) {
-    static struct rfx_ranks ranks; /* messages need it to the end */
-    struct rfx_cli_options options;
+    static struct rfx_ranks ranks;         /* messages need it to the end */
+    static struct rfx_cli_options options; /* large for a stack */
     bool run = false;
     rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
