@@ -8,7 +8,7 @@ top=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/oracle-venv
-if ! need_packages "$venv" "$top/tests/oracle/requirements.txt" 'onnx, onnxruntime'; then
+if ! need_packages "$venv" "$top/tests/oracle/requirements.txt" 'imagecodecs, onnx, onnxruntime, PIL, tifffile'; then
     echo "NOT compared with ONNX Runtime: its packages cannot be installed from PyPI (see above)"
     exit 77
 fi
