@@ -45,7 +45,8 @@ NO_ORACLE = {
 }
 ARITHMETIC = ("Add", "Sub", "Mul", "Div", "Pow", "Equal", "Greater", "Less", "And", "Or", "Xor")
 # never of the image's values
-FROM_CONSTANTS = ("AffineGrid", "DequantizeLinear", "Constant", "ConstantOfShape", "Range", "Shape", "Size")
+FROM_CONSTANTS = ("AffineGrid", "DequantizeLinear", "Constant", "ConstantOfShape", "NonZero", "Range",
+                  "Shape", "Size")
 
 
 def floats(*shape):
