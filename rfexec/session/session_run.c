@@ -55,7 +55,7 @@ static enum rfx_status read_image(const struct rfx_session *session, struct rfx_
                                   struct rfx_error *err) {
     struct rfx_view view = rfx_session_view(session, session->graph->input);
     if (rfx_image_is_concurrent(image)) return share_reading(image, team, &view, rect, err);
-    for (int64_t y = rect.y0; y < rect.y1; y += RFX_READ_BAND_ROWS) {
+    for (int64_t y = rect.y0; y < rect.y1 && !rfx_team_must_stop(team); y += RFX_READ_BAND_ROWS) {
         struct rfx_rect band = rect;
         band.y0 = y;
         band.y1 = rfx_min_i64(y + RFX_READ_BAND_ROWS, rect.y1);
