@@ -296,7 +296,7 @@ int rfx_onnx_type_of(enum rfx_type type) {
 
 static bool encode_tensor_type(pb_ostream_t *s, const struct part *part) {
     const struct rfx_onnx_value *v = part->what;
-    return put_int(s, 1, (uint64_t)rfx_onnx_type_of(v->type)) &&
+    return put_int(s, 1, (int64_t)rfx_onnx_type_of(v->type)) &&
            put_message(s, 2, encode_shape, part->w, part->what);
 }
 
