@@ -9,10 +9,11 @@
 
 enum { MOST_BOXES = 1000, SRGB = 16, GREY = 17, SYCC = 18, CMYK = 12 };
 
+/* Of up to 8 bytes, the highest first; -1: beyond any file's length. */
 static int64_t number(const unsigned char *from, int bytes) {
-    int64_t value = 0;
+    uint64_t value = 0;
     for (int i = 0; i < bytes; i++) value = value << 8 | from[i];
-    return value;
+    return value > INT64_MAX ? -1 : (int64_t)value;
 }
 
 static bool get(struct rfx_image_file *file, int64_t at, void *to, size_t bytes) {
