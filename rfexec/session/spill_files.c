@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "layers/core/byte_text.h"
 #include "layers/core/checked.h"
 #include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
@@ -76,10 +77,12 @@ enum rfx_status rfx_spill_begin(struct rfx_spill_files *files, struct rfx_error 
         return rfx_fail(err, RFX_STATUS_IO, "folder '%.200s' for spilled maps: %s", files->folder,
                         strerror(errno));
     uint64_t room = (uint64_t)disk.f_bavail * disk.f_frsize;
+    char has[RFX_BYTE_TEXT], needs[RFX_BYTE_TEXT];
     if (room >= spill->most) return RFX_OK;
+    rfx_byte_texts((size_t)room, (size_t)spill->most, has, needs);
     return rfx_fail(err, RFX_STATUS_IO,
-                    "folder '%.200s' has %.1f MiB free, spilled maps need %.1f MiB at a time",
-                    files->folder, (double)room / MIB, (double)spill->most / MIB);
+                    "folder '%.200s' has %s free, spilled maps need %s at a time", files->folder,
+                    has, needs);
 }
 
 static enum rfx_status fail_io(const struct rfx_spill_files *files, int node, const char *doing,

@@ -206,11 +206,85 @@ static void test_least(void **state) {
     json_decref(doc);
 }
 
+/* The figure after these words; SIZE_MAX when the command has another exit code. */
+static size_t figure(int code, const char *args, const char *words) {
+    expect(code, args);
+    return number_after(code == 0 ? out_text : err_text, words);
+}
+
+/* One request has one figure, whichever command says it: files of -o count for all. */
+static void test_one_figure(void **state) {
+    static const char *const files[] = {"", " -o one.npy", " -o one.tif", " -o one.tif --cog",
+                                        " --report one.html --overlay one.png"};
+    const char *words = "run again with --memory ";
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; ++i) {
+        char args[256];
+        (void)snprintf(args, sizeof args, "run fsrcnn synthetic:160x160%s --memory 1MiB", files[i]);
+        size_t of_run = figure(4, args, words);
+        (void)snprintf(args, sizeof args, "explain fsrcnn synthetic:160x160%s --memory 1MiB",
+                       files[i]);
+        assert_int_equal(figure(4, args, words), of_run);
+    }
+    size_t of_plan = figure(4, "plan fsrcnn --size 160x160 --memory 1MiB", words);
+    assert_int_equal(of_plan,
+                     figure(4, "explain fsrcnn --size 160x160 -o a.npy --memory 1MiB", words));
+    expect(0, "explain fsrcnn --size 160x160 -o a.npy --json");
+    json_t *doc = document("explain");
+    long long whole = integer_at(doc, "run_untiled_bytes");
+    assert_true(json_array_size(at(doc, "sentences")) >= 7);
+    assert_int_equal(integer_at(doc, "plan.peak_bytes"), whole);
+    json_decref(doc);
+    expect(0, "advise fsrcnn --size 160x160 --json");
+    doc = document("advise");
+    assert_int_equal(integer_at(doc, "run_untiled_bytes"), whole);
+    json_decref(doc);
+    expect(0, "plan fsrcnn --size 160x160 --json");
+    doc = document("plan");
+    assert_int_equal(integer_at(doc, "plan.peak_bytes"), whole);
+    json_decref(doc);
+    expect_says(2, "explain fsrcnn synthetic:40x40 --part 1/2 -o a.npy", "plan --parts");
+    expect(0, "explain fsrcnn synthetic:40x40 -o -");
+    has("Memory: ");
+}
+
+/* A budget that lacks one byte does not read as if it were enough. */
+static void test_one_byte_short(void **state) {
+    char args[256], words[128];
+    (void)state;
+    size_t least = figure(4, "run fsrcnn synthetic:160x160 --threads 1 --memory 1MiB",
+                          "run again with --memory ");
+    (void)snprintf(args, sizeof args, "run fsrcnn synthetic:160x160 --threads 1 --memory %zu",
+                   least - 1);
+    (void)snprintf(words, sizeof words, "(%zu bytes, --memory %zu), the budget is %zu bytes", least,
+                   least, least - 1);
+    expect_says(4, args, words);
+}
+
+/* The picture and the model in each other's place. */
+static void test_exchanged(void **state) {
+    static const char *const cases[] = {"pic.png net.onnx", "pic.png fsrcnn", "no.png fsrcnn",
+                                        "synthetic:40x40 fsrcnn", "pic.png net.bin"};
+    static const char *const commands[] = {"run", "explain", "plan", "bench", "verify"};
+    (void)state;
+    expect(0, "export fsrcnn -o net.onnx");
+    expect(0, "run fsrcnn synthetic:40x40 -o pic.png");
+    write_file("net.bin", "no picture");
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+        for (size_t k = 0; k < sizeof commands / sizeof commands[0]; ++k) {
+            char args[128];
+            (void)snprintf(args, sizeof args, "%s %s", commands[k], cases[i]);
+            expect_says(3, args, "the model comes first, then the picture");
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_unsupported), cmocka_unit_test(test_unsupported_use),
         cmocka_unit_test(test_streams),     cmocka_unit_test(test_explain),
         cmocka_unit_test(test_slips),       cmocka_unit_test(test_least),
+        cmocka_unit_test(test_one_figure),  cmocka_unit_test(test_one_byte_short),
+        cmocka_unit_test(test_exchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

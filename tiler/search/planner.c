@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/core/byte_text.h"
 #include "layers/graph/op.h"
 #include "tiler/plan/mode.h"
 #include "tiler/search/planner_search.h"
@@ -154,17 +155,13 @@ static enum rfx_status fail_budget(const struct rfx_plan_request *request,
     const struct rfx_plan_bytes *b = &smallest->bytes;
     double mib = (double)MIB;
     size_t least = smallest->peak_bytes;
-    char budget[32];
-    if (request->memory_bytes < (1 << 20)) /* perhaps a unit was forgotten */
-        (void)snprintf(budget, sizeof budget, "%zu bytes", request->memory_bytes);
-    else
-        (void)snprintf(budget, sizeof budget, "%.1f MiB", (double)request->memory_bytes / mib);
+    char needs[RFX_BYTE_TEXT], budget[RFX_BYTE_TEXT];
+    rfx_byte_texts(least, request->memory_bytes, needs, budget);
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                    "needs at least %zu bytes (%.1f MiB, --memory %zu), the budget is %s: "
+                    "needs at least %zu bytes (%s, --memory %zu), the budget is %s: "
                     "activations %.1f, weights %.1f, scratch %.1f, image %.1f, process %.1f MiB",
-                    least, (double)least / mib, least, budget, (double)b->arena / mib,
-                    (double)b->weights / mib, (double)b->scratch / mib, (double)b->source / mib,
-                    (double)b->reserve / mib);
+                    least, needs, least, budget, (double)b->arena / mib, (double)b->weights / mib,
+                    (double)b->scratch / mib, (double)b->source / mib, (double)b->reserve / mib);
 }
 
 static enum rfx_status check_request(const struct rfx_graph *graph,

@@ -23,7 +23,10 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     enum rfx_status status = rfx_image_open(job->mem, spec, &image, &job->image, &err);
     /* An input that cannot be opened is a refused input, whatever the system's reason. */
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    if (status == RFX_OK) return RFX_EXIT_DONE;
+    bool refused = status != RFX_STATUS_OUT_OF_MEMORY;
+    if (refused && rfx_cli_tell_exchanged(options->args[0], spec)) return RFX_EXIT_REFUSED;
+    return rfx_cli_fail(status, &err);
 }
 
 int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_options *options,

@@ -82,6 +82,9 @@ RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
 /* Whether a file that is no model is a picture, by its first bytes; then says so. */
 bool rfx_cli_tell_picture(const char *model);
 
+/* Whether an input that cannot be opened is a model, or its model a picture; then says so. */
+bool rfx_cli_tell_exchanged(const char *model, const char *input);
+
 /* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
  */
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);

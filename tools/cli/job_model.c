@@ -72,6 +72,25 @@ bool rfx_cli_tell_picture(const char *model) {
     return true;
 }
 
+static bool is_model_name(const char *name) {
+    const char *end = strrchr(name, '.');
+    return rfx_builtin_exists(name) || (end != NULL && strcasecmp(end, ".onnx") == 0);
+}
+
+static bool is_input_name(const char *name) {
+    return strncmp(name, "synthetic:", sizeof "synthetic:" - 1) == 0 ||
+           strncmp(name, "bands:", sizeof "bands:" - 1) == 0 || picture_kind(name) != NULL;
+}
+
+bool rfx_cli_tell_exchanged(const char *model, const char *input) {
+    bool takes_model = is_model_name(input);
+    if (!takes_model && !is_input_name(model)) return false;
+    rfx_cli_message("'%s' is a %s: the model comes first, then the picture (given: '%s' '%s')",
+                    takes_model ? input : model,
+                    takes_model ? "model, not a picture" : "picture, not a model", model, input);
+    return true;
+}
+
 /* Whether the model loads at sizes of so many times the multiple from the image's on. */
 static bool loads_at_multiples(struct rfx_memory *mem, const char *model,
                                const struct rfx_load_options *load, int64_t multiple, int times) {

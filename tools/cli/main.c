@@ -243,16 +243,18 @@ static const struct rfx_cli_command commands[] = {
      ".scn, .vms, .vmu, .bif, .svslide) and of Zarr folders they are the levels. Only headers are\n"
      "read.\n",
      "rfexec info slide.tif\n", RFX_CLI_JSON, 1, 1, rfx_cmd_info},
-    {"explain", "MODEL [INPUT] [--size HxW] [PLAN OPTIONS]",
+    {"explain", "MODEL [INPUT] [--size HxW] [options of run] [--json]",
      "what a run would do and why, in sentences",
      "Runs nothing. Says how the network would be run with these options: in which stages, what\n"
      "is kept between them, what is computed twice, what takes the memory, and how the time\n"
-     "compares with the whole-image run. What run's -o holds to write its file is not counted;\n"
-     "'rfexec plan' counts it, and has the figures as a table and JSON.\n",
+     "compares with the whole-image run. It takes the options of run, with the same figures: -o,\n"
+     "--report and --overlay count and write nothing. Without INPUT a .npy picture is read.\n",
      "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
-     "rfexec explain net.onnx photo.png --tiles 4x4\n",
-     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_SEED | RFX_CLI_PLAN | RFX_CLI_IMAGE, 1, 2,
-     rfx_cmd_explain},
+     "rfexec explain net.onnx photo.png --tiles 4x4 -o map.tif\n",
+     RFX_CLI_FUSE | RFX_CLI_SIZE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT |
+         RFX_CLI_SAMPLES | RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_PAGE | RFX_CLI_OVERLAY |
+         RFX_CLI_PART | RFX_CLI_LIST | RFX_CLI_JSON,
+     1, 2, rfx_cmd_explain},
     {"models", "[--json]", "the built-in networks", "", "rfexec models\n", RFX_CLI_JSON, 0, 0,
      rfx_cmd_models},
     {"operators", "", "which operators of ONNX model files may have, and what streams",
@@ -287,7 +289,9 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
     rfx_cli_progress_catch_signals();
     code = take_standard_input(command, &options);
     if (code != RFX_EXIT_DONE) return code;
-    if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside the file */
+    bool writes = command->run != rfx_cmd_explain;
+    if (writes && rfx_cli_options_use_stdout(&options))
+        stdout = stderr; /* what it tells beside the file */
     return command->run(&options);
 }
 

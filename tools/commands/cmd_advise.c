@@ -8,6 +8,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curves.h"
+#include "tools/program/run_request.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
 #define MIB ((size_t)1 << 20)
@@ -22,6 +23,7 @@ struct advise {
     struct rfx_cli_curves curves;
     struct rfx_cli_job job; /* the graph as it is executed */
     struct rfx_advice *advice;
+    size_t untiled_bytes; /* peak of the process that runs whole maps */
     int n_budgets;
     struct budget budgets[MAX_BUDGETS];
 };
@@ -164,6 +166,8 @@ static int print_json(const struct advise *a, const struct guideline *g) {
                             peak, "points", points_json(a), "guidelines", guidelines, "barrier",
                             barrier, "best", best, "budgets", budgets_json(a)));
     rfx_report_untiled(document, a->job.graph);
+    (void)json_object_set_new(document, "run_untiled_bytes",
+                              json_integer((json_int_t)a->untiled_bytes));
     return rfx_report_print(document);
 }
 
@@ -238,6 +242,8 @@ static void print_text(const struct advise *a, const struct guideline *g) {
            rfx_human_bytes(a->advice->activation_bytes, y),
            rfx_human_bytes(curve->weights_bytes, z));
     rfx_report_untiled_text(a->job.graph);
+    printf("run        %s peak of the process without --memory, reading and writing .npy\n",
+           rfx_human_bytes(a->untiled_bytes, x));
     for (int i = 0; i < N_GUIDELINES; ++i)
         printf("guideline  %d %s: %s (%s)\n", i + 1, g[i].kept ? "kept" : "BROKEN", g[i].name,
                g[i].why);
@@ -259,6 +265,9 @@ int rfx_cmd_advise(const struct rfx_cli_options *options) {
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, options, NULL);
     if (code != RFX_EXIT_DONE) goto done;
     a.job.request.asked.mode = NULL; /* the planner is to choose */
+    code = rfx_run_request_count(&a.job, options);
+    if (code == RFX_EXIT_DONE) code = rfx_run_request_untiled(&a.job, &a.untiled_bytes);
+    if (code != RFX_EXIT_DONE) goto done;
     enum rfx_status status = rfx_advice_create(a.curves.curves[0], &a.advice, &err);
     if (status == RFX_OK) status = list_budgets(&a, &err);
     if (status != RFX_OK) {

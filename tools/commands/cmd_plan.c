@@ -6,10 +6,10 @@
 #include "tiler/search/forms/plan_groups.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
-#include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/parts/part_plan.h"
+#include "tools/program/run_request.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 
@@ -87,19 +87,13 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
     return list;
 }
 
-/* The file that run's -o is taken to be; NULL: none. */
-static const char *output_of_run(const struct rfx_cli_options *options) {
-    const char *given = options->for_output != NULL ? options->for_output : "map.npy";
-    return strcmp(given, "none") == 0 ? NULL : given;
-}
-
 /* ".npy" and the like, of a name that has been checked. */
 static const char *ending(const char *output) {
     return strcmp(output, "-") == 0 ? ".npy" : strrchr(output, '.');
 }
 
 static void print_counted(const struct rfx_cli_options *options) {
-    const char *output = output_of_run(options);
+    const char *output = rfx_run_request_output(options);
     printf("counted    reading %s, ", options->n_args > 1 ? options->shown[1] : "a .npy picture");
     if (output == NULL)
         puts("writing nothing");
@@ -128,7 +122,7 @@ static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_option
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
     (void)json_object_set_new(document, "plan", rfx_report_plan(job->plan));
     rfx_report_untiled(document, job->graph);
-    const char *output = output_of_run(options);
+    const char *output = rfx_run_request_output(options);
     (void)json_object_set_new(
         document, "counted",
         json_pack("{s:s, s:s?}", "input", options->n_args > 1 ? options->shown[1] : ".npy",
@@ -151,28 +145,13 @@ static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *op
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Counts what the run that the plan is for holds besides the network: one that reads a .npy picture
- * where none is given, and writes its outputs. */
-static int count_files(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
-    struct rfx_source_traits *source = &job->request.source;
-    struct rfx_cli_options run = *options;
-    if (options->n_args < 2 && source->fixed_bytes < rfx_image_npy_bytes())
-        source->fixed_bytes = rfx_image_npy_bytes();
-    run.output = output_of_run(options);
-    if (run.output == NULL) return RFX_EXIT_DONE;
-    int code = rfx_cli_outputs_check(job->graph, &run);
-    if (code == RFX_EXIT_DONE)
-        source->fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);
-    return code;
-}
-
 int rfx_cmd_plan(const struct rfx_cli_options *options) {
     if (options->parts != 0) return rfx_part_plan(options);
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->check || options->plan_file != NULL;
     int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
-    if (code == RFX_EXIT_DONE) code = count_files(&job, options);
+    if (code == RFX_EXIT_DONE) code = rfx_run_request_count(&job, options);
     job.plans_again = true;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");
     if (code == RFX_EXIT_DONE) code = look_around(&job, options, &survey);

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "layers/core/byte_text.h"
 #include "layers/core/checked.h"
 #include "rfexec/output/output_stream.h"
 #include "tiler/plan/plan.h"
@@ -56,12 +57,15 @@ static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_fo
                    rfx_georeference_bytes(&m->geo) + rfx_merge_parts_bytes(m->parts.n) +
                    m->parts.picture_bytes;
     size_t budget = m->options->memory_bytes, band = USUAL_BAND_BYTES;
-    if (budget != 0 && budget < fixed + row)
+    if (budget != 0 && budget < fixed + row) {
+        char needs[RFX_BYTE_TEXT], has[RFX_BYTE_TEXT];
+        rfx_byte_texts(fixed + row, budget, needs, has);
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                        "needs at least %zu bytes (%.1f MiB): a row of the output %.1f MiB, "
-                        "writing and process %.1f MiB",
-                        fixed + row, (double)(fixed + row) / (double)MIB, (double)row / (double)MIB,
+                        "needs at least %zu bytes (%s), the budget is %s: a row of the output "
+                        "%.1f MiB, writing and process %.1f MiB",
+                        fixed + row, needs, has, (double)row / (double)MIB,
                         (double)fixed / (double)MIB);
+    }
     if (row == 0) return RFX_OK;
     if (budget != 0 && budget - fixed < band) band = budget - fixed;
     m->band_rows = rfx_max_i64(1, rfx_min_i64((int64_t)(band / row), m->tensor.h));

@@ -4,17 +4,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tiler/modes/modes.h"
+#include "layers/core/byte_text.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tiler/search/forms/plan_groups.h"
-#include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/program/run_request.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
 
 static void tell(const char *format, ...) RFX_PRINTF(1, 2);
+
+static json_t *sentences; /* of --json; NULL: they are printed */
 
 static void tell(const char *format, ...) {
     char text[SENTENCE];
@@ -22,7 +24,10 @@ static void tell(const char *format, ...) {
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    rfx_table_print_wrapped(stdout, text, 2, rfx_table_terminal_width());
+    if (sentences != NULL)
+        (void)json_array_append_new(sentences, json_string(text));
+    else
+        rfx_table_print_wrapped(stdout, text, 2, rfx_table_terminal_width());
 }
 
 /* Layers that a stage computes, those in groups one by one. */
@@ -189,41 +194,22 @@ static void tell_groups(const struct rfx_plan *plan) {
         (long long)counts.most_cols, (long long)counts.most_rows);
 }
 
-static void tell_bytes(const struct rfx_plan *plan) {
+static void tell_bytes(const struct rfx_plan *plan, bool writes) {
     char peak[RFX_HUMAN_CHARS], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS],
         d[RFX_HUMAN_CHARS], e[RFX_HUMAN_CHARS];
     tell(
         "Memory: at most %s for the whole process: activations %s, weights %s%s, scratch %s, "
-        "reading the image %s, and %s for code, libraries and stacks.",
+        "reading the image%s %s, and %s for code, libraries and stacks.",
         rfx_human_bytes(plan->peak_bytes, peak), rfx_human_bytes(plan->bytes.arena, a),
         rfx_human_bytes(plan->bytes.weights, b),
         rfx_plan_loads_by_stage(plan) ? " (the others are loaded when their stage begins)" : "",
-        rfx_human_bytes(plan->bytes.scratch, c), rfx_human_bytes(plan->bytes.source, d),
-        rfx_human_bytes(plan->bytes.reserve, e));
-}
-
-/* What the whole-image run would take; 0: it cannot be planned. */
-static int untiled_peak(const struct rfx_cli_job *job, size_t *bytes) {
-    struct rfx_plan_request request = job->request;
-    struct rfx_plan *plan = NULL;
-    struct rfx_error err = {{0}};
-    request.asked = rfx_ask_whole();
-    request.memory_bytes = 0;
-    request.stages = NULL;
-    request.n_stages = 0;
-    request.split = NULL;
-    *bytes = 0;
-    enum rfx_status status = rfx_plan_create(job->graph, &request, &plan, &err);
-    if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    *bytes = plan->peak_bytes;
-    rfx_plan_free(plan);
-    return RFX_EXIT_DONE;
+        rfx_human_bytes(plan->bytes.scratch, c), writes ? " and writing files" : "",
+        rfx_human_bytes(plan->bytes.source, d), rfx_human_bytes(plan->bytes.reserve, e));
 }
 
 static void tell_why(const struct rfx_cli_options *options, size_t untiled) {
-    char whole[RFX_HUMAN_CHARS], budget[RFX_HUMAN_CHARS];
-    (void)rfx_human_bytes(untiled, whole);
-    (void)rfx_human_bytes(options->memory_bytes, budget);
+    char whole[RFX_BYTE_TEXT], budget[RFX_BYTE_TEXT];
+    rfx_byte_texts(untiled, options->memory_bytes, whole, budget);
     if (rfx_cli_plan_is_asked(options))
         tell("The way of running is given by the options; the whole-image run would take %s.",
              whole);
@@ -255,6 +241,12 @@ static void tell_least(const struct rfx_plan *plan, const struct rfx_cli_least *
          least->other_plan ? ", and no option that says how to run" : "");
 }
 
+static bool writes_files(const struct rfx_cli_options *options) {
+    bool any = options->output != NULL || options->report != NULL || options->overlay != NULL;
+    for (int i = 0; i < options->kept.n; ++i) any |= options->kept.files[i] != NULL;
+    return any;
+}
+
 static void explain(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
                     size_t untiled, const struct rfx_cli_least *least) {
     const struct rfx_plan *plan = job->plan;
@@ -271,22 +263,58 @@ static void explain(const struct rfx_cli_job *job, const struct rfx_cli_options 
     tell_kept(plan);
     tell_groups(plan);
     tell_twice(plan);
-    tell_bytes(plan);
+    tell_bytes(plan, writes_files(options));
     tell_time(plan);
     tell_least(plan, least);
     tell("The bits of the result are those of the whole-image run.");
 }
 
-int rfx_cmd_explain(const struct rfx_cli_options *options) {
-    struct rfx_cli_job job;
+static int print_json(const struct rfx_run_request *run, size_t untiled,
+                      const struct rfx_cli_least *least) {
+    json_t *document = rfx_report_document("explain", run->options->shown[0]);
+    (void)json_object_update_new(
+        document, json_pack("{s:o, s:o, s:I, s:I}", "sentences", sentences, "plan",
+                            rfx_report_plan(run->job.plan), "run_untiled_bytes",
+                            (json_int_t)untiled, "smallest_bytes", (json_int_t)least->bytes));
+    return rfx_report_print(document);
+}
+
+/* Explains the plan in words, or as a document. */
+static int explain_as(const struct rfx_run_request *run, size_t untiled,
+                      const struct rfx_cli_least *least) {
+    sentences = run->options->json ? json_array() : NULL;
+    if (run->options->json && sentences == NULL) rfx_report_note_no_memory();
+    explain(&run->job, run->options, untiled, least);
+    return run->options->json ? print_json(run, untiled, least) : RFX_EXIT_DONE;
+}
+
+/* What is no single run on a whole picture; NULL: nothing. */
+static const char *other_work(const struct rfx_cli_options *options) {
+    if (options->list != NULL) return "--list: explain is about one picture, give INPUT instead";
+    if (options->mask != NULL)
+        return "--mask: what is left out depends on the mask; explain is about the whole output";
+    if (options->part != NULL || options->part_rect != NULL)
+        return "--part: explain is about the whole output; 'rfexec plan --parts N' is about parts";
+    return NULL;
+}
+
+int rfx_cmd_explain(const struct rfx_cli_options *given) {
+    static struct rfx_cli_options options; /* large for a stack */
+    struct rfx_run_request run = {.images = 1};
     struct rfx_cli_least least;
     size_t untiled = 0;
-    int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
-    job.plans_again = true;
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "explain");
-    if (code == RFX_EXIT_DONE) code = untiled_peak(&job, &untiled);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&job, options, &least);
-    if (code == RFX_EXIT_DONE) explain(&job, options, untiled, &least);
-    rfx_cli_job_free(&job);
+    const char *other = other_work(given);
+    if (other != NULL) {
+        rfx_cli_message("%s", other);
+        return RFX_EXIT_USAGE;
+    }
+    options = *given;
+    int code = rfx_run_request_open(&run, &options, given->n_args > 1 ? given->args[1] : NULL);
+    run.job.plans_again = true;
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.job, &options, "explain");
+    if (code == RFX_EXIT_DONE) code = rfx_run_request_untiled(&run.job, &untiled);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&run.job, &options, &least);
+    if (code == RFX_EXIT_DONE) code = explain_as(&run, untiled, &least);
+    rfx_run_request_release(&run);
     return code;
 }

@@ -184,7 +184,7 @@ static void refusals(void **state) {
     f.plan->spill.most = (uint64_t)1 << 60; /* as a plan for a very large picture */
     rfx_spill_set_folder(f.files, ".");
     assert_int_equal(rfx_spill_begin(f.files, &err), RFX_STATUS_IO);
-    assert_says(&err, "free, spilled maps need 1099511627776.0 MiB at a time");
+    assert_says(&err, "free, spilled maps need 1073741824.00 GiB at a time");
     f.plan->spill.most = H * W * MAP_C * 4;
     rfx_spill_set_folder(f.files, "/proc/self/status"); /* is none */
     rfx_team_run(1, write_a_row, &a);
