@@ -18,9 +18,23 @@ keep_failure() {
     {
         echo "-- $1"
         grep -E 'FAIL|Failed|MISSED|\*\*\*|error:|[Ff]inding|Sanitizer' "$2" | tail -n 20
+        tell_failed_tests "$2"
         echo "   its last lines:"
         tail -n 12 "$2"
     } | cut -c 1-300 >>"$RFX_FAILURES"
+}
+
+# tell_failed_tests LOG: of every test that ctest calls failed, the last lines that it printed.
+tell_failed_tests() {
+    awk '
+        function tell(i) {
+            for (i = n > 12 ? n - 11 : 1; i <= n; i++) print "   " lines[i]
+            n = 0
+        }
+        / Test +#[0-9]+: |^ +Start +[0-9]+: |tests passed, / { tell(); failed = 0 }
+        / Test +#[0-9]+: .*\*\*\*/ { failed = 1 }
+        failed && $0 != "" { lines[++n] = $0 }
+        END { tell() }' "$1"
 }
 
 # run_counted NAME COMMAND ...: runs the command and adds its counts: those of a last line "N passed,

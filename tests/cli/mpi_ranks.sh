@@ -3,13 +3,21 @@
 export OMPI_MCA_rmaps_base_oversubscribe=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_btl_base_warn_component_unused=0
+# Jobs beside each other remove the folder of their sessions under each other: each test has its own,
+# which has a short name, as sockets lie in it.
+sessions=$(mktemp -d /tmp/mpi.XXXXXX)
+trap 'rm -rf "$sessions"' EXIT
+export OMPI_MCA_orte_tmpdir_base="$sessions" PRTE_MCA_prte_tmpdir_base="$sessions"
 # words of one more rank, the largest file that it may write in 512 bytes, and what starts it
 other='' limit='' through=''
 # maps whose rows ranks exchange
 exchange=''
 
+# The last line says what failed; before it stands what the last job printed.
 fail() {
-    echo "$(basename "$0"): $*" >&2
+    [ ! -s said ] || { echo "stderr of the last job:" && tail -n 20 said; } >&2
+    [ ! -s told ] || { echo "its output:" && tail -n 40 told; } >&2
+    echo "FAILED $(basename "$0"): $*" >&2
     exit 1
 }
 
@@ -69,12 +77,15 @@ nothing_left() {
     [ ! -e no.npy ] && [ -z "$(find . -name '.rfexec-*')" ] || fail "files are left: $(ls -A)"
 }
 
-# expects exit code $1 and words $2 of $3 ranks, and no file
+# expects exit code $1 and words $2 of $3 ranks, and no file; nobody has to be given time to end
 refused() {
     code=$1 words=$2
     shift 2
     set +e
-    ranks "$@" >told 2>said
+    (
+        export OMPI_MCA_odls_base_sigkill_timeout=0
+        ranks "$@" >told 2>said
+    )
     got=$?
     set -e
     [ "$got" = "$code" ] || fail "exit code $got, not $code: $* $(cat told said)"
@@ -90,11 +101,18 @@ begin() {
 
 # until the last rank has the temporary open, which has a name or none; in $1 or here
 wait_for_temporary() {
-    for _ in $(seq 1000); do
+    for _ in $(seq 3000); do
         sleep 0.02
         # shellcheck disable=SC2012
         [ ! -s pid ] || ! ls -l "/proc/$(cat pid)/fd" 2>/dev/null |
             grep -q -e "${1:-$PWD}/#[0-9]* (deleted)" -e '/\.rfexec-' || return 0
+        kill -0 "$job" 2>/dev/null || fail "the job has ended before it had a temporary"
     done
-    fail "no temporary: $(cat told said)"
+    fail "no temporary within a minute"
+}
+
+# kills the further rank of the job that was begun
+kill_rank() {
+    kill -KILL "$(cat pid)" 2>/dev/null || fail "the rank had ended before it was killed"
+    if wait "$job"; then fail "a killed rank, and exit code 0"; fi
 }

@@ -9,5 +9,5 @@ shift 6
 mkdir -p "$work"
 cd "$work"
 can_start || { echo "SKIPPED: '$mpiexec' starts no processes here: $(cat told)"; exit 77; }
-exec "$python" "$source/tools/scripts/measure_parts.py" "$program" "$@" --folder files --ranks 1 2 3 4 \
+"$python" "$source/tools/scripts/measure_parts.py" "$program" "$@" --folder files --ranks 1 2 3 4 \
     --mpi "$parallel" --mpiexec "$mpiexec" -- -j 1

@@ -406,14 +406,15 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_op
 }
 
 /* The plan of the request. A measured process may be a unit larger than the one that named this
- * budget: then the plan is made once more for a process that is a unit smaller. */
+ * budget: then the plan is made once more for a process that is a unit smaller. Where processes
+ * vary it may be larger indeed, and would go over the budget. */
 static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_plan **smallest,
                                           struct rfx_error *err) {
     struct rfx_plan_request *request = &job->request;
     enum rfx_status status =
         rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
     bool measured = status == RFX_STATUS_BUDGET_IMPOSSIBLE && *smallest != NULL &&
-                    request->process_bytes > PROCESS_UNIT_BYTES;
+                    !job->process_varies && request->process_bytes > PROCESS_UNIT_BYTES;
     if (!measured || (*smallest)->peak_bytes > request->memory_bytes + PROCESS_UNIT_BYTES)
         return status;
     rfx_plan_free(*smallest);
