@@ -22,6 +22,8 @@ from ._onnxruntime import (
     get_all_providers,
     get_available_providers,
     get_device,
+    set_default_logger_severity,
+    set_default_logger_verbosity,
 )
 from ._parts import Part
 from ._pictures import Picture, picture_size
@@ -58,6 +60,8 @@ __all__ = [
     "get_device",
     "open",
     "picture_size",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
 ]
 
 for _name in __all__:  # where users find them, also in tracebacks

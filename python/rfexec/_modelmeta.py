@@ -20,7 +20,7 @@ class ModelMetadata:
         self.domain = ""
         self.description = ""
         self.graph_description = ""
-        self.version = 0
+        self.version = 2**63 - 1  # of a file that states none, as ONNX Runtime has it
         self.custom_metadata_map: dict[str, str] = {}
 
 

@@ -34,6 +34,14 @@ def get_device() -> str:
     return "CPU"
 
 
+def set_default_logger_severity(severity: int) -> None:
+    """Taken and not used: the library logs nothing."""
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Taken and not used: the library logs nothing."""
+
+
 class GraphOptimizationLevel(enum.IntEnum):
     """Taken and not used: networks are always run in the same way."""
 
@@ -182,6 +190,18 @@ class InferenceSession:
     def get_provider_options(self) -> dict[str, dict[Any, Any]]:
         """There are none."""
         return {_PROVIDER: {}}
+
+    def set_providers(
+        self, providers: Optional[Sequence[Any]] = None, provider_options: Any = None
+    ) -> None:
+        """Warns of a provider that is not there."""
+        _check_providers(providers)
+
+    def disable_fallback(self) -> None:
+        """There is one provider: nothing to fall back to."""
+
+    def enable_fallback(self) -> None:
+        """There is one provider: nothing to fall back to."""
 
     def get_session_options(self) -> Any:
         """What the session was made with."""

@@ -9,7 +9,7 @@ build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/python-venv
 if ! need_packages "$venv" "$top/python/tests/requirements.txt" \
-    'dask, distributed, numpy, onnx, pytest, scikit_build_core, tifffile, zarr'; then
+    'dask, distributed, numpy, onnx, onnxruntime, pytest, scikit_build_core, tifffile, zarr'; then
     echo "the Python package was NOT tested: its packages cannot be installed from PyPI (see above)"
     exit 77
 fi
