@@ -85,8 +85,18 @@ report_target() {
     # shellcheck disable=SC2086
     printf '%-10s %12s %9s %7s %9s %7s %9s\n' "$1" "${runs:-?}" "${rate:-?}" ${reached:-? ? ?} \
         "$findings"
-    [ "$code" -eq 0 ] || grep -E '^finding: |ERROR: |runtime error: |Test unit written' "$log" || true
+    [ "$code" -eq 0 ] || describe_finding "$1" "$log" >>$build/findings
     return "$code"
+}
+
+# What a target found, and where: a log that is kept elsewhere may have nothing but the last lines.
+describe_finding() {
+    echo "$1:"
+    grep -E '^finding: |ERROR: |runtime error: ' "$2" || tail -n 3 "$2"
+    grep -E '^ *#[0-4] ' "$2" | head -n 5 || true
+    artifact=$(sed -n 's/.*Test unit written to //p' "$2")
+    [ ! -f "$artifact" ] || base64 -w 0 "$artifact" | head -c 3000
+    echo
 }
 
 report_started() {
@@ -100,6 +110,7 @@ report_started() {
 passed=0
 failed=0
 total=0
+rm -f $build/findings
 [ $merge = yes ] || echo "$(date +%F), $seconds s a target, $(clang --version | head -n 1)"
 [ $merge = yes ] || printf '%-10s %12s %9s %7s %9s %7s %9s\n' target executions a_second edges \
     features corpus findings
@@ -116,6 +127,7 @@ for target in "$@"; do
 done
 [ $merge = yes ] || report_started
 [ $merge = yes ] || echo "$total executions"
+[ ! -f $build/findings ] || cat $build/findings
 [ $leaks -eq 1 ] || echo "leaks were not looked for: this system does not let LeakSanitizer trace"
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

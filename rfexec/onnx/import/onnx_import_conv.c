@@ -70,11 +70,12 @@ static enum rfx_status find_apart(struct rfx_onnx_import *ctx, struct window *wi
     return status;
 }
 
-/* Axes of an operand of rank 5 with that which is computed apart before the channels; and back. */
+/* Axes of an operand of rank 5 with that which is computed apart before the channels; and back.
+ * The batch (axis 0) is there already. */
 static void apart_first(int apart, int *perm, int *back) {
     int n = 0;
     perm[n++] = 0;
-    perm[n++] = apart;
+    if (apart != 0) perm[n++] = apart;
     for (int i = 1; i < 5; i++)
         if (i != apart) perm[n++] = i;
     for (int i = 0; i < 5; i++) back[perm[i]] = i;
