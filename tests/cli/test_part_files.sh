@@ -61,7 +61,7 @@ whole fsrcnn synthetic:40x30
 "$program" run fsrcnn synthetic:40x30 --part-rect 33,0,80,17 -o b.npy >told
 "$program" run fsrcnn synthetic:40x30 --part-rect 33,17,80,60 -o c.npy >told
 merged c.npy a.npy b.npy
-refused 3 'belong to no part, the first one in row 33, column 17' merge a.npy b.npy -o no.npy
+refused 3 "beside part 'a.npy' (2 in all) .* belong to no part, the first one in row 33, column 17" merge a.npy b.npy -o no.npy
 refused 3 'overlap: both have rows 0 to 33' merge a.npy a.npy b.npy c.npy -o no.npy
 refused 2 '80 rows and 60 columns' run fsrcnn synthetic:40x30 --part-rect 0,0,81,60 -o d.npy
 refused 2 'is not I/N' run fsrcnn synthetic:40x30 --part 3/2 -o d.npy
@@ -244,8 +244,8 @@ done
 refused 2 'use .npy' merge s1.states s2.states s3.states s4.states s5.states -o no.tif
 refused 2 'samples of 32 bits, not 16' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --bits 16
 refused 2 'end in .tif' merge s1.states s2.states s3.states s4.states s5.states -o no.npy --tiff-tile 16
-refused 3 '1 of 5 parts are missing, the first one 2' merge s1.states s3.states s4.states s5.states -o no.npy
-refused 3 'is there twice' merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
+refused 3 "beside states 's1.states' 1 of 5 parts are missing, the first one 2" merge s1.states s3.states s4.states s5.states -o no.npy
+refused 3 "states 's3.states': part 3 of 5 is there twice" merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
 refused 0 'is there already' run resnet50 synthetic:65x97 --part 1/5 -o s1.states
 refused 3 'is no such part' run resnet50 synthetic:65x97 --part 2/5 -o s1.states
 refused 3 'is no such part' run resnet50 synthetic:65x97:3 --part 1/5 -o s1.states
@@ -259,6 +259,11 @@ refused 3 'is none' merge s1.states s2.states s3.states s4.states spoilt.states 
 cp s5.states spoilt.states
 printf '\001' | dd of=spoilt.states bs=1 seek=40 conv=notrunc 2>/dev/null
 refused 3 'changed since' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
+refused 0 "part 'spoilt.states' is made again: .* changed since" run resnet50 synthetic:65x97 --part 5/5 -o spoilt.states
+cmp -s s5.states spoilt.states || fail "states that were changed are not made again"
+cp s5.states bare.states
+refused 3 'bare.states.json' run resnet50 synthetic:65x97 --part 5/5 -o bare.states
+refused 3 "is no such part" run mobilenet_v2 synthetic:65x97 --part 5/5 -o s5.states
 [ ! -e no.npy ] || fail "a merge of states that was refused left a file"
 
 # states that were taken elsewhere with their model; without it
@@ -271,8 +276,13 @@ merged there/s.states
 sed -z 's/"image": *\[[^,]*/"image": [4/' there/s.states.json >there/t.states.json && cp there/s.states there/t.states
 refused 3 't.states.json was changed' merge there/t.states -o no.npy
 "$seal" there/t.states
-refused 3 'of an image of 4 x 33 x 35' merge there/t.states -o no.npy
-rm there/net.onnx
+refused 3 "states 'there/t.states' are of an image of 4 x 33 x 35" merge there/t.states -o no.npy
+sed 's/"output": *"[^"]*"/"output": "nix"/' there/s.states.json >there/t.states.json && "$seal" there/t.states
+refused 3 "states 'there/t.states' are of output 'nix'" merge there/t.states -o no.npy
+mv there/net.onnx there/old.onnx
+"$program" export mobilenet_v2:0.25 --size 33x35 --seed 1 -o there/net.onnx >told
+refused 3 "states 'there/s.states' are not of model" merge there/s.states -o no.npy
+rm there/net.onnx there/old.onnx
 refused 3 'nor beside them' merge there/s.states -o no.npy
 truncate -s 5M there/s.states.json
 refused 3 'bytes long' merge there/s.states -o no.npy
@@ -290,7 +300,7 @@ for round in $(seq 18); do
     states="--states r$round.all"
 done
 refused 2 'states are written' merge r3.p1 r3.p2 -o no.states --bits 8
-refused 3 'do not add up' merge r3.p1 r4.p2 -o no.states
+refused 3 "states 'r4.p2' and 'r3.p1': .* do not add up" merge r3.p1 r4.p2 -o no.states
 refused 3 'alone' run $model synthetic:$size --part 1/2 --states r3.p1 -o no.states
 refused 3 'of another run' run $model synthetic:$size:5 --part 1/2 --states r3.all -o no.states
 rm -f p*.npy*

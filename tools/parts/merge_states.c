@@ -54,10 +54,16 @@ static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
                           "states '%.200s' are part %lld of %lld, others are of %lld parts", path,
                           (long long)part.index, (long long)part.count, (long long)m->all.count);
     else if (m->seen[part.index - 1])
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "part %lld of %lld is there twice: '%.200s'",
-                          (long long)part.index, (long long)part.count, path);
+        status =
+            rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': part %lld of %lld is there twice",
+                     path, (long long)part.index, (long long)part.count);
     if (status == RFX_OK) m->seen[part.index - 1] = true;
-    if (status == RFX_OK && i > 0) status = rfx_part_states_merge(&m->all, m->graph, &part, err);
+    if (status == RFX_OK && i > 0) {
+        status = rfx_part_states_merge(&m->all, m->graph, &part, err);
+        if (status == RFX_STATUS_MALFORMED)
+            status = rfx_fail_within(err, status, "states '%.120s' and '%.120s'", path,
+                                     m->options->args[0]);
+    }
     rfx_part_states_release(&part);
     return status;
 }
@@ -82,8 +88,10 @@ static enum rfx_status add_parts(struct merge *m, struct rfx_error *err) {
             first = i;
         }
     if (missing == 0) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_MALFORMED, "%lld of %lld parts are missing, the first one %lld",
-                    (long long)missing, (long long)m->all.count, (long long)first);
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "beside states '%.200s' %lld of %lld parts are missing, the first one %lld",
+                    m->options->args[0], (long long)missing, (long long)m->all.count,
+                    (long long)first);
 }
 
 /* Plans what is left, on an image that nobody reads. */

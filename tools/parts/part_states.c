@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/cli/report.h"
+#include "tools/parts/files/part_json.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_round.h"
 
@@ -43,32 +44,65 @@ struct state_run {
     struct rfx_part_round round;
 };
 
-/* Whether the file is there, of this very part; refused when it is something else. */
+/* Whether states that are there say that they are of this part. */
+static bool is_this_part(const struct rfx_part_states *s, const struct rfx_part_states *found) {
+    return json_equal(s->run, found->run) && s->round == found->round && s->index == found->index &&
+           s->count == found->count && strcmp(s->output, found->output) == 0;
+}
+
+/* Whether states that are there begin with those of the rounds before. */
+static bool goes_on_from(const struct rfx_part_states *found,
+                         const struct rfx_part_before *before) {
+    bool same = found->n >= before->states.n;
+    for (int i = 0; same && i < before->states.n; i++) {
+        const struct rfx_part_state *a = &found->items[i], *b = &before->states.items[i];
+        same = a->node == b->node && memcmp(a->state, b->state, a->bytes) == 0;
+    }
+    return same;
+}
+
+/* Reads what is there. MALFORMED: it is damaged. *same: it is of this very part. */
+static enum rfx_status read_there(const struct state_run *run, const struct rfx_part_before *before,
+                                  struct rfx_part_states *found, bool *same,
+                                  struct rfx_error *err) {
+    const char *path = run->options->output;
+    enum rfx_status status = rfx_part_states_peek(run->job->mem, path, found, err);
+    *same = status != RFX_OK || is_this_part(&run->states, found);
+    if (status != RFX_OK || !*same) return status;
+    rfx_part_states_release(found);
+    status = rfx_part_states_read(path, run->job->graph, found, err);
+    *same = status != RFX_OK || goes_on_from(found, before);
+    return status;
+}
+
+/* Whether the file is there, of this very part; refused when it is something else. Damaged states
+ * are made again. */
 static int look_for_file(const struct state_run *run, const struct rfx_part_before *before,
                          bool *there) {
     const char *path = run->options->output;
     struct rfx_part_states found = {.mem = run->job->mem};
     struct rfx_error err = {{0}};
-    *there = access(path, F_OK) == 0;
-    if (!*there) return RFX_EXIT_DONE;
-    enum rfx_status status = rfx_part_states_read(path, run->job->graph, &found, &err);
-    const struct rfx_part_states *s = &run->states;
-    bool same = status == RFX_OK && json_equal(s->run, found.run) && s->round == found.round &&
-                s->index == found.index && s->count == found.count &&
-                strcmp(s->output, found.output) == 0 && found.n >= before->states.n;
-    for (int i = 0; same && i < before->states.n; i++)
-        same =
-            found.items[i].node == before->states.items[i].node &&
-            memcmp(found.items[i].state, before->states.items[i].state, found.items[i].bytes) == 0;
-    if (status != RFX_OK)
-        rfx_cli_message("'%s' is there and stays as it is: %s", path, err.text);
-    else if (!same)
+    char name[RFX_PART_PATH_CHARS];
+    bool same = false;
+    *there = false;
+    if (access(path, F_OK) != 0) return RFX_EXIT_DONE;
+    enum rfx_status status = rfx_part_json_name(path, name, sizeof name, &err);
+    if (status == RFX_OK && access(name, F_OK) != 0) {
+        rfx_cli_message("'%s' is there and stays as it is: it is no part, as there is no '%s'",
+                        path, name);
+        return RFX_EXIT_REFUSED;
+    }
+    if (status == RFX_OK) status = read_there(run, before, &found, &same, &err);
+    *there = status == RFX_OK && same;
+    if (status == RFX_OK && !same)
         rfx_cli_message(
             "'%s' is there and is no such part: it is part %lld of %lld of round %d, "
             "or of another run",
             path, (long long)found.index, (long long)found.count, found.round);
     rfx_part_states_release(&found);
-    return same ? RFX_EXIT_DONE : RFX_EXIT_REFUSED;
+    if (status != RFX_OK && status != RFX_STATUS_MALFORMED) return rfx_cli_fail(status, &err);
+    if (status != RFX_OK) rfx_cli_message("part '%s' is made again: %s", path, err.text);
+    return status != RFX_OK || same ? RFX_EXIT_DONE : RFX_EXIT_REFUSED;
 }
 
 static int print_states(const struct state_run *run, int rounds) {

@@ -80,9 +80,10 @@ static enum rfx_status check_cells(const struct rfx_part_file *parts, const char
     if (found == of) return RFX_OK;
     for (int64_t next; (next = end_of_range(parts, n, p)) != p;) p = next;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "%lld of %lld cells of output '%.100s' belong to no part, the first one is "
-                    "number %lld",
-                    (long long)(of - found), (long long)of, parts[0].output, (long long)p);
+                    "beside part '%.200s' (%d in all) %lld of %lld cells of output '%.100s' belong "
+                    "to no part, the first one is number %lld",
+                    paths[0], n, (long long)(of - found), (long long)of, parts[0].output,
+                    (long long)p);
 }
 
 enum rfx_status rfx_part_check_cover(const struct rfx_part_file *parts, const char *const *paths,
@@ -99,8 +100,9 @@ enum rfx_status rfx_part_check_cover(const struct rfx_part_file *parts, const ch
     if (area == map.h * map.w) return RFX_OK;
     (void)find_gap(parts, n, map, &row, &column);
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "%lld of %lld positions of output '%.100s' belong to no part, the first one in "
-                    "row %lld, column %lld of %lld x %lld",
-                    (long long)(map.h * map.w - area), (long long)(map.h * map.w), parts[0].output,
-                    (long long)row, (long long)column, (long long)map.h, (long long)map.w);
+                    "beside part '%.200s' (%d in all) %lld of %lld positions of output '%.100s' "
+                    "belong to no part, the first one in row %lld, column %lld of %lld x %lld",
+                    paths[0], n, (long long)(map.h * map.w - area), (long long)(map.h * map.w),
+                    parts[0].output, (long long)row, (long long)column, (long long)map.h,
+                    (long long)map.w);
 }

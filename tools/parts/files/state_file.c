@@ -238,9 +238,9 @@ enum rfx_status rfx_part_states_merge(struct rfx_part_states *all, const struct 
     }
     if (!alike)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "states of round %d, %lld parts and of round %d, %lld parts, or after "
+                        "those of round %d, %lld parts and of round %d, %lld parts, or after "
                         "other rounds, do not add up",
-                        all->round, (long long)all->count, other->round, (long long)other->count);
+                        other->round, (long long)other->count, all->round, (long long)all->count);
     for (int i = 0; i < all->n; i++) {
         const struct rfx_node *node = &graph->nodes[all->items[i].node];
         const struct rfx_reduction *reduction = rfx_node_reduction(node);

@@ -47,20 +47,24 @@ static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *r
 }
 
 static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                  const char *model, const char *wanted, struct rfx_error *err) {
+                                  const char *model, const char *wanted, const char *path,
+                                  struct rfx_error *err) {
     char hash[RFX_PART_HASH_CHARS];
     enum rfx_status status = rfx_part_hash_model(mem, graph, model, hash, err);
     if (status != RFX_OK || strcmp(hash, wanted) == 0) return status;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "model '%.200s' is not that of the parts: its hash is %s, not %.40s", model,
-                    hash, wanted);
+                    "states '%.120s' are not of model '%.120s': its hash is %s, not %.40s", path,
+                    model, hash, wanted);
 }
 
 static enum rfx_status find_output(const struct rfx_graph *graph, const char *name,
-                                   const char *model, int *k, struct rfx_error *err) {
+                                   const char *model, const char *path, int *k,
+                                   struct rfx_error *err) {
     for (*k = 0; *k < graph->n_outputs; ++*k)
         if (strcmp(graph->outputs[*k].name, name) == 0) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_MALFORMED, "no output '%.100s' in '%.200s'", name, model);
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "states '%.120s' are of output '%.100s', which '%.120s' has not", path, name,
+                    model);
 }
 
 enum rfx_status rfx_part_states_load_network(struct rfx_memory *mem,
@@ -93,9 +97,9 @@ enum rfx_status rfx_part_states_load_network(struct rfx_memory *mem,
     enum rfx_status status = find_model(named, path, model, sizeof model, err);
     if (status == RFX_OK) status = rfx_model_load(mem, model, &load, &graph, err);
     if (status != RFX_OK) return status;
-    status = check_hash(mem, graph, model, wanted, err);
+    status = check_hash(mem, graph, model, wanted, path, err);
     if (status == RFX_OK) status = check_size(graph, run, path, err);
-    if (status == RFX_OK) status = find_output(graph, states->output, model, k, err);
+    if (status == RFX_OK) status = find_output(graph, states->output, model, path, k, err);
     if (status == RFX_OK)
         *out = graph;
     else
