@@ -344,6 +344,39 @@ RFEXEC=$program sh "$source/tools/scripts/run_parts.sh" 5 2 fsrcnn synthetic:300
 grep -q "hash $hash\$" told2 || fail "killed and begun again: $(cat told2)"
 cmp whole.npy all.npy || fail "killed and begun again: other bytes"
 
+# which parts are there, and commands that make the others: none of the others is made again
+status() { # expects exit code $1 and line $2 of the folder $3
+    refused "$1" "$2" merge --status "$3"
+}
+status 0 '^output     there 1 to 5, of 5$' all.npy.parts
+rm -f all.npy all.npy.parts/part2.npy all.npy.parts/part4.npy*
+printf '\001' | dd of=all.npy.parts/part5.npy bs=1 seek=400 conv=notrunc 2>/dev/null
+status 3 '^output     missing 2, 4; there 1, 3; damaged 5, of 5$' all.npy.parts
+grep -q "part5.npy': its values have the hash" told || fail "--status: $(cat told)"
+mv all.npy.parts/plan.json plan.json # parts say it too
+status 3 '^output     missing 2, 4; there 1, 3; damaged 5, of 5$' all.npy.parts
+kept=$(ls -i all.npy.parts/part[13].npy)
+sed -n 's/^  rfexec/"$program"/p' told | sed 's/ FILE / all.npy /' >commands
+[ "$(wc -l <commands)" = 4 ] || fail "--status: $(cat told)"
+program=$program sh -e commands >told2 2>said || fail "commands of --status: $(cat said)"
+cmp whole.npy all.npy || fail "commands of --status: other bytes"
+[ "$kept" = "$(ls -i all.npy.parts/part[13].npy)" ] || fail "commands of --status make parts again"
+cp a.npy all.npy.parts/part3.npy && cp a.npy.json all.npy.parts/part3.npy.json
+cp a.npy all.npy.parts/part1.npy && rm all.npy.parts/part1.npy.json
+status 3 'part1.npy is no part, as it has no JSON beside it: move it away first' all.npy.parts
+status 3 "part3.npy is not of one run with .*part[245].npy': their 'input' differs: move it" all.npy.parts
+rm all.npy.parts/*.npy
+refused 3 'there is no part, and no plan.json' merge --status all.npy.parts
+refused 3 'there is no part, and no plan.json' merge --status all.npy.parts --json
+refused 5 'No such file' merge --status nowhere
+refused 2 'it excludes PART and -o' merge --status all.npy.parts -o no.npy
+mv plan.json all.npy.parts
+status 3 '^output     missing 1 to 5, of 5$' all.npy.parts
+mkdir rect && cp a.npy* b.npy* rect
+refused 3 'belong to no part, the first one in row 33, column 17' merge --status rect
+cp c.npy* rect
+status 0 '3 parts without numbers' rect
+
 # networks of several rounds: the same scripts; arrays of jobs by a stand-in that runs them in turn,
 # numbers them from 8 on and notes what else they were given
 mkdir bin
@@ -396,6 +429,20 @@ for case in "$source/data/phase_net.onnx:67x49:7" mobilenet_v2:0.25:33x49:1 yolo
     # again, without some of it: the rest is not made again
     rm -f all.npy all.npy.parts/round3.states all.npy.parts/*part2.npy all.npy.parts/*part2.states
     kept=$(find all.npy.parts -name '*.npy' -o -name '*.states' | xargs ls -i)
+    if [ "$rounds" = 1 ]; then # parts of the output, or of the round of which merge makes it
+        status 3 '^\(round 1\|output\)  *missing 2; there 1, 3, of 3$' all.npy.parts
+    else
+        status 3 '^states     merged up to round 6 of 6$' all.npy.parts
+        rm -f all.npy.parts/round[3-6].states all.npy.parts/round5.part1.states
+        status 3 '^states     merged up to round 2 of 6$' all.npy.parts
+        status 3 '^round 3    missing 2; there 1, 3, of 3$' all.npy.parts
+        status 3 '^round 5    missing 1 to 2; there 3, of 3$' all.npy.parts
+        kept=$(find all.npy.parts -name '*.npy' -o -name '*.states' | xargs ls -i)
+    fi
+    sed -n 's/^  rfexec/"$program"/p' told | sed 's/ FILE / all.npy /' >commands
+    program=$program sh -e commands >told2 2>said || fail "commands of --status, $model: $(cat said)"
+    cmp whole.npy all.npy || fail "commands of --status, $model: other bytes"
+    [ "$kept" = "$(echo "$kept" | sed 's/^ *[0-9]* //' | xargs ls -i)" ] || fail "--status, $model: parts made again"
     in_processes
     [ "$kept" = "$(echo "$kept" | sed 's/^ *[0-9]* //' | xargs ls -i)" ] || fail "run_parts.sh makes parts again"
     rm -rf all.npy all.npy.parts

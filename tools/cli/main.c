@@ -137,17 +137,23 @@ static const struct rfx_cli_command commands[] = {
          RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_PAGE | RFX_CLI_OVERLAY | RFX_CLI_PART |
          RFX_CLI_LIST | RFX_CLI_JSON,
      1, 2, rfx_cmd_run},
-    {"merge", "PART.npy [PART.npy ...] -o FILE [--memory BYTES] [--json]",
+    {"merge",
+     "PART.npy [PART.npy ...] -o FILE [--memory BYTES] [--json]\n"
+     "       rfexec merge --status DIR [--json]",
      "put the parts of an output together that 'run --part' made",
      "The parts must be of one run: model, input, version and options that change bits, as the "
      "JSON\n"
      "beside each says; they must make up the output without gap or overlap, and be as they were\n"
      "made. FILE is written in bands of rows inside the budget, as run's -o would be; the hash is\n"
      "that of a single run. Exit code 3 when parts are missing, doubled, changed or of other "
-     "runs.\n",
+     "runs.\n"
+     "--status reads the parts in a folder, such as OUT.parts of run_parts.sh, to the last byte\n"
+     "and says which are there, missing, damaged or in the way, and the commands that make the\n"
+     "others. Exit code 0 when all are there, else 3.\n",
      "rfexec merge part1.npy part2.npy part3.npy -o map.npy\n"
-     "rfexec merge part*.npy -o large.tif --memory 64MiB\n",
-     RFX_CLI_OUTPUT | RFX_CLI_SAMPLES | RFX_CLI_MERGE | RFX_CLI_JSON, 1, RFX_CLI_MAX_PARTS,
+     "rfexec merge part*.npy -o large.tif --memory 64MiB\n"
+     "rfexec merge --status large.npy.parts\n",
+     RFX_CLI_OUTPUT | RFX_CLI_SAMPLES | RFX_CLI_MERGE | RFX_CLI_JSON, 0, RFX_CLI_MAX_PARTS,
      rfx_cmd_merge},
     {"verify", "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
      "compare a tiled or streamed run with the untiled one, bit by bit",

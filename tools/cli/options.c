@@ -169,6 +169,10 @@ static const struct option_row rows[] = {
      "with --list: results are npy (default), tif, ome.tif, png, zarr or ome.zarr files", 0},
     {"resume", 0, KIND_FLAG, RFX_CLI_LIST, AT(resume), NULL,
      "with --list: results that are there already are not made again", 0},
+    {"status", 0, KIND_TEXT, RFX_CLI_MERGE, AT(status), "DIR",
+     "merge nothing: say which parts in this folder are there, missing or damaged, and which "
+     "commands make the others",
+     0},
     {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
      "bits of a sample in the file: PNG 8 (default) or 16, TIFF and Zarr 8, 16 or 32 (default, "
      "float)",
@@ -513,6 +517,9 @@ static bool take_bands_from(struct rfx_cli_options *options, int max_args, char 
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size) {
     bool only_args = false, given[N_ROWS] = {false};
+    options->n_words = argc;
+    options->words = argv;
+    options->groups = groups;
     for (int i = 0; i < argc; ++i) {
         const char *arg = argv[i];
         if (!only_args && strcmp(arg, "--") == 0) {
@@ -536,6 +543,38 @@ bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int
             (long long)options->threads, (long long)usable);
     return options->help || (take_bands_from(options, max_args, why, why_size) &&
                              rfx_cli_options_check(options, why, why_size));
+}
+
+/* The row of a word that is an option, and whether the next word is its value. */
+static const struct option_row *row_of_word(const char *word, unsigned groups, bool *value) {
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    size_t length = is_long ? strcspn(name, "=") : 1;
+    const struct option_row *row = find_row(name, length, groups);
+    *value = row != NULL && row->kind != KIND_FLAG && name[length] == '\0';
+    return row;
+}
+
+int rfx_cli_options_words(const struct rfx_cli_options *options, const char *const *without,
+                          int n_without, const char **out, int most) {
+    int n = 0;
+    bool only_args = false;
+    for (int i = 0; i < options->n_words; ++i) {
+        const char *word = options->words[i];
+        bool value = false, drop = false;
+        bool option = !only_args && word[0] == '-' && word[1] != '\0';
+        only_args = only_args || strcmp(word, "--") == 0;
+        const struct option_row *row =
+            option && !only_args ? row_of_word(word, options->groups, &value) : NULL;
+        for (int k = 0; row != NULL && k < n_without; ++k)
+            drop = drop || strcmp(row->name, without[k]) == 0;
+        for (int last = i + value; i <= last && i < options->n_words; ++i) {
+            if (!drop && n < most) out[n] = options->words[i];
+            n += !drop;
+        }
+        --i;
+    }
+    return n;
 }
 
 bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {

@@ -118,6 +118,10 @@ struct rfx_cli_options {
     const char *zarr_compress;       /* of Zarr folders; NULL: not given */
     int64_t zarr_chunk, zarr_format; /* of Zarr folders; 0: not given */
     float range[2];                  /* of values, black and white; both 0: not given */
+    const char *status;              /* of merge: a folder of parts; NULL: not given */
+    int n_words;
+    char **words;    /* of the command, as they were given */
+    unsigned groups; /* that the command takes */
     int n_args;
     const char *args[RFX_CLI_MAX_PARTS];  /* positional */
     const char *shown[RFX_CLI_MAX_PARTS]; /* the same in printable form, for reports */
@@ -131,6 +135,11 @@ void rfx_cli_options_init(struct rfx_cli_options *options);
  * of "--dump TENSOR=FILE" the '=' becomes the tensor's end. */
 bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
                            char **argv, char *why, size_t why_size);
+
+/* The words of a command that was parsed, but the options named in without[n_without] and their
+ * values: the first `most` of them into out. The number of all. */
+int rfx_cli_options_words(const struct rfx_cli_options *options, const char *const *without,
+                          int n_without, const char **out, int most);
 
 /* A row of the table as help, man pages and completions show it. */
 struct rfx_cli_option_info {

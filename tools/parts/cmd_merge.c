@@ -20,6 +20,7 @@
 #include "tools/parts/merge_cells.h"
 #include "tools/parts/merge_parts.h"
 #include "tools/parts/part_states.h"
+#include "tools/parts/parts_status.h"
 
 #define MIB ((size_t)1 << 20)
 #define USUAL_BAND_BYTES (16 * MIB)
@@ -199,8 +200,18 @@ static const char *find_input(const struct rfx_cli_options *options, const char 
     return NULL;
 }
 
-int rfx_cmd_merge(const struct rfx_cli_options *options) {
+/* What the options lack. */
+static int check_options(const struct rfx_cli_options *options) {
     char name[RFX_PART_PATH_CHARS];
+    if (options->status != NULL && (options->n_args > 0 || options->output != NULL)) {
+        rfx_cli_message("--status only looks at a folder: it excludes PART and -o");
+        return RFX_EXIT_USAGE;
+    }
+    if (options->status != NULL) return RFX_EXIT_DONE;
+    if (options->n_args == 0) {
+        rfx_cli_message("merge needs a PART, or --status DIR");
+        return RFX_EXIT_USAGE;
+    }
     if (options->output == NULL) {
         rfx_cli_message("merge needs -o FILE");
         return RFX_EXIT_USAGE;
@@ -210,13 +221,23 @@ int rfx_cmd_merge(const struct rfx_cli_options *options) {
                         options->output, name);
         return RFX_EXIT_USAGE;
     }
+    return RFX_EXIT_DONE;
+}
+
+int rfx_cmd_merge(const struct rfx_cli_options *options) {
+    int code = check_options(options);
+    if (code != RFX_EXIT_DONE) return code;
     struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;
     }
-    int code = rfx_part_states_is_file(options->args[0]) ? rfx_part_merge_states(options, mem)
-                                                         : merge_output(options, mem);
+    if (options->status != NULL)
+        code = rfx_parts_status(options, mem);
+    else if (rfx_part_states_is_file(options->args[0]))
+        code = rfx_part_merge_states(options, mem);
+    else
+        code = merge_output(options, mem);
     rfx_memory_free(mem);
     return code;
 }

@@ -8,6 +8,7 @@
 #include "rfexec/output/output_stream.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_plans.h"
 
@@ -175,6 +176,9 @@ static int print_json(struct rfx_part_plans *p, json_t *document, bool by_merge)
                             by_merge, "states", p->rounds, "parts", p->list, "macs",
                             (json_int_t)p->macs, "macs_untiled", (json_int_t)p->macs_untiled,
                             "macs_ratio", rfx_report_ratio(p->macs, p->macs_untiled)));
+    (void)json_object_set_new(document, "part_count", json_integer(p->options->parts));
+    json_t *words = p->options->n_args > 1 ? rfx_part_words(p->options) : NULL;
+    if (words != NULL) (void)json_object_set_new(document, "words", words);
     enum rfx_status status = rfx_part_plans_exchange(p, document, &err);
     if (status == RFX_OK) return rfx_report_print(document);
     json_decref(document);

@@ -22,6 +22,7 @@
 #include "tools/parts/files/part_identity.h"
 #include "tools/parts/files/part_json.h"
 #include "tools/parts/files/part_picture.h"
+#include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_rows.h"
 #include "tools/parts/part_states.h"
@@ -189,11 +190,18 @@ static json_t *about_json(const struct part_run *run) {
     struct rfx_rect image = rfx_part_graph_image(run->job.graph);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(run->job.plan, text, sizeof text);
-    return json_pack("{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->shown[0],
-                     "input", run->options->shown[1], "image_rows", (json_int_t)image.y0,
-                     (json_int_t)image.y1, "image_columns", (json_int_t)image.x0,
-                     (json_int_t)image.x1, "plan", text, "macs", (json_int_t)run->job.plan->macs,
-                     "macs_untiled", (json_int_t)run->job.plan->macs_untiled);
+    json_t *about = json_pack(
+        "{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->shown[0], "input",
+        run->options->shown[1], "image_rows", (json_int_t)image.y0, (json_int_t)image.y1,
+        "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "plan", text, "macs",
+        (json_int_t)run->job.plan->macs, "macs_untiled", (json_int_t)run->job.plan->macs_untiled);
+    int64_t index, count;
+    if (about != NULL && run->options->part != NULL &&
+        rfx_part_parse_share(run->options->part, &index, &count))
+        (void)json_object_set_new(about, "part",
+                                  json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
+    rfx_part_words_add(about, run->options);
+    return about;
 }
 
 /* Which cells of the output, or which rows and columns of its map. */

@@ -8,6 +8,7 @@
 
 #include "tools/cli/report.h"
 #include "tools/parts/files/part_json.h"
+#include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_round.h"
 
@@ -172,7 +173,10 @@ int rfx_part_make_states(struct rfx_cli_job *job, const struct rfx_cli_options *
     (void)snprintf(s->output, sizeof s->output, "%s", job->graph->outputs[k].name);
     s->round = before->states.round + 1;
     s->run = json_incref(json);
-    s->about = json_pack("{s:s, s:s}", "model", options->args[0], "input", options->shown[1]);
+    s->about = json_pack("{s:s, s:s, s:i, s:b}", "model", options->args[0], "input",
+                         options->shown[1], "rounds", s->round + before->rounds.rounds - 1,
+                         "last_by_merge", !before->rounds.reads_image);
+    rfx_part_words_add(s->about, options);
     code = look_for_file(&run, before, &there);
     if (code == RFX_EXIT_DONE && there)
         rfx_cli_message("part '%s' is there already, of the same run: nothing is done",

@@ -1,6 +1,7 @@
 /* Files of states; see state_file.h. */
 #include "tools/parts/files/state_file.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,14 +54,18 @@ void *rfx_part_states_add(struct rfx_part_states *states, const struct rfx_graph
     return state;
 }
 
+static void write_hex(const XXH3_state_t *hash, char hex[33]) {
+    XXH128_hash_t sum = XXH3_128bits_digest(hash);
+    (void)snprintf(hex, 33, "%016" PRIx64 "%016" PRIx64, (uint64_t)sum.high64, (uint64_t)sum.low64);
+}
+
 void rfx_part_states_hash(const struct rfx_part_states *states, char hex[33]) {
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     (void)XXH3_128bits_reset(&hash);
     for (int i = 0; i < states->n; i++)
         (void)XXH3_128bits_update(&hash, states->items[i].state, states->items[i].bytes);
-    XXH128_hash_t sum = XXH3_128bits_digest(&hash);
-    (void)snprintf(hex, 33, "%016" PRIx64 "%016" PRIx64, (uint64_t)sum.high64, (uint64_t)sum.low64);
+    write_hex(&hash, hex);
 }
 
 static enum rfx_status write_file(struct rfx_memory *mem, const char *path, const char *text,
@@ -161,6 +166,45 @@ enum rfx_status rfx_part_states_peek(struct rfx_memory *mem, const char *path,
         *states = read;
     else
         rfx_part_states_release(&read);
+    return status;
+}
+
+/* The hash of an open file; *bytes: its length. */
+static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uint64_t *bytes,
+                                 struct rfx_error *err) {
+    unsigned char chunk[4096];
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_128bits_reset(&hash);
+    *bytes = 0;
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0; *bytes += n)
+        (void)XXH3_128bits_update(&hash, chunk, n);
+    if (ferror(file) != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "states '%.200s': %s", path, strerror(errno));
+    write_hex(&hash, hex);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_part_states_check(const char *path, struct rfx_error *err) {
+    struct rfx_part_states read = {.mem = NULL};
+    json_t *document = NULL;
+    char hash[33];
+    uint64_t bytes = 0, wanted = 0;
+    enum rfx_status status = peek(path, &read, &document, err);
+    FILE *file = status == RFX_OK ? fopen(path, "rbe") : NULL;
+    if (status == RFX_OK && file == NULL)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': %s", path, strerror(errno));
+    if (status == RFX_OK) status = hash_file(file, path, hash, &bytes, err);
+    const json_t *list = json_object_get(document, "states");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        wanted += (uint64_t)json_integer_value(json_object_get(json_array_get(list, i), "bytes"));
+    const char *given = json_string_value(json_object_get(document, "hash"));
+    if (status == RFX_OK && (given == NULL || bytes != wanted || strcmp(hash, given) != 0))
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.200s' were changed since they were made, or cut off", path);
+    if (file != NULL) (void)fclose(file);
+    json_decref(document);
+    rfx_part_states_release(&read);
     return status;
 }
 

@@ -4,6 +4,10 @@
  *     NAME.json   {"format": "rfexec states", "version", "run", "output", "round", "part": [I, N],
  *                  "states": [{"node", "round", "bytes"}], "hash", "about"}
  *
+ * "about" has what --status needs to say how the other parts are made: "words" of the command,
+ * "states" that it was given, and of how many "rounds" the states are in all, after which merge
+ * makes the output by itself ("last_by_merge") or parts of it follow.
+ *
  * A state is exact, so merging in any order gives the bits of one run; it is read by the version
  * that wrote it alone ("run" says which). A file of round r has the whole states of the rounds
  * before it too. Part [0, 0]: the states are merged, of all parts. */
@@ -53,6 +57,9 @@ RFX_NODISCARD enum rfx_status rfx_part_states_write(const char *path, const stru
 RFX_NODISCARD enum rfx_status rfx_part_states_peek(struct rfx_memory *mem, const char *path,
                                                    struct rfx_part_states *states,
                                                    struct rfx_error *err);
+
+/* Whether the file is as long as its JSON says and has its hash, without its graph. MALFORMED. */
+RFX_NODISCARD enum rfx_status rfx_part_states_check(const char *path, struct rfx_error *err);
 
 /* Reads the states of this graph too. MALFORMED: they are not the graph's, or not as they were
  * written. */
