@@ -181,8 +181,7 @@ static int is_cancelled(void *user, int64_t done, int64_t total) {
 }
 
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
-    const struct rfx_output_sink sink = {
-        .write = rfx_output_take_part, .user = job, .any_order = true};
+    const struct rfx_output_sink sink = {.write = rfx_output_take_part, .user = job};
     struct rfx_step_teller teller;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan);
     rfx_session_set_sink(job->session, &sink);
@@ -195,6 +194,5 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     if (status == RFX_OK && teller.ends)
         return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                         (long long)teller.steps);
-    if (status == RFX_OK) status = rfx_output_give_stored(job, err);
     return rfx_memory_settle(job->graph->mem, status, err);
 }

@@ -81,25 +81,6 @@ static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_en
     return RFX_OK;
 }
 
-static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end *end,
-                                struct rfx_rect rect, const struct rfx_view *view,
-                                struct rfx_error *err) {
-    if (rfx_node_is_joined(&job->graph->nodes[job->graph->outputs[end->output].node]))
-        return show_cells(job, end, rect, view, err);
-    return show_map(job, end->output, rect, view, err);
-}
-
-enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
-                                     const struct rfx_view *view, struct rfx_error *err) {
-    const struct rfx_job *job = user;
-    float *out = array_of(job, end->output);
-    if (out != NULL)
-        rfx_end_scatter(end, out, rect, view);
-    else if (job->options.write != NULL)
-        return show_end(job, end, rect, view, err);
-    return RFX_OK;
-}
-
 /* A tensor in ONNX order: a map where it has the shape of one, of one channel where it has three
  * dimensions, else one pixel. */
 static enum rfx_status show_plain(const struct rfx_job *job, int k, const struct rfx_tensor *t,
@@ -124,32 +105,23 @@ static enum rfx_status show_plain(const struct rfx_job *job, int k, const struct
     return show(job, k, &part, values, err);
 }
 
-/* Shows an output that the session has stored. */
-static enum rfx_status show_stored(struct rfx_job *job, int k, struct rfx_error *err) {
-    const struct rfx_graph *graph = job->graph;
-    enum rfx_status status = RFX_OK;
-    for (int e = 0; e < graph->n_ends && status == RFX_OK; e++) {
-        const struct rfx_end *end = &graph->ends[e];
-        const struct rfx_tensor *t = &graph->nodes[end->node].out;
-        if (end->output != k) continue;
-        struct rfx_view view = rfx_session_end_view(job->session, end);
-        status = t->layout == RFX_LAYOUT_PLAIN
-                     ? show_plain(job, k, t, view.data, err)
-                     : show_end(job, end, rfx_end_part(graph, end), &view, err);
-    }
-    return status;
+static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end *end,
+                                struct rfx_rect rect, const struct rfx_view *view,
+                                struct rfx_error *err) {
+    const struct rfx_tensor *t = &job->graph->nodes[end->node].out;
+    if (t->layout == RFX_LAYOUT_PLAIN) return show_plain(job, end->output, t, view->data, err);
+    if (rfx_node_is_joined(&job->graph->nodes[job->graph->outputs[end->output].node]))
+        return show_cells(job, end, rect, view, err);
+    return show_map(job, end->output, rect, view, err);
 }
 
-enum rfx_status rfx_output_give_stored(struct rfx_job *job, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; k < job->graph->n_outputs && status == RFX_OK; k++) {
-        int64_t elems = rfx_session_output_elems(job->session, k);
-        float *out = array_of(job, k);
-        if (!rfx_session_output_is_stored(job->session, k)) continue;
-        if (out != NULL)
-            rfx_session_output_read(job->session, k, 0, elems, out);
-        else if (job->options.write != NULL)
-            status = show_stored(job, k, err);
-    }
-    return status;
+enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                     const struct rfx_view *view, struct rfx_error *err) {
+    const struct rfx_job *job = user;
+    float *out = array_of(job, end->output);
+    if (out != NULL)
+        rfx_end_scatter(end, out, rect, view);
+    else if (job->options.write != NULL)
+        return show_end(job, end, rect, view, err);
+    return RFX_OK;
 }

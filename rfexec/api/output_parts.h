@@ -10,7 +10,4 @@ RFX_NODISCARD enum rfx_status rfx_output_take_part(void *job, const struct rfx_e
                                                    struct rfx_rect rect,
                                                    const struct rfx_view *view,
                                                    struct rfx_error *err);
-
-/* After a run: the outputs that the session has stored. */
-RFX_NODISCARD enum rfx_status rfx_output_give_stored(struct rfx_job *job, struct rfx_error *err);
 #endif

@@ -1,11 +1,12 @@
-/* Where an output goes that is handed out while the run goes on, instead of being stored.
+/* Where the outputs of a run go.
  *
- * Invariants, kept by the one who calls: 1. every element of an output is handed out exactly once,
- * all channels of a pixel together; 2. of a map the rectangles are whole rows from top to bottom,
- * unless the sink takes any order (column strips, tiles); 3. the view is valid during the call
- * only;
- * 4. of an output that is joined of several maps all are handed out or none is, in any order: those
- * that the plan stores at the end of the run. */
+ * A run hands out every output, piece by piece: while it goes on where the plan does so
+ * (rfx_plan_request.emit_outputs), and what the plan stores at the end of the run. A piece is a
+ * rectangle of a map; a tensor that is no map is one piece, a pixel whose channels are its
+ * elements. Invariants, kept by the one who calls: 1. every element of an output is handed out
+ * exactly once, all channels of a pixel together; 2. rectangles come in any order: whole rows from
+ * top to bottom, column strips, tiles; of a map that is stored, whole rows from top to bottom; 3.
+ * the view is valid during the call only; 4. maps that an output is joined of come in any order. */
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 
@@ -15,15 +16,18 @@
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
 
-/* Receives outputs while the run goes on. */
 struct rfx_output_sink {
+    /* Called before the first write of a map that the plan stores, all of which is `rect` in the
+     * view: a sink that has to know the range of values looks here. NULL: it does not look. */
+    void (*look)(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                 const struct rfx_view *view);
     /* Takes `rect` of the map `end` of output end->output, which lies in `view` (NHWC floats) and
-     * belongs where end->at says. NaN come as they were computed: the sink makes them one with
-     * rfx_one_nan. Another status than RFX_OK stops the run with it. */
+     * belongs where end->at says; of a tensor that is no map its elements in order. NaN come as
+     * they were computed: the sink makes them one with rfx_one_nan. Another status than RFX_OK
+     * stops the run with it. */
     enum rfx_status (*write)(void *user, const struct rfx_end *end, struct rfx_rect rect,
                              const struct rfx_view *view, struct rfx_error *err);
     void *user;
-    bool any_order; /* takes rectangles in any order, not only whole rows from top to bottom */
 };
 
 /* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a

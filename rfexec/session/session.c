@@ -170,25 +170,6 @@ bool rfx_session_stores(const struct rfx_session *session, int node) {
            session->plan->stored[node].bytes != 0;
 }
 
-bool rfx_session_output_is_stored(const struct rfx_session *session, int k) {
-    const struct rfx_graph *graph = session->graph;
-    bool stored = true;
-    for (int e = 0; e < graph->n_ends; e++)
-        if (graph->ends[e].output == k)
-            stored = stored && rfx_session_stores(session, graph->ends[e].node);
-    return stored;
-}
-
-struct rfx_rect rfx_session_output_part(const struct rfx_session *session, int k) {
-    return session->graph->outputs[k].part;
-}
-
-int64_t rfx_session_output_elems(const struct rfx_session *session, int k) {
-    const struct rfx_tensor *t = rfx_session_output_tensor(session, k);
-    bool map = t->layout == RFX_LAYOUT_NHWC;
-    return map ? rfx_rect_area(rfx_session_output_part(session, k)) * t->c : t->elems;
-}
-
 void rfx_session_set_output(struct rfx_session *session, int k, float *values) {
     const struct rfx_graph *graph = session->graph;
     for (int e = 0; e < graph->n_ends; e++) {
@@ -207,81 +188,4 @@ void rfx_session_give_back(struct rfx_session *session) {
         uintptr_t hi = ((uintptr_t)blocks[b] + bytes[b]) / page * page;
         if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_DONTNEED);
     }
-}
-
-int rfx_session_output_count(const struct rfx_session *session) {
-    return session->graph->n_outputs;
-}
-
-const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k) {
-    return &session->graph->nodes[session->graph->outputs[k].node].out;
-}
-
-struct rfx_view rfx_session_end_view(const struct rfx_session *session, const struct rfx_end *end) {
-    return rfx_session_view(session, end->node);
-}
-
-struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k) {
-    return rfx_session_view(session, session->graph->outputs[k].node);
-}
-
-const char *rfx_session_output_name(const struct rfx_session *session, int k) {
-    return session->graph->outputs[k].name;
-}
-
-/* Elements [first, first + count) of an output that is joined of maps, cell by cell of the axis of
- * cells: element e is channel c of cell p. */
-static void read_joined(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                        float *out) {
-    const struct rfx_graph *graph = session->graph;
-    for (int e = 0; e < graph->n_ends; e++) {
-        const struct rfx_end *end = &graph->ends[e];
-        if (end->output != k) continue;
-        struct rfx_view view = rfx_session_view(session, end->node);
-        const struct rfx_spread *at = &end->at;
-        int64_t w = graph->nodes[end->node].out.w, h = graph->nodes[end->node].out.h;
-        bool planes = at->channel_step > at->column_step;
-        int64_t cells = at->first / at->column_step;
-        for (int64_t i = first; i < first + count; i++) {
-            int64_t p = planes ? i % at->channel_step : i / at->column_step;
-            int64_t c = planes ? i / at->channel_step : i % at->column_step;
-            if (p < cells || p >= cells + h * w) continue;
-            p -= cells;
-            out[i - first] = rfx_one_nan(rfx_view_at(&view, p / w, p % w)[c]);
-        }
-    }
-}
-
-/* `last`: the order of the elements that are counted. */
-static void read_output(const struct rfx_session *session, int k, bool last, int64_t first,
-                        int64_t count, float *out) {
-    int i = session->graph->outputs[k].node;
-    const struct rfx_tensor *t = &session->graph->nodes[i].out;
-    struct rfx_rect part = rfx_session_output_part(session, k);
-    assert(first >= 0 && count >= 0 && count <= rfx_session_output_elems(session, k) - first);
-    if (rfx_node_is_joined(&session->graph->nodes[i])) {
-        read_joined(session, k, first, count, out);
-        return;
-    }
-    struct rfx_view view = rfx_session_view(session, i);
-    if (t->layout == RFX_LAYOUT_PLAIN) {
-        for (int64_t e = 0; e < count; e++) out[e] = rfx_one_nan(view.data[first + e]);
-        return;
-    }
-    int64_t plane = rfx_rect_area(part), cols = rfx_rect_cols(part);
-    for (int64_t e = first; e < first + count; e++) {
-        int64_t pixel = last ? e / t->c : e % plane, c = last ? e % t->c : e / plane;
-        const float *at = rfx_view_at(&view, part.y0 + pixel / cols, part.x0 + pixel % cols);
-        out[e - first] = rfx_one_nan(at[c]);
-    }
-}
-
-void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                             float *out) {
-    read_output(session, k, session->graph->outputs[k].stored.last, first, count, out);
-}
-
-void rfx_session_planes_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                             float *out) {
-    read_output(session, k, false, first, count, out);
 }

@@ -48,8 +48,8 @@ RFX_NODISCARD enum rfx_status rfx_session_run(struct rfx_session *session, struc
                                               rfx_progress_fn *progress, void *user,
                                               struct rfx_run_report *report, struct rfx_error *err);
 
-/* Gives the session a receiver for the outputs that its plan hands out instead of storing them
- * (rfx_plan_request.emit_outputs). Borrowed; NULL: none. */
+/* Gives the session the receiver of all outputs (output_sink.h). Borrowed; NULL: none, which suits
+ * plans that hand out nothing while they run. */
 void rfx_session_set_sink(struct rfx_session *session, const struct rfx_output_sink *sink);
 
 /* Told the state of a reduction that was fed part by part when all that the plan's graph takes is
@@ -75,40 +75,8 @@ void rfx_session_set_observer(struct rfx_session *session,
  * has ended. */
 void rfx_session_set_output(struct rfx_session *session, int k, float *values);
 
-/* Between two runs: gives the pages of arena and scratch back to the system; outputs that are
- * stored there are lost. The next run takes them again. */
+/* Between two runs: gives the pages of arena and scratch back to the system. The next run takes
+ * them again. */
 void rfx_session_give_back(struct rfx_session *session);
 
-/* Whether output k can be read after a run; otherwise it went to the sink. */
-bool rfx_session_output_is_stored(const struct rfx_session *session, int k);
-
-/* What the plan's graph hands out of output k's map: all of it, or the part that it is of
- * (rf_analysis/part_graph.h). */
-struct rfx_rect rfx_session_output_part(const struct rfx_session *session, int k);
-
-/* Elements of output k, of a part those of the part. */
-int64_t rfx_session_output_elems(const struct rfx_session *session, int k);
-
-/* Copies elements [first, first + count) of output k in the order of its declared shape (of a part:
- * as if it were the whole output) into out.
- * Every NaN comes out as the quiet NaN 0x7fc00000, so that outputs with NaN are exact to the bit.
- */
-void rfx_session_output_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                             float *out);
-
-/* The same of a map whose elements are counted channel by channel, however it is declared. */
-void rfx_session_planes_read(const struct rfx_session *session, int k, int64_t first, int64_t count,
-                             float *out);
-
-/* The whole of what the session has stored of an output, as its tensor lays it out; valid until the
- * next run or rfx_session_give_back. Elements that are NaN may be made another NaN there. */
-struct rfx_view rfx_session_end_view(const struct rfx_session *session, const struct rfx_end *end);
-
-/* The map of output k, which is stored; not of an output that is joined of maps. */
-struct rfx_view rfx_session_output_view(const struct rfx_session *session, int k);
-
-/* Tensor of output k (shape in ONNX order) and its name. */
-const struct rfx_tensor *rfx_session_output_tensor(const struct rfx_session *session, int k);
-const char *rfx_session_output_name(const struct rfx_session *session, int k);
-int rfx_session_output_count(const struct rfx_session *session);
 #endif

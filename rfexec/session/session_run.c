@@ -154,19 +154,33 @@ static enum rfx_status emit(const struct rfx_session *session, const struct rfx_
     return RFX_OK;
 }
 
-/* Gives the sink those maps of joined outputs that the plan stores, where it hands out others. */
-static enum rfx_status emit_rest(const struct rfx_session *session, struct rfx_error *err) {
+/* Gives the sink a map or tensor that the plan stores: some rows at a time, between which the run
+ * may be stopped. */
+static enum rfx_status give_stored(const struct rfx_session *session, const struct rfx_end *end,
+                                   struct rfx_error *err) {
+    enum { BAND_BYTES = 256 << 10 };
+    const struct rfx_output_sink *sink = session->sink;
+    struct rfx_view view = rfx_session_view(session, end->node);
+    struct rfx_rect all = rfx_end_part(session->graph, end);
+    int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)sizeof(float);
+    int64_t step = rfx_max_i64(1, BAND_BYTES / rfx_max_i64(1, row_bytes));
+    enum rfx_status status = RFX_OK;
+    if (sink->look != NULL) sink->look(sink->user, end, all, &view);
+    for (int64_t y = all.y0; y < all.y1 && status == RFX_OK; y += step) {
+        struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, all.y1), all.x0, all.x1);
+        status = rfx_memory_check_stop(session->graph->mem, err);
+        if (status == RFX_OK) status = sink->write(sink->user, end, rows, &view, err);
+    }
+    return status;
+}
+
+/* Gives the sink all that the plan stores of the outputs. */
+static enum rfx_status give_all_stored(const struct rfx_session *session, struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
     enum rfx_status status = RFX_OK;
-    for (int e = 0; e < graph->n_ends && status == RFX_OK; e++) {
-        const struct rfx_end *end = &graph->ends[e];
-        if (rfx_session_output_is_stored(session, end->output) ||
-            !rfx_session_stores(session, end->node))
-            continue;
-        struct rfx_view view = rfx_session_view(session, end->node);
-        struct rfx_rect all = rfx_node_full_rect(&graph->nodes[end->node]);
-        status = session->sink->write(session->sink->user, end, all, &view, err);
-    }
+    for (int e = 0; e < graph->n_ends && session->sink != NULL && status == RFX_OK; e++)
+        if (rfx_session_stores(session, graph->ends[e].node))
+            status = give_stored(session, &graph->ends[e], err);
     return status;
 }
 
@@ -341,7 +355,7 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
     rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* no file outlives its run */
     if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
-    status = emit_rest(session, err);
+    status = give_all_stored(session, err);
     if (status != RFX_OK) return status;
     if (progress != NULL) (void)progress(user, run.n_units, run.n_units);
     run.report.seconds = now_seconds() - start;

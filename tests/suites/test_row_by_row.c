@@ -15,6 +15,7 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/model.h"
 #include "rfexec/session/session.h"
+#include "tests/support/run/catch_outputs.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan.h"
@@ -49,16 +50,22 @@ static float *run(const struct rfx_graph *graph, const struct rfx_plan *plan, co
     struct rfx_session *session = NULL;
     struct rfx_image *source = NULL;
     struct rfx_run_report report;
+    struct caught_outputs caught;
     struct rfx_error err = {{0}};
     if (rfx_image_from_array(mem, image, in->c, in->h, in->w, &source, &err) != RFX_OK ||
-        rfx_session_create(graph, plan, &session, &err) != RFX_OK ||
-        rfx_session_run(session, source, NULL, NULL, &report, &err) != RFX_OK)
+        rfx_session_create(graph, plan, &session, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    catch_outputs(&caught, graph);
+    rfx_session_set_sink(session, &caught.sink);
+    if (rfx_session_run(session, source, NULL, NULL, &report, &err) != RFX_OK)
         fail_msg("%s", err.text);
     assert_int_equal(report.arena_high_water_bytes, plan->bytes.arena);
     assert_int_equal(report.macs, plan->macs_untiled);
-    *n = rfx_session_output_tensor(session, 0)->elems;
-    float *output = test_floats(*n);
-    rfx_session_output_read(session, 0, 0, *n, output);
+    *n = caught.elems[0];
+    assert_int_equal(caught.received[0], *n);
+    float *output = caught.values[0];
+    caught.values[0] = NULL;
+    caught_outputs_free(&caught);
     rfx_session_free(session);
     rfx_image_free(source);
     return output;

@@ -21,6 +21,7 @@
 #include "rfexec/session/session.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/random/random_groups.h"
+#include "tests/support/run/catch_outputs.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
@@ -58,31 +59,13 @@ static void fail_case(const struct one_case *c, const struct rfx_plan *plan, con
     fail();
 }
 
-/* Takes outputs that are handed out while the plan runs, in ONNX order. */
-struct catcher {
-    float **maps; /* per output */
-};
-
-static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct rfx_rect rect,
-                                  const struct rfx_view *view, struct rfx_error *err) {
-    struct catcher *catcher = user;
-    (void)err;
-    rfx_end_scatter(end, catcher->maps[end->output], rect, view);
-    return RFX_OK;
-}
-
-/* Compares output k, which the session gives in ONNX order, with the oracle's tensor. */
-static void compare_output(const struct one_case *c, const struct rfx_plan *plan,
-                           const struct rfx_session *session, const float *caught, int k) {
-    const struct rfx_tensor *t = rfx_session_output_tensor(session, k);
+/* Compares output k, which came in ONNX order, with the oracle's tensor. */
+static void compare_output(const struct one_case *c, const struct rfx_plan *plan, float *got,
+                           int k) {
+    const struct rfx_tensor *t = &c->graph->nodes[c->graph->outputs[k].node].out;
     const float *wanted = c->wanted[c->graph->outputs[k].node];
-    float *got = test_floats(t->elems);
     float *ordered = test_floats(t->elems);
     struct test_diff diff;
-    if (rfx_session_output_is_stored(session, k))
-        rfx_session_output_read(session, k, 0, t->elems, got);
-    else
-        memcpy(got, caught, (size_t)t->elems * sizeof *got);
     test_quiet_nans(got, t->elems);
     if (t->layout == RFX_LAYOUT_NHWC)
         test_nhwc_to_nchw(wanted, ordered, t->c, t->h, t->w);
@@ -90,18 +73,17 @@ static void compare_output(const struct one_case *c, const struct rfx_plan *plan
         memcpy(ordered, wanted, (size_t)t->elems * sizeof *ordered);
     test_quiet_nans(ordered, t->elems);
     if (!test_same_bits(got, ordered, t->elems, &diff)) {
-        test_print_diff(rfx_session_output_name(session, k), got, ordered, t->elems, &diff);
+        test_print_diff(c->graph->outputs[k].name, got, ordered, t->elems, &diff);
         fail_case(c, plan, "output differs from the untiled oracle");
     }
-    free(got);
     free(ordered);
 }
 
-/* The buffer of output k: of the first output that is the same node. */
-static float *first_map_of(const struct catcher *catcher, const struct rfx_graph *graph, int k) {
+/* The caller's memory for output k: of the first output that is the same node. */
+static float *first_map_of(float *const *maps, const struct rfx_graph *graph, int k) {
     for (int j = 0; j < k; j++)
-        if (graph->outputs[j].node == graph->outputs[k].node) return catcher->maps[j];
-    return catcher->maps[k];
+        if (graph->outputs[j].node == graph->outputs[k].node) return maps[j];
+    return maps[k];
 }
 
 static void count_spilled(const struct rfx_plan *plan) {
@@ -154,17 +136,17 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
                      : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
     if (opened != RFX_OK || rfx_session_create(c->graph, plan, &session, &err) != RFX_OK)
         fail_case(c, plan, err.text);
-    struct catcher catcher = {calloc((size_t)c->graph->n_outputs, sizeof(float *))};
-    struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher, .any_order = true};
-    assert_non_null(catcher.maps);
-    for (int k = 0; k < c->graph->n_outputs; k++)
-        catcher.maps[k] = test_floats(rfx_session_output_tensor(session, k)->elems);
-    rfx_session_set_sink(session, &sink);
+    struct caught_outputs caught;
+    float **maps = calloc((size_t)c->graph->n_outputs, sizeof(float *));
+    assert_non_null(maps);
+    catch_outputs(&caught, c->graph);
+    for (int k = 0; k < caught.n; k++) maps[k] = test_floats(caught.elems[k]);
+    rfx_session_set_sink(session, &caught.sink);
     rfx_session_set_spill_folder(session, ".");
     for (int e = 0; e < c->graph->n_ends; e++) {
         int k = c->graph->ends[e].output;
         if (plan->by_caller[c->graph->ends[e].node])
-            rfx_session_set_output(session, k, first_map_of(&catcher, c->graph, k));
+            rfx_session_set_output(session, k, first_map_of(maps, c->graph, k));
         joined_plans += rfx_node_is_joined(&c->graph->nodes[c->graph->outputs[k].node]);
     }
     uint64_t allocations = 0;
@@ -181,10 +163,13 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     if (report.spill_written != plan->spill.written || report.spill_read != plan->spill.read)
         fail_case(c, plan, "bytes of files are not the planned ones");
     for (int k = 0; k < c->graph->n_outputs; k++) {
-        compare_output(c, plan, session, catcher.maps[k], k);
-        free(catcher.maps[k]);
+        if (caught.received[k] != 2 * caught.elems[k])
+            fail_case(c, plan, "elements did not come once a run");
+        compare_output(c, plan, caught.values[k], k);
+        free(maps[k]);
     }
-    free(catcher.maps);
+    free(maps);
+    caught_outputs_free(&caught);
     rfx_session_free(session);
     rfx_image_free(image);
 }

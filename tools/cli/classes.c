@@ -7,7 +7,6 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
-#include "tools/cli/outputs.h"
 
 /* MAX_LABEL_BYTES: of the file; a larger one is no list of class names. */
 enum { DEFAULT_TOP = 5, MAX_LABEL_BYTES = 16 << 20 };
@@ -23,13 +22,15 @@ bool rfx_cli_has_classes(const struct rfx_graph *graph) {
     return rfx_cli_is_vector(&graph->nodes[graph->outputs[0].node].out);
 }
 
-/* Inserts into the list that is sorted by falling value; equal values keep their order. */
-static void insert_class(struct rfx_cli_classes *classes, int capacity, int64_t index,
-                         float value) {
+/* Inserts into the list that is sorted by falling value, equal values by index. */
+static void insert_class(struct rfx_cli_classes *classes, int64_t index, float value) {
     int at = classes->count;
-    while (at > 0 && classes->items[at - 1].value < value) --at;
-    if (at >= capacity) return;
-    int last = classes->count < capacity ? classes->count++ : capacity - 1;
+    for (; at > 0; --at) {
+        const struct rfx_cli_class *before = &classes->items[at - 1];
+        if (!(before->value < value || (before->value == value && before->index > index))) break;
+    }
+    if (at >= classes->capacity) return;
+    int last = classes->count < classes->capacity ? classes->count++ : classes->capacity - 1;
     memmove(&classes->items[at + 1], &classes->items[at],
             (size_t)(last - at) * sizeof *classes->items);
     classes->items[at] = (struct rfx_cli_class){.index = index, .value = value};
@@ -70,28 +71,34 @@ static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *cla
     return RFX_OK;
 }
 
-enum rfx_status rfx_cli_classes_find(const struct rfx_session *session, struct rfx_memory *mem,
-                                     const struct rfx_cli_options *options,
-                                     struct rfx_cli_classes *classes, struct rfx_error *err) {
-    const struct rfx_tensor *tensor = rfx_session_output_tensor(session, 0);
-    if (!rfx_cli_is_vector(tensor)) return RFX_OK;
-    int64_t top = options->top > 0 ? options->top : DEFAULT_TOP;
-    int capacity = (int)rfx_min_i64(top, tensor->elems);
-    float *chunk = rfx_memory_alloc(mem, RFX_CLI_CHUNK * sizeof *chunk);
-    classes->mem = mem;
+enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                      const struct rfx_cli_options *options,
+                                      struct rfx_cli_classes *classes, struct rfx_error *err) {
+    if (!rfx_cli_has_classes(graph)) return RFX_OK;
+    int64_t elems = graph->nodes[graph->outputs[0].node].out.elems;
+    int capacity = (int)rfx_min_i64(options->top > 0 ? options->top : DEFAULT_TOP, elems);
+    *classes = (struct rfx_cli_classes){.mem = mem, .capacity = capacity};
     classes->items = rfx_memory_calloc(mem, (size_t)capacity, sizeof *classes->items);
-    enum rfx_status status = RFX_OK;
-    if (classes->items == NULL || chunk == NULL)
-        status = rfx_memory_fail(mem, "classes", (size_t)capacity * sizeof *classes->items, err);
-    for (int64_t i = 0; status == RFX_OK && i < tensor->elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, tensor->elems - i);
-        rfx_session_output_read(session, 0, i, count, chunk);
-        for (int64_t j = 0; j < count; ++j) insert_class(classes, capacity, i + j, chunk[j]);
-    }
-    rfx_memory_release(mem, chunk);
-    if (status == RFX_OK && options->labels != NULL)
-        status = read_labels(options->labels, classes, err);
-    return status;
+    if (classes->items != NULL) return RFX_OK;
+    return rfx_memory_fail(mem, "classes", (size_t)capacity * sizeof *classes->items, err);
+}
+
+void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end *end,
+                          struct rfx_rect rect, const struct rfx_view *view) {
+    if (classes->capacity == 0) return;
+    for (int64_t y = rect.y0; y < rect.y1; ++y)
+        for (int64_t x = rect.x0; x < rect.x1; ++x) {
+            const float *pixel = rfx_view_at(view, y, x);
+            int64_t first = end->at.first + y * end->at.row_step + x * end->at.column_step;
+            for (int64_t c = 0; c < end->channels; ++c)
+                insert_class(classes, first + c * end->at.channel_step, rfx_one_nan(pixel[c]));
+        }
+}
+
+enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+                                       struct rfx_cli_classes *classes, struct rfx_error *err) {
+    if (classes->capacity == 0 || options->labels == NULL) return RFX_OK;
+    return read_labels(options->labels, classes, err);
 }
 
 void rfx_cli_classes_free(struct rfx_cli_classes *classes) {

@@ -3,7 +3,7 @@
 #define RFX_TOOLS_CLI_CLASSES_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/session/session.h"
+#include "rfexec/output/output_sink.h"
 #include "tools/cli/options.h"
 
 struct rfx_cli_class {
@@ -14,7 +14,7 @@ struct rfx_cli_class {
 
 struct rfx_cli_classes { /* by falling value */
     struct rfx_memory *mem;
-    int count;
+    int count, capacity; /* capacity 0: nothing is looked for */
     struct rfx_cli_class *items;
     char *labels;     /* the label file, lines cut at their ends */
     int64_t n_labels; /* lines of it */
@@ -26,12 +26,22 @@ bool rfx_cli_is_vector(const struct rfx_tensor *tensor);
 /* Whether the first output is a vector. */
 bool rfx_cli_has_classes(const struct rfx_graph *graph);
 
-/* The highest elements of the first output when it is a vector; none otherwise. */
-RFX_NODISCARD enum rfx_status rfx_cli_classes_find(const struct rfx_session *session,
-                                                   struct rfx_memory *mem,
-                                                   const struct rfx_cli_options *options,
-                                                   struct rfx_cli_classes *classes,
-                                                   struct rfx_error *err);
+/* Before a run: room for the highest elements of the first output where it is a vector; none
+ * otherwise. */
+RFX_NODISCARD enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem,
+                                                    const struct rfx_graph *graph,
+                                                    const struct rfx_cli_options *options,
+                                                    struct rfx_cli_classes *classes,
+                                                    struct rfx_error *err);
+
+/* Takes a piece of the first output, as a sink gets it. */
+void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end *end,
+                          struct rfx_rect rect, const struct rfx_view *view);
+
+/* After the run: reads the labels of --labels. */
+RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+                                                     struct rfx_cli_classes *classes,
+                                                     struct rfx_error *err);
 
 void rfx_cli_classes_free(struct rfx_cli_classes *classes);
 #endif

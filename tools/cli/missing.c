@@ -228,12 +228,3 @@ struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_
     }
     return row;
 }
-
-void rfx_missing_mark(const struct rfx_missing *missing, int k, int64_t first, float *values,
-                      int64_t count) {
-    const struct rfx_missing_map *map = &missing->maps[k];
-    for (int64_t i = 0; i < count && map->h > 0; i++) {
-        int64_t at = (first + i) % (map->h * map->w);
-        if (rfx_missing_at(map, at / map->w, at % map->w)) values[i] = NAN;
-    }
-}

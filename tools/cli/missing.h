@@ -54,8 +54,4 @@ static inline bool rfx_missing_at(const struct rfx_missing_map *map, int64_t y, 
  * call. */
 struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_t channels,
                                 int64_t y, int64_t x0, int64_t x1, const struct rfx_view *view);
-
-/* Makes NaN of the marked ones of `count` elements of output k, in ONNX order from `first` on. */
-void rfx_missing_mark(const struct rfx_missing *missing, int k, int64_t first, float *values,
-                      int64_t count);
 #endif

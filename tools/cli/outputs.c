@@ -255,8 +255,6 @@ enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem, const struct rfx_gr
         item->tensor = tensor_of(graph, k);
         item->type = graph->outputs[k].stored.type;
         const struct rfx_shape one = item->shape = rfx_output_shape(graph, k);
-        for (int e = 0; e < graph->n_ends; ++e)
-            if (graph->ends[e].output == k) item->end = graph->ends[e];
         if (images > 1) status = rfx_npy_batch_shape(&one, images, &item->shape, err);
     }
     return status;
@@ -312,6 +310,8 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                         (long long)count, (long long)item->received,
                         (long long)item->tensor->elems);
     item->received += count;
+    if (outputs->classes != NULL && end->output == 0)
+        rfx_cli_classes_take(outputs->classes, end, rect, view);
     const struct rfx_missing *missing = outputs->missing;
     if (missing == NULL || !rfx_missing_any(missing, end->output, rect))
         return put(item, end, rect, view, err);
@@ -324,8 +324,27 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return status;
 }
 
+/* All of a map that is stored: its range, where the file's samples are scaled from it. */
+static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                 const struct rfx_view *view) {
+    struct rfx_cli_outputs *outputs = user;
+    struct rfx_cli_output *item = &outputs->items[end->output];
+    const struct rfx_missing *missing = outputs->missing;
+    if (item->stream == NULL || !rfx_output_stream_needs_range(item->stream)) return;
+    struct rfx_value_range range = rfx_value_range_empty();
+    for (int64_t y = rect.y0; y < rect.y1; ++y) {
+        struct rfx_rect line = rfx_rect_make(y, y + 1, rect.x0, rect.x1);
+        struct rfx_view row = *view;
+        if (missing != NULL && rfx_missing_any(missing, end->output, line))
+            row = rfx_missing_row(missing, end->output, end->channels, y, rect.x0, rect.x1, view);
+        for (int64_t x = rect.x0; x < rect.x1; ++x)
+            rfx_value_range_add(&range, rfx_view_at(&row, y, x), end->channels);
+    }
+    rfx_output_stream_set_range(item->stream, range);
+}
+
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {
-    struct rfx_output_sink sink = {.write = receive, .user = outputs, .any_order = true};
+    struct rfx_output_sink sink = {.look = look, .write = receive, .user = outputs};
     return sink;
 }
 
@@ -333,76 +352,12 @@ static enum rfx_status stopped(struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
 }
 
-static enum rfx_status alloc_chunk(struct rfx_memory *mem, size_t elems, float **out,
-                                   struct rfx_error *err) {
-    *out = rfx_memory_alloc(mem, elems * sizeof **out);
-    return *out != NULL ? RFX_OK : rfx_memory_fail(mem, "output chunk", elems * sizeof **out, err);
-}
-
-/* Row y of a stored map, pixels that are missing marked. */
-static struct rfx_view row_of(const struct rfx_missing *missing, const struct rfx_end *end,
-                              int64_t y, int64_t w, const struct rfx_view *view) {
-    struct rfx_rect row = rfx_rect_make(y, y + 1, 0, w);
-    if (missing != NULL && rfx_missing_any(missing, end->output, row))
-        return rfx_missing_row(missing, end->output, end->channels, y, 0, w, view);
-    return *view;
-}
-
-/* Takes a map that the session has stored, row by row. */
-static enum rfx_status take_map(const struct rfx_session *session, int k,
-                                const struct rfx_missing *missing, struct rfx_cli_output *item,
-                                struct rfx_error *err) {
-    const struct rfx_tensor *t = item->tensor;
-    const struct rfx_view map = rfx_session_output_view(session, k);
-    bool ranged = item->stream != NULL && rfx_output_stream_needs_range(item->stream);
-    struct rfx_value_range range = rfx_value_range_empty();
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = 0; ranged && y < t->h; ++y) {
-        struct rfx_view row = row_of(missing, &item->end, y, t->w, &map);
-        for (int64_t x = 0; x < t->w; ++x)
-            rfx_value_range_add(&range, rfx_view_at(&row, y, x), t->c);
-    }
-    if (ranged) rfx_output_stream_set_range(item->stream, range);
-    for (int64_t y = 0; status == RFX_OK && y < t->h; ++y) {
-        struct rfx_view row = row_of(missing, &item->end, y, t->w, &map);
-        status = rfx_cli_progress_cancelled()
-                     ? stopped(err)
-                     : put(item, &item->end, rfx_rect_make(y, y + 1, 0, t->w), &row, err);
-    }
-    return status;
-}
-
-enum rfx_status rfx_cli_output_take(const struct rfx_session *session, struct rfx_memory *mem,
-                                    int k, const struct rfx_missing *missing,
-                                    struct rfx_cli_output *item, struct rfx_error *err) {
-    bool picture = item->stream != NULL && rfx_output_stream_is_picture(item->stream);
-    bool map = item->tensor->layout == RFX_LAYOUT_NHWC;
-    if (map && (picture || item->end.at.channel_step == 1))
-        return take_map(session, k, missing, item, err);
-    float *chunk = NULL;
-    enum rfx_status status = alloc_chunk(mem, RFX_CLI_CHUNK, &chunk, err);
-    for (int64_t i = 0; status == RFX_OK && i < item->tensor->elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, item->tensor->elems - i);
-        rfx_session_output_read(session, k, i, count, chunk);
-        if (missing != NULL) rfx_missing_mark(missing, k, i, chunk, count);
-        rfx_fingerprint_add(&item->fingerprint, i, chunk, count);
-        if (item->stream != NULL)
-            status = rfx_output_stream_append(item->stream, chunk, (size_t)count, err);
-        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
-    }
-    rfx_memory_release(mem, chunk);
-    return status;
-}
-
-/* What of an image did not come through the sink. */
-static enum rfx_status take_rest(struct rfx_cli_outputs *outputs, const struct rfx_session *session,
-                                 struct rfx_error *err) {
+/* Whether all of an image came. */
+static enum rfx_status need_all(struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
-        if (item->received == 0)
-            status = rfx_cli_output_take(session, outputs->mem, k, outputs->missing, item, err);
-        else if (item->received != item->tensor->elems)
+        if (item->received != item->tensor->elems)
             status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                               "output '%s': %lld of %lld elements came", item->name,
                               (long long)item->received, (long long)item->tensor->elems);
@@ -411,9 +366,8 @@ static enum rfx_status take_rest(struct rfx_cli_outputs *outputs, const struct r
     return status;
 }
 
-enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
-                                     const struct rfx_session *session, struct rfx_error *err) {
-    enum rfx_status status = take_rest(outputs, session, err);
+enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    enum rfx_status status = need_all(outputs, err);
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
         struct rfx_cli_output *item = &outputs->items[k];
         item->received = 0;
@@ -423,9 +377,8 @@ enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
     return status;
 }
 
-enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
-                                       const struct rfx_session *session, struct rfx_error *err) {
-    enum rfx_status status = take_rest(outputs, session, err);
+enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs, struct rfx_error *err) {
+    enum rfx_status status = need_all(outputs, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
     rfx_memory_set_stop(outputs->mem, NULL, NULL); /* from here on files become complete */
     struct rfx_cli_progress progress;

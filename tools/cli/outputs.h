@@ -1,10 +1,8 @@
-/* What happens to the outputs of a run: fingerprints and files.
+/* What happens to the outputs of a run: fingerprints, classes and files.
  *
- * An output comes either through the sink, while the run goes on, or from the session after it, in
- * chunks of RFX_CLI_CHUNK elements: no second copy is made.
  * Invariants: 1. files are opened before the run, without their names; 2. they get their names
  * after it, one after the other, none when the run failed or was stopped; 3. file and fingerprint
- * do not depend on the way an output came. */
+ * do not depend on how an output is cut into pieces. */
 #ifndef RFX_TOOLS_CLI_OUTPUTS_H
 #define RFX_TOOLS_CLI_OUTPUTS_H
 
@@ -13,21 +11,20 @@
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_stream.h"
-#include "rfexec/session/session.h"
+#include "tools/cli/classes.h"
 #include "tools/cli/missing.h"
 #include "tools/cli/options.h"
 
-enum { RFX_CLI_CHUNK = 16384, RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_MAX of Linux */ };
+enum { RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_MAX of Linux */ };
 
 struct rfx_cli_output {
     const char *name;
     const struct rfx_tensor *tensor; /* of one image */
     struct rfx_shape shape;          /* of all, as declared */
     enum rfx_type type;
-    struct rfx_end end; /* of a map: all of it, and where it belongs */
     struct rfx_output_stream *stream; /* NULL: no file is asked for */
     struct rfx_fingerprint fingerprint;
-    int64_t received; /* elements of an image that came through the sink */
+    int64_t received; /* elements of the image that is run */
     char hash[RFX_FINGERPRINT_CHARS];
 };
 
@@ -37,6 +34,7 @@ struct rfx_cli_outputs {
     struct rfx_cli_output *items;
     int64_t images;                    /* of a batch; else 1 */
     const struct rfx_missing *missing; /* marks pixels; NULL: none */
+    struct rfx_cli_classes *classes;   /* of output 0; NULL: none are looked for */
 };
 
 /* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
@@ -78,29 +76,18 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(
     struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
     const struct rfx_geo_source *source, struct rfx_cli_outputs *outputs, struct rfx_error *err);
 
-/* Takes outputs while the run goes on; valid as long as the outputs. */
+/* Takes the outputs of a run; valid as long as the outputs. */
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
 
-/* Between two images of a batch: takes what did not come through the sink; what comes from now on
- * is of the next image. */
+/* Between two images of a batch: what comes from now on is of the next image. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
-                                                   const struct rfx_session *session,
                                                    struct rfx_error *err);
 
-/* After a run, of a batch that of its last image: takes from the session the outputs that did not
- * come through the sink, sets the hashes, completes the files. CANCELLED: a signal came before the
- * first file was complete. */
+/* After a run, of a batch that of its last image: sets the hashes, completes the files.
+ * INVALID_ARGUMENT: elements did not come. CANCELLED: a signal came before the first file was
+ * complete. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
-                                                     const struct rfx_session *session,
                                                      struct rfx_error *err);
-
-/* Takes one output, number k of the session's, that the session has stored. missing: NULL, or the
- * marks of the session's outputs. */
-RFX_NODISCARD enum rfx_status rfx_cli_output_take(const struct rfx_session *session,
-                                                  struct rfx_memory *mem, int k,
-                                                  const struct rfx_missing *missing,
-                                                  struct rfx_cli_output *item,
-                                                  struct rfx_error *err);
 
 /* Frees; files not completed are removed. Zeroed outputs are fine. */
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs);

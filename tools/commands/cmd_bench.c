@@ -83,7 +83,7 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
     int64_t runs = bench->options->runs;
     struct rfx_cli_progress progress;
     enum rfx_status status = RFX_OK;
-    const struct rfx_output_sink sink = {.write = discard, .any_order = true};
+    const struct rfx_output_sink sink = {.write = discard};
     rfx_session_set_sink(bench->session, &sink);
     for (int64_t i = -1; i < runs && status == RFX_OK; ++i) {
         bool observed = i >= 0 && bench->layers != NULL;

@@ -52,7 +52,7 @@ static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
     struct rfx_run_report sum = {0}, one = {0};
     enum rfx_status status = RFX_OK;
     for (run->image = 0; run->image < run->asked.images && status == RFX_OK; ++run->image) {
-        if (run->image > 0) status = rfx_cli_outputs_next(&run->outputs, run->session, err);
+        if (run->image > 0) status = rfx_cli_outputs_next(&run->outputs, err);
         if (status != RFX_OK) break;
         rfx_image_select(run->asked.job.image, run->image);
         status = rfx_session_run(run->session, run->asked.job.image, step_of_batch, &progress, &one,
@@ -76,6 +76,11 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
         status = rfx_cli_outputs_open(job->mem, job->graph, run->asked.options, &job->geo,
                                       &run->outputs, err);
     if (run->asked.missing.mem != NULL) run->outputs.missing = &run->asked.missing;
+    if (status == RFX_OK && run->asked.images == 1) {
+        status =
+            rfx_cli_classes_begin(job->mem, job->graph, run->asked.options, &run->classes, err);
+        run->outputs.classes = &run->classes;
+    }
     bool paged = run->asked.options->report != NULL;
     if (status == RFX_OK && paged)
         status = rfx_run_page_open(&run->page, run->asked.options, job, err);
@@ -96,13 +101,11 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     rfx_session_set_sink(run->session, NULL);
     if (paged) rfx_run_page_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK && run->asked.images == 1)
-        status =
-            rfx_cli_classes_find(run->session, job->mem, run->asked.options, &run->classes, err);
-    if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, run->session, err);
-    if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, run->session, err);
+    if (status == RFX_OK) status = rfx_cli_classes_finish(run->asked.options, &run->classes, err);
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
+    if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, err);
     if (status == RFX_OK && paged)
-        status = rfx_run_page_write(&run->page, run->session, &run->outputs, &run->report, err);
+        status = rfx_run_page_write(&run->page, &run->outputs, &run->report, err);
     return status;
 }
 

@@ -89,7 +89,7 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_opt
     status = rfx_session_run(session, job->image, rfx_cli_progress_step, &progress, &ran, err);
     rfx_session_set_sink(session, NULL);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK) status = rfx_cli_outputs_finish(outputs, session, err);
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(outputs, err);
     rfx_session_free(session);
     return status;
 }

@@ -73,60 +73,75 @@ static void release(struct verify *v) {
     rfx_cli_job_free(&v->job);
 }
 
-/* Keeps a part of an output that is handed out while the run goes on. */
-static enum rfx_status keep_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
-                                 const struct rfx_view *view, struct rfx_error *err) {
+/* Keeps a piece of an output. */
+static enum rfx_status keep_piece(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                  const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
     (void)err;
     rfx_end_scatter(end, v->kept[end->output], rect, view);
     return RFX_OK;
 }
 
+static void compare_element(struct difference *d, int64_t at, float *kept, float untiled) {
+    d->elements++;
+    if (memcmp(kept, &untiled, sizeof untiled) != 0) {
+        d->different++;
+        if (d->first < 0 || at < d->first) {
+            d->first = at;
+            d->tiled = *kept;
+            d->untiled = untiled;
+        }
+    }
+    *kept = untiled;
+}
+
+/* Compares a piece with what is kept, in the place of which it is kept. */
+static enum rfx_status compare_piece(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                     const struct rfx_view *view, struct rfx_error *err) {
+    struct verify *v = user;
+    float *kept = v->kept[end->output];
+    (void)err;
+    for (int64_t y = rect.y0; y < rect.y1; ++y)
+        for (int64_t x = rect.x0; x < rect.x1; ++x) {
+            const float *pixel = rfx_view_at(view, y, x);
+            int64_t at = end->at.first + y * end->at.row_step + x * end->at.column_step;
+            for (int64_t c = 0; c < end->channels; ++c, at += end->at.channel_step)
+                compare_element(&v->differences[end->output], at, kept + at, rfx_one_nan(pixel[c]));
+        }
+    return RFX_OK;
+}
+
+/* Runs a plan and gives its outputs to `write`. */
 static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, const char *what,
-                                struct rfx_session **session, struct rfx_run_report *report,
+                                const struct rfx_output_sink *sink, struct rfx_run_report *report,
                                 struct rfx_error *err) {
     struct rfx_cli_progress progress;
-    const struct rfx_output_sink sink = {.write = keep_part, .user = v, .any_order = true};
-    enum rfx_status status = rfx_session_create(v->job.graph, plan, session, err);
+    struct rfx_session *session = NULL;
+    enum rfx_status status = rfx_session_create(v->job.graph, plan, &session, err);
     if (status != RFX_OK) return status;
-    rfx_session_set_sink(*session, &sink);
-    rfx_session_set_spill_folder(*session, v->options->spill);
+    rfx_session_set_sink(session, sink);
+    rfx_session_set_spill_folder(session, v->options->spill);
     rfx_cli_progress_start(&progress, what);
-    status = rfx_session_run(*session, v->job.image, rfx_cli_progress_step, &progress, report, err);
+    status = rfx_session_run(session, v->job.image, rfx_cli_progress_step, &progress, report, err);
     rfx_cli_progress_end(&progress);
-    rfx_session_set_sink(*session, NULL);
+    rfx_session_free(session);
     return status;
 }
 
 static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
-    struct rfx_session *session = NULL;
+    const struct rfx_graph *graph = v->job.graph;
+    const struct rfx_output_sink sink = {.write = keep_piece, .user = v};
     enum rfx_status status =
-        run_plan(v, v->job.plan, "verify, 1 of 2: as planned", &session, &v->tiled, err);
+        run_plan(v, v->job.plan, "verify, 1 of 2: as planned", &sink, &v->tiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
-        int64_t elems = rfx_session_output_tensor(session, k)->elems;
         struct rfx_fingerprint fingerprint = {0};
-        if (rfx_session_output_is_stored(session, k))
-            rfx_session_output_read(session, k, 0, elems, v->kept[k]);
-        rfx_fingerprint_add(&fingerprint, 0, v->kept[k], elems);
+        rfx_fingerprint_add(&fingerprint, 0, v->kept[k],
+                            graph->nodes[graph->outputs[k].node].out.elems);
         rfx_fingerprint_hex(&fingerprint, v->hashes[k]);
     }
-    rfx_session_free(session);
     v->tiled_peak_bytes = rfx_peak_rss_bytes();
     v->measured = rfx_report_measured(&v->tiled);
     return status;
-}
-
-static void compare_chunk(struct difference *d, int64_t at, const float *tiled,
-                          const float *untiled, int64_t count) {
-    if (memcmp(tiled, untiled, (size_t)count * sizeof *tiled) == 0) return;
-    for (int64_t i = 0; i < count; ++i) {
-        if (memcmp(&tiled[i], &untiled[i], sizeof *tiled) == 0) continue;
-        d->different++;
-        if (d->first >= 0) continue;
-        d->first = at + i;
-        d->tiled = tiled[i];
-        d->untiled = untiled[i];
-    }
 }
 
 /* The plan to compare with must be another one, and fit the machine. */
@@ -149,9 +164,21 @@ static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan
     return RFX_OK;
 }
 
+/* Every element of an output must have come once. */
+static enum rfx_status need_all(const struct verify *v, struct rfx_error *err) {
+    const struct rfx_graph *graph = v->job.graph;
+    for (int k = 0; k < v->n_outputs; ++k) {
+        int64_t elems = graph->nodes[graph->outputs[k].node].out.elems;
+        if (v->differences[k].elements != elems)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "output '%s': %lld of %lld elements came", graph->outputs[k].name,
+                            (long long)v->differences[k].elements, (long long)elems);
+    }
+    return RFX_OK;
+}
+
 /* Runs untiled, compares with what is kept, and keeps the untiled values instead. */
 static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
-    struct rfx_session *session = NULL;
     struct rfx_plan *plan = NULL;
     size_t against = v->options->against_bytes;
     struct rfx_plan_request request = {.source = v->job.request.source,
@@ -160,28 +187,15 @@ static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
                                        .may_spill = against != 0 && v->options->spill != NULL,
                                        .caches = v->job.request.caches,
                                        .no_groups = true}; /* one thing less to go wrong alike */
+    const struct rfx_output_sink sink = {.write = compare_piece, .user = v};
     if (against == 0) request.asked = rfx_ask_whole();
-    float *chunk = rfx_memory_alloc(v->job.mem, RFX_CLI_CHUNK * sizeof *chunk);
-    enum rfx_status status =
-        chunk != NULL ? rfx_plan_create(v->job.graph, &request, &plan, err)
-                      : rfx_memory_fail(v->job.mem, "chunk", RFX_CLI_CHUNK * sizeof *chunk, err);
+    for (int k = 0; k < v->n_outputs; ++k) v->differences[k] = (struct difference){.first = -1};
+    enum rfx_status status = rfx_plan_create(v->job.graph, &request, &plan, err);
     if (status == RFX_OK) status = check_other(v, plan, err);
     if (status == RFX_OK)
-        status = run_plan(v, plan, "verify, 2 of 2: untiled", &session, &v->untiled, err);
-    for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
-        struct difference *d = &v->differences[k];
-        *d = (struct difference){.elements = rfx_session_output_tensor(session, k)->elems,
-                                 .first = -1};
-        for (int64_t i = 0; i < d->elements; i += RFX_CLI_CHUNK) {
-            int64_t count = rfx_min_i64(RFX_CLI_CHUNK, d->elements - i);
-            rfx_session_output_read(session, k, i, count, chunk);
-            compare_chunk(d, i, v->kept[k] + i, chunk, count);
-            memcpy(v->kept[k] + i, chunk, (size_t)count * sizeof *chunk);
-        }
-    }
-    rfx_session_free(session);
+        status = run_plan(v, plan, "verify, 2 of 2: untiled", &sink, &v->untiled, err);
+    if (status == RFX_OK) status = need_all(v, err);
     rfx_plan_free(plan);
-    rfx_memory_release(v->job.mem, chunk);
     return status;
 }
 

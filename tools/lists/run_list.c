@@ -168,7 +168,7 @@ static enum rfx_status compute(struct list_run *run, const char *path, struct rf
         rfx_session_set_sink(run->session, NULL);
         rfx_cli_progress_end(&progress);
     }
-    if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, run->session, err);
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
     rfx_cli_memory_may_stop(run->job.mem); /* finish has ended that for its files */
     if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
     rfx_cli_outputs_free(&outputs);

@@ -29,9 +29,8 @@ struct masked_run {
     struct rfx_mask mask;
     struct rfx_mask_rects rects;
     struct rfx_masked_output output;
-    int sink_output;  /* which output of the job's graph is taken */
-    int64_t received; /* elements that came of the rectangle */
-    uint64_t macs;    /* of all rectangles */
+    int sink_output; /* which output of the job's graph is taken */
+    uint64_t macs;   /* of all rectangles */
     double seconds;
 };
 
@@ -54,51 +53,21 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                                const struct rfx_view *view, struct rfx_error *err) {
     struct masked_run *run = user;
     if (end->output != run->sink_output) return RFX_OK;
-    run->received += rfx_rect_area(rect) * run->output.map.c;
     return rfx_masked_output_take(&run->output, rect, view, err);
 }
 
-/* A row of pixels, and one of a plane. */
-static size_t row_bytes(int64_t channels, int64_t cols) {
-    return (size_t)(cols * (channels + 1)) * sizeof(float);
-}
-
-/* Takes a rectangle that the session has stored, row by row from its planes. */
-static enum rfx_status take_stored(struct masked_run *run, const struct rfx_session *session,
-                                   struct rfx_rect rect, struct rfx_error *err) {
-    int64_t c = run->output.map.c, rows = rfx_rect_rows(rect), cols = rfx_rect_cols(rect);
-    size_t bytes = row_bytes(c, cols);
-    float *row = rfx_memory_alloc(run->job.mem, bytes), *plane = row + cols * c;
-    if (row == NULL) return rfx_memory_fail(run->job.mem, "output row", bytes, err);
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = 0; y < rows && status == RFX_OK; y++) {
-        for (int64_t i = 0; i < c; i++) {
-            rfx_session_planes_read(session, run->sink_output, (i * rows + y) * cols, cols, plane);
-            for (int64_t x = 0; x < cols; x++) row[x * c + i] = plane[x];
-        }
-        struct rfx_rect line = rfx_rect_make(rect.y0 + y, rect.y0 + y + 1, rect.x0, rect.x1);
-        struct rfx_view view = rfx_view_dense(row, line, c);
-        status = rfx_masked_output_take(&run->output, line, &view, err);
-        if (status == RFX_OK) status = rfx_memory_check_stop(run->job.mem, err);
-    }
-    rfx_memory_release(run->job.mem, row);
-    return status;
-}
-
-/* Runs the job's plan, which makes `rect`. */
-static enum rfx_status execute(struct masked_run *run, struct rfx_rect rect,
-                               struct rfx_cli_progress *progress, struct rfx_error *err) {
+/* Runs the job's plan. */
+static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *progress,
+                               struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
     struct rfx_session *session = NULL;
     struct rfx_run_report report = {0};
-    struct rfx_output_sink sink = {.write = receive, .user = run, .any_order = true};
+    struct rfx_output_sink sink = {.write = receive, .user = run};
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &session, err);
     if (status != RFX_OK) return status;
-    run->received = 0;
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, run->options->spill);
     status = rfx_session_run(session, job->image, rfx_cli_progress_step, progress, &report, err);
-    if (status == RFX_OK && run->received == 0) status = take_stored(run, session, rect, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_session_free(session);
@@ -119,7 +88,7 @@ static int make_rect(struct masked_run *run, struct rfx_rect rect, bool only_pla
     run->sink_output = part != NULL ? 0 : run->k;
     int code = rfx_cli_job_plan(&run->job, run->options, "run");
     if (code == RFX_EXIT_DONE && !only_plan) {
-        status = execute(run, rect, progress, &err);
+        status = execute(run, progress, &err);
         if (status != RFX_OK) code = rfx_cli_fail(status, &err);
     }
     rfx_plan_free(run->job.plan);
@@ -293,7 +262,7 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     struct rfx_error err = {{0}};
     const struct rfx_tensor *map = &run->output.map;
     size_t *fixed = &run->job.request.source.fixed_bytes;
-    *fixed += rfx_mask_bytes(&run->mask) + rfx_masked_output_bytes(map) + row_bytes(map->c, map->w);
+    *fixed += rfx_mask_bytes(&run->mask) + rfx_masked_output_bytes(map);
     run->job.request.emit_outputs = true;
     if (run->options->output == NULL) return RFX_EXIT_DONE;
     if (!rfx_cli_output_format(run->options, run->options->output, format)) {

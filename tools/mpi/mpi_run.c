@@ -168,21 +168,24 @@ static int begin_share(struct mpi_run *run) {
 static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_cli_progress progress;
     struct rfx_output_sink sink = rfx_rank_outputs_sink(&run->outputs);
+    enum rfx_status status = RFX_OK;
     if (run->session == NULL) return RFX_OK;
+    if (run->ranks->rank == 0)
+        status =
+            rfx_cli_classes_begin(run->job.mem, run->job.graph, run->options, &run->classes, err);
+    if (status != RFX_OK) return status;
+    run->outputs.outputs.classes = &run->classes;
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
     rfx_cli_progress_start(&progress, "run");
-    enum rfx_status status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
-                                             rfx_cli_progress_step, &progress, &run->report, err);
+    status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
+                             rfx_cli_progress_step, &progress, &run->report, err);
     rfx_cli_progress_end(&progress);
     if (status != RFX_OK && run->sections.store != NULL)
         rfx_row_store_explain(run->sections.store, err);
     run->macs += run->report.macs;
     run->seconds += run->report.seconds;
-    if (status == RFX_OK && run->ranks->rank == 0)
-        status = rfx_cli_classes_find(run->session, run->job.mem, run->options, &run->classes, err);
-    if (status == RFX_OK)
-        status = rfx_rank_outputs_take(&run->outputs, run->session, share_of(run), err);
+    if (status == RFX_OK) status = rfx_cli_classes_finish(run->options, &run->classes, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on files become complete */

@@ -184,28 +184,8 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
 }
 
 struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs) {
-    struct rfx_output_sink sink = {.write = receive, .user = outputs, .any_order = true};
+    struct rfx_output_sink sink = {.write = receive, .user = outputs};
     return sink;
-}
-
-enum rfx_status rfx_rank_outputs_take(struct rfx_rank_outputs *outputs,
-                                      const struct rfx_session *session,
-                                      const struct rfx_graph *share, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; session != NULL && k < share->n_ends && status == RFX_OK; k++) {
-        const struct rfx_end *end = &share->ends[k];
-        struct rfx_cli_output *item =
-            &outputs->outputs.items[outputs->whole->ends[outputs->ends[k]].output];
-        if (!rfx_session_output_is_stored(session, k)) continue;
-        if (is_map(outputs->whole, outputs->ends[k])) {
-            struct rfx_view view = rfx_session_end_view(session, end);
-            status = receive(outputs, end, rfx_end_part(share, end), &view, err);
-        } else {
-            item->received = item->tensor->elems;
-            status = rfx_cli_output_take(session, outputs->mem, k, NULL, item, err);
-        }
-    }
-    return status;
 }
 
 /* Rows of end e's share of rank r, a band at a time, from there to rank 0's stream. */

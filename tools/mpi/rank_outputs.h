@@ -48,16 +48,10 @@ RFX_NODISCARD int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memo
                                         const struct rfx_geo_source *source,
                                         struct rfx_rank_outputs *outputs);
 
-/* Takes what the session of this rank's share hands out; valid as long as the outputs. */
+/* Takes the outputs of this rank's share; valid as long as the outputs. */
 struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs);
 
-/* Takes what the session, NULL where the share was nothing, has stored instead. */
-RFX_NODISCARD enum rfx_status rfx_rank_outputs_take(struct rfx_rank_outputs *outputs,
-                                                    const struct rfx_session *session,
-                                                    const struct rfx_graph *share,
-                                                    struct rfx_error *err);
-
-/* All ranks together, after the last take: shares that wait go to rank 0, hashes are added up
+/* All ranks together, after the run: shares that wait go to rank 0, hashes are added up
  * there, files are completed. Returns an exit code as open does. */
 RFX_NODISCARD int rfx_rank_outputs_finish(struct rfx_rank_outputs *outputs);
 

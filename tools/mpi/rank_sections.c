@@ -208,7 +208,7 @@ struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sectio
 /* Makes this rank's rows of the next cut. */
 static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_row_store *next,
                                  struct rfx_error *err) {
-    struct rfx_output_sink sink = {.write = take_rows, .user = next, .any_order = true};
+    struct rfx_output_sink sink = {.write = take_rows, .user = next};
     struct rfx_cli_progress progress;
     struct rfx_session *session = NULL;
     struct rfx_run_report report = {0};
@@ -221,10 +221,6 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
                              &report, err);
     rfx_cli_progress_end(&progress);
     if (status != RFX_OK && s->store != NULL) rfx_row_store_explain(s->store, err);
-    if (status == RFX_OK && rfx_session_output_is_stored(session, 0)) {
-        struct rfx_view view = rfx_session_end_view(session, &s->graphs[i]->ends[0]);
-        status = rfx_row_store_put(next, s->graphs[i]->outputs[0].part, &view, err);
-    }
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     s->macs += report.macs;

@@ -32,7 +32,7 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_opt
     const struct rfx_tensor *input = input_of(graph);
     enum { SPOOL_BYTES = 32 << 10 };
     size_t bytes =
-        SPOOL_BYTES + floats(input->w * (input->c + 3) + 3 * rfx_overlay_map(graph, choice)->w);
+        SPOOL_BYTES + floats(input->w * (input->c + 3) + rfx_overlay_map(graph, choice)->w);
     if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
     if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
@@ -53,7 +53,7 @@ static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err)
 
 static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
-    int64_t sizes[3] = {3 * map_of(o)->w, input->w * input->c, 3 * input->w};
+    int64_t sizes[3] = {map_of(o)->w, input->w * input->c, 3 * input->w};
     float **rows[3] = {&o->values, &o->pixels, &o->colours};
     for (int i = 0; i < 3; ++i) {
         *rows[i] = rfx_memory_alloc(o->mem, floats(sizes[i]));
@@ -129,46 +129,21 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
 }
 
+static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                 const struct rfx_view *view) {
+    struct rfx_overlay *o = user;
+    if (o->sink.look != NULL) o->sink.look(o->sink.user, end, rect, view);
+}
+
 void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink) {
     overlay->sink = *sink;
+    sink->look = look;
     sink->write = receive;
     sink->user = overlay;
 }
 
 static enum rfx_status stopped(struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
-}
-
-/* Row y of the shown values of an output that the session stores, into o->values. */
-static void read_stored_row(struct rfx_overlay *o, const struct rfx_session *session, int64_t y) {
-    const struct rfx_tensor *map = map_of(o);
-    float *best = o->values + map->w, *row = best + map->w; /* of the channels before; of one */
-    int64_t from = rfx_max_i64(o->choice.channel, 0);
-    rfx_session_planes_read(session, o->choice.output, (from * map->h + y) * map->w, map->w,
-                            o->values);
-    if (o->choice.channel >= 0 || map->c == 1) return;
-    memcpy(best, o->values, floats(map->w));
-    for (int64_t x = 0; x < map->w; ++x) o->values[x] = isnan(best[x]) ? NAN : 0.0F;
-    for (int64_t c = 1; c < map->c; ++c) {
-        rfx_session_planes_read(session, o->choice.output, (c * map->h + y) * map->w, map->w, row);
-        for (int64_t x = 0; x < map->w; ++x) {
-            if (isnan(row[x])) o->values[x] = NAN;
-            if (isnan(o->values[x]) || !(row[x] > best[x])) continue;
-            best[x] = row[x];
-            o->values[x] = (float)c;
-        }
-    }
-}
-
-static enum rfx_status keep_stored(struct rfx_overlay *o, const struct rfx_session *session,
-                                   struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = 0; y < map_of(o)->h && status == RFX_OK; ++y) {
-        read_stored_row(o, session, y);
-        status = keep_row(o, y, 0, map_of(o)->w, err);
-        if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
-    }
-    return status;
 }
 
 /* Whether row y of the picture is drawn. */
@@ -269,11 +244,10 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
     return status;
 }
 
-enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_session *session,
-                                 struct rfx_error *err) {
+enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, struct rfx_error *err) {
     struct rfx_value_range shown;
-    enum rfx_status status = o->received == 0 ? keep_stored(o, session, err) : RFX_OK;
-    if (status == RFX_OK && o->received != map_of(o)->h * map_of(o)->w)
+    enum rfx_status status = RFX_OK;
+    if (o->received != map_of(o)->h * map_of(o)->w)
         status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                           "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
                           map_of(o)->h * map_of(o)->w);

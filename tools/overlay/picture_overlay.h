@@ -10,8 +10,8 @@
 #ifndef RFX_TOOLS_OVERLAY_PICTURE_OVERLAY_H
 #define RFX_TOOLS_OVERLAY_PICTURE_OVERLAY_H
 
+#include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
-#include "rfexec/session/session.h"
 #include "tools/cli/job.h"
 #include "tools/overlay/map_place.h"
 #include "tools/overlay/overlay_choice.h"
@@ -27,7 +27,7 @@ struct rfx_overlay { /* all zero: none */
     struct rfx_output_stream *stream; /* NULL: no --overlay */
     struct rfx_small_copy small;      /* zeros: no --report */
     struct rfx_output_spool *spool;
-    float *values;  /* [3, w of the map]: a row; the others are scratch */
+    float *values;  /* [w of the map]: a row */
     float *pixels;  /* [w, c] of the input */
     float *colours; /* [w, 3] of the picture, 0 to 255 */
     int64_t received;
@@ -51,9 +51,7 @@ RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
 void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink);
 
 /* When the outputs are complete: draws and gives the file its name. CANCELLED: a signal came. */
-RFX_NODISCARD enum rfx_status rfx_overlay_draw(struct rfx_overlay *overlay,
-                                               const struct rfx_session *session,
-                                               struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_overlay_draw(struct rfx_overlay *overlay, struct rfx_error *err);
 
 /* What is shown, in words: "channel 2 of 'defects': 0.01 clear, 0.98 bright". */
 enum { RFX_OVERLAY_TEXT = 320 };

@@ -77,9 +77,16 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return page->sink.write(page->sink.user, end, rect, view, err);
 }
 
+static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                 const struct rfx_view *view) {
+    struct rfx_run_page *page = user;
+    if (page->sink.look != NULL) page->sink.look(page->sink.user, end, rect, view);
+}
+
 void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
                         struct rfx_output_sink *sink) {
     page->sink = *sink;
+    sink->look = look;
     sink->write = receive;
     sink->user = page;
     rfx_run_timeline_start(&page->timeline, page->use, &page->times->observer);
@@ -92,27 +99,6 @@ void rfx_run_page_end(struct rfx_run_page *page, struct rfx_session *session,
     rfx_run_timeline_end(&page->timeline);
     rfx_layer_times_end_run(page->times, report->seconds);
     rfx_layer_times_finish(page->times);
-}
-
-/* Values of an output that did not come through the sink. */
-static enum rfx_status read_stored(struct rfx_run_page *page, const struct rfx_session *session,
-                                   int k, struct rfx_error *err) {
-    struct rfx_page_output *output = &page->outputs[k];
-    int64_t elems = tensor_of(page->job->graph, k)->elems;
-    float *chunk = rfx_memory_alloc(page->mem, RFX_CLI_CHUNK * sizeof *chunk);
-    if (chunk == NULL)
-        return rfx_memory_fail(page->mem, "report", RFX_CLI_CHUNK * sizeof *chunk, err);
-    enum rfx_status status = RFX_OK;
-    for (int64_t i = 0; status == RFX_OK && i < elems; i += RFX_CLI_CHUNK) {
-        int64_t count = rfx_min_i64(RFX_CLI_CHUNK, elems - i);
-        rfx_session_planes_read(session, k, i, count, chunk);
-        rfx_value_sketch_add(&output->values, chunk, count);
-        if (output->preview.mem != NULL) rfx_map_preview_add(&output->preview, i, chunk, count);
-        if (rfx_cli_progress_cancelled())
-            status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
-    }
-    rfx_memory_release(page->mem, chunk);
-    return status;
 }
 
 static const char head[] =
@@ -195,13 +181,8 @@ static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *re
     rfx_html_raw(&page->html, "</table>\n");
 }
 
-enum rfx_status rfx_run_page_write(struct rfx_run_page *page, const struct rfx_session *session,
-                                   const struct rfx_cli_outputs *outputs,
+enum rfx_status rfx_run_page_write(struct rfx_run_page *page, const struct rfx_cli_outputs *outputs,
                                    const struct rfx_run_report *report, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; k < page->n_outputs && status == RFX_OK; ++k)
-        if (outputs->items[k].received == 0) status = read_stored(page, session, k, err);
-    if (status != RFX_OK) return status;
     rfx_html_raw(&page->html, head);
     put_facts(page, report);
     rfx_page_plan_picture(page);

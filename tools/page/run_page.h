@@ -56,10 +56,8 @@ void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
 void rfx_run_page_end(struct rfx_run_page *page, struct rfx_session *session,
                       const struct rfx_run_report *report);
 
-/* When the outputs are complete: writes the page and gives the file its name. CANCELLED: a signal
- * came while stored outputs were read. */
+/* When the outputs are complete: writes the page and gives the file its name. */
 RFX_NODISCARD enum rfx_status rfx_run_page_write(struct rfx_run_page *page,
-                                                 const struct rfx_session *session,
                                                  const struct rfx_cli_outputs *outputs,
                                                  const struct rfx_run_report *report,
                                                  struct rfx_error *err);

@@ -17,8 +17,6 @@
 #include "tools/parts/merge_parts.h"
 #include "tools/parts/part_states.h"
 
-enum { CHUNK = 16384 };
-
 struct merge {
     const struct rfx_cli_options *options;
     struct rfx_memory *mem;
@@ -114,19 +112,11 @@ static enum rfx_status plan_rest(struct merge *m, const struct rfx_output_format
     return rfx_plan_create(m->rest, &request, &m->plan, err);
 }
 
-static enum rfx_status write_rest(struct merge *m, struct rfx_error *err) {
-    const struct rfx_tensor *out = rfx_session_output_tensor(m->session, 0);
-    float *chunk = rfx_memory_alloc(m->mem, CHUNK * sizeof *chunk);
-    if (chunk == NULL) return rfx_memory_fail(m->mem, "output chunk", CHUNK * sizeof *chunk, err);
-    enum rfx_status status = RFX_OK;
-    for (int64_t i = 0; i < out->elems && status == RFX_OK; i += CHUNK) {
-        int64_t n = rfx_min_i64(CHUNK, out->elems - i);
-        rfx_session_output_read(m->session, 0, i, n, chunk);
-        rfx_fingerprint_add(&m->fingerprint, i, chunk, n);
-        status = rfx_output_stream_append(m->stream, chunk, (size_t)n, err);
-    }
-    rfx_memory_release(m->mem, chunk);
-    return status == RFX_OK ? rfx_output_stream_commit(m->stream, NULL, NULL, err) : status;
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
+    struct merge *m = user;
+    rfx_fingerprint_add_end(&m->fingerprint, end, rect, view);
+    return rfx_output_stream_write_end(m->stream, end, rect, view, err);
 }
 
 static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
@@ -142,8 +132,12 @@ static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
     if (status == RFX_OK) status = rfx_session_create(m->rest, m->plan, &m->session, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(m->mem, m->options->output, &format, out, &m->stream, err);
-    if (status == RFX_OK) status = rfx_session_run(m->session, m->image, NULL, NULL, NULL, err);
-    return status == RFX_OK ? write_rest(m, err) : status;
+    if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = {.write = receive, .user = m};
+    rfx_session_set_sink(m->session, &sink);
+    status = rfx_session_run(m->session, m->image, NULL, NULL, NULL, err);
+    rfx_session_set_sink(m->session, NULL);
+    return status == RFX_OK ? rfx_output_stream_commit(m->stream, NULL, NULL, err) : status;
 }
 
 static enum rfx_status write_states(const struct merge *m, struct rfx_error *err) {

@@ -39,7 +39,6 @@ struct part_run {
     struct rfx_output_stream *stream;
     struct rfx_fingerprint fingerprint;
     struct rfx_row_sums *sums; /* of the image rows that it reads */
-    int64_t received;
     struct rfx_run_report report;
 };
 
@@ -62,47 +61,20 @@ static enum rfx_status receive_cells(struct part_run *run, int i, struct rfx_rec
     return rfx_output_stream_write_end(run->stream, &inside, rect, view, err);
 }
 
-/* Takes the maps of an output that the session has stored. */
-static enum rfx_status take_cells(struct part_run *run, struct rfx_error *err) {
-    const struct rfx_graph *graph = run->job.graph;
-    enum rfx_status status = RFX_OK;
-    for (int i = 0; i < graph->n_ends && status == RFX_OK; i++) {
-        if (!rfx_session_output_is_stored(run->session, graph->ends[i].output)) continue;
-        struct rfx_view view = rfx_session_end_view(run->session, &graph->ends[i]);
-        status = receive_cells(run, graph->ends[i].output, rfx_end_part(graph, &graph->ends[i]),
-                               &view, err);
-    }
-    return status;
-}
-
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
     struct part_run *run = user;
     if (run->part.cells.of > 0) return receive_cells(run, end->output, rect, view, err);
     struct rfx_end whole = rfx_part_file_end(&run->part);
-    run->received += rfx_rect_area(rect) * whole.channels;
     rfx_fingerprint_add_end(&run->fingerprint, &whole, rect, view);
     return rfx_part_put_rows(run->part.rect, rect, view, put, run, err);
-}
-
-/* Takes a map that the session has stored, row by row. */
-static enum rfx_status take_stored(struct part_run *run, struct rfx_error *err) {
-    struct rfx_view view = rfx_session_output_view(run->session, 0);
-    struct rfx_rect part = run->part.rect;
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = part.y0; y < part.y1 && status == RFX_OK; y++) {
-        struct rfx_rect row = rfx_rect_make(y, y + 1, part.x0, part.x1);
-        status = receive(run, &run->job.graph->ends[0], row, &view, err);
-        if (status == RFX_OK) status = rfx_memory_check_stop(run->job.mem, err);
-    }
-    return status;
 }
 
 static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
     struct rfx_cli_progress progress;
     struct rfx_tensor tensor = rfx_part_file_tensor(&run->part);
-    struct rfx_output_sink sink = {.write = receive, .user = run, .any_order = true};
+    struct rfx_output_sink sink = {.write = receive, .user = run};
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(job->mem, run->options->output, &npy, &tensor, &run->stream,
@@ -115,10 +87,6 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
     status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
                              &run->report, err);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK && run->part.cells.of > 0)
-        status = take_cells(run, err);
-    else if (status == RFX_OK && run->received == 0)
-        status = take_stored(run, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_image_set_row_sums(job->image, NULL);
