@@ -35,6 +35,12 @@ static void release_owned(struct rfx_memory *mem, const void *block) {
     rfx_memory_release(mem, unconst.out);
 }
 
+static void release_weight(struct rfx_memory *mem, struct rfx_weight *weight) {
+    bool repeated = weight->source == RFX_WEIGHT_REPEATED;
+    if (repeated || weight->source == RFX_WEIGHT_OWNED) release_owned(mem, weight->data);
+    if (repeated) release_owned(mem, weight->places);
+}
+
 /* The table of indices that a node carries, or NULL. */
 static int64_t **node_map(struct rfx_node *node, int64_t *count) {
     const struct rfx_op_def *def = rfx_op_def(node->op);
@@ -62,7 +68,7 @@ static void free_grouped(struct rfx_graph *graph) {
     if (graph->ends != graph->base->ends) rfx_memory_release(graph->mem, graph->ends);
     if (graph->weights != graph->base->weights) {
         for (int i = graph->base->n_weights; i < graph->n_weights; i++)
-            release_owned(graph->mem, graph->weights[i].data);
+            release_weight(graph->mem, &graph->weights[i]);
         rfx_memory_release(graph->mem, graph->weights);
     }
     rfx_memory_release(graph->mem, graph->nodes);
@@ -78,9 +84,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
         return;
     }
     for (int i = 0; i < graph->n_nodes; i++) rfx_node_release(mem, &graph->nodes[i]);
-    for (int i = 0; i < graph->n_weights; i++)
-        if (graph->weights[i].source == RFX_WEIGHT_OWNED)
-            release_owned(mem, graph->weights[i].data);
+    for (int i = 0; i < graph->n_weights; i++) release_weight(mem, &graph->weights[i]);
     for (int i = 0; i < graph->n_outputs; i++) release_owned(mem, graph->outputs[i].name);
     rfx_memory_release(mem, graph->nodes);
     rfx_memory_release(mem, graph->weights);
@@ -191,6 +195,32 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
     return RFX_OK;
 }
 
+/* A copy of a list of `count` floats, zeros where it is NULL. */
+static enum rfx_status copy_floats(struct rfx_memory *mem, int64_t count, const float **list,
+                                   struct rfx_error *err) {
+    size_t bytes = 0;
+    float *data = NULL;
+    if (count >= 0 && rfx_checked_mul_size((size_t)count, rfx_floats_bytes(1), &bytes))
+        data = rfx_memory_calloc(mem, 1, bytes);
+    if (data == NULL) return rfx_memory_fail(mem, "weight", bytes, err);
+    if (*list != NULL && bytes != 0) memcpy(data, *list, bytes);
+    *list = data;
+    return RFX_OK;
+}
+
+/* The values of a REPEATED weight, and where they stand. */
+static enum rfx_status copy_repeated(struct rfx_memory *mem, struct rfx_weight *weight,
+                                     struct rfx_error *err) {
+    size_t bytes = sizeof *weight->places;
+    struct rfx_weight_places *places = rfx_memory_alloc(mem, bytes);
+    if (places == NULL) return rfx_memory_fail(mem, "weight", bytes, err);
+    *places = *weight->places;
+    weight->places = places;
+    enum rfx_status status = copy_floats(mem, places->stored, &weight->data, err);
+    if (status != RFX_OK) rfx_memory_release(mem, places);
+    return status;
+}
+
 enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_weight *weight,
                                      int *out_index, struct rfx_error *err) {
     enum rfx_status status = grow(graph, &graph->weights, graph->n_weights, &graph->weight_capacity,
@@ -199,18 +229,13 @@ enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_w
     struct rfx_weight *copy = &graph->weights[graph->n_weights];
     *copy = *weight;
     if (weight->source == RFX_WEIGHT_OWNED) {
-        size_t bytes = 0;
-        float *data = NULL;
-        if (weight->elems >= 0 &&
-            rfx_checked_mul_size((size_t)weight->elems, rfx_floats_bytes(1), &bytes))
-            data = rfx_memory_calloc(graph->mem, 1, bytes);
-        if (data == NULL) return rfx_memory_fail(graph->mem, "weight", bytes, err);
-        if (weight->data != NULL && bytes != 0) memcpy(data, weight->data, bytes);
-        copy->data = data;
         copy->dtype = RFX_DTYPE_F32;
+        status = copy_floats(graph->mem, weight->elems, &copy->data, err);
+    } else if (weight->source == RFX_WEIGHT_REPEATED) {
+        status = copy_repeated(graph->mem, copy, err);
     }
-    *out_index = graph->n_weights++;
-    return RFX_OK;
+    if (status == RFX_OK) *out_index = graph->n_weights++;
+    return status;
 }
 
 void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node) {
@@ -220,7 +245,8 @@ void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node) {
 }
 
 float *rfx_graph_owned_weight(struct rfx_graph *graph, int index) {
-    assert(graph->weights[index].source == RFX_WEIGHT_OWNED);
+    assert(graph->weights[index].source == RFX_WEIGHT_OWNED ||
+           graph->weights[index].source == RFX_WEIGHT_REPEATED);
     union {
         const void *in;
         float *out;

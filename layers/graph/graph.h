@@ -179,12 +179,12 @@ RFX_NODISCARD enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struc
                                             int *out_index, struct rfx_error *err);
 
 /* Appends a weight record; OWNED data is copied (weight->data may be NULL: zeros, to be filled
- * through rfx_graph_owned_weight). */
+ * through rfx_graph_owned_weight), and so are the data and places of a REPEATED one. */
 RFX_NODISCARD enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph,
                                                    const struct rfx_weight *weight, int *out_index,
                                                    struct rfx_error *err);
 
-/* Writable values of an OWNED weight. */
+/* Writable values of an OWNED weight, or those that a REPEATED one repeats. */
 float *rfx_graph_owned_weight(struct rfx_graph *graph, int index);
 
 /* Gives the node's output a second name (module name for --split). */

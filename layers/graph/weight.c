@@ -168,6 +168,40 @@ static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first,
     return RFX_OK;
 }
 
+/* Digit after digit counts on from the first element. */
+static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_t count,
+                          float *out) {
+    const struct rfx_weight_places *p = weight->places;
+    int64_t index[RFX_DIGITS], place = p->first, rest = first;
+    for (int k = p->n - 1; k >= 0; k--) {
+        index[k] = rest % p->digits[k].size;
+        rest /= p->digits[k].size;
+        place += rfx_digit_moves(&p->digits[k], index[k]);
+    }
+    for (int64_t i = 0; i < count; i++) {
+        bool carry = true;
+        out[i] = weight->data[place];
+        for (int k = p->n - 1; k >= 0 && carry; k--) {
+            const struct rfx_digit *digit = &p->digits[k];
+            place -= rfx_digit_moves(digit, index[k]++);
+            carry = index[k] == digit->size;
+            if (carry) index[k] = 0;
+            place += rfx_digit_moves(digit, index[k]);
+        }
+    }
+}
+
+bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, int64_t count) {
+    const struct rfx_weight_places *p = weight->places;
+    int64_t inner = 1;
+    int n;
+    if (weight->source == RFX_WEIGHT_FILLED || a == b) return true;
+    if (weight->source != RFX_WEIGHT_REPEATED || weight->transposed > 0) return false;
+    for (n = p->n; n > 0 && inner < count; n--) inner *= p->digits[n - 1].size;
+    if (a % inner != b % inner || a % inner + count > inner) return false;
+    return rfx_digits_move(p->digits, n, a / inner) == rfx_digits_move(p->digits, n, b / inner);
+}
+
 /* As it is stored. */
 static enum rfx_status read_stored(const struct rfx_weight *weight, int64_t first, int64_t count,
                                    float *out, struct rfx_error *err) {
@@ -182,6 +216,9 @@ static enum rfx_status read_stored(const struct rfx_weight *weight, int64_t firs
             break;
         case RFX_WEIGHT_GENERATED:
             generate(weight, first, count, out);
+            break;
+        case RFX_WEIGHT_REPEATED:
+            read_repeated(weight, first, count, out);
             break;
     }
     return RFX_OK;

@@ -1,7 +1,8 @@
 /* Constant tensors of a model and where their values come from.
  *
  * A weight is never copied before it is packed: its values lie in an open file, or belong to the
- * graph, or are a formula (seed, distribution) evaluated on reading. All are read through
+ * graph, or are a formula (seed and distribution; or which of a few values stands where) evaluated
+ * on reading. All are read through
  * rfx_weight_read, in any order, any number of times, with the same values. Files are read, not
  * mapped: of a mapping the system may keep megabytes around every page that is touched, which
  * would count as this process's memory, and a file that shrinks under one ends the process. */
@@ -13,6 +14,7 @@
 #include <time.h>
 
 #include "layers/core/status.h"
+#include "layers/graph/digit.h"
 #include "layers/graph/tensor.h"
 
 enum rfx_weight_source {
@@ -20,6 +22,7 @@ enum rfx_weight_source {
     RFX_WEIGHT_FILE,      /* `dtype` values at `offset` of `file`, which outlives the graph */
     RFX_WEIGHT_FILLED,    /* every element is `lo` */
     RFX_WEIGHT_GENERATED, /* element i is uniform in [lo, hi), a function of (seed, i) alone */
+    RFX_WEIGHT_REPEATED,  /* element i is one of a few in `data`: the graph owns it and `places` */
 };
 
 enum rfx_dtype { /* of values in a FILE, little endian */
@@ -46,14 +49,23 @@ struct rfx_weight_file {
     struct timespec modified;
 };
 
+/* Where the elements of a REPEATED weight lie among `stored` values: element i, as a number of n
+ * digits, at `first` and what its digits move. */
+struct rfx_weight_places {
+    int64_t stored, first;
+    int n;
+    struct rfx_digit digits[RFX_DIGITS];
+};
+
 struct rfx_weight {
     enum rfx_weight_source source;
-    enum rfx_dtype dtype;               /* FILE */
-    const float *data;                  /* OWNED */
-    const struct rfx_weight_file *file; /* FILE */
-    uint64_t offset;                    /* FILE: of element 0 */
-    uint64_t seed;                      /* GENERATED */
-    float lo, hi;                       /* GENERATED; FILLED: lo alone */
+    enum rfx_dtype dtype;                   /* FILE */
+    const float *data;                      /* OWNED, REPEATED */
+    const struct rfx_weight_places *places; /* REPEATED */
+    const struct rfx_weight_file *file;     /* FILE */
+    uint64_t offset;                        /* FILE: of element 0 */
+    uint64_t seed;                          /* GENERATED */
+    float lo, hi;                           /* GENERATED; FILLED: lo alone */
     int64_t mirror; /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
                        lo + hi - x, so that they cancel */
     int64_t transposed; /* n > 0: n rows of elems / n columns are stored, and read column by column:
@@ -79,4 +91,8 @@ RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file 
  * rfx_weight_file_read; other sources never fail. */
 RFX_NODISCARD enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first,
                                               int64_t count, float *out, struct rfx_error *err);
+/* Whether `count` elements from `a` on are the same as those from `b` on, seen by their places
+ * alone. False does not mean that they differ. */
+bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, int64_t count);
+
 #endif

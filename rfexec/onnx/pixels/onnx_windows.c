@@ -302,8 +302,8 @@ static int64_t place_of(const struct search *s, const struct added *added, const
 }
 
 static void find_directions(const struct search *s, const struct added *added, struct varies *v) {
-    for (int64_t row = 0; row < s->down; row++)
-        for (int64_t col = 0; col < s->across; col++) {
+    for (int64_t row = 0; row < s->down && !(v->rows && v->cols); row++)
+        for (int64_t col = 0; col < s->across && !(v->rows && v->cols); col++) {
             int64_t place = place_of(s, added, v, row, col);
             v->rows = v->rows || place != place_of(s, added, v, 0, col);
             v->cols = v->cols || place != place_of(s, added, v, row, 0);
@@ -354,16 +354,43 @@ static enum rfx_status find_tree_masks(const struct search *s, const struct adde
     return status;
 }
 
+/* Whether the scores of `count` windows from (row, col) on are those of as many from the other on.
+ * Seen by how the constant is described: false does not mean that they differ. */
+static bool same_windows(const struct search *s, const struct added *added, const struct varies *v,
+                         const int64_t *a, const int64_t *b, int64_t count) {
+    const struct rfx_weight *weight =
+        &s->graph->weights[node_of(s, added->constant)->attr.constant.weight];
+    int64_t n = s->pixels * s->pixels, at = place_of(s, added, v, a[0], a[1]);
+    bool together = place_of(s, added, v, a[0], a[1] + count - 1) == at + (count - 1) * n;
+    return together && rfx_weight_repeats(weight, at, place_of(s, added, v, b[0], b[1]), count * n);
+}
+
+/* A row of windows; but for the last one those that are like the one before are not looked at. */
+static enum rfx_status check_row(const struct search *s, const struct added *added,
+                                 const struct varies *v, int64_t row, struct rfx_masks *m) {
+    int64_t step = v->cols || s->across == 1 ? 1 : s->across - 1;
+    enum rfx_status status = RFX_OK;
+    for (int64_t col = 0; status == RFX_OK && col < s->across; col += step) {
+        const int64_t at[2] = {row, col}, before[2] = {row, col - 1};
+        bool same = col > 0 && col < s->across - 1 && same_windows(s, added, v, at, before, 1);
+        if (!same && (m->rows || m->cols || m->both))
+            status = check_window(s, added, v, row, col, m);
+    }
+    return status;
+}
+
+/* Where it does not vary, the last windows and the others are enough. */
 static enum rfx_status find_masks(const struct search *s, const struct added *added,
                                   const struct varies *v, struct rfx_masks *m) {
+    int64_t step = v->rows || s->down == 1 ? 1 : s->down - 1;
     enum rfx_status status = RFX_OK;
     *m = (struct rfx_masks){!v->heads, !v->heads, !v->heads};
-    /* where it does not vary, the last windows and the others are enough */
-    int64_t row_step = v->rows || s->down == 1 ? 1 : s->down - 1;
-    int64_t col_step = v->cols || s->across == 1 ? 1 : s->across - 1;
-    for (int64_t row = 0; row < s->down; row += row_step)
-        for (int64_t col = 0; status == RFX_OK && col < s->across; col += col_step)
-            if (m->rows || m->cols || m->both) status = check_window(s, added, v, row, col, m);
+    for (int64_t row = 0; status == RFX_OK && row < s->down; row += step) {
+        const int64_t at[2] = {row, 0}, before[2] = {row - 1, 0};
+        bool same =
+            row > 0 && row < s->down - 1 && same_windows(s, added, v, at, before, s->across);
+        if (!same) status = check_row(s, added, v, row, m);
+    }
     return status;
 }
 

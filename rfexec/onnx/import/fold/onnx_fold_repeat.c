@@ -11,6 +11,7 @@
 
 /* Elements from which on a constant may be kept as one that repeats. */
 #define REPEAT_FROM 1024
+#define INDICES_FROM 64
 
 #define MOST_OPERANDS 4
 
@@ -60,12 +61,12 @@ static bool is_parameter(const struct rfx_onnx_import *ctx, size_t k) {
     return k > 0 && (rfx_onnx_op_is(ctx, "Clip") || rfx_onnx_op_is(ctx, "CastLike"));
 }
 
-/* Operands broadcast to one shape, axis by axis, as factors that all have in common. */
+/* Operands broadcast to one shape, axis by axis, as factors that all have in common; `any`: where
+ * an operand changes, of stride 1 or 0. */
 struct aligned {
     struct rfx_shape shape;
     int count, end[RFX_MAX_RANK];
-    int64_t sizes[RFX_ONNX_FACTORS];
-    int64_t strides[MOST_OPERANDS][RFX_ONNX_FACTORS];
+    struct rfx_digit any[RFX_DIGITS], own[MOST_OPERANDS][RFX_DIGITS];
     struct rfx_onnx_pattern patterns[MOST_OPERANDS];
 };
 
@@ -75,12 +76,12 @@ static int begin_of(const int *end, int axis) {
 
 /* The factors of operand k along an axis of the shape, broadcast. */
 static int factors_along(const struct aligned *a, const struct rfx_onnx_const *c, size_t k,
-                         int axis, struct rfx_onnx_factor *out) {
+                         int axis, struct rfx_digit *out) {
     int own = axis - (a->shape.rank - c->shape.rank), n = 0;
     const struct rfx_onnx_pattern *p = &a->patterns[k];
     if (a->shape.dims[axis] == 1) return 0;
     if (own < 0 || c->shape.dims[own] == 1) {
-        out[0] = (struct rfx_onnx_factor){a->shape.dims[axis], 0};
+        out[0] = (struct rfx_digit){.size = a->shape.dims[axis]};
         return 1;
     }
     for (int f = begin_of(p->end, own); f < p->end[own]; f++) out[n++] = p->factors[f];
@@ -89,23 +90,27 @@ static int factors_along(const struct aligned *a, const struct rfx_onnx_const *c
 
 /* Adds the factors of an axis that operands 0 to n - 1 have in common. */
 static bool align_axis(struct aligned *a, struct rfx_onnx_const *const *in, size_t n, int axis) {
-    struct rfx_onnx_factor common[RFX_ONNX_FACTORS], own[RFX_ONNX_FACTORS], x[RFX_ONNX_FACTORS],
-        y[RFX_ONNX_FACTORS];
+    struct rfx_digit common[RFX_DIGITS], own[RFX_DIGITS], none[RFX_DIGITS];
     int count = 0;
     for (int pass = 0; pass < 2; pass++) /* the second time all are cut as finely as any */
         for (size_t k = 0; k < n; k++) {
             if (in[k] == NULL) continue;
-            int n_own = factors_along(a, in[k], k, axis, own);
-            bool first = pass == 0 && count == 0;
-            int made = first ? n_own : rfx_onnx_factors_align(common, count, own, n_own, x, y);
-            if (made < 0 || a->count + made > RFX_ONNX_FACTORS) return false;
-            memcpy(common, first ? own : x, (size_t)made * sizeof *common);
+            int made = factors_along(a, in[k], k, axis, own);
+            if (pass > 0 || count > 0)
+                made = rfx_onnx_factors_align(common, count, own, made, none, own);
+            if (made < 0 || a->count + made > RFX_DIGITS) return false;
             count = made;
             for (int f = 0; f < made; f++) {
-                a->sizes[a->count + f] = common[f].size;
-                a->strides[k][a->count + f] = first ? own[f].stride : y[f].stride;
+                common[f] = (struct rfx_digit){.size = own[f].size};
+                a->own[k][a->count + f] = own[f];
             }
         }
+    for (int f = 0; f < count; f++) {
+        struct rfx_digit *any = &a->any[a->count + f];
+        *any = common[f];
+        for (size_t k = 0; k < n; k++)
+            if (in[k] != NULL) *any = rfx_digit_join(any, &a->own[k][a->count + f]);
+    }
     a->count += count;
     a->end[axis] = a->count;
     return true;
@@ -125,24 +130,22 @@ static bool align(struct aligned *a, struct rfx_onnx_const *const *in, size_t n)
     return true;
 }
 
-/* The part of the factors along which something changes: their number as axes, neighbours put
- * together, or -1 where there are too many. at[f]: the axis of factor f, -1: nothing changes. */
+/* The part of the factors along which something changes: their classes as axes, neighbours put
+ * together. at[f]: the axis of factor f, -1: nothing changes. */
 struct compact {
     struct rfx_shape shape;
-    int at[RFX_ONNX_FACTORS];
-    int64_t inner[RFX_ONNX_FACTORS]; /* elements of its axis that factor f moves on by 1 */
+    int at[RFX_DIGITS];
+    int64_t inner[RFX_DIGITS]; /* elements of its axis that factor f moves on by 1 */
 };
-
-static bool changes(const struct aligned *a, size_t n, int f) {
-    for (size_t k = 0; k < n; k++)
-        if (a->strides[k][f] != 0) return true;
-    return false;
-}
 
 /* Whether factor f follows the one before in all operands: both may be one axis. */
 static bool follows(const struct aligned *a, size_t n, int f) {
-    for (size_t k = 0; k < n; k++)
-        if (a->strides[k][f - 1] != a->sizes[f] * a->strides[k][f]) return false;
+    if (a->any[f].n_cuts > 0 || a->any[f - 1].n_cuts > 0) return false;
+    for (size_t k = 0; k < n; k++) {
+        const struct rfx_digit *own = &a->own[k][f], *before = &a->own[k][f - 1];
+        if (own->n_cuts > 0 || before->n_cuts > 0 || before->stride != own->size * own->stride)
+            return false;
+    }
     return true;
 }
 
@@ -150,19 +153,29 @@ static bool make_compact(const struct aligned *a, size_t n, struct compact *out)
     *out = (struct compact){.shape = {0, {0}}};
     for (int f = 0; f < a->count; f++) {
         out->at[f] = -1;
-        if (!changes(a, n, f)) continue;
+        if (a->any[f].stride == 0) continue;
         bool joined = f > 0 && out->at[f - 1] >= 0 && follows(a, n, f);
         if (!joined && out->shape.rank == RFX_MAX_RANK) return false;
         if (!joined) out->shape.dims[out->shape.rank++] = 1;
         out->at[f] = out->shape.rank - 1;
-        out->shape.dims[out->at[f]] *= a->sizes[f];
+        out->shape.dims[out->at[f]] *= rfx_digit_classes(&a->any[f]);
     }
     for (int f = a->count - 1; f >= 0; f--) {
         out->inner[f] = 1;
         if (f + 1 < a->count && out->at[f] >= 0 && out->at[f + 1] == out->at[f])
-            out->inner[f] = out->inner[f + 1] * a->sizes[f + 1];
+            out->inner[f] = out->inner[f + 1] * a->any[f + 1].size;
     }
     return true;
+}
+
+/* A factor of an operand with a position for each class of all operands. */
+static struct rfx_digit by_classes(const struct rfx_digit *own, const struct rfx_digit *any) {
+    struct rfx_digit out = {.size = rfx_digit_classes(any), .stride = own->stride};
+    if (any->n_cuts == 0) return *own;
+    for (int64_t i = 0; i < own->n_cuts; i++)
+        for (int64_t k = 0; k < any->n_cuts; k++)
+            if (own->cuts[i] == any->cuts[k]) (void)rfx_digit_add_cut(&out, k + 1);
+    return out;
 }
 
 /* Operand k with the compact axes, of which those along which it does not change are 1 long. */
@@ -175,9 +188,9 @@ static struct rfx_onnx_const *compact_operand(struct job *job, const struct alig
     for (int i = 0; i < shape.rank; i++) {
         shape.dims[i] = 1;
         for (int f = 0; f < a->count; f++) {
-            if (compact->at[f] != i || a->strides[k][f] == 0) continue;
-            shape.dims[i] *= a->sizes[f];
-            p.factors[p.count++] = (struct rfx_onnx_factor){a->sizes[f], a->strides[k][f]};
+            if (compact->at[f] != i || a->own[k][f].stride == 0) continue;
+            p.factors[p.count] = by_classes(&a->own[k][f], &a->any[f]);
+            shape.dims[i] *= p.factors[p.count++].size;
             single = false;
         }
         p.end[i] = p.count;
@@ -239,11 +252,88 @@ static struct rfx_onnx_const *repeat_result(struct job *job, const struct aligne
                                ? 0
                                : rfx_onnx_product(&compact->shape, axis + 1, compact->shape.rank) *
                                      compact->inner[f];
-            p.factors[p.count++] = (struct rfx_onnx_factor){a->sizes[f], step};
+            struct rfx_digit *factor = &p.factors[p.count++];
+            *factor = (struct rfx_digit){.size = a->any[f].size};
+            if (step != 0) *factor = a->any[f];
+            factor->stride = step;
         }
         p.end[i] = p.count;
     }
     return rfx_onnx_repeat_new(job->ctx, result->type, &a->shape, &p);
+}
+
+/* Stored integers each of which is the one before and *step: *first is number 0. */
+static bool is_run(struct job *job, struct rfx_onnx_const *stored, int64_t *first, int64_t *step) {
+    const int64_t *ints;
+    int64_t n = rfx_onnx_const_stored(stored);
+    job->status = rfx_onnx_const_stored_ints(job->ctx, stored, &ints);
+    if (job->status != RFX_OK) return false;
+    *first = ints[0];
+    *step = n < 2 ? 0 : (int64_t)((uint64_t)ints[1] - (uint64_t)ints[0]);
+    for (int64_t i = 0; i < n; i++)
+        if ((uint64_t)ints[i] != (uint64_t)*first + (uint64_t)i * (uint64_t)*step) return false;
+    return true;
+}
+
+/* Adds a digit times `times` to one of the same size, which moves along the same cuts or not. */
+static bool add_digit(struct rfx_digit *sum, struct rfx_digit digit, int64_t times) {
+    if (!rfx_checked_mul_i64(digit.stride, times, &digit.stride)) return false;
+    if (digit.stride == 0) return true;
+    bool alike = sum->n_cuts == digit.n_cuts;
+    for (int64_t i = 0; alike && i < digit.n_cuts; i++) alike = sum->cuts[i] == digit.cuts[i];
+    if (sum->stride == 0)
+        *sum = digit;
+    else if (!alike || !rfx_checked_add_i64(sum->stride, digit.stride, &sum->stride))
+        return false;
+    if (sum->stride == 0) sum->n_cuts = 0;
+    return true;
+}
+
+#define MOST_RUN 65536 /* integers of a list that a sum is found in */
+
+/* A list of the integers from the least to the most that a pattern's digits come to. */
+static struct rfx_onnx_const *list_of_sums(struct job *job, int32_t type, int64_t at_zero,
+                                           struct rfx_onnx_pattern *p) {
+    int64_t least = 0, most = 0;
+    for (int f = 0; f < p->count; f++) {
+        int64_t *end = p->factors[f].stride < 0 ? &least : &most, moves;
+        int64_t steps = rfx_digit_classes(&p->factors[f]) - 1;
+        if (!rfx_checked_mul_i64(steps, p->factors[f].stride, &moves) ||
+            !rfx_checked_add_i64(*end, moves, end) || *end <= -MOST_RUN || *end >= MOST_RUN)
+            return NULL;
+    }
+    struct rfx_shape list = {1, {most - least + 1}};
+    p->stored = rfx_onnx_const_new(job->ctx, type, &list);
+    p->first = -least;
+    for (int64_t i = 0; p->stored != NULL && i < list.dims[0]; i++)
+        rfx_onnx_const_ints_rw(p->stored)[i] = (int64_t)((uint64_t)at_zero + (uint64_t)(least + i));
+    return p->stored;
+}
+
+/* The sum or difference of integers that count along their axes, as indices of several axes do:
+ * exporters add them for the shape of the result alone. They are found in a list of integers. */
+static struct rfx_onnx_const *sum_of_runs(struct job *job, const struct aligned *a,
+                                          struct rfx_onnx_const *const *in) {
+    struct rfx_onnx_pattern p = {.count = a->count};
+    int64_t at_zero = 0;
+    bool minus = rfx_onnx_op_is(job->ctx, "Sub");
+    if (job->n != 2 || !(minus || rfx_onnx_op_is(job->ctx, "Add")) || in[0]->type != in[1]->type ||
+        rfx_onnx_type_is_real(in[0]->type))
+        return NULL;
+    memcpy(p.end, a->end, sizeof p.end);
+    for (int f = 0; f < p.count; f++) p.factors[f] = (struct rfx_digit){.size = a->any[f].size};
+    for (size_t k = 0; k < 2; k++) {
+        int64_t first, step, sign = minus && k == 1 ? -1 : 1;
+        if (!is_run(job, a->patterns[k].stored, &first, &step)) return NULL;
+        if (step > MOST_RUN || step < -MOST_RUN) return NULL;
+        uint64_t value = (uint64_t)first + (uint64_t)step * (uint64_t)a->patterns[k].first;
+        at_zero = (int64_t)((uint64_t)at_zero + (uint64_t)sign * value);
+        for (int f = 0; f < p.count; f++)
+            if (!add_digit(&p.factors[f], a->own[k][f], sign * step)) return NULL;
+    }
+    struct rfx_onnx_const *list = list_of_sums(job, in[0]->type, at_zero, &p);
+    if (list == NULL || list->elems > count_elems(&a->shape) / 2) return NULL;
+    return rfx_onnx_repeat_new(job->ctx, in[0]->type, &a->shape, &p);
 }
 
 /* Operands without parts. */
@@ -254,7 +344,9 @@ static struct rfx_onnx_const *by_pattern(struct job *job, struct rfx_onnx_const 
     for (size_t k = 0; k < job->n; k++) aligned_in[k] = is_parameter(job->ctx, k) ? NULL : in[k];
     if (!align(&a, aligned_in, job->n) || !make_compact(&a, job->n, &compact)) return NULL;
     int64_t all = count_elems(&a.shape);
-    if (all == 0 || rfx_onnx_product(&compact.shape, 0, compact.shape.rank) > all / 2) return NULL;
+    if (all == 0) return NULL;
+    if (rfx_onnx_product(&compact.shape, 0, compact.shape.rank) > all / 2)
+        return sum_of_runs(job, &a, in);
     for (size_t k = 0; k < job->n; k++) {
         small[k] = in[k];
         if (aligned_in[k] == NULL) continue;
@@ -401,9 +493,9 @@ static struct rfx_onnx_const *tile(struct job *job, struct rfx_onnx_const *c) {
     for (int i = 0; i < shape.rank; i++) {
         int n = from.end[i] - begin_of(from.end, i);
         if (times[i] < 1 || !rfx_checked_mul_i64(shape.dims[i], times[i], &shape.dims[i]) ||
-            to.count + n + 1 > RFX_ONNX_FACTORS)
+            to.count + n + 1 > RFX_DIGITS)
             return NULL;
-        if (times[i] > 1) to.factors[to.count++] = (struct rfx_onnx_factor){times[i], 0};
+        if (times[i] > 1) to.factors[to.count++] = (struct rfx_digit){.size = times[i]};
         for (int f = begin_of(from.end, i); f < from.end[i]; f++)
             to.factors[to.count++] = from.factors[f];
         to.end[i] = to.count;
@@ -551,7 +643,8 @@ static bool list_operands(struct job *job, struct rfx_onnx_const **in) {
     return any;
 }
 
-/* Rows beside columns: operands none of which repeats, but whose product does. */
+/* Rows beside columns: operands none of which repeats, but whose product does. Indices do from
+ * fewer elements on: what is added to those soon has many. */
 static bool is_outer(const struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_shape shape;
     int64_t most = 0;
@@ -559,7 +652,8 @@ static bool is_outer(const struct job *job, struct rfx_onnx_const *const *in) {
     for (size_t k = 0; k < job->n; k++)
         if (in[k] != NULL && !in[k]->filled) most = rfx_max_i64(most, in[k]->elems);
     int64_t all = count_elems(&shape);
-    return all >= REPEAT_FROM && most > 1 && most <= all / 2;
+    bool indices = in[0] != NULL && in[0]->type == RFX_ONNX_INT64;
+    return all >= (indices ? INDICES_FROM : REPEAT_FROM) && most > 1 && most <= all / 2;
 }
 
 enum rfx_status rfx_onnx_fold_repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op,

@@ -10,11 +10,22 @@ static int begin_of(const struct rfx_onnx_pattern *p, int axis) {
     return axis == 0 ? 0 : p->end[axis - 1];
 }
 
-static bool append(struct rfx_onnx_pattern *p, int64_t size, int64_t stride) {
-    if (size == 1) return true;
-    if (p->count == RFX_ONNX_FACTORS) return false;
-    p->factors[p->count++] = (struct rfx_onnx_factor){size, stride};
+static bool append(struct rfx_onnx_pattern *p, struct rfx_digit factor) {
+    if (factor.size == 1) return true;
+    if (p->count == RFX_DIGITS) return false;
+    p->factors[p->count++] = factor;
     return true;
+}
+
+static bool append_plain(struct rfx_onnx_pattern *p, int64_t size, int64_t stride) {
+    return append(p, (struct rfx_digit){.size = size, .stride = stride});
+}
+
+int64_t rfx_onnx_pattern_at(const struct rfx_onnx_pattern *p, int rank, const int64_t *index) {
+    int64_t at = p->first;
+    for (int i = 0; i < rank; i++)
+        at += rfx_digits_move(p->factors + begin_of(p, i), p->end[i] - begin_of(p, i), index[i]);
+    return at;
 }
 
 /* The product of a shape's sizes; false: it does not fit, or there are no elements. */
@@ -35,7 +46,7 @@ bool rfx_onnx_pattern_of(struct rfx_onnx_const *c, struct rfx_onnx_pattern *out)
     *out = (struct rfx_onnx_pattern){.stored = c};
     for (int i = 0; i < c->shape.rank; i++) {
         int64_t stride = c->filled ? 0 : rfx_onnx_product(&c->shape, i + 1, c->shape.rank);
-        (void)append(out, c->shape.dims[i], stride); /* at most as many as axes */
+        (void)append_plain(out, c->shape.dims[i], stride); /* at most as many as axes */
         out->end[i] = out->count;
     }
     return true;
@@ -111,11 +122,18 @@ struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
     return repeat->depth <= RFX_ONNX_MOST_DEPTH ? c : NULL;
 }
 
+/* A factor with cuts that an axis of a new shape ends in: it has to become two. */
+struct halves {
+    int factor; /* -1: there is none */
+    int64_t inner;
+};
+
 /* Cuts factors where axes of the new shape end. */
 static bool cut_factors(const struct rfx_onnx_pattern *p, const struct rfx_shape *shape,
-                        struct rfx_onnx_pattern *out) {
-    struct rfx_onnx_factor rest = {1, 0};
+                        struct rfx_onnx_pattern *out, struct halves *halves) {
+    struct rfx_digit rest = {.size = 1};
     int next = 0;
+    halves->factor = -1;
     *out = (struct rfx_onnx_pattern){.stored = p->stored, .first = p->first};
     for (int i = 0; i < shape->rank; i++) {
         for (int64_t left = shape->dims[i]; left > 1;) {
@@ -126,12 +144,100 @@ static bool cut_factors(const struct rfx_onnx_pattern *p, const struct rfx_shape
             int64_t taken = rfx_min_i64(rest.size, left);
             if (left % taken != 0 || rest.size % taken != 0) return false;
             rest.size /= taken;
-            if (!append(out, taken, rest.stride * rest.size)) return false;
+            if (rest.n_cuts > 0 && rest.size > 1) {
+                *halves = (struct halves){next - 1, rest.size};
+                return false;
+            }
+            struct rfx_digit one = rest;
+            one.size = taken;
+            one.stride *= rest.size;
+            if (!append(out, one)) return false;
             left /= taken;
         }
         out->end[i] = out->count;
     }
     return rest.size == 1 && next == p->count;
+}
+
+#define MOST_CLASSES 65536 /* stored elements of a pattern that is stored anew */
+
+bool rfx_onnx_pattern_next_class(const struct rfx_onnx_pattern *pattern, int64_t *class_of) {
+    for (int f = pattern->count - 1; f >= 0; f--) {
+        if (++class_of[f] < rfx_digit_classes(&pattern->factors[f])) return true;
+        class_of[f] = 0;
+    }
+    return false;
+}
+
+struct rfx_onnx_const *rfx_onnx_pattern_store(struct rfx_onnx_import *ctx, int32_t type,
+                                              struct rfx_onnx_pattern *pattern) {
+    struct rfx_shape list = {1, {1}};
+    for (int f = pattern->count - 1; f >= 0; f--) {
+        int64_t classes = rfx_digit_classes(&pattern->factors[f]);
+        if (classes == 1) continue;
+        pattern->factors[f].stride = list.dims[0];
+        if (classes > MOST_CLASSES / list.dims[0]) return NULL;
+        list.dims[0] *= classes;
+    }
+    pattern->first = 0;
+    pattern->stored = rfx_onnx_const_new(ctx, type, &list);
+    return pattern->stored;
+}
+
+enum rfx_status rfx_onnx_copy_stored(struct rfx_onnx_import *ctx, struct rfx_onnx_const *to,
+                                     int64_t i, struct rfx_onnx_const *from, int64_t at) {
+    const double *reals = NULL;
+    const int64_t *ints = NULL;
+    bool real = rfx_onnx_type_is_real(to->type);
+    enum rfx_status status = real ? rfx_onnx_const_stored_reals(ctx, from, &reals)
+                                  : rfx_onnx_const_stored_ints(ctx, from, &ints);
+    if (status != RFX_OK) return status;
+    if (real)
+        rfx_onnx_const_reals_rw(to)[i] = reals[at];
+    else
+        rfx_onnx_const_ints_rw(to)[i] = ints[at];
+    return RFX_OK;
+}
+
+/* The same pattern with a factor as two, over a stored constant of its own. */
+static bool split_factor(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
+                         const struct halves *halves, struct rfx_onnx_pattern *out) {
+    int at = halves->factor;
+    int64_t class_of[RFX_DIGITS + 1] = {0}, i = 0;
+    struct rfx_onnx_pattern to = *p;
+    if (p->count == RFX_DIGITS) return false;
+    memmove(to.factors + at + 2, p->factors + at + 1,
+            (size_t)(p->count - at - 1) * sizeof *p->factors);
+    if (!rfx_digit_split(&p->factors[at], halves->inner, &to.factors[at], &to.factors[at + 1]))
+        return false;
+    to.count++;
+    for (int k = 0; k < rank; k++) to.end[k] += to.end[k] > at ? 1 : 0;
+    if (rfx_onnx_pattern_store(ctx, p->stored->type, &to) == NULL) return false;
+    do {
+        int64_t from = p->first;
+        for (int f = 0; f < to.count; f++) {
+            int64_t begins = rfx_digit_class_begins(&to.factors[f], class_of[f]);
+            if (f == at)
+                begins = begins * halves->inner +
+                         rfx_digit_class_begins(&to.factors[f + 1], class_of[f + 1]);
+            if (f != at + 1) from += rfx_digit_moves(&p->factors[f > at ? f - 1 : f], begins);
+        }
+        if (rfx_onnx_copy_stored(ctx, to.stored, i++, p->stored, from) != RFX_OK) return false;
+    } while (rfx_onnx_pattern_next_class(&to, class_of));
+    *out = to;
+    return true;
+}
+
+/* The pattern in another shape. */
+static bool reshape_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
+                            const struct rfx_shape *shape, struct rfx_onnx_pattern *out) {
+    struct rfx_onnx_pattern from = *p;
+    struct halves halves;
+    while (!cut_factors(&from, shape, out, &halves)) {
+        struct rfx_onnx_pattern old = from;
+        if (halves.factor < 0 || !split_factor(ctx, &old, rank, &halves, &from)) return false;
+    }
+    return true;
 }
 
 /* The axis of a new shape that is axis `axis` of the old one; -1: none is. */
@@ -217,7 +323,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_reshape(struct rfx_onnx_import *ctx,
         int axis = same_axis(&c->shape, c->repeat->axis, shape);
         return axis < 0 ? interleave(ctx, c, shape) : change_parts(ctx, c, axis, &change);
     }
-    if (!cut_factors(&c->repeat->pattern, shape, &to)) return NULL;
+    if (!reshape_pattern(ctx, &c->repeat->pattern, c->shape.rank, shape, &to)) return NULL;
     return rfx_onnx_repeat_new(ctx, c->type, shape, &to);
 }
 
@@ -251,8 +357,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
 }
 
 /* Replaces the factors of an axis by one, or by none where its size is 1. */
-static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis,
-                     struct rfx_onnx_factor factor) {
+static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis, struct rfx_digit factor) {
     int begin = begin_of(p, axis), old = p->end[axis] - begin, kept = factor.size > 1 ? 1 : 0;
     memmove(p->factors + begin + kept, p->factors + begin + old,
             (size_t)(p->count - begin - old) * sizeof *p->factors);
@@ -262,11 +367,12 @@ static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis,
 }
 
 /* Factors that follow each other and are one put together. */
-static int merge(const struct rfx_onnx_factor *in, int n, struct rfx_onnx_factor *out) {
+static int merge(const struct rfx_digit *in, int n, struct rfx_digit *out) {
     int count = 0;
     for (int i = 0; i < n; i++) {
-        struct rfx_onnx_factor *last = count == 0 ? NULL : &out[count - 1];
-        if (last != NULL && last->stride == in[i].size * in[i].stride) {
+        struct rfx_digit *last = count == 0 ? NULL : &out[count - 1];
+        if (last != NULL && last->n_cuts == 0 && in[i].n_cuts == 0 &&
+            last->stride == in[i].size * in[i].stride) {
             last->size *= in[i].size;
             last->stride = in[i].stride;
         } else {
@@ -276,35 +382,27 @@ static int merge(const struct rfx_onnx_factor *in, int n, struct rfx_onnx_factor
     return count;
 }
 
-/* Stored elements from index 0 of an axis on to index `at`. */
-static int64_t moved(const struct rfx_onnx_factor *factors, int n, int64_t at) {
-    int64_t sum = 0;
-    for (int i = n - 1; i >= 0; i--) {
-        sum += at % factors[i].size * factors[i].stride;
-        at /= factors[i].size;
-    }
-    return sum;
-}
-
 /* Positions start, start + step, ... of an axis of several factors: one, or whole blocks of all but
  * the outermost. */
 static bool slice_axis(struct rfx_onnx_pattern *p, int rank, int axis, int64_t start, int64_t step,
                        int64_t size) {
-    struct rfx_onnx_factor all[RFX_ONNX_FACTORS];
+    struct rfx_digit all[RFX_DIGITS];
     int begin = begin_of(p, axis), n = merge(p->factors + begin, p->end[axis] - begin, all);
     int64_t block = 1;
     if (size == 1 || n <= 1) {
-        p->first += moved(all, n, start);
-        struct rfx_onnx_factor one = {size, n == 0 ? 0 : all[0].stride * step};
+        struct rfx_digit one = {.size = size};
+        if (size > 1 && n == 1 && !rfx_digit_slice(&all[0], start, step, size, &one)) return false;
+        p->first += rfx_digits_move(all, n, start);
         set_axis(p, rank, axis, one);
         return true;
     }
     for (int i = 1; i < n; i++) block *= all[i].size;
     if (step != 1 || start % block != 0 || size % block != 0) return false;
-    p->first += start / block * all[0].stride;
-    all[0].size = size / block;
+    struct rfx_digit outer = all[0];
+    (void)rfx_digit_slice(&outer, start / block, 1, size / block, &all[0]);
+    p->first += rfx_digit_moves(&outer, start / block);
     int kept = all[0].size > 1 ? n : n - 1;
-    if (p->count - (p->end[axis] - begin) + kept > RFX_ONNX_FACTORS) return false;
+    if (p->count - (p->end[axis] - begin) + kept > RFX_DIGITS) return false;
     struct rfx_onnx_pattern old = *p;
     memcpy(p->factors + begin, all + n - kept, (size_t)kept * sizeof *all);
     memcpy(p->factors + begin + kept, old.factors + old.end[axis],
@@ -383,32 +481,39 @@ struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struc
     to = (struct rfx_onnx_pattern){.stored = from.stored, .first = from.first};
     for (int i = 0; i < shape->rank; i++) {
         bool wider = i < more || c->shape.dims[i - more] != shape->dims[i];
-        if (wider && !append(&to, shape->dims[i], 0)) return NULL;
+        if (wider && !append_plain(&to, shape->dims[i], 0)) return NULL;
         for (int f = wider ? 0 : begin_of(&from, i - more); !wider && f < from.end[i - more]; f++)
-            if (!append(&to, from.factors[f].size, from.factors[f].stride)) return NULL;
+            if (!append(&to, from.factors[f])) return NULL;
         to.end[i] = to.count;
     }
     return rfx_onnx_repeat_new(ctx, c->type, shape, &to);
 }
 
-int rfx_onnx_factors_align(const struct rfx_onnx_factor *a, int n_a,
-                           const struct rfx_onnx_factor *b, int n_b, struct rfx_onnx_factor *out_a,
-                           struct rfx_onnx_factor *out_b) {
-    struct rfx_onnx_factor x = {1, 0}, y = {1, 0}, made_a[2 * RFX_ONNX_FACTORS],
-                           made_b[2 * RFX_ONNX_FACTORS];
+/* The innermost `size` positions of a factor, which keeps the rest; false: it would be cut. */
+static bool take_inner(struct rfx_digit *factor, int64_t size, struct rfx_digit *out) {
+    *out = *factor;
+    if (size == 1 || factor->size % size != 0 || (factor->size != size && factor->n_cuts > 0))
+        return false;
+    out->size = size;
+    *factor = (struct rfx_digit){.size = factor->size / size, .stride = factor->stride * size};
+    return true;
+}
+
+int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_digit *b, int n_b,
+                           struct rfx_digit *out_a, struct rfx_digit *out_b) {
+    struct rfx_digit x = {.size = 1}, y = {.size = 1}, made_a[2 * RFX_DIGITS],
+                     made_b[2 * RFX_DIGITS];
     int n = 0;
     while (x.size > 1 || y.size > 1 || n_a > 0 || n_b > 0) { /* from the innermost */
         if (x.size == 1 && n_a > 0) x = a[--n_a];
         if (y.size == 1 && n_b > 0) y = b[--n_b];
         int64_t size = rfx_min_i64(x.size, y.size);
-        if (size == 1 || x.size % size != 0 || y.size % size != 0 || n == 2 * RFX_ONNX_FACTORS)
+        if (n == 2 * RFX_DIGITS || !take_inner(&x, size, &made_a[n]) ||
+            !take_inner(&y, size, &made_b[n]))
             return -1;
-        made_a[n] = (struct rfx_onnx_factor){size, x.stride};
-        made_b[n++] = (struct rfx_onnx_factor){size, y.stride};
-        x = (struct rfx_onnx_factor){x.size / size, x.stride * size};
-        y = (struct rfx_onnx_factor){y.size / size, y.stride * size};
+        n++;
     }
-    if (n > RFX_ONNX_FACTORS) return -1;
+    if (n > RFX_DIGITS) return -1;
     for (int i = 0; i < n; i++) {
         out_a[i] = made_a[n - 1 - i];
         out_b[i] = made_b[n - 1 - i];
@@ -428,7 +533,7 @@ static enum rfx_status fill_pattern(struct rfx_onnx_import *ctx, const struct rf
                                     int rank, const struct target *to, int64_t at) {
     const double *reals = NULL;
     const int64_t *ints = NULL;
-    int64_t step[RFX_ONNX_FACTORS], index[RFX_ONNX_FACTORS] = {0}, from = p->first;
+    int64_t step[RFX_DIGITS], index[RFX_DIGITS] = {0}, from = p->first;
     enum rfx_status status = to->reals != NULL ? rfx_onnx_const_stored_reals(ctx, p->stored, &reals)
                                                : rfx_onnx_const_stored_ints(ctx, p->stored, &ints);
     if (status != RFX_OK) return status;
@@ -445,11 +550,14 @@ static enum rfx_status fill_pattern(struct rfx_onnx_import *ctx, const struct rf
         else
             to->ints[at] = ints[from];
         for (f = p->count - 1; f >= 0; f--) {
+            const struct rfx_digit *factor = &p->factors[f];
             at += step[f];
-            from += p->factors[f].stride;
-            if (++index[f] < p->factors[f].size) break;
-            at -= step[f] * p->factors[f].size;
-            from -= p->factors[f].stride * p->factors[f].size;
+            from -= rfx_digit_moves(factor, index[f]++);
+            if (index[f] < factor->size) {
+                from += rfx_digit_moves(factor, index[f]);
+                break;
+            }
+            at -= step[f] * factor->size;
             index[f] = 0;
         }
     }

@@ -3,28 +3,28 @@
  * Such a constant stores no elements of its own. It is either a pattern over a stored constant, or
  * several constants side by side along an axis, its parts.
  *
- * Pattern: each axis is cut into factors, the outermost first; an index along a factor moves
- * `stride` stored elements on. A factor of stride 0 repeats. Reshapes, transposes and slices change
- * the pattern alone; what works element by element computes the stored elements alone. Both give
- * what they would give for each element. */
+ * Pattern: each axis is cut into factors, the outermost first, which are digits of its index
+ * (layers/graph/digit.h): they say how far an index lies among the stored elements. Reshapes,
+ * transposes and slices change the pattern alone; what works element by element computes the stored
+ * elements alone. Both give what they would give for each element. A mask of windows is a pattern
+ * whose factors have cuts: the last row of windows, the last column of windows, and where a window
+ * is cut in two. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
 #define RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
 
+#include "layers/graph/digit.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-#define RFX_ONNX_FACTORS 16
+#define RFX_ONNX_STORED_UP_TO 4096  /* elements: smaller constants are stored where they are read \
+                                     */
 #define RFX_ONNX_MOST_DEPTH 8       /* of parts that have parts */
 #define RFX_ONNX_MOST_CHANNELS 4096 /* of an axis that may be the channels of a map */
-
-struct rfx_onnx_factor {
-    int64_t size, stride;
-};
 
 struct rfx_onnx_pattern {
     struct rfx_onnx_const *stored; /* without a pattern of its own */
     int64_t first;                 /* stored element of index 0 */
     int count, end[RFX_MAX_RANK];  /* axis i has the factors from end[i - 1] on, up to end[i] */
-    struct rfx_onnx_factor factors[RFX_ONNX_FACTORS]; /* of size 2 and more */
+    struct rfx_digit factors[RFX_DIGITS]; /* of size 2 and more */
 };
 
 struct rfx_onnx_repeat {
@@ -55,6 +55,22 @@ struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
 struct rfx_onnx_const *rfx_onnx_repeat_slice(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                              int axis, int64_t start, int64_t step, int64_t size);
 
+/* Gives the factors of a pattern, whose strides say only whether they move, strides in a new stored
+ * constant that has an element for each of their classes, the innermost side by side; NULL: that
+ * would be too many. Then the classes of the factors in turn, in the order of those elements, from
+ * all 0 on; false: all were there. */
+struct rfx_onnx_const *rfx_onnx_pattern_store(struct rfx_onnx_import *ctx, int32_t type,
+                                              struct rfx_onnx_pattern *pattern);
+bool rfx_onnx_pattern_next_class(const struct rfx_onnx_pattern *pattern, int64_t *class_of);
+
+/* Element `at` of a stored constant, as element i of another one of its type. */
+RFX_NODISCARD enum rfx_status rfx_onnx_copy_stored(struct rfx_onnx_import *ctx,
+                                                   struct rfx_onnx_const *to, int64_t i,
+                                                   struct rfx_onnx_const *from, int64_t at);
+
+/* Where the element lies that has that index along each axis, among the stored ones. */
+int64_t rfx_onnx_pattern_at(const struct rfx_onnx_pattern *p, int rank, const int64_t *index);
+
 /* The current ScatterND or ScatterElements of constants, where the updates fill a box of `data`
  * (onnx_repeat_put.c). */
 struct rfx_onnx_const *rfx_onnx_repeat_put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
@@ -65,10 +81,9 @@ struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struc
                                               const struct rfx_shape *shape);
 
 /* Cuts factors of two lists, outermost first and of one product, into such of equal sizes; how many
- * there are, or -1. */
-int rfx_onnx_factors_align(const struct rfx_onnx_factor *a, int n_a,
-                           const struct rfx_onnx_factor *b, int n_b, struct rfx_onnx_factor *out_a,
-                           struct rfx_onnx_factor *out_b);
+ * there are, or -1. A factor with cuts stays whole. */
+int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_digit *b, int n_b,
+                           struct rfx_digit *out_a, struct rfx_digit *out_b);
 
 /* Writes all elements, row-major: of integers to `ints`, of floats to `reals`. */
 RFX_NODISCARD enum rfx_status rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx,

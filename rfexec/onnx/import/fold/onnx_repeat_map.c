@@ -4,9 +4,6 @@
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
 
-/* Elements up to which a constant is stored: the map of one that repeats saves nothing. */
-#define STORED_UP_TO 4096
-
 /* The same of a constant that is no map beside what is none either: heads of detectors, which are
  * taken apart into maps (layers/fuse/heads.h), know coordinates of cells by their values. */
 #define STORED_PLAIN_UP_TO ((int64_t)1 << 22)
@@ -15,13 +12,15 @@
 struct order {
     int rank, channels; /* channels: -1: none of them, there is one */
     int end[RFX_MAX_RANK];
-    struct rfx_pixels_factor factors[RFX_ONNX_FACTORS]; /* of rows and columns */
+    struct rfx_pixels_factor factors[RFX_DIGITS]; /* of rows and columns */
     int64_t extent[2], roll[2];
 };
 
-/* A factor of the rows or columns, and how far on it moves among stored elements. */
+/* A factor of the rows or columns: `step` of them are one position of what moves on among stored
+ * elements. */
 struct piece {
-    int64_t size, step, stride;
+    int64_t step;
+    struct rfx_digit stored;
 };
 
 /* What a channel is made of along each axis. */
@@ -29,7 +28,7 @@ struct line {
     struct rfx_onnx_const *stored;
     int64_t first;
     int n[2];
-    struct piece pieces[2][RFX_ONNX_FACTORS];
+    struct piece pieces[2][RFX_DIGITS];
 };
 
 static int begin_of(const int *end, int axis) {
@@ -54,21 +53,19 @@ static bool add_pieces(const struct order *order, const struct rfx_onnx_pattern 
                        int own, struct line *line) {
     int lo = begin_of(order->end, axis), n = order->end[axis] - lo, from = begin_of(p->end, own);
     for (int role = 0; role < 2; role++) {
-        struct rfx_onnx_factor map[RFX_ONNX_FACTORS], made[RFX_ONNX_FACTORS],
-            stored[RFX_ONNX_FACTORS];
+        struct rfx_digit map[RFX_DIGITS], made[RFX_DIGITS], stored[RFX_DIGITS];
         for (int f = 0; f < n; f++) {
             const struct rfx_pixels_factor *factor = &order->factors[lo + f];
-            map[f] =
-                (struct rfx_onnx_factor){factor->size, factor->axis == role ? factor->stride : 0};
+            map[f] = (struct rfx_digit){.size = factor->size,
+                                        .stride = factor->axis == role ? factor->stride : 0};
         }
         int count =
             rfx_onnx_factors_align(map, n, p->factors + from, p->end[own] - from, made, stored);
         if (count < 0) return false;
         for (int f = 0; f < count; f++) {
             if (made[f].stride == 0 || stored[f].stride == 0) continue;
-            if (line->n[role] == RFX_ONNX_FACTORS) return false;
-            line->pieces[role][line->n[role]++] =
-                (struct piece){made[f].size, made[f].stride, stored[f].stride};
+            if (line->n[role] == RFX_DIGITS) return false;
+            line->pieces[role][line->n[role]++] = (struct piece){made[f].stride, stored[f]};
         }
     }
     return true;
@@ -123,9 +120,10 @@ static enum rfx_status append_line(struct rfx_onnx_import *ctx, const struct ord
     lines->values[axis] = values;
     for (int64_t i = 0; i < extent; i++) {
         int64_t at = line->first, from = (i - order->roll[axis] + extent) % extent;
-        for (int f = 0; f < line->n[axis]; f++)
-            at += from / line->pieces[axis][f].step % line->pieces[axis][f].size *
-                  line->pieces[axis][f].stride;
+        for (int f = 0; f < line->n[axis]; f++) {
+            const struct piece *piece = &line->pieces[axis][f];
+            at += rfx_digit_moves(&piece->stored, from / piece->step % piece->stored.size);
+        }
         values[old + i] = (float)reals[at];
     }
     lines->made[axis]++;
@@ -229,7 +227,7 @@ enum rfx_status rfx_onnx_repeat_map(struct rfx_onnx_import *ctx, struct rfx_onnx
                                     const struct rfx_pixels *like, int *out) {
     struct order order;
     *out = -1;
-    if (c->repeat == NULL || c->elems <= STORED_UP_TO) return RFX_OK;
+    if (c->repeat == NULL || c->elems <= RFX_ONNX_STORED_UP_TO) return RFX_OK;
     if (like == NULL ? !order_of_map(&c->shape, &order) : !order_like(like, &c->shape, &order))
         return RFX_OK;
     return make_map(ctx, &order, c, out);
@@ -239,14 +237,13 @@ enum rfx_status rfx_onnx_repeat_map(struct rfx_onnx_import *ctx, struct rfx_onnx
 
 /* Adds the factors that all channels of an axis have in common. */
 static bool align_axis(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
-                       const struct order *order, int axis, struct rfx_onnx_factor *common,
-                       int *count) {
+                       const struct order *order, int axis, struct rfx_digit *common, int *count) {
     int64_t channels = channels_of(order, c);
     *count = 0;
     for (int64_t ch = 0; ch < channels; ch++) {
         struct rfx_onnx_const *channel = take_channel(ctx, order, c, ch);
         struct rfx_onnx_pattern p;
-        struct rfx_onnx_factor own[RFX_ONNX_FACTORS];
+        struct rfx_digit own[RFX_DIGITS];
         if (channel == NULL || !rfx_onnx_pattern_of(channel, &p)) return false;
         int from = begin_of(p.end, axis), n = p.end[axis] - from;
         if (ch == 0) {
@@ -260,13 +257,27 @@ static bool align_axis(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
     return true;
 }
 
+/* Whether the axes but for that of channels have two factors in all, or fewer, of channel 0: of all
+ * channels together they have no fewer. */
+static bool may_be_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                       const struct order *order) {
+    struct rfx_onnx_const *channel = take_channel(ctx, order, c, 0);
+    struct rfx_onnx_pattern p;
+    int n = 0;
+    if (channel == NULL || !rfx_onnx_pattern_of(channel, &p)) return false;
+    for (int i = 0; i < order->rank; i++)
+        if (i != order->channels) n += p.end[i] - begin_of(p.end, i);
+    return n <= 2;
+}
+
 /* Whether all but one axis come to one factor of rows and one of columns. */
 static bool find_order(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int channels,
                        struct order *order) {
     *order = (struct order){.rank = c->shape.rank, .channels = channels, .extent = {1, 1}};
     int n = 0;
+    if (!may_be_map(ctx, c, order)) return false;
     for (int i = 0; i < order->rank; i++) {
-        struct rfx_onnx_factor common[RFX_ONNX_FACTORS];
+        struct rfx_digit common[RFX_DIGITS];
         int count = 0;
         if (i != channels && !align_axis(ctx, c, order, i, common, &count)) return false;
         for (int f = 0; f < count; f++) {

@@ -1,8 +1,9 @@
 /* ScatterND and ScatterElements on constants whose elements repeat, where the updates fill a box of
  * the data: masks of shifted windows are made so, box by box.
  *
- * The data is cut along each axis into what is before the box, the box, and what is behind it; the
- * updates take the box's place, and the parts lie side by side. */
+ * Where data and updates are the same between a few cuts of each axis, the result is so, too: a
+ * pattern with cuts. Otherwise the data is cut along each axis into what is before the box, the
+ * box, and what is behind it; the updates take the box's place, and the parts lie side by side. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -35,6 +36,76 @@ static struct rfx_onnx_const *put(struct rfx_onnx_import *ctx, struct rfx_onnx_c
         parts[n++] = part;
     }
     return n == 1 ? parts[0] : rfx_onnx_repeat_join(ctx, parts, n, axis);
+}
+
+/* The cuts of an axis of a pattern, from its position 0 at `lo` of an axis of the result on, added
+ * to that axis's; false: elements change between cuts, or there are too many cuts. */
+static bool add_cuts(const struct rfx_onnx_pattern *p, int axis, int64_t lo,
+                     struct rfx_digit *digit) {
+    int begin = axis == 0 ? 0 : p->end[axis - 1];
+    for (int f = begin; f < p->end[axis]; f++) {
+        const struct rfx_digit *factor = &p->factors[f];
+        if (factor->stride == 0) continue;
+        if (factor->n_cuts == 0 || p->end[axis] - begin > 1) return false;
+        for (int64_t i = 0; i < factor->n_cuts; i++)
+            if (!rfx_digit_add_cut(digit, lo + factor->cuts[i])) return false;
+    }
+    return true;
+}
+
+/* The element of data or, within the box, of updates for a class of each axis. */
+static enum rfx_status put_class(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *from,
+                                 const struct box *box, const int64_t *at,
+                                 struct rfx_onnx_const *to, int64_t i) {
+    int64_t within[RFX_MAX_RANK];
+    bool inside = true;
+    for (int k = 0; k < box->shape.rank; k++) {
+        within[k] = at[k] - box->lo[k];
+        inside = inside && within[k] >= 0 && within[k] < box->shape.dims[k];
+    }
+    const struct rfx_onnx_pattern *p = &from[inside];
+    int64_t place = rfx_onnx_pattern_at(p, box->shape.rank, inside ? within : at);
+    return rfx_onnx_copy_stored(ctx, to, i, p->stored, place);
+}
+
+/* The factors of the data with the box filled, one for each axis; false: it has no such form. */
+static bool list_cuts(const struct rfx_onnx_pattern *from, const struct rfx_shape *data,
+                      const struct box *box, struct rfx_onnx_pattern *to) {
+    for (int k = 0; k < data->rank; k++) {
+        struct rfx_digit *digit = &to->factors[to->count];
+        *digit = (struct rfx_digit){.size = data->dims[k]};
+        if (!rfx_digit_add_cut(digit, box->lo[k]) ||
+            !rfx_digit_add_cut(digit, box->lo[k] + box->shape.dims[k]) ||
+            !add_cuts(&from[0], k, 0, digit) || !add_cuts(&from[1], k, box->lo[k], digit))
+            return false;
+        digit->stride = digit->n_cuts > 0 ? 1 : 0;
+        to->count += digit->size > 1 ? 1 : 0;
+        to->end[k] = to->count;
+    }
+    return true;
+}
+
+/* The data with the box filled, as a pattern with cuts; NULL: it is none. */
+static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
+                                            struct rfx_onnx_const *data,
+                                            struct rfx_onnx_const *updates, const struct box *box,
+                                            enum rfx_status *status) {
+    struct rfx_onnx_pattern from[2], to = {.count = 0};
+    int64_t class_of[RFX_DIGITS] = {0}, at[RFX_MAX_RANK] = {0}, i = 0;
+    if (!rfx_onnx_pattern_of(data, &from[0]) || !rfx_onnx_pattern_of(updates, &from[1]) ||
+        !list_cuts(from, &data->shape, box, &to) ||
+        rfx_onnx_pattern_store(ctx, data->type, &to) == NULL)
+        return NULL;
+    do {
+        for (int k = 0, f = 0; k < data->shape.rank; k++)
+            if (to.end[k] > f) {
+                at[k] = rfx_digit_class_begins(&to.factors[f], class_of[f]);
+                f++;
+            }
+        *status = put_class(ctx, from, box, at, to.stored, i++);
+        if (*status != RFX_OK) return NULL;
+    } while (rfx_onnx_pattern_next_class(&to, class_of));
+    return rfx_onnx_repeat_new(ctx, data->type, &data->shape, &to);
 }
 
 /* A constant of integers without the axes along which nothing changes: the numbers of the one axis
@@ -113,5 +184,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_put(struct rfx_onnx_import *ctx, struct r
                        : box_of_elements(ctx, &data->shape, indices, &box, status);
     if (!fits || rfx_onnx_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
     updates = rfx_onnx_const_view(ctx, updates, &box.shape);
-    return updates == NULL ? NULL : put(ctx, data, updates, &box, 0);
+    if (updates == NULL) return NULL;
+    struct rfx_onnx_const *made = put_with_cuts(ctx, data, updates, &box, status);
+    return made != NULL || *status != RFX_OK ? made : put(ctx, data, updates, &box, 0);
 }
