@@ -267,6 +267,46 @@ static enum rfx_status raw_reals(struct rfx_onnx_import *ctx, const struct rfx_o
     return RFX_OK;
 }
 
+/* Whether all elements have the bytes of the first one. */
+static enum rfx_status raw_is_filled(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                                     bool *same) {
+    uint8_t piece[PIECE_ELEMS * sizeof(double)], first[sizeof(double)];
+    size_t width = rfx_onnx_type_bytes(c->type);
+    enum rfx_status status = read_raw(ctx, &c->raw, 0, width, first);
+    *same = true;
+    for (int64_t at = 0; status == RFX_OK && *same && at < c->elems; at += PIECE_ELEMS) {
+        int64_t n = rfx_min_i64(PIECE_ELEMS, c->elems - at);
+        status = read_raw(ctx, &c->raw, (size_t)at * width, (size_t)n * width, piece);
+        for (int64_t i = 0; status == RFX_OK && *same && i < n; i++)
+            *same = memcmp(piece + (size_t)i * width, first, width) == 0;
+    }
+    return status;
+}
+
+enum rfx_status rfx_onnx_const_filled(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
+                                      struct rfx_onnx_const **out) {
+    const struct rfx_onnx_const *c = constant;
+    bool raw = c->raw.data != NULL || c->raw.file != NULL, same = c->ints != NULL;
+    enum rfx_status status = RFX_OK;
+    *out = constant;
+    if (c->elems < 2 || c->filled || c->repeat != NULL || c->computed_by >= 0) return RFX_OK;
+    if (raw) status = raw_is_filled(ctx, c, &same);
+    for (int64_t i = 1; !raw && same && i < c->elems; i++) same = c->ints[i] == c->ints[0];
+    if (status != RFX_OK || !same) return status;
+    struct rfx_onnx_const one = *constant,
+                          *made = rfx_onnx_const_new_filled(ctx, c->type, &c->shape);
+    if (made == NULL) return too_large(ctx, constant);
+    one.elems = 1;
+    if (rfx_onnx_type_is_real(c->type))
+        status = raw_reals(ctx, &one, rfx_onnx_const_reals_rw(made));
+    else if (raw)
+        status = raw_ints(ctx, &one, rfx_onnx_const_ints_rw(made));
+    else
+        rfx_onnx_const_ints_rw(made)[0] = c->ints[0];
+    *out = made;
+    return status;
+}
+
 /* Integers that operators have computed, as float32. */
 static enum rfx_status computed_ints(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                                      int64_t *out) {

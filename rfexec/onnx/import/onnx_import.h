@@ -326,6 +326,12 @@ static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t 
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
 double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
+/* A constant whose elements in the file are all the same, as one that is filled; any other one as
+ * it is. Its elements are read, and not kept. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_filled(struct rfx_onnx_import *ctx,
+                                                    struct rfx_onnx_const *constant,
+                                                    struct rfx_onnx_const **out);
+
 struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_tensor *tensor);
 

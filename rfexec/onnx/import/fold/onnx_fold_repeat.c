@@ -666,10 +666,13 @@ enum rfx_status rfx_onnx_fold_repeat(struct rfx_onnx_import *ctx, const struct r
     if (works_by_elements(op->name[0] != '\0' ? op->name : ctx->node->op)) {
         if (list_operands(&job, in) || (job.n <= MOST_OPERANDS && is_outer(&job, in)))
             out = by_elements(&job, in, 0);
-    } else if (rfx_onnx_op_is(ctx, "Split")) {
-        *done = split(&job, first);
     } else {
-        out = changed_form(&job, first);
+        if (first->elems >= REPEAT_FROM) job.status = rfx_onnx_const_filled(ctx, first, &first);
+        if (job.status != RFX_OK) return job.status;
+        if (rfx_onnx_op_is(ctx, "Split"))
+            *done = split(&job, first);
+        else
+            out = changed_form(&job, first);
     }
     if (out == NULL && ctx->out_of_memory)
         return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");

@@ -108,8 +108,18 @@ static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
     return rfx_onnx_repeat_new(ctx, data->type, &data->shape, &to);
 }
 
-/* A constant of integers without the axes along which nothing changes: the numbers of the one axis
- * that is left (*axis; -1: a single number), each the last one plus 1, from *first on. */
+/* Whether each element is the first one and its position along the axis; -1: the first one. */
+static bool counts_along(const struct rfx_shape *shape, const int64_t *ints, int64_t elems,
+                         int axis) {
+    int64_t inner = axis < 0 ? elems : rfx_onnx_product(shape, axis + 1, shape->rank);
+    int64_t extent = axis < 0 ? 1 : shape->dims[axis];
+    for (int64_t i = 0; i < elems; i++)
+        if (ints[i] != ints[0] + i / inner % extent) return false;
+    return true;
+}
+
+/* Whether a constant of integers changes along one axis at most (*axis; -1: a single number), where
+ * each is the last one plus 1, from *first on. */
 static bool is_run(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *axis, int64_t *first,
                    enum rfx_status *status) {
     const int64_t *ints;
@@ -117,17 +127,16 @@ static bool is_run(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *a
     c = rfx_onnx_repeat_shrink(ctx, c, &all);
     *axis = -1;
     if (c == NULL || c->elems < 1 || rfx_onnx_const_stored(c) > MOST_POSITIONS) return false;
-    for (int i = 0; i < c->shape.rank && !c->filled; i++) {
-        if (c->shape.dims[i] == 1) continue;
-        if (*axis >= 0) return false;
-        *axis = i;
-    }
     *status = rfx_onnx_const_stored_ints(ctx, c, &ints);
     if (*status != RFX_OK) return false;
     *first = ints[0];
-    for (int64_t i = 1; i < rfx_onnx_const_stored(c); i++)
-        if (ints[i] != ints[0] + i) return false;
-    return true;
+    if (c->filled || counts_along(&c->shape, ints, c->elems, -1)) return true;
+    for (int i = 0; i < c->shape.rank; i++)
+        if (c->shape.dims[i] > 1 && counts_along(&c->shape, ints, c->elems, i)) {
+            *axis = i;
+            return true;
+        }
+    return false;
 }
 
 /* The box of a ScatterND: each number of an index counts along one axis of the indices, in the
@@ -176,10 +185,15 @@ struct rfx_onnx_const *rfx_onnx_repeat_put(struct rfx_onnx_import *ctx, struct r
     struct rfx_onnx_const *updates = rfx_onnx_in(ctx, 2).constant;
     struct box box = {.shape = {0, {0}}};
     bool tuples = rfx_onnx_op_is(ctx, "ScatterND");
+    if (indices != NULL && updates != NULL && indices->elems == 0 && updates->elems == 0)
+        return data;
     if (indices == NULL || updates == NULL || updates->type != data->type ||
         rfx_onnx_type_is_real(indices->type) || indices->elems < 1 ||
         strcmp(rfx_onnx_attr_string(ctx, "reduction", "none"), "none") != 0)
         return NULL;
+    *status = rfx_onnx_const_filled(ctx, indices, &indices);
+    if (*status == RFX_OK) *status = rfx_onnx_const_filled(ctx, updates, &updates);
+    if (*status != RFX_OK) return NULL;
     bool fits = tuples ? box_of_tuples(ctx, &data->shape, indices, &box, status)
                        : box_of_elements(ctx, &data->shape, indices, &box, status);
     if (!fits || rfx_onnx_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
