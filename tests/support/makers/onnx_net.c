@@ -76,3 +76,18 @@ void onnx_net_refused(const struct maker *graph, int64_t opset, enum rfx_status 
     assert_null(out);
     expect_nothing_left(mem);
 }
+
+void onnx_net_runs_out(const struct maker *graph, int64_t opset) {
+    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
+    int k = 0;
+    for (; status != RFX_OK && k < 5000; k++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *out = NULL;
+        rfx_memory_fail_after(mem, k);
+        status = load(graph, opset, NULL, mem, &out, NULL);
+        if (status != RFX_OK) assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        rfx_graph_free(out);
+        expect_nothing_left(mem);
+    }
+    assert_true(k > 5 && k < 5000);
+}

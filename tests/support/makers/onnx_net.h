@@ -21,4 +21,7 @@ void onnx_net_has(struct rfx_graph *net, int n, const enum rfx_op *ops);
 void onnx_net_refused(const struct maker *graph, int64_t opset, enum rfx_status status,
                       const char *words);
 
+/* Fails unless a load whose k-th allocation fails, for each k, says so and leaves nothing. */
+void onnx_net_runs_out(const struct maker *graph, int64_t opset);
+
 #endif

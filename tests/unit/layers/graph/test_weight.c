@@ -228,6 +228,43 @@ static void test_transposed(void **state) {
     close_file(&file);
 }
 
+/* Elements by the digits of their number, beside those digits written out; and which runs of them
+ * are seen to be the same. */
+static void test_repeated(void **state) {
+    (void)state;
+    enum { ROWS = 7, COLS = 5, SIDE = 4, N = ROWS * COLS * SIDE * 3 };
+    static const float values[8] = {0.5f, 1, 2, 3, 4, 5, 6, 7};
+    const struct rfx_weight_places places = {
+        .stored = 8,
+        .first = 1,
+        .n = 4,
+        .digits = {
+            {ROWS, 4, 1, {ROWS - 1}}, {COLS, 0, 0, {0}}, {SIDE, 2, 1, {3}}, {3, -1, 1, {2}}}};
+    float all[N], got[N];
+    struct rfx_weight w = {
+        .source = RFX_WEIGHT_REPEATED, .data = values, .places = &places, .elems = N};
+    struct test_rng rng = test_rng_make(6);
+    for (int i = 0; i < N; i++) {
+        int row = i / (COLS * SIDE * 3), in = i / 3 % SIDE, last = i % 3;
+        all[i] = values[1 + (row == ROWS - 1 ? 4 : 0) + (in == 3 ? 2 : 0) - (last == 2 ? 1 : 0)];
+    }
+    for (int round = 0; round < 2000; round++) {
+        int64_t first = round == 0 ? 0 : test_rng_int(&rng, 0, N - 1);
+        int64_t n = round == 0 ? N : test_rng_int(&rng, 0, N - first);
+        test_read_weight(&w, first, n, got);
+        assert_memory_equal(got, all + first, (size_t)n * sizeof *got);
+        int64_t other = test_rng_int(&rng, 0, N - n);
+        if (rfx_weight_repeats(&w, first, other, n))
+            assert_memory_equal(all + other, all + first, (size_t)n * sizeof *all);
+    }
+    enum { ROW = COLS * SIDE * 3 };
+    assert_true(rfx_weight_repeats(&w, 0, ROW, ROW));
+    assert_true(rfx_weight_repeats(&w, 12, 4 * ROW + 24, 12));
+    assert_true(rfx_weight_repeats(&w, (ROWS - 1) * ROW, (ROWS - 1) * ROW + 12, 12));
+    assert_false(rfx_weight_repeats(&w, 0, (ROWS - 1) * ROW, ROW));
+    assert_false(rfx_weight_repeats(&w, 0, 3, 3 * SIDE));
+}
+
 /* A file that is written over while it is open is noticed, by its size or by its time. */
 static void test_written_over(void **state) {
     const float values[2] = {1.0f, 2.0f};
@@ -260,6 +297,6 @@ int main(void) {
         cmocka_unit_test(test_half_nan),       cmocka_unit_test(test_many_converted),
         cmocka_unit_test(test_packing_reader), cmocka_unit_test(test_file_ends_early),
         cmocka_unit_test(test_generated),      cmocka_unit_test(test_mirrored),
-        cmocka_unit_test(test_transposed)};
+        cmocka_unit_test(test_transposed),     cmocka_unit_test(test_repeated)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

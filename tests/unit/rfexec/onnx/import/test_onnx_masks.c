@@ -16,10 +16,11 @@
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 
-enum { MOST_RANK = 8, CASES = 150 };
+enum { MOST_RANK = 8 };
 
 static struct maker graph, node;
-static int made; /* names */
+static int made;         /* names */
+static bool values_kept; /* false: of arrays that are too large for this, only their sizes */
 
 static void add(const char *op, const char *in, const char *out) {
     maker_node(&node, op, in, out);
@@ -58,8 +59,10 @@ static struct array array_of(int rank, const int64_t *dims) {
         a.dims[i] = dims[i];
         a.elems *= dims[i];
     }
-    a.values = calloc((size_t)a.elems, sizeof *a.values);
-    assert_non_null(a.values);
+    if (values_kept) {
+        a.values = calloc((size_t)a.elems, sizeof *a.values);
+        assert_non_null(a.values);
+    }
     name_it(&a);
     return a;
 }
@@ -131,7 +134,7 @@ static void put(struct array *a, int width, const int64_t *lo, const int64_t *n,
     const float number = (float)value;
     struct array b = array_of(a->rank, a->dims);
     char in[256] = "", name[24];
-    for (int64_t e = 0; e < a->elems; e++) {
+    for (int64_t e = 0; e < a->elems && values_kept; e++) {
         int64_t at[MOST_RANK];
         bool inside = true;
         index_of(a, e, at);
@@ -226,6 +229,7 @@ static struct array combine(const char *op, const struct array *a, const struct 
 static void begin(void) {
     graph.size = 0;
     made = 0;
+    values_kept = true;
 }
 
 /* Whether as many elements as that are stored anywhere. */
@@ -241,13 +245,18 @@ static bool stores(const struct rfx_graph *net, int64_t elems) {
     return any;
 }
 
-/* `described`: it has to be, where it has many elements. */
-static void expect(struct array *a, bool described, const char *what, int seed) {
-    const int64_t image_dims[4] = {1, 1, 1, a->elems};
-    maker_value(&graph, MAKER_INPUT, "x", image_dims, 4);
+/* The output: an image in the array's shape, plus the array. */
+static void add_image(const struct array *a) {
+    const int64_t dims[4] = {1, 1, 1, a->elems};
+    maker_value(&graph, MAKER_INPUT, "x", dims, 4);
     maker_ints(&graph, "shape_of_x", a->dims, a->rank);
     add("Reshape", "x shape_of_x", "xr");
     add("Add", words("xr %s", a->name), "y");
+}
+
+/* `described`: it has to be, where it has many elements. */
+static void expect(struct array *a, bool described, const char *what, int seed) {
+    add_image(a);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     if (described && a->elems > 4096 && stores(net, a->elems / 4))
         fail_msg("%s, seed %d: elements are stored", what, seed);
@@ -401,7 +410,8 @@ static void random_pair(struct test_rng *rng, struct array *a) {
 static void at_random(void **state) {
     (void)state;
     static const int64_t sizes[] = {1, 2, 3, 4, 6, 8, 12};
-    for (int seed = 0; seed < CASES; seed++) {
+    const int cases = (int)test_env_int("RFX_CASES", 150);
+    for (int seed = 0; seed < cases; seed++) {
         struct test_rng rng = test_rng_make((uint64_t)seed);
         int64_t dims[4];
         for (int i = 0; i < 4; i++) dims[i] = sizes[test_rng_int(&rng, i < 2 ? 3 : 0, 6)];
@@ -419,8 +429,165 @@ static void at_random(void **state) {
     }
 }
 
+/* --- attention in shifted windows, of which the file makes one axis --- */
+
+enum { SIDE = 2, SHIFT = 1, HEADS = 2, SIZE = 3, WIDTH = HEADS * SIZE, PIXELS = SIDE * SIDE };
+
+/* torch.roll of (1, h, w, c) by -shift rows and columns. */
+static void rolled(const char *in, const char *out, int64_t rows, int64_t cols) {
+    const int64_t shifts[2] = {rows, cols}, far = INT64_MAX, zero = 0;
+    char from[32], to[32], text[256];
+    (void)snprintf(from, sizeof from, "%s", in);
+    for (int64_t axis = 1; axis < 3; axis++) {
+        (void)snprintf(to, sizeof to, axis == 1 ? "%s_half" : "%s", out);
+        maker_ints(&graph, words("%s_at", to), &shifts[axis - 1], 1);
+        maker_ints(&graph, words("%s_far", to), &far, 1);
+        maker_ints(&graph, words("%s_zero", to), &zero, 1);
+        maker_ints(&graph, words("%s_axis", to), &axis, 1);
+        (void)snprintf(text, sizeof text, "%s %s_at %s_far %s_axis", from, to, to, to);
+        add("Slice", text, words("%s_1", to));
+        (void)snprintf(text, sizeof text, "%s %s_zero %s_at %s_axis", from, to, to, to);
+        add("Slice", text, words("%s_2", to));
+        (void)snprintf(text, sizeof text, "%s_1 %s_2", to, to);
+        add_with("Concat", text, to, "axis", axis);
+        (void)snprintf(from, sizeof from, "%s", to);
+    }
+}
+
+static void give(const char *in, const char *out, const int64_t *dims, int rank) {
+    char text[64];
+    maker_ints(&graph, words("%s_dims", out), dims, rank);
+    (void)snprintf(text, sizeof text, "%s %s_dims", in, out);
+    add("Reshape", text, out);
+}
+
+/* As SCUNet writes it: heads before windows, the mask by Where; queries, keys and values are the
+ * image's channels. */
+static struct rfx_graph *attention(int64_t down, int64_t across) {
+    const int64_t h = down * SIDE, w = across * SIDE, n = down * across;
+    const int64_t image[4] = {1, 3 * WIDTH, h, w}, parts[3] = {HEADS, HEADS, HEADS};
+    const float scale = 0.5f, never = -INFINITY;
+    begin();
+    values_kept = false;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_ints(&graph, "parts", parts, 3);
+    maker_floats(&graph, "scale", NULL, 0, &scale);
+    maker_floats(&graph, "never", NULL, 0, &never);
+    turn("x", "last", (const int64_t[]){0, 2, 3, 1}, 4);
+    rolled("last", "moved", SHIFT, SHIFT);
+    give("moved", "grid", (const int64_t[]){1, down, SIDE, across, SIDE, 3 * WIDTH}, 6);
+    turn("grid", "windows", (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
+    give("windows", "tokens", (const int64_t[]){1, n, PIXELS, 3 * HEADS, SIZE}, 5);
+    turn("tokens", "all", (const int64_t[]){3, 0, 1, 2, 4}, 5);
+    maker_node(&node, "Split", "all parts", "q k v");
+    maker_attr_int(&node, "axis", 0);
+    maker_message(&graph, MAKER_NODE, &node);
+    turn("k", "kt", (const int64_t[]){0, 1, 2, 4, 3}, 5);
+    add("MatMul", "q kt", "product");
+    add("Mul", "product scale", "scores");
+    struct array a = mask_of(down, across, SIDE, SHIFT);
+    give(a.name, "joined", (const int64_t[]){1, 1, n, PIXELS, PIXELS}, 5);
+    add_with("Cast", "joined", "hidden", "to", 9);
+    add("Where", "hidden never scores", "masked");
+    add_with("Softmax", "masked", "weights", "axis", -1);
+    add("MatMul", "weights v", "mixed");
+    turn("mixed", "by_pixel", (const int64_t[]){1, 2, 3, 0, 4}, 5);
+    give("by_pixel", "apart", (const int64_t[]){1, down, across, SIDE, SIDE, WIDTH}, 6);
+    turn("apart", "rows", (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
+    give("rows", "map", (const int64_t[]){1, h, w, WIDTH}, 4);
+    rolled("map", "back", h - SHIFT, w - SHIFT);
+    turn("back", "y", (const int64_t[]){0, 3, 1, 2}, 4);
+    return onnx_net_loaded(&graph, 17);
+}
+
+static void expect_streams(const struct rfx_graph *net) {
+    int found = 0;
+    for (int i = 0; i < net->n_nodes; i++) found += net->nodes[i].op == RFX_OP_WINDOW_ATTENTION;
+    assert_int_equal(found, 1);
+    assert_int_equal(net->n_nodes, 2);
+    assert_false(stores(net, 4097)); /* what is smaller may be */
+}
+
+/* A channel of a pixel of the result, from the whole image (h, w, c). */
+static double attended(const float *image, int64_t h, int64_t w, int64_t y, int64_t x, int64_t c) {
+    const int64_t all = 3 * WIDTH, head = c / SIZE * SIZE, i = (y - SHIFT + h) % h,
+                  j = (x - SHIFT + w) % w;
+    const float *query = image + (y * w + x) * all + head;
+    double sum = 0.0, result = 0.0;
+    for (int64_t p = 0; p < PIXELS; p++) {
+        int64_t ki = i / SIDE * SIDE + p / SIDE, kj = j / SIDE * SIDE + p % SIDE;
+        bool rows =
+            i / SIDE == h / SIDE - 1 && (i % SIDE < SIDE - SHIFT) != (ki % SIDE < SIDE - SHIFT);
+        bool cols =
+            j / SIDE == w / SIDE - 1 && (j % SIDE < SIDE - SHIFT) != (kj % SIDE < SIDE - SHIFT);
+        if (rows || cols) continue;
+        const float *key = image + ((ki + SHIFT) % h * w + (kj + SHIFT) % w) * all;
+        double score = 0.0;
+        for (int k = 0; k < SIZE; k++) score += (double)query[k] * (double)key[WIDTH + head + k];
+        sum += exp(0.5 * score);
+        result += exp(0.5 * score) * (double)key[2 * WIDTH + c];
+    }
+    return result / sum;
+}
+
+static void shifted_windows(void **state) {
+    (void)state;
+    static const int64_t sizes[][2] = {{3, 4}, {70, 3}, {3, 130}, {65, 65}};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        struct rfx_graph *net = attention(sizes[k][0], sizes[k][1]);
+        int64_t h = sizes[k][0] * SIDE, w = sizes[k][1] * SIDE, area = h * w;
+        struct test_rng rng = test_rng_make(k);
+        float *image = test_floats(area * 3 * WIDTH), *last = test_floats(area * 3 * WIDTH);
+        expect_streams(net);
+        test_rng_fill(&rng, image, area * 3 * WIDTH, -1.0f, 1.0f);
+        for (int64_t e = 0; e < area * 3 * WIDTH; e++)
+            last[e % area * 3 * WIDTH + e / area] = image[e];
+        float *got = test_run_output(net, image, 0);
+        for (int64_t e = 0; e < area * WIDTH; e++) {
+            int64_t y = e % area / w, x = e % w;
+            double want = attended(last, h, w, y, x, e / area);
+            if (fabs((double)got[e] - want) > 1e-5)
+                fail_msg("%d x %d, [%d, %d, %d]: %g, not %g", (int)h, (int)w, (int)(e / area),
+                         (int)y, (int)x, (double)got[e], want);
+        }
+        free(got);
+        free(image);
+        free(last);
+        onnx_net_discard(net);
+    }
+}
+
+/* What loading takes does not grow with the number of windows, but for a few numbers for each row
+ * and column of them. */
+static void many_windows(void **state) {
+    (void)state;
+    size_t bytes[2];
+    for (int k = 0; k < 2; k++) {
+        int64_t down = k == 0 ? 100 : 3000, across = k == 0 ? 100 : 2000;
+        struct rfx_graph *net = attention(down, across);
+        expect_streams(net);
+        bytes[k] = net->load_bytes;
+        onnx_net_discard(net);
+    }
+    if (bytes[1] > bytes[0] + (size_t)(3000 + 2000) * 400)
+        fail_msg("%zu bytes for 100 x 100 windows, %zu for 3000 x 2000", bytes[0], bytes[1]);
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    onnx_net_discard(attention(40, 5));
+    onnx_net_runs_out(&graph, 17);
+    begin();
+    struct array a = differences(30, 4, 4, 1);
+    add_image(&a);
+    onnx_net_runs_out(&graph, 17);
+    free(a.values);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(regions), cmocka_unit_test(boxes),
-                                       cmocka_unit_test(at_random)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions),      cmocka_unit_test(boxes),
+        cmocka_unit_test(at_random),    cmocka_unit_test(shifted_windows),
+        cmocka_unit_test(many_windows), cmocka_unit_test(memory_runs_out)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
