@@ -82,6 +82,7 @@ static int64_t value_at(const struct array *a, const int64_t *index) {
     return a->values[e];
 }
 
+RFX_PRINTF(1, 2)
 static const char *words(const char *format, ...) {
     static char text[128];
     va_list args;
