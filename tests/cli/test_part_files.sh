@@ -149,6 +149,15 @@ input=$(sed -n 's/^ *"input": "\([0-9a-f]\{32\}\)".*/\1/p' i1.npy.json)
 sed -i "s/\"input\": \"[0-9a-f]\{32\}\"/\"input\": \"$input\"/" i2.npy.json && "$seal" i2.npy
 refused 3 'not of one image: row 31 ' merge i1.npy i2.npy -o no.npy
 
+# states of two images
+cp one.npy in.npy
+"$program" run mobilenet_v2:0.25 in.npy --part 1/2 -o i1.states -j 1 >told
+cp two.npy in.npy
+"$program" run mobilenet_v2:0.25 in.npy --part 2/2 -o i2.states -j 1 >told
+input=$(sed -n 's/^ *"input": "\([0-9a-f]\{32\}\)".*/\1/p' i1.states.json)
+sed -i "s/\"input\": \"[0-9a-f]\{32\}\"/\"input\": \"$input\"/" i2.states.json && "$seal" i2.states
+refused 3 "states 'i1.states' and 'i2.states' are not of one image: row 31 " merge i1.states i2.states -o no.npy
+
 # an output that is joined of three maps, of 12, 6 and 3 rows: rows of each, as ranges of its cells
 whole yolov8n synthetic:96x64
 for n in 1 2 3 5 8; do

@@ -168,8 +168,9 @@ static int begin_share(struct mpi_run *run) {
 static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_cli_progress progress;
     struct rfx_output_sink sink = rfx_rank_outputs_sink(&run->outputs);
-    enum rfx_status status = RFX_OK;
-    if (run->session == NULL) return RFX_OK;
+    enum rfx_status status =
+        rfx_rank_sections_begin_sums(&run->sections, run->sections.exchange.n, err);
+    if (status != RFX_OK || run->session == NULL) return status;
     if (run->ranks->rank == 0)
         status =
             rfx_cli_classes_begin(run->job.mem, run->job.graph, run->options, &run->classes, err);
@@ -237,6 +238,7 @@ static int run_all(struct mpi_run *run) {
     run->ranks->together = false;
     enum rfx_status status = execute(run, &err);
     if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
+    if (run->sections.from == RFX_PART_OUTER) rfx_rank_sections_compare_sums(&run->sections);
     code = rfx_rank_outputs_finish(&run->outputs);
     return code == RFX_EXIT_DONE ? print_result(run) : code;
 }

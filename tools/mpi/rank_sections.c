@@ -5,6 +5,7 @@
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
+#include "tools/mpi/rank_picture.h"
 #include "tools/mpi/row_exchange.h"
 
 static const struct rfx_tensor *map_of(const struct rfx_rank_sections *s, int cut) {
@@ -58,13 +59,23 @@ static int64_t window_at(const struct rfx_rank_sections *s, int i) {
     return first ? rfx_max_i64(s->window_rows, s->plans[0]->window_rows) : s->window_rows;
 }
 
+static bool reads_image(const struct rfx_rank_sections *s, int i) {
+    return rfx_exchange_section(&s->exchange, i).from == RFX_PART_OUTER;
+}
+
+/* Bytes of the sums of what section i reads of the image. */
+static size_t sums_bytes(const struct rfx_rank_sections *s, int i) {
+    if (s->ranks->size == 1 || s->graphs[i] == NULL || !reads_image(s, i)) return 0;
+    return rfx_row_sums_bytes(rfx_rect_rows(rfx_part_graph_image(s->graphs[i])));
+}
+
 /* Asks for section i: what it reads and what is held beside it. `held`: by graphs and plans of the
  * others. */
 static void ask(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_source_traits *source = &s->job->request.source;
     int from = rfx_exchange_section(&s->exchange, i).from;
     if (from != RFX_PART_OUTER) *source = traits_of(s, from, window_at(s, i));
-    source->fixed_bytes += held;
+    source->fixed_bytes += held + sums_bytes(s, i);
     if (i == s->exchange.n) {
         source->fixed_bytes += s->outputs_bytes;
         return;
@@ -205,6 +216,29 @@ struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sectio
     return sections->picture != NULL ? sections->picture : sections->job->image;
 }
 
+enum rfx_status rfx_rank_sections_begin_sums(struct rfx_rank_sections *sections, int i,
+                                             struct rfx_error *err) {
+    struct rfx_rank_sections *s = sections;
+    s->sums_rect = (struct rfx_rect){0};
+    if (sums_bytes(s, i) == 0) return RFX_OK;
+    s->sums_rect = rfx_part_graph_image(s->graphs[i]);
+    enum rfx_status status = rfx_row_sums_create(s->job->mem, s->sums_rect, &s->sums, err);
+    rfx_image_set_row_sums(s->job->image, s->sums);
+    return status;
+}
+
+static void drop_sums(struct rfx_rank_sections *s) {
+    if (s->sums != NULL) rfx_image_set_row_sums(s->job->image, NULL);
+    rfx_row_sums_free(s->sums);
+    s->sums = NULL;
+}
+
+void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections) {
+    if (sections->ranks->size > 1)
+        rfx_rank_picture_compare(sections->ranks, sections->sums, sections->sums_rect);
+    drop_sums(sections);
+}
+
 /* Makes this rank's rows of the next cut. */
 static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_row_store *next,
                                  struct rfx_error *err) {
@@ -276,8 +310,11 @@ static enum rfx_status read_more(struct rfx_rank_sections *s, struct rfx_error *
 static enum rfx_status run_section(struct rfx_rank_sections *s, int i, struct rfx_error *err) {
     struct rfx_row_store *next = NULL;
     int cut = s->exchange.cuts[i];
+    bool image = reads_image(s, i);
     enum rfx_status status = open_store(s, cut, need_of(s, i + 1), &next, err);
+    if (status == RFX_OK) status = rfx_rank_sections_begin_sums(s, i, err);
     if (status == RFX_OK && s->graphs[i] != NULL) status = make_rows(s, i, next, err);
+    if (status == RFX_OK && image) rfx_rank_sections_compare_sums(s);
     see_window(s, s->plans[i]);
     drop_section(s, i);
     if (s->n_cuts < RFX_EXCHANGE_MOST_CUTS) s->cuts[s->n_cuts++] = cut;
@@ -301,6 +338,8 @@ enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections, stru
     enum rfx_status status =
         rfx_part_round_run(s->job, cut ? &source : NULL, &s->states, &s->round, err);
     if (status != RFX_OK && cut) rfx_row_store_explain(s->store, err);
+    if (status == RFX_OK && !cut)
+        rfx_rank_picture_compare(s->ranks, s->round.sums, rfx_part_graph_image(s->round.graph));
     see_window(s, s->round.plan);
     s->macs += s->round.report.macs;
     s->seconds += s->round.report.seconds;
@@ -310,5 +349,6 @@ enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections, stru
 
 void rfx_rank_sections_release(struct rfx_rank_sections *sections) {
     let_go(sections);
+    drop_sums(sections);
     drop_sections(sections);
 }

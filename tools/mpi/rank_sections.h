@@ -28,6 +28,9 @@ struct rfx_rank_sections {
     struct rfx_part_states states; /* of it */
     struct rfx_error refused;      /* why another way does not fit the budget */
 
+    struct rfx_row_sums *sums; /* of the image rows that a section reads; NULL: none does now */
+    struct rfx_rect sums_rect;
+
     int from;                    /* the last cut that was reached, or RFX_PART_OUTER */
     struct rfx_row_store *store; /* of its rows; NULL: the image */
     struct rfx_image *picture;   /* of the store */
@@ -58,6 +61,12 @@ RFX_NODISCARD enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *
 
 /* What the last section, of outputs, reads. */
 struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sections);
+
+/* Before and after a section that reads the image: what this rank reads of it is summed up, then
+ * compared with what others have read; the job ends where they differ. All ranks together. */
+RFX_NODISCARD enum rfx_status rfx_rank_sections_begin_sums(struct rfx_rank_sections *sections,
+                                                           int i, struct rfx_error *err);
+void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections);
 
 /* Graphs, plans and rows are kept until then; `states` are the caller's. */
 void rfx_rank_sections_release(struct rfx_rank_sections *sections);

@@ -111,7 +111,12 @@ static enum rfx_status in_pieces(struct rfx_ranks *ranks, const char *what, begi
 
 enum rfx_status rfx_ranks_spread(struct rfx_ranks *ranks, void *data, size_t bytes,
                                  struct rfx_error *err) {
-    return in_pieces(ranks, "spreading", begin_spread, data, bytes, 0, err);
+    return rfx_ranks_spread_from(ranks, 0, data, bytes, err);
+}
+
+enum rfx_status rfx_ranks_spread_from(struct rfx_ranks *ranks, int root, void *data, size_t bytes,
+                                      struct rfx_error *err) {
+    return in_pieces(ranks, "spreading", begin_spread, data, bytes, root, err);
 }
 
 enum rfx_status rfx_ranks_send(struct rfx_ranks *ranks, int to, void *data, size_t bytes,

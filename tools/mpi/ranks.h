@@ -49,6 +49,10 @@ RFX_NODISCARD int rfx_ranks_agree(struct rfx_ranks *ranks, int code);
 RFX_NODISCARD enum rfx_status rfx_ranks_spread(struct rfx_ranks *ranks, void *data, size_t bytes,
                                                struct rfx_error *err);
 
+/* Likewise of rank `root`. */
+RFX_NODISCARD enum rfx_status rfx_ranks_spread_from(struct rfx_ranks *ranks, int root, void *data,
+                                                    size_t bytes, struct rfx_error *err);
+
 /* Sends bytes, which stay as they are, to a rank that receives as many from this one. */
 RFX_NODISCARD enum rfx_status rfx_ranks_send(struct rfx_ranks *ranks, int to, void *data,
                                              size_t bytes, struct rfx_error *err);

@@ -13,6 +13,7 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/parts/files/part_picture.h"
 #include "tools/parts/files/states_network.h"
 #include "tools/parts/merge_parts.h"
 #include "tools/parts/part_states.h"
@@ -25,7 +26,8 @@ struct merge {
     struct rfx_part_known *known;
     int k; /* the output */
     struct rfx_part_rounds rounds;
-    bool *seen; /* count: which parts there are */
+    bool *seen;       /* count: which parts there are */
+    json_t *pictures; /* of all parts: what they have read of the image */
     struct rfx_image *image;
     struct rfx_plan *plan;
     struct rfx_session *session;
@@ -36,6 +38,22 @@ struct merge {
 static enum rfx_status load(struct merge *m, struct rfx_error *err) {
     return rfx_part_states_load_network(m->mem, &m->all, m->options->args[0],
                                         m->options->memory_bytes, &m->graph, &m->k, err);
+}
+
+/* Rows that two parts have read must be the same in both. */
+static enum rfx_status check_picture(struct merge *m, int i, const struct rfx_part_states *part,
+                                     struct rfx_error *err) {
+    int64_t row;
+    for (int k = 0; k < i; k++)
+        if (!rfx_part_picture_agrees(json_array_get(m->pictures, (size_t)k), part->picture, &row))
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "states '%.120s' and '%.120s' are not of one image: row %lld was "
+                            "another one when they read it",
+                            m->options->args[k], m->options->args[i], (long long)row);
+    json_t *picture = part->picture != NULL ? json_incref(part->picture) : json_null();
+    return json_array_append_new(m->pictures, picture) == 0
+               ? RFX_OK
+               : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
 static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
@@ -56,6 +74,7 @@ static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
             rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': part %lld of %lld is there twice",
                      path, (long long)part.index, (long long)part.count);
     if (status == RFX_OK) m->seen[part.index - 1] = true;
+    if (status == RFX_OK) status = check_picture(m, i, &part, err);
     if (status == RFX_OK && i > 0) {
         status = rfx_part_states_merge(&m->all, m->graph, &part, err);
         if (status == RFX_STATUS_MALFORMED)
@@ -184,11 +203,12 @@ static void release(struct merge *m) {
     rfx_part_states_release_known(m->mem, m->known, m->all.n);
     rfx_part_states_release(&m->all);
     rfx_memory_release(m->mem, m->seen);
+    json_decref(m->pictures);
     rfx_graph_free(m->graph);
 }
 
 int rfx_part_merge_states(const struct rfx_cli_options *options, struct rfx_memory *mem) {
-    struct merge m = {.options = options, .mem = mem, .all.mem = mem};
+    struct merge m = {.options = options, .mem = mem, .all.mem = mem, .pictures = json_array()};
     struct rfx_error err = {{0}};
     bool made = false;
     enum rfx_status status = rfx_part_states_peek(mem, options->args[0], &m.all, &err);
@@ -204,6 +224,8 @@ int rfx_part_merge_states(const struct rfx_cli_options *options, struct rfx_memo
     if (status == RFX_OK) {
         made = m.rounds.rounds == 0 && !m.rounds.reads_image;
         m.all.index = m.all.count = 0;
+        json_decref(m.all.picture); /* of the first part alone */
+        m.all.picture = NULL;
         status = made ? run_rest(&m, &err) : write_states(&m, &err);
     }
     int code = status == RFX_OK ? print_result(&m, made) : rfx_cli_fail(status, &err);

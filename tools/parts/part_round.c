@@ -107,6 +107,9 @@ static enum rfx_status plan_states(struct round_run *run, struct rfx_error *err)
     if (targets == NULL) return rfx_memory_fail(run->job->mem, "states", n * sizeof *targets, err);
     for (size_t k = 0; k < n; k++) targets[k] = run->round->graph->outputs[k].node;
     if (run->source != NULL) run->job->request.source = run->source->traits;
+    if (run->round->sums != NULL)
+        run->job->request.source.fixed_bytes +=
+            rfx_row_sums_bytes(rfx_rect_rows(rfx_part_graph_image(run->round->graph)));
     for (int i = 0; i < run->states->n; i++)
         run->job->request.source.fixed_bytes += 2 * run->states->items[i].bytes;
     enum rfx_status status = plan_targets(run, targets, err);
@@ -122,10 +125,12 @@ static enum rfx_status execute(struct round_run *run, struct rfx_error *err) {
         rfx_session_create(run->round->graph, run->round->plan, &run->session, err);
     if (status != RFX_OK) return status;
     rfx_session_set_state_sink(run->session, &sink);
+    rfx_image_set_row_sums(run->job->image, run->round->sums);
     rfx_cli_progress_start(&progress, "part");
     status = rfx_session_run(run->session, run->source != NULL ? run->source->map : run->job->image,
                              rfx_cli_progress_step, &progress, &run->round->report, err);
     rfx_cli_progress_end(&progress);
+    rfx_image_set_row_sums(run->job->image, NULL);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     return status;
@@ -133,6 +138,7 @@ static enum rfx_status execute(struct round_run *run, struct rfx_error *err) {
 
 void rfx_part_round_release(struct rfx_part_round *round) {
     rfx_plan_free(round->plan);
+    rfx_row_sums_free(round->sums);
     rfx_graph_free(round->graph);
     *round = (struct rfx_part_round){0};
 }
@@ -148,6 +154,9 @@ enum rfx_status rfx_part_round_plan(struct rfx_cli_job *job, int k,
         rfx_part_graph_states(job->graph, k, before->known, before->states.n,
                               source != NULL ? source->from : RFX_PART_OUTER, states->index - 1,
                               states->count, &round->graph, err);
+    if (status == RFX_OK && source == NULL)
+        status =
+            rfx_row_sums_create(job->mem, rfx_part_graph_image(round->graph), &round->sums, err);
     if (status == RFX_OK) status = list_states(&run, before, err);
     return status == RFX_OK ? plan_states(&run, err) : status;
 }

@@ -3,6 +3,7 @@
 #ifndef RFX_TOOLS_PARTS_PART_ROUND_H
 #define RFX_TOOLS_PARTS_PART_ROUND_H
 
+#include "rfexec/image/row_sums.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
 #include "tools/parts/files/state_file.h"
@@ -27,8 +28,9 @@ RFX_NODISCARD int rfx_part_round_check(const struct rfx_graph *graph, int k,
 
 /* What a share of a round took. */
 struct rfx_part_round {
-    struct rfx_graph *graph; /* that adds to the states; owned */
-    struct rfx_plan *plan;   /* owned */
+    struct rfx_graph *graph;   /* that adds to the states; owned */
+    struct rfx_plan *plan;     /* owned */
+    struct rfx_row_sums *sums; /* of the image rows that it reads; owned; NULL: it reads a map */
     struct rfx_run_report report;
 };
 

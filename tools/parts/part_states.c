@@ -7,7 +7,9 @@
 #include <unistd.h>
 
 #include "tools/cli/report.h"
+#include "tools/parts/files/part_identity.h"
 #include "tools/parts/files/part_json.h"
+#include "tools/parts/files/part_picture.h"
 #include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_round.h"
@@ -73,6 +75,11 @@ static enum rfx_status read_there(const struct state_run *run, const struct rfx_
     rfx_part_states_release(found);
     status = rfx_part_states_read(path, run->job->graph, found, err);
     *same = status != RFX_OK || goes_on_from(found, before);
+    if (status == RFX_OK && *same && !rfx_part_hashes_all(run->options) &&
+        !rfx_part_picture_same_file(found->picture, run->options->args[1]))
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "'%.200s' may have changed: its size, time or inode is another one",
+                          run->options->args[1]);
     return status;
 }
 
@@ -157,6 +164,9 @@ static int make(struct state_run *run, int k, const struct rfx_part_before *befo
         rfx_part_round_plan(run->job, k, before, NULL, &run->states, &run->round, &err);
     if (status == RFX_OK)
         status = rfx_part_round_run(run->job, NULL, &run->states, &run->round, &err);
+    if (status == RFX_OK)
+        run->states.picture = rfx_part_picture_json(
+            run->options->args[1], rfx_part_graph_image(run->round.graph), run->round.sums);
     rfx_memory_set_stop(run->job->mem, NULL, NULL); /* from here on files become complete */
     if (status == RFX_OK)
         status = rfx_part_states_write(run->options->output, run->job->graph, &run->states, &err);

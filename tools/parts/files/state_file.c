@@ -25,6 +25,7 @@ void rfx_part_states_release(struct rfx_part_states *states) {
     if (states->mem != NULL) rfx_memory_release(states->mem, states->items);
     json_decref(states->run);
     json_decref(states->about);
+    json_decref(states->picture);
     *states = (struct rfx_part_states){.mem = states->mem};
 }
 
@@ -97,11 +98,11 @@ enum rfx_status rfx_part_states_write(const char *path, const struct rfx_graph *
     enum rfx_status status = rfx_part_json_name(path, name, sizeof name, err);
     if (status != RFX_OK) return status;
     rfx_part_states_hash(states, hash);
-    json_t *document =
-        json_pack("{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*}", "format", STATES_FORMAT,
-                  "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
-                  states->round, "part", (json_int_t)states->index, (json_int_t)states->count,
-                  "states", list_json(graph, states), "hash", hash, "about", states->about);
+    json_t *document = json_pack(
+        "{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*}", "format", STATES_FORMAT,
+        "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
+        states->round, "part", (json_int_t)states->index, (json_int_t)states->count, "states",
+        list_json(graph, states), "hash", hash, "about", states->about, "picture", states->picture);
     bool sealed = document != NULL && rfx_part_json_seal(document);
     char *text = sealed ? json_dumps(document, JSON_INDENT(2)) : NULL;
     if (text == NULL) status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: out of memory", name);
@@ -137,6 +138,7 @@ static const char *read_members(const json_t *document, struct rfx_part_states *
     }
     json_incref(states->run);
     states->about = json_incref(json_object_get(document, "about"));
+    states->picture = json_incref(json_object_get(document, "picture"));
     return rfx_part_json_is_sealed(document) ? NULL : "sum";
 }
 

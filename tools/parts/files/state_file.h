@@ -2,8 +2,9 @@
  *
  *     NAME        the states, one behind the other
  *     NAME.json   {"format": "rfexec states", "version", "run", "output", "round", "part": [I, N],
- *                  "states": [{"node", "round", "bytes"}], "hash", "about"}
+ *                  "states": [{"node", "round", "bytes"}], "hash", "about", "picture"}
  *
+ * "picture" (part_picture.h) says which rows of the image a part has read; merged states have none.
  * "about" has what --status needs to say how the other parts are made: "words" of the command,
  * "states" that it was given, and of how many "rounds" the states are in all, after which merge
  * makes the output by itself ("last_by_merge") or parts of it follow.
@@ -32,6 +33,7 @@ struct rfx_part_states {
     int round;
     int64_t index, count; /* part `index` of `count`; 0, 0: merged */
     json_t *run, *about;  /* owned */
+    json_t *picture;      /* of one part: as part_picture.h has it; owned; may be NULL */
     int n;
     struct rfx_part_state *items; /* owned; by round, then node */
 };
