@@ -83,6 +83,7 @@ static int open_job(struct mpi_run *run) {
     int code = rfx_cli_job_open(&run->job, o, o->args[1]);
     if (code != RFX_EXIT_DONE) return code;
     run->job.process_varies = true;
+    run->job.request.source.fixed_bytes += RFX_RANKS_LATER_BYTES;
     return rfx_cli_outputs_check(run->job.graph, o);
 }
 

@@ -196,6 +196,8 @@ static enum rfx_status warm_up(struct rfx_ranks *ranks, struct rfx_error *err) {
     MPI_File file;
     MPI_Status done;
     enum rfx_status status = rfx_ranks_spread(ranks, piece, sizeof piece, err);
+    if (status == RFX_OK)
+        status = rfx_ranks_spread_from(ranks, ranks->size - 1, piece, sizeof piece, err);
     if (status == RFX_OK && ranks->rank > 0)
         status = rfx_ranks_send(ranks, 0, piece, sizeof piece, err);
     for (int r = 1; r < ranks->size && ranks->rank == 0 && status == RFX_OK; r++)

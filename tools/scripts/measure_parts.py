@@ -24,7 +24,7 @@ import sys
 import simulate_parts
 
 # Of each process: files beside parts name the picture, and the kernel words of different length.
-SLACK_BYTES = 512
+SLACK_BYTES = 1536
 # More ranks than processors, and root in a container, for Open MPI 4 and 5.
 MPI = {"OMPI_MCA_rmaps_base_oversubscribe": "1", "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
        "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
