@@ -319,7 +319,7 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: plane %" PRId64 " of a page that is compressed, tiled or in planes",
                         s->base.name, s->plane);
-    s->base.shared_bytes = RFX_TIFF_PLAIN_SHARED_BYTES;
+    s->base.shared_bytes = RFX_TIFF_SHARED_BYTES;
     s->base.random_access = s->way != WAY_ROWS;
     s->base.window_row_bytes = s->way == WAY_ROWS ? s->row_bytes : 0;
     const struct rfx_tiff_reading reading = {

@@ -3,7 +3,8 @@
 
 #include "layers/core/checked.h"
 
-#define HANDLE_BYTES ((size_t)1 << 20) /* directory, buffers and fixed tables of the codec */
+#define HANDLE_BYTES ((size_t)1 << 18) /* directory, buffers and small tables of the codec */
+#define TABLE_BYTES ((size_t)3 << 18)  /* of a codec with larger ones */
 #define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
 
 /* How often a codec may hold a decoded strip or tile, beside the one that it delivers into:
@@ -38,10 +39,22 @@ static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, i
     return (size_t)(largest < all ? largest : all);
 }
 
-/* What libtiff and the codec in use need less than usual where samples are not compressed: no code
- * and no tables of a codec. */
-static size_t plain_bytes(int compression) {
-    return compression == COMPRESSION_NONE ? HANDLE_BYTES : 0;
+/* The pages of a codec that are touched: nothing where samples are not compressed, little of zlib
+ * (libdeflate) and of libtiff's own. */
+static size_t codec_bytes(int compression, bool *has_tables) {
+    *has_tables = false;
+    switch (compression) {
+        case COMPRESSION_NONE:
+            return 0;
+        case COMPRESSION_LZW:
+        case COMPRESSION_PACKBITS:
+        case COMPRESSION_DEFLATE:
+        case COMPRESSION_ADOBE_DEFLATE:
+            return (size_t)1 << 18;
+        default:
+            *has_tables = true;
+            return (size_t)3 << 19;
+    }
 }
 
 /* Adds `bytes` to the sum; false when either does not fit. */
@@ -54,10 +67,10 @@ bool rfx_tiff_memory(const struct rfx_tiff_library *lib, TIFF *tif,
                      const struct rfx_tiff_reading *reading, int64_t file_bytes, size_t *out) {
     const struct rfx_tiff_reading *r = reading;
     uint16_t compression = COMPRESSION_NONE;
-    size_t sum = RFX_TIFF_SHARED_BYTES; /* with room for the pages of the codec in use */
     (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &compression);
-    sum -= plain_bytes(compression);
-    bool fits = count(&sum, r->decoders, HANDLE_BYTES - plain_bytes(compression) * 3 / 4) &&
+    bool has_tables;
+    size_t sum = RFX_TIFF_SHARED_BYTES + codec_bytes(compression, &has_tables);
+    bool fits = count(&sum, r->decoders, HANDLE_BYTES + (has_tables ? TABLE_BYTES : 0)) &&
                 count(&sum, r->decoders * (size_t)r->n_striles, STRILE_BYTES);
     if (r->strile_bytes > 0)
         fits = fits &&

@@ -8,10 +8,8 @@
 
 #include "rfexec/image/tiff_library.h"
 
-/* Of what rfx_tiff_memory counts: the library and its codec's pages, there once for all files. */
-#define RFX_TIFF_SHARED_BYTES (RFX_TIFF_LIBRARY_BYTES + ((size_t)3 << 19))
-/* The part of it that samples without compression need too. */
-#define RFX_TIFF_PLAIN_SHARED_BYTES (RFX_TIFF_LIBRARY_BYTES + ((size_t)1 << 19))
+/* Of what rfx_tiff_memory counts: what is there once for all files, whatever their codecs. */
+#define RFX_TIFF_SHARED_BYTES RFX_TIFF_LIBRARY_BYTES
 
 struct rfx_tiff_reading {
     size_t decoders;     /* open handles of the picture */

@@ -16,6 +16,9 @@
 #define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
 #define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
 #define PNG_BYTES ((size_t)384 * 1024)   /* deflate */
+/* Of a TIFF's FILES_BYTES and directory: for code that further files share. One more TIFF took 30
+ * KiB beside its rows. */
+#define TIFF_CODE_BYTES ((size_t)144 * 1024)
 
 enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
 
@@ -94,6 +97,10 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
     }
     if (format->kind == RFX_OUTPUT_PNG) return bytes + PNG_BYTES + 4 * samples;
     return bytes + RFX_TIFF_LIBRARY_BYTES + rfx_tiff_bytes(format, tensor);
+}
+
+size_t rfx_output_stream_shared_bytes(enum rfx_output_kind kind) {
+    return rfx_output_is_tiff(kind) ? RFX_TIFF_LIBRARY_BYTES + TIFF_CODE_BYTES : 0;
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {

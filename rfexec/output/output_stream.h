@@ -25,6 +25,10 @@ struct rfx_output_stream;
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor);
 
+/* The part of it that is there once, however many files of this kind are written: a library, and
+ * code. */
+size_t rfx_output_stream_shared_bytes(enum rfx_output_kind kind);
+
 /* What an .npy file of the tensor holds. */
 struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
                                       const struct rfx_tensor *tensor);

@@ -198,9 +198,10 @@ bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_o
 }
 
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
-                             const struct rfx_geo_source *source) {
+                             const struct rfx_geo_source *source, bool reads_tiff) {
     struct rfx_output_format format;
     size_t bytes = 0;
+    bool has_library = reads_tiff;
     bool placed = false; /* whether a file says where it lies */
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
@@ -211,6 +212,9 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
         if (source != NULL) format.geo = &source->geo;
         placed = placed || (source != NULL && rfx_output_is_tiff(format.kind));
         bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
+        if (!rfx_output_is_tiff(format.kind)) continue;
+        if (has_library) bytes -= rfx_output_stream_shared_bytes(format.kind);
+        has_library = true;
     }
     if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
     return bytes + 2 * rfx_georeference_bytes(&source->geo) + RFX_GEO_MATRIX * sizeof(double) +

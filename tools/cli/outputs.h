@@ -45,9 +45,10 @@ RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
 /* Whether every file that -o asks for is there. */
 bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options);
 
-/* Bytes that writing the files holds while the network runs. */
+/* Bytes that writing the files holds while the network runs. reads_tiff: the picture is a TIFF,
+ * whose reading counts libtiff. */
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
-                             const struct rfx_geo_source *source);
+                             const struct rfx_geo_source *source, bool reads_tiff);
 
 /* Lists the outputs of so many images, without files. The graph must outlive them. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,

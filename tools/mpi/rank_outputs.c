@@ -40,7 +40,7 @@ static size_t band_bytes(const struct rfx_graph *whole) {
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
                               const struct rfx_cli_options *options,
                               const struct rfx_geo_source *source) {
-    size_t bytes = rfx_cli_outputs_bytes(whole, options, source);
+    size_t bytes = rfx_cli_outputs_bytes(whole, options, source, false);
     if (ranks->size == 1 || bytes == 0) return bytes;
     return bytes + band_bytes(whole) + (size_t)whole->n_ends * SPOOL_BYTES;
 }
