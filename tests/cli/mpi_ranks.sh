@@ -111,6 +111,16 @@ wait_for_temporary() {
     fail "no temporary within a minute"
 }
 
+# until the job that was begun has said a line
+wait_for_line() {
+    for _ in $(seq 1200); do
+        grep -q -- "$1" said && return 0
+        kill -0 "$job" 2>/dev/null || fail "the job has ended without the line '$1'"
+        sleep 0.1
+    done
+    fail "no line '$1' within two minutes"
+}
+
 # kills the further rank of the job that was begun
 kill_rank() {
     kill -KILL "$(cat pid)" 2>/dev/null || fail "the rank had ended before it was killed"

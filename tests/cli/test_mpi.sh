@@ -164,6 +164,9 @@ fi
 other="fsrcnn synthetic:6000x5000 --memory 64MiB -o no.npy"
 begin 1 fsrcnn synthetic:6000x5000 --memory 64MiB -o no.npy
 wait_for_temporary
+# rank 0 tells how far its share is, others are silent
+wait_for_line '^rfexec-mpi: rank 0: its share of the outputs: [0-9]* %, [0-9:]* left$'
+if grep 'rank 1: its share' said; then fail "a rank other than 0 tells of its progress"; fi
 kill_rank
 nothing_left
 # one that is killed while others wait for its rows
@@ -172,7 +175,7 @@ other="fsrcnn synthetic:1600x1200 -o no.npy --exchange map.3 --memory 64MiB --sp
 begin 2 fsrcnn synthetic:1600x1200 -o no.npy
 wait_for_temporary "$PWD/rows"
 kill -STOP "$(cat pid)" || fail "the rank had ended before it was stopped"
-sleep 1.5
+wait_for_line '^rfexec-mpi: rank 0: has waited 10 s for the other ranks$'
 kill_rank
 [ -s said ] || fail "a rank killed in the exchange, and no message"
 nothing_left

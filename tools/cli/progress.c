@@ -63,6 +63,12 @@ void rfx_cli_memory_may_stop(struct rfx_memory *mem) {
 /* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */
 static const double quiet_seconds = 0.5, redraw_seconds = 0.1;
 
+static bool silent;
+
+void rfx_cli_progress_silence(void) {
+    silent = true;
+}
+
 /* Monotonic. */
 static double seconds_now(void) {
     struct timespec now;
@@ -174,7 +180,7 @@ static void tell(struct rfx_cli_progress *progress, double seconds, int64_t done
 int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     struct rfx_cli_progress *progress = user;
     if (rfx_cli_progress_cancelled()) return 1;
-    if (total <= 0) return 0;
+    if (total <= 0 || silent) return 0;
     double now = seconds_now();
     if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds) return 0;
     progress->drawn = now;
@@ -206,8 +212,8 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
 static bool is_stop_wanted_here(void *user) {
     struct rfx_cli_progress *progress = user;
     double now = seconds_now();
-    if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds)
-        return rfx_cli_progress_cancelled();
+    bool soon = now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds;
+    if (silent || soon) return rfx_cli_progress_cancelled();
     progress->drawn = now;
     if (isatty(STDERR_FILENO) == 0) return rfx_cli_progress_cancelled();
     char time[32];

@@ -49,6 +49,9 @@ void rfx_cli_memory_may_stop(struct rfx_memory *mem);
  * seconds, and from then on every 30; *told, which begins at 0, is when it has done so last. */
 bool rfx_cli_progress_is_due(double seconds, double *told);
 
+/* From here on this process shows no progress: another one of the same job does. */
+void rfx_cli_progress_silence(void);
+
 /* Starts a bar; nothing is drawn before half a second. Without a terminal a line tells after 10
  * seconds, and then every 30, what runs, how far it is and how long it will take. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);

@@ -122,6 +122,7 @@ static int run_ranks(int argc, char **argv) {
     rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
     if (code != RFX_EXIT_DONE) return code;
+    if (ranks.rank > 0) rfx_cli_progress_silence();
     code = compare_words(&ranks, argc - 1, argv + 1);
     if (code == RFX_EXIT_DONE)
         code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));

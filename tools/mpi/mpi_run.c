@@ -179,7 +179,7 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
     run->outputs.outputs.classes = &run->classes;
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->options->spill);
-    rfx_cli_progress_start(&progress, "run");
+    rfx_cli_progress_start(&progress, run->ranks->size > 1 ? "its share of the outputs" : "run");
     status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
                              rfx_cli_progress_step, &progress, &run->report, err);
     rfx_cli_progress_end(&progress);

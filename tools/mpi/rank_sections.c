@@ -1,6 +1,8 @@
 /* Sections planned, run and joined; see rank_sections.h. */
 #include "tools/mpi/rank_sections.h"
 
+#include <stdio.h>
+
 #include "layers/core/checked.h"
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
@@ -117,10 +119,12 @@ static int plan_round(struct rfx_rank_sections *s, size_t held) {
                                          .count = s->ranks->size};
     if (cut) source.traits = traits_of(s, source.from, window_at(s, s->exchange.n));
     source.traits.fixed_bytes += held;
-    return tell(s,
-                rfx_part_round_plan(s->job, RFX_PART_ALL, s->before, cut ? &source : NULL,
-                                    &s->states, &s->round, &err),
-                &err);
+    enum rfx_status status = rfx_part_round_plan(s->job, RFX_PART_ALL, s->before,
+                                                 cut ? &source : NULL, &s->states, &s->round, &err);
+    (void)snprintf(s->what, sizeof s->what, "its share of round %d of %d of states",
+                   s->states.round, s->before->states.round + s->before->rounds.rounds);
+    s->round.what = s->what;
+    return tell(s, status, &err);
 }
 
 static int plan_section(struct rfx_rank_sections *s, int i, size_t held) {
@@ -250,7 +254,7 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
     if (status != RFX_OK) return status;
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, s->options->spill);
-    rfx_cli_progress_start(&progress, "rows");
+    rfx_cli_progress_start(&progress, "its share of rows to exchange");
     status = rfx_session_run(session, rfx_rank_sections_image(s), rfx_cli_progress_step, &progress,
                              &report, err);
     rfx_cli_progress_end(&progress);

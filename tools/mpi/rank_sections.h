@@ -26,6 +26,7 @@ struct rfx_rank_sections {
     struct rfx_plan *plans[RFX_EXCHANGE_MOST_CUTS + 1];
     struct rfx_part_round round;   /* at the end of the way: planned */
     struct rfx_part_states states; /* of it */
+    char what[64];                 /* it is called so while it runs */
     struct rfx_error refused;      /* why another way does not fit the budget */
 
     struct rfx_row_sums *sums; /* of the image rows that a section reads; NULL: none does now */

@@ -62,11 +62,26 @@ enum rfx_status rfx_ranks_fail(const char *what, int mpi_error, struct rfx_error
     return rfx_fail(err, RFX_STATUS_IO, "MPI, %s: %s", what, rfx_ranks_words(mpi_error, words));
 }
 
+static double seconds_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Rank 0 shows that the job is alive while it waits. */
+static void tell_waiting(const struct rfx_ranks *ranks, double seconds, double *told) {
+    char line[80], mark[32];
+    if (ranks->rank > 0 || !rfx_cli_progress_is_due(seconds, told)) return;
+    (void)snprintf(line, sizeof line, "has waited %.0f s for the other ranks", seconds);
+    print_lines(line, mark_of(0, ranks->size, mark));
+}
+
 /* Waits for what was begun with the status `begun`. */
 static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int begun,
                                 MPI_Request *request, struct rfx_error *err) {
     struct timespec nap = {0, FIRST_NAP_NS};
     int done = 0, result = begun;
+    double since = seconds_now(), told = 0.0;
     while (result == MPI_SUCCESS) {
         result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done) break;
@@ -75,6 +90,7 @@ static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int b
             return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
         }
         (void)nanosleep(&nap, NULL);
+        tell_waiting(ranks, seconds_now() - since, &told);
         if (nap.tv_nsec < LONGEST_NAP_NS) nap.tv_nsec *= 2;
     }
     if (result == MPI_SUCCESS) return RFX_OK;

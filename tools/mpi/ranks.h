@@ -23,8 +23,8 @@
 /* The most that one message holds. */
 enum { RFX_RANKS_PIECE_BYTES = 65536 };
 
-/* What MPI takes in a run beyond what it has when the run begins: up to 0.3 MiB more were seen where
- * many other processes ran beside it. */
+/* What MPI takes in a run beyond what it has when the run begins: up to 0.3 MiB more were seen
+ * where many other processes ran beside it. */
 #define RFX_RANKS_LATER_BYTES ((size_t)1 << 19)
 
 struct rfx_ranks {

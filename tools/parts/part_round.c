@@ -126,7 +126,7 @@ static enum rfx_status execute(struct round_run *run, struct rfx_error *err) {
     if (status != RFX_OK) return status;
     rfx_session_set_state_sink(run->session, &sink);
     rfx_image_set_row_sums(run->job->image, run->round->sums);
-    rfx_cli_progress_start(&progress, "part");
+    rfx_cli_progress_start(&progress, run->round->what != NULL ? run->round->what : "part");
     status = rfx_session_run(run->session, run->source != NULL ? run->source->map : run->job->image,
                              rfx_cli_progress_step, &progress, &run->round->report, err);
     rfx_cli_progress_end(&progress);

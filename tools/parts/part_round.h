@@ -31,6 +31,7 @@ struct rfx_part_round {
     struct rfx_graph *graph;   /* that adds to the states; owned */
     struct rfx_plan *plan;     /* owned */
     struct rfx_row_sums *sums; /* of the image rows that it reads; owned; NULL: it reads a map */
+    const char *what;          /* progress calls it so; NULL: "part" */
     struct rfx_run_report report;
 };
 
