@@ -45,14 +45,20 @@ static int first_end(const struct rfx_graph *base, int k) {
 }
 
 int rfx_part_ends(const struct rfx_graph *base, int k) {
-    if (k == RFX_PART_ALL) return base->n_ends;
+    int all = 0;
+    for (int j = 0; k == RFX_PART_ALL && j < base->n_outputs; j++) all += rfx_part_ends(base, j);
+    if (k == RFX_PART_ALL) return all;
     int n = 0, maps = count_maps(base, base->outputs[k].node);
     for (int e = 0; e < base->n_ends; e++) n += base->ends[e].output == k;
     return maps > 0 ? maps : n;
 }
 
 struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i) {
-    if (k == RFX_PART_ALL) return base->ends[i];
+    if (k == RFX_PART_ALL) {
+        int j = 0;
+        for (int n; i >= (n = rfx_part_ends(base, j)); j++) i -= n;
+        return rfx_part_end(base, j, i);
+    }
     int out = base->outputs[k].node;
     if (count_maps(base, out) == 0) return base->ends[first_end(base, k) + i];
     const struct rfx_node *node = &base->nodes[out];
@@ -86,7 +92,8 @@ struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx
 
 struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t index,
                                    int64_t count) {
-    return rfx_part_end_rows(base, &base->ends[e], index, count);
+    struct rfx_end end = rfx_part_end(base, RFX_PART_ALL, e);
+    return rfx_part_end_rows(base, &end, index, count);
 }
 
 struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t index, int64_t count,

@@ -8,7 +8,7 @@
 
 #include "layers/graph/graph.h"
 
-/* Instead of an output's number: all outputs of the network together, the graph's own ends. */
+/* Instead of an output's number: all outputs of the network together, the ends of each. */
 #define RFX_PART_ALL (-1)
 
 /* How many ends output k has, or RFX_PART_ALL, and number i of them. O(ends). */
@@ -25,7 +25,7 @@ struct rfx_rect rfx_part_map_rows(const struct rfx_graph *base, int map, int64_t
 struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
                                   int64_t index, int64_t count);
 
-/* The same of end e of the base. */
+/* The same of end e of RFX_PART_ALL. */
 struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t index,
                                    int64_t count);
 

@@ -150,7 +150,8 @@ static void list_outputs(struct rfx_graph *graph, const struct rfx_graph *base, 
 static enum rfx_status begin_bare(const struct rfx_graph *base, const struct rfx_part_known *known,
                                   int n_known, struct rfx_graph **out, struct rfx_error *err) {
     struct rfx_graph *graph = NULL;
-    int room = base->n_nodes > base->n_ends ? base->n_nodes : base->n_ends;
+    int ends = rfx_part_ends(base, RFX_PART_ALL);
+    int room = base->n_nodes > ends ? base->n_nodes : ends;
     enum rfx_status status = copy_graph(base, room, &graph, err);
     if (status != RFX_OK) return status;
     status = set_known(graph, known, n_known, err);

@@ -25,6 +25,9 @@ same 3 mobilenet_v2 synthetic:97x113
 same 2 resnet50 synthetic:33x65
 same 2 unet_instance synthetic:33x21
 same 4 yolov8n synthetic:96x64
+# two outputs that are put together from maps, though one process computes them as tensors
+same 3 blazeface synthetic:64x96
+kind=npy same_exchanged block5 2 blazeface synthetic:128x128
 # rows exchanged: at one map, at several, of more ranks than some have rows; where norms and pools came
 # first, a stride and skips lie around, the last map grows
 same_exchanged features.0,features.4 2 mobilenet_v2 synthetic:97x113 --keep features.6

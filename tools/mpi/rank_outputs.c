@@ -18,8 +18,17 @@
 /* Where an output goes, as rank 0 finds. */
 enum where { GOES_NOWHERE, GOES_SHARED, GOES_TO_RANK_0 };
 
+/* Ends of all outputs: the maps that they are made of (rf_analysis/part_ends.h). */
+static int count_ends(const struct rfx_graph *whole) {
+    return rfx_part_ends(whole, RFX_PART_ALL);
+}
+
+static struct rfx_end end_of(const struct rfx_graph *whole, int e) {
+    return rfx_part_end(whole, RFX_PART_ALL, e);
+}
+
 static const struct rfx_tensor *map_of(const struct rfx_graph *whole, int e) {
-    return &whole->nodes[whole->ends[e].node].out;
+    return &whole->nodes[end_of(whole, e).node].out;
 }
 
 static bool is_map(const struct rfx_graph *whole, int e) {
@@ -29,7 +38,7 @@ static bool is_map(const struct rfx_graph *whole, int e) {
 /* At least a row. */
 static size_t band_bytes(const struct rfx_graph *whole) {
     size_t most = BAND_BYTES;
-    for (int e = 0; e < whole->n_ends; e++) {
+    for (int e = 0; e < count_ends(whole); e++) {
         size_t row =
             is_map(whole, e) ? rfx_tensor_pixel_bytes(map_of(whole, e), map_of(whole, e)->w) : 0;
         if (row > most) most = row;
@@ -42,15 +51,15 @@ size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_gr
                               const struct rfx_geo_source *source) {
     size_t bytes = rfx_cli_outputs_bytes(whole, options, source, false);
     if (ranks->size == 1 || bytes == 0) return bytes;
-    return bytes + band_bytes(whole) + (size_t)whole->n_ends * SPOOL_BYTES;
+    return bytes + band_bytes(whole) + (size_t)count_ends(whole) * SPOOL_BYTES;
 }
 
 /* Whether all ranks can write into it. */
 static bool is_shared(const struct rfx_graph *whole, int k, const char *name,
                       const struct rfx_output_format *format) {
     bool maps = true;
-    for (int e = 0; e < whole->n_ends; e++)
-        if (whole->ends[e].output == k) maps &= is_map(whole, e);
+    for (int e = 0; e < count_ends(whole); e++)
+        if (end_of(whole, e).output == k) maps &= is_map(whole, e);
     return maps && format->kind == RFX_OUTPUT_NPY && rfx_output_file_is_regular(name);
 }
 
@@ -58,9 +67,9 @@ static enum rfx_status open_waiting(struct rfx_rank_outputs *o, int k, struct rf
     char path[RFX_CLI_FILE_NAME];
     enum rfx_status status = RFX_OK;
     (void)snprintf(path, sizeof path, "%s/share", o->folder);
-    for (int e = 0; e < o->whole->n_ends && status == RFX_OK; e++) {
+    for (int e = 0; e < count_ends(o->whole) && status == RFX_OK; e++) {
         struct rfx_rect part = rfx_part_end_share(o->whole, e, o->ranks->rank, o->ranks->size);
-        if (o->whole->ends[e].output != k || rfx_rect_is_empty(part)) continue;
+        if (end_of(o->whole, e).output != k || rfx_rect_is_empty(part)) continue;
         struct rfx_tensor share =
             rfx_tensor_nhwc(map_of(o->whole, e)->c, rfx_rect_rows(part), rfx_rect_cols(part));
         status = rfx_output_spool_open(o->mem, path, &share, &o->waiting[e], err);
@@ -132,7 +141,7 @@ int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
 
 static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *err) {
     const struct rfx_graph *whole = o->whole;
-    size_t n = (size_t)whole->n_outputs, e = (size_t)whole->n_ends;
+    size_t n = (size_t)whole->n_outputs, e = (size_t)count_ends(whole);
     enum rfx_status status = rfx_cli_outputs_list(o->mem, whole, 1, &o->outputs, err);
     if (status != RFX_OK) return status;
     o->shared = rfx_memory_calloc(o->mem, n, sizeof(struct rfx_shared_file *));
@@ -143,7 +152,7 @@ static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *er
     if (o->shared == NULL || o->targets == NULL || o->waiting == NULL || o->ends == NULL ||
         (o->band == NULL && o->ranks->size > 1))
         return rfx_memory_fail(o->mem, "outputs", band_bytes(whole), err);
-    for (int i = 0, k = 0; i < whole->n_ends; i++)
+    for (int i = 0, k = 0; i < count_ends(whole); i++)
         if (!rfx_rect_is_empty(rfx_part_end_share(whole, i, o->ranks->rank, o->ranks->size)))
             o->ends[k++] = i;
     return RFX_OK;
@@ -176,8 +185,9 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                                const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_rank_outputs *o = user;
     int e = o->ends[end->output];
+    const struct rfx_end whole = end_of(o->whole, e);
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&o->outputs);
-    enum rfx_status status = sink.write(sink.user, &o->whole->ends[e], rect, view, err);
+    enum rfx_status status = sink.write(sink.user, &whole, rect, view, err);
     if (status != RFX_OK || o->waiting[e] == NULL) return status;
     struct rfx_rect part = rfx_part_end_share(o->whole, e, o->ranks->rank, o->ranks->size);
     return rfx_part_put_rows(part, rect, view, put_waiting, o->waiting[e], err);
@@ -190,7 +200,7 @@ struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs) {
 
 /* Rows of end e's share of rank r, a band at a time, from there to rank 0's stream. */
 static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, struct rfx_error *err) {
-    const struct rfx_end *end = &o->whole->ends[e];
+    const struct rfx_end end = end_of(o->whole, e);
     const struct rfx_tensor *map = map_of(o->whole, e);
     struct rfx_rect part = rfx_part_end_share(o->whole, e, r, o->ranks->size);
     size_t row = rfx_tensor_pixel_bytes(map, map->w);
@@ -208,7 +218,7 @@ static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, stru
         } else {
             status = rfx_ranks_receive(o->ranks, r, o->band, bytes, err);
             if (status == RFX_OK)
-                status = rfx_output_stream_write_end(o->outputs.items[end->output].stream, end,
+                status = rfx_output_stream_write_end(o->outputs.items[end.output].stream, &end,
                                                      rect, &view, err);
         }
     }
@@ -218,8 +228,8 @@ static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, stru
 /* Ranks have the same idea of what waits: an output that rank 0 has and that is not shared. */
 static enum rfx_status move_shares(struct rfx_rank_outputs *o, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    for (int e = 0; e < o->whole->n_ends && status == RFX_OK; e++) {
-        int k = o->whole->ends[e].output;
+    for (int e = 0; e < count_ends(o->whole) && status == RFX_OK; e++) {
+        int k = end_of(o->whole, e).output;
         bool mine = o->ranks->rank == 0 && o->outputs.items[k].stream != NULL &&
                     o->shared[k] == NULL && is_map(o->whole, e);
         if (o->waiting[e] != NULL) status = move_share(o, e, o->ranks->rank, err);
@@ -288,7 +298,7 @@ int rfx_rank_outputs_finish(struct rfx_rank_outputs *outputs) {
 
 void rfx_rank_outputs_free(struct rfx_rank_outputs *o) {
     if (o->mem == NULL) return;
-    for (int e = 0; o->waiting != NULL && e < o->whole->n_ends; e++)
+    for (int e = 0; o->waiting != NULL && e < count_ends(o->whole); e++)
         rfx_output_spool_free(o->waiting[e]);
     for (int k = 0; o->shared != NULL && k < o->whole->n_outputs; k++)
         rfx_shared_file_free(o->shared[k]);

@@ -32,6 +32,15 @@ static void test_shares_of_one(void **state) {
         int k = cases[i].k, n = cases[i].ends;
         assert_int_equal(rfx_model_load(mem, cases[i].model, &load, &graph, NULL), RFX_OK);
         assert_int_equal(rfx_part_ends(graph, k), n);
+        int before = 0; /* of all outputs together those of each follow each other */
+        for (int j = 0; j < k; j++) before += rfx_part_ends(graph, j);
+        assert_true(rfx_part_ends(graph, RFX_PART_ALL) >= before + n);
+        for (int j = 0; j < n; j++) {
+            struct rfx_end one = rfx_part_end(graph, k, j);
+            struct rfx_end of_all = rfx_part_end(graph, RFX_PART_ALL, before + j);
+            assert_true(one.node == of_all.node && of_all.output == k);
+            assert_int_equal(one.at.first, of_all.at.first);
+        }
         struct rfx_end last = rfx_part_end(graph, k, n - 1);
         if (cases[i].last != NULL) assert_string_equal(graph->nodes[last.node].name, cases[i].last);
         if (n > 1) assert_memory_equal(&last.at, &cases[i].at, sizeof last.at);
