@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "rfexec/output/output_file.h"
+#include "rfexec/output/output_format.h"
 
 #define MAX_SIDE 1000000
 
@@ -166,3 +167,44 @@ void rfx_png_write_free(struct rfx_png_writer *writer) {
     rfx_memory_release(writer->mem, writer->path);
     rfx_memory_release(writer->mem, writer);
 }
+
+static size_t kind_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
+    enum { DEFLATE_BYTES = 384 * 1024 };
+    return DEFLATE_BYTES + 4 * (size_t)(map->w * map->c) * (size_t)rfx_output_bits(format) / 8;
+}
+
+static enum rfx_status kind_open(struct rfx_memory *mem, const char *path,
+                                 const struct rfx_output_format *format,
+                                 const struct rfx_tensor *map, void **writer,
+                                 struct rfx_error *err) {
+    struct rfx_png_writer *png = NULL;
+    enum rfx_status status = rfx_png_write_open(mem, path, map->h, map->w, (int)map->c,
+                                                rfx_output_bits(format), &png, err);
+    *writer = png;
+    return status;
+}
+
+static enum rfx_status kind_write_row(void *writer, const void *samples, struct rfx_error *err) {
+    return rfx_png_write_row(writer, samples, err);
+}
+
+static enum rfx_status kind_commit(void *writer, struct rfx_error *err) {
+    return rfx_png_write_commit(writer, err);
+}
+
+static void kind_free(void *writer) {
+    rfx_png_write_free(writer);
+}
+
+const struct rfx_output_kind rfx_output_png = {
+    .name = "PNG",
+    .ends = {".png"},
+    .samples = 1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16,
+    .most_side = 1000000, /* of libpng */
+    .black_and_white = true,
+    .bytes = kind_bytes,
+    .open = kind_open,
+    .write_row = kind_write_row,
+    .commit = kind_commit,
+    .free = kind_free,
+};

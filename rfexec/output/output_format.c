@@ -2,30 +2,53 @@
 #include "rfexec/output/output_format.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define PNG_MAX_SIDE 1000000
-#define OME_MAX_CHANNELS 4096 /* a directory each, which readers go through one by one */
+#define RFX_OUTPUT_ROW(kind) &rfx_output_##kind,
+static const struct rfx_output_kind *const kinds[] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_ROW)};
+enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 
-bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind) {
-    static const struct {
-        const char *end;
-        enum rfx_output_kind kind;
-    } kinds[] = {{".npy", RFX_OUTPUT_NPY},           {".ome.tif", RFX_OUTPUT_OME_TIFF},
-                 {".ome.tiff", RFX_OUTPUT_OME_TIFF}, {".tif", RFX_OUTPUT_TIFF},
-                 {".tiff", RFX_OUTPUT_TIFF},         {".png", RFX_OUTPUT_PNG},
-                 {".ome.zarr", RFX_OUTPUT_OME_ZARR}, {".zarr", RFX_OUTPUT_ZARR}};
-    size_t length = strlen(path);
-    *kind = RFX_OUTPUT_NPY;
-    if (strcmp(path, "-") == 0) return true;
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
-        size_t n = strlen(kinds[i].end);
-        if (length <= n || strcasecmp(path + length - n, kinds[i].end) != 0) continue;
-        *kind = kinds[i].kind;
-        return true;
+/* The kind with the longest end that the name has, and where the end begins. */
+static const struct rfx_output_kind *find_kind(const char *path, const char **end) {
+    const struct rfx_output_kind *found = NULL;
+    size_t length = strlen(path), most = 0;
+    *end = NULL;
+    for (int i = 0; i < 2 * N_KINDS; i++) {
+        const char *own = kinds[i / 2]->ends[i % 2];
+        size_t n = own != NULL ? strlen(own) : 0;
+        if (n <= most || length <= n || strcasecmp(path + length - n, own) != 0) continue;
+        found = kinds[i / 2];
+        most = n;
+        *end = path + length - n;
     }
-    return false;
+    return found;
+}
+
+const struct rfx_output_kind *rfx_output_kind_of(const char *path) {
+    const char *end;
+    return strcmp(path, "-") == 0 ? &rfx_output_npy : find_kind(path, &end);
+}
+
+const char *rfx_output_end(const char *path) {
+    const char *end;
+    return find_kind(path, &end) != NULL ? end : strrchr(path, '.');
+}
+
+const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]) {
+    int n = 0;
+    for (int i = 0; i < N_KINDS; i++)
+        n += snprintf(text + n, (size_t)(RFX_OUTPUT_ENDS - n), "%s%s",
+                      i == 0             ? ""
+                      : i == N_KINDS - 1 ? " or "
+                                         : ", ",
+                      kinds[i]->ends[0]);
+    return text;
+}
+
+static bool has(const struct rfx_output_kind *kind, enum rfx_type type) {
+    return (kind->samples >> type & 1U) != 0;
 }
 
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k) {
@@ -39,38 +62,32 @@ static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {
 }
 
 /* What a file of pictures has for a type; FLOAT32: nothing of its own. */
-static enum rfx_type picture_type(enum rfx_output_kind kind, const struct rfx_stored *stored) {
-    bool png = kind == RFX_OUTPUT_PNG;
-    switch (stored->type) {
-        case RFX_TYPE_BOOL:
-            return RFX_TYPE_UINT8;
-        case RFX_TYPE_INT64:
-            return by_most(stored->most, png ? RFX_TYPE_FLOAT32 : RFX_TYPE_INT32);
-        case RFX_TYPE_INT8:
-        case RFX_TYPE_INT16:
-        case RFX_TYPE_INT32:
-            return png ? by_most(stored->most, RFX_TYPE_FLOAT32) : stored->type;
-        case RFX_TYPE_UINT8:
-        case RFX_TYPE_UINT16:
-        case RFX_TYPE_FLOAT32:
-        case RFX_TYPE_COUNT:
-            break;
-    }
-    return stored->type;
+static enum rfx_type picture_type(const struct rfx_output_kind *kind,
+                                  const struct rfx_stored *stored) {
+    enum rfx_type type = stored->type;
+    if (type == RFX_TYPE_BOOL) type = RFX_TYPE_UINT8;
+    if (type == RFX_TYPE_INT64) type = by_most(stored->most, RFX_TYPE_INT32);
+    if (!has(kind, type)) type = by_most(stored->most, RFX_TYPE_FLOAT32);
+    return has(kind, type) ? type : RFX_TYPE_FLOAT32;
 }
 
 /* What the values are as they are; FLOAT32 where bits or a range are asked for. */
 static enum rfx_type unscaled_type(const struct rfx_output_format *format) {
-    if (format->kind == RFX_OUTPUT_NPY) return format->stored.type;
+    if (format->kind->write_row == NULL) return format->stored.type;
     if (format->bits != 0 || format->has_range) return RFX_TYPE_FLOAT32;
     return picture_type(format->kind, &format->stored);
+}
+
+/* Bits that are asked for, or the usual ones. */
+static int bits_of(const struct rfx_output_format *format) {
+    if (format->bits != 0) return format->bits;
+    return has(format->kind, RFX_TYPE_FLOAT32) ? 32 : 8;
 }
 
 enum rfx_type rfx_output_sample(const struct rfx_output_format *format) {
     enum rfx_type type = unscaled_type(format);
     if (type != RFX_TYPE_FLOAT32) return type;
-    int usual = format->kind == RFX_OUTPUT_PNG ? 8 : 32;
-    int bits = format->bits != 0 ? format->bits : usual;
+    int bits = bits_of(format);
     return bits == 8 ? RFX_TYPE_UINT8 : bits == 16 ? RFX_TYPE_UINT16 : RFX_TYPE_FLOAT32;
 }
 
@@ -88,82 +105,70 @@ bool rfx_output_is_signed(const struct rfx_output_format *format) {
     return type == RFX_TYPE_INT8 || type == RFX_TYPE_INT16 || type == RFX_TYPE_INT32;
 }
 
-const char *rfx_output_end(const char *path) {
-    static const char *const ends[] = {".ome.zarr", ".ome.tif", ".ome.tiff"};
-    size_t length = strlen(path);
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        size_t n = strlen(ends[i]);
-        if (length > n && strcasecmp(path + length - n, ends[i]) == 0) return path + length - n;
+/* The kind has unsigned samples of 8 or 16 bits, or floats of 32. */
+static enum rfx_status check_bits(const struct rfx_output_format *format, const char *path,
+                                  struct rfx_error *err) {
+    const struct rfx_output_kind *kind = format->kind;
+    bool bytes = has(kind, RFX_TYPE_UINT8) && kind->write_row != NULL;
+    bool floats = has(kind, RFX_TYPE_FLOAT32);
+    int bits = bits_of(format);
+    if ((floats && bits == 32) || (bytes && (bits == 8 || bits == 16))) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s has samples of %s bits, not %d",
+                    path, kind->name,
+                    !bytes   ? "32"
+                    : floats ? "8, 16 or 32"
+                             : "8 or 16",
+                    bits);
+}
+
+static enum rfx_status check_size(const struct rfx_output_kind *kind, const struct rfx_tensor *map,
+                                  const char *path, struct rfx_error *err) {
+    bool sides = map->h <= kind->most_side && map->w <= kind->most_side;
+    if (kind->most_channels > 0) {
+        if (map->c <= kind->most_channels && sides) return RFX_OK;
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a %s has at most %d channels and %" PRId64
+                        " rows and columns, "
+                        "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
+                        path, kind->name, kind->most_channels, kind->most_side, map->c, map->h,
+                        map->w);
     }
-    return strrchr(path, '.');
-}
-
-bool rfx_output_is_zarr(enum rfx_output_kind kind) {
-    return kind == RFX_OUTPUT_ZARR || kind == RFX_OUTPUT_OME_ZARR;
-}
-
-bool rfx_output_is_tiff(enum rfx_output_kind kind) {
-    return kind == RFX_OUTPUT_TIFF || kind == RFX_OUTPUT_OME_TIFF;
-}
-
-const char *rfx_output_kind_name(enum rfx_output_kind kind) {
-    static const char *const names[] = {".npy file", "TIFF",       "tiled OME-TIFF",
-                                        "PNG",       "Zarr array", "Zarr array"};
-    _Static_assert(sizeof names / sizeof names[0] == RFX_OUTPUT_KIND_COUNT, "a name each");
-    return names[kind];
+    if (map->c != 1 && map->c != 3)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: a %s has 1 or 3 channels, the map has %" PRId64 "; use .tif or .npy",
+                        path, kind->name, map->c);
+    if (sides) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s: a %s has at most %" PRId64 " rows and columns, the map is %" PRId64
+                    " x %" PRId64 "; use .tif or .npy",
+                    path, kind->name, kind->most_side, map->h, map->w);
 }
 
 enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                         const struct rfx_tensor *tensor, const char *path,
                                         struct rfx_error *err) {
-    const char *name = rfx_output_kind_name(format->kind);
-    int usual = format->kind == RFX_OUTPUT_PNG ? 8 : 32;
-    int bits = format->bits != 0 ? format->bits : usual;
-    bool picture = format->kind != RFX_OUTPUT_NPY;
-    if ((bits != 8 && bits != 16 && bits != 32) || (format->kind == RFX_OUTPUT_PNG && bits == 32) ||
-        (!picture && bits != 32))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s has samples of %s bits, not %d",
-                        path, name,
-                        format->kind == RFX_OUTPUT_PNG ? "8 or 16"
-                        : picture                      ? "8, 16 or 32"
-                                                       : "32",
-                        bits);
-    if (format->has_range && (bits == 32 || !(format->range.lo < format->range.hi)))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a range of values needs samples of 8 or 16 bits and a lower end below "
-                        "the upper one",
-                        path);
-    if (format->kind == RFX_OUTPUT_OME_TIFF && format->packing == RFX_TIFF_ZSTD)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: Bio-Formats does not read an OME-TIFF with libtiff's zstd; deflate is "
-                        "read by all",
-                        path);
-    if (!picture) return RFX_OK;
+    const struct rfx_output_kind *kind = format->kind;
+    enum rfx_status status = check_bits(format, path, err);
+    if (status == RFX_OK && format->has_range &&
+        (bits_of(format) == 32 || !(format->range.lo < format->range.hi)))
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "%s: a range of values needs samples of 8 or 16 bits and a lower end "
+                          "below the upper one",
+                          path);
+    if (status == RFX_OK && kind->check != NULL) status = kind->check(format, path, err);
+    if (status != RFX_OK || kind->write_row == NULL) return status;
     if (format->images > 1)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: the outputs of a batch of %" PRId64
                         " images are one .npy file, not a %s; run --list makes a file of each "
                         "picture",
-                        path, format->images, name);
+                        path, format->images, kind->name);
     if (tensor->layout != RFX_LAYOUT_NHWC)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a %s takes a map of rows, columns and channels; use .npy", path, name);
-    if (format->kind != RFX_OUTPUT_PNG) {
-        int most = format->kind == RFX_OUTPUT_OME_TIFF ? OME_MAX_CHANNELS : RFX_TIFF_MAX_CHANNELS;
-        if (tensor->c <= most && tensor->h <= INT32_MAX && tensor->w <= INT32_MAX) return RFX_OK;
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a %s has at most %d channels and 2147483647 rows and columns, "
-                        "the map is %" PRId64 " x %" PRId64 " x %" PRId64 "; use .npy",
-                        path, name, most, tensor->c, tensor->h, tensor->w);
-    }
-    if (tensor->c != 1 && tensor->c != 3)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a PNG has 1 or 3 channels, the map has %" PRId64 "; use .tif or .npy",
-                        path, tensor->c);
-    if (tensor->h > PNG_MAX_SIDE || tensor->w > PNG_MAX_SIDE)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a PNG has at most %d rows and columns, the map is %" PRId64
-                        " x %" PRId64 "; use .tif or .npy",
-                        path, PNG_MAX_SIDE, tensor->h, tensor->w);
-    return RFX_OK;
+                        "%s: a %s takes a map of rows, columns and channels; use .npy", path,
+                        kind->name);
+    return check_size(kind, tensor, path, err);
 }
+
+const struct rfx_output_kind rfx_output_npy = {
+    .name = ".npy file", .ends = {".npy"}, .samples = 1U << RFX_TYPE_FLOAT32};

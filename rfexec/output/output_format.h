@@ -7,20 +7,59 @@
 #include "rfexec/output/samples.h"
 #include "rfexec/output/tiff_write.h"
 
-enum rfx_output_kind {
-    RFX_OUTPUT_NPY,
-    RFX_OUTPUT_TIFF,
-    RFX_OUTPUT_OME_TIFF, /* tiles, with the OME-XML, overviews below what they are made of */
-    RFX_OUTPUT_PNG,
-    RFX_OUTPUT_ZARR,     /* a folder: one array */
-    RFX_OUTPUT_OME_ZARR, /* a folder: a group with OME-Zarr's words, the array in it */
-    RFX_OUTPUT_KIND_COUNT
+struct rfx_output_format;
+
+/* What options of the command line a kind of file obeys. */
+enum {
+    RFX_OUTPUT_TAKES_TILES = 1, /* tiles and their compression */
+    RFX_OUTPUT_TAKES_COG = 2,
+    RFX_OUTPUT_TAKES_OVERVIEWS = 4,
+    RFX_OUTPUT_TAKES_NAMES = 8, /* of channels */
+    RFX_OUTPUT_TAKES_CHUNKS = 16
 };
 
+/* A kind of file, in one row: its names, what it can hold, and how its rows are written. To add
+ * one, write its file with such a row and put its name into RFX_OUTPUT_KINDS. */
+struct rfx_output_kind {
+    const char *name;    /* for messages: "PNG" */
+    const char *ends[2]; /* of the names of such files, in any case; [1] may be NULL */
+    unsigned samples; /* bit t: elements of enum rfx_type t. FLOAT32 is the usual one, else UINT8 */
+    int most_channels; /* 0: 1 or 3 */
+    int64_t most_side; /* rows and columns */
+    unsigned takes;
+    size_t shared_bytes; /* of rfx_output_stream_bytes: there once for all TIFFs that are written */
+    bool folder;         /* it is one */
+    bool placed;         /* it says where in the world its pixels lie */
+    bool black_and_white; /* booleans are 0 and the largest sample, not 0 and 1 */
+    /* NULL: nothing is refused beside what is said above. */
+    enum rfx_status (*check)(const struct rfx_output_format *format, const char *path,
+                             struct rfx_error *err);
+    /* Bytes that the writer holds, and libraries for it. */
+    size_t (*bytes)(const struct rfx_output_format *format, const struct rfx_tensor *map);
+    /* Opens the file, which gets its name by commit. */
+    enum rfx_status (*open)(struct rfx_memory *mem, const char *path,
+                            const struct rfx_output_format *format, const struct rfx_tensor *map,
+                            void **writer, struct rfx_error *err);
+    /* The next row from the top: samples [w, channels]. NULL: .npy, which takes rectangles of maps
+     * in any order, and tensors that are no maps (npy_write.h). */
+    enum rfx_status (*write_row)(void *writer, const void *samples, struct rfx_error *err);
+    enum rfx_status (*commit)(void *writer, struct rfx_error *err);
+    void (*free)(void *writer); /* NULL is fine */
+};
+
+/* Unsigned integers of 8 and 16 bits, signed ones of 8, 16 and 32, floats. */
+#define RFX_OUTPUT_ALL_SAMPLES                                                                   \
+    (1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16 | 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_INT16 | \
+     1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
+
+#define RFX_OUTPUT_KINDS(X) X(npy) X(tiff) X(ome_tiff) X(png) X(zarr) X(ome_zarr) X(pfm)
+#define RFX_OUTPUT_DECLARE(kind) extern const struct rfx_output_kind rfx_output_##kind;
+RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
+
 struct rfx_output_format {
-    enum rfx_output_kind kind;
-    /* 32: float (all but PNG); 8, 16: unsigned, scaled (all but npy); 0: of an output of integers
-     * or booleans its values as they are, else 32 or, for PNG, 8. */
+    const struct rfx_output_kind *kind;
+    /* 32: float; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output of
+     * integers or booleans its values as they are, else 32 or, for PNG, 8. */
     int bits;
     bool has_range;
     struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
@@ -43,16 +82,16 @@ struct rfx_output_format {
     bool zstd;       /* chunks are compressed */
 };
 
-/* The kind that a file's name asks for: .npy, .tif, .tiff, .ome.tif, .ome.tiff, .png, .zarr,
- * .ome.zarr, in any case, and .npy for "-"; false: none. */
-bool rfx_output_kind_of(const char *path, enum rfx_output_kind *kind);
+/* The kind that a file's name asks for by its longest known end, in any case; .npy for "-"; NULL:
+ * none. */
+const struct rfx_output_kind *rfx_output_kind_of(const char *path);
 
-/* Where such an end begins in a name: at the last dot, or at .ome before it; NULL: there is none.
- */
+/* Where such an end begins in a name, or, of another name, at the last dot; NULL: there is none. */
 const char *rfx_output_end(const char *path);
 
-bool rfx_output_is_zarr(enum rfx_output_kind kind);
-bool rfx_output_is_tiff(enum rfx_output_kind kind);
+/* All ends, for messages: ".npy, .ome.tif, ... or .pfm". */
+#define RFX_OUTPUT_ENDS 160
+const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
 
 /* Says that the file is for output k of the graph. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
@@ -60,7 +99,7 @@ void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph
 /* What the elements of the file are. Of .npy the output's type. Of others UINT8 or UINT16 where
  * values are scaled to 8 or 16 bits, else FLOAT32 or the smallest type that such files have for
  * integers of the output's type: INT64 is UINT8 or UINT16 where no value is above their largest,
- * else INT32; BOOL is UINT8. PNG has UINT8 and UINT16 only. */
+ * else INT32; BOOL is UINT8. */
 enum rfx_type rfx_output_sample(const struct rfx_output_format *format);
 
 /* Whether values are scaled from a range to all of the samples' 8 or 16 bits. */
@@ -70,13 +109,7 @@ bool rfx_output_is_scaled(const struct rfx_output_format *format);
 int rfx_output_bits(const struct rfx_output_format *format);
 bool rfx_output_is_signed(const struct rfx_output_format *format);
 
-/* For messages: "PNG". */
-const char *rfx_output_kind_name(enum rfx_output_kind kind);
-
-/* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. PNG: maps of 1 or 3 channels
- * and at most 1,000,000 rows and columns; TIFF: maps of at most 65,535 channels, Zarr too,
- * OME-TIFF 4,096 and
- * not by zstd, whose frames Bio-Formats wants with their sizes; .npy: everything. */
+/* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. */
 RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                                       const struct rfx_tensor *tensor,
                                                       const char *path, struct rfx_error *err);

@@ -5,20 +5,12 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/tiff_library.h"
-#include "rfexec/output/image_write.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
-#include "rfexec/output/tiff/tiff_open.h"
-#include "rfexec/output/zarr/zarr_write.h"
 
 #define BAND_BYTES ((size_t)256 * 1024)
 #define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
 #define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
-#define PNG_BYTES ((size_t)384 * 1024)   /* deflate */
-/* Of a TIFF's FILES_BYTES and directory: for code that further files share. One more TIFF took 30
- * KiB beside its rows. */
-#define TIFF_CODE_BYTES ((size_t)144 * 1024)
 
 enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
 
@@ -30,9 +22,7 @@ struct rfx_output_stream {
     int64_t done_elems, next_row;
     enum route route;
     struct rfx_npy_writer *npy;
-    struct rfx_png_writer *png;
-    struct rfx_tiff_writer *tiff;
-    struct rfx_zarr_writer *zarr;
+    void *writer; /* of rows, of the other kinds */
     struct rfx_output_spool *spool;
     enum rfx_type sample; /* of the file */
     bool scaled;          /* values are, to all of its bits */
@@ -66,46 +56,19 @@ struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
                                   .images = format->images};
 }
 
-static struct rfx_zarr_array zarr_array(const struct rfx_output_format *format,
-                                        const struct rfx_tensor *t) {
-    bool ome = format->kind == RFX_OUTPUT_OME_ZARR;
-    struct rfx_zarr_array array = {.h = t->h,
-                                   .w = t->w,
-                                   .channels = t->c,
-                                   .batch = t->shape.rank == 4 && !ome,
-                                   .bits = rfx_output_bits(format),
-                                   .is_signed = rfx_output_is_signed(format),
-                                   .format = format->zarr_format != 0 ? format->zarr_format : 3,
-                                   .zstd = format->zstd,
-                                   .ome = ome,
-                                   .overviews = format->overviews};
-    rfx_zarr_choose_chunks(&array, format->chunk);
-    return array;
-}
-
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor) {
     size_t bytes = FILES_BYTES;
-    if (format->kind == RFX_OUTPUT_NPY)
+    if (format->kind->write_row == NULL)
         return bytes + (size_t)band_rows(tensor) * row_bytes(tensor) +
                rfx_npy_write_typed_bytes(format->stored.type);
-    size_t samples = row_elems(tensor) * (size_t)rfx_output_bits(format) / 8;
-    bytes += row_bytes(tensor) + samples;
-    if (rfx_output_is_zarr(format->kind)) {
-        const struct rfx_zarr_array array = zarr_array(format, tensor);
-        return bytes + rfx_zarr_write_bytes(&array);
-    }
-    if (format->kind == RFX_OUTPUT_PNG) return bytes + PNG_BYTES + 4 * samples;
-    return bytes + RFX_TIFF_LIBRARY_BYTES + rfx_tiff_bytes(format, tensor);
-}
-
-size_t rfx_output_stream_shared_bytes(enum rfx_output_kind kind) {
-    return rfx_output_is_tiff(kind) ? RFX_TIFF_LIBRARY_BYTES + TIFF_CODE_BYTES : 0;
+    bytes += row_bytes(tensor) + row_elems(tensor) * (size_t)rfx_output_bits(format) / 8;
+    return bytes + format->kind->bytes(format, tensor);
 }
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {
     const struct rfx_tensor *t = &stream->tensor;
-    if (stream->format.kind == RFX_OUTPUT_NPY) {
+    if (stream->format.kind->write_row == NULL) {
         stream->band_rows = band_rows(t);
         size_t bytes = (size_t)stream->band_rows * row_bytes(t);
         if (bytes == 0) return RFX_OK;
@@ -123,23 +86,15 @@ static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx
 }
 
 static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_error *err) {
-    const struct rfx_tensor *t = &stream->tensor;
-    struct rfx_memory *mem = stream->mem;
-    int bits = rfx_output_bits(&stream->format);
-    const struct rfx_npy_array array = rfx_output_array(&stream->format, t);
-    if (stream->format.kind == RFX_OUTPUT_NPY && stream->format.onto != NULL)
-        return rfx_npy_write_onto(mem, stream->name, &array, stream->format.onto, &stream->npy,
+    const struct rfx_output_format *format = &stream->format;
+    const struct rfx_npy_array array = rfx_output_array(format, &stream->tensor);
+    if (format->kind->write_row != NULL)
+        return format->kind->open(stream->mem, stream->name, format, &stream->tensor,
+                                  &stream->writer, err);
+    if (format->onto != NULL)
+        return rfx_npy_write_onto(stream->mem, stream->name, &array, format->onto, &stream->npy,
                                   err);
-    if (stream->format.kind == RFX_OUTPUT_NPY)
-        return rfx_npy_write_open_array(mem, stream->name, &array, &stream->npy, err);
-    if (stream->format.kind == RFX_OUTPUT_PNG)
-        return rfx_png_write_open(mem, stream->name, t->h, t->w, (int)t->c, bits, &stream->png,
-                                  err);
-    if (rfx_output_is_zarr(stream->format.kind)) {
-        const struct rfx_zarr_array chunked = zarr_array(&stream->format, t);
-        return rfx_zarr_write_open(mem, stream->name, &chunked, &stream->zarr, err);
-    }
-    return rfx_tiff_open(mem, stream->name, &stream->format, t, &stream->tiff, err);
+    return rfx_npy_write_open_array(stream->mem, stream->name, &array, &stream->npy, err);
 }
 
 enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
@@ -169,10 +124,6 @@ enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
-bool rfx_output_stream_is_picture(const struct rfx_output_stream *stream) {
-    return stream->npy == NULL;
-}
-
 bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream) {
     return stream->scaled && !stream->format.has_range;
 }
@@ -196,7 +147,7 @@ static const void *make_samples(struct rfx_output_stream *stream, int64_t count)
     }
     rfx_type_store(truths ? RFX_TYPE_BOOL : stream->sample, stream->row, count, stream->samples);
     unsigned char *bytes = stream->samples;
-    for (int64_t i = 0; truths && stream->png != NULL && i < count; i++)
+    for (int64_t i = 0; truths && stream->format.kind->black_and_white && i < count; i++)
         bytes[i] = (unsigned char)(255 * bytes[i]);
     return stream->samples;
 }
@@ -205,9 +156,7 @@ static const void *make_samples(struct rfx_output_stream *stream, int64_t count)
 static enum rfx_status write_row(struct rfx_output_stream *stream, struct rfx_error *err) {
     const void *samples = make_samples(stream, (int64_t)row_elems(&stream->tensor));
     stream->next_row++;
-    if (stream->zarr != NULL) return rfx_zarr_write_row(stream->zarr, samples, err);
-    return stream->png != NULL ? rfx_png_write_row(stream->png, samples, err)
-                               : rfx_tiff_write_row(stream->tiff, samples, err);
+    return stream->format.kind->write_row(stream->writer, samples, err);
 }
 
 /* Copies row y of the view into `to`, floats [w, c]. */
@@ -328,7 +277,7 @@ enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
         return rfx_output_stream_write(stream, rect, view, err);
     if (stream->npy == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written by levels",
-                        stream->name, rfx_output_kind_name(stream->format.kind));
+                        stream->name, stream->format.kind->name);
     stream->route = ROUTE_DIRECT;
     enum rfx_status status = rfx_npy_write_end(stream->npy, end, rect, view, err);
     if (status == RFX_OK) stream->done_elems += rfx_rect_area(rect) * end->channels;
@@ -339,7 +288,7 @@ enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream, const
                                          size_t count, struct rfx_error *err) {
     if (stream->npy == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written in ONNX order",
-                        stream->name, rfx_output_kind_name(stream->format.kind));
+                        stream->name, stream->format.kind->name);
     stream->route = ROUTE_DIRECT;
     enum rfx_status status = rfx_npy_write_append(stream->npy, values, count, err);
     if (status == RFX_OK) stream->done_elems += (int64_t)count;
@@ -386,17 +335,13 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
         stream->route == ROUTE_SPOOL ? drain(stream, progress, user, err) : flush_band(stream, err);
     if (status != RFX_OK) return status;
     if (stream->npy != NULL) return rfx_npy_write_commit(stream->npy, err);
-    if (stream->zarr != NULL) return rfx_zarr_write_commit(stream->zarr, err);
-    return stream->png != NULL ? rfx_png_write_commit(stream->png, err)
-                               : rfx_tiff_write_commit(stream->tiff, err);
+    return stream->format.kind->commit(stream->writer, err);
 }
 
 void rfx_output_stream_free(struct rfx_output_stream *stream) {
     if (stream == NULL) return;
     rfx_output_spool_free(stream->spool);
-    rfx_zarr_write_free(stream->zarr);
-    rfx_tiff_write_free(stream->tiff);
-    rfx_png_write_free(stream->png);
+    if (stream->writer != NULL) stream->format.kind->free(stream->writer);
     rfx_npy_write_free(stream->npy);
     rfx_memory_release(stream->mem, stream->band);
     rfx_memory_release(stream->mem, stream->samples);

@@ -1,5 +1,5 @@
-/* A map written to a .npy, TIFF or PNG file or a Zarr folder from the rectangles of a run, while it
- * goes on.
+/* A map written to a file or folder (output_format.h has the kinds) from the rectangles of a run,
+ * while it goes on.
  *
  * .npy takes rectangles in any order. The others are written from top to bottom: when the first
  * rectangle has the full width, all must be whole rows in order; when it has not (column strips,
@@ -25,10 +25,6 @@ struct rfx_output_stream;
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor);
 
-/* The part of it that is there once, however many files of this kind are written: a library, and
- * code. */
-size_t rfx_output_stream_shared_bytes(enum rfx_output_kind kind);
-
 /* What an .npy file of the tensor holds. */
 struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
                                       const struct rfx_tensor *tensor);
@@ -48,9 +44,6 @@ void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_va
  * them beside the file. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,
                                                           struct rfx_error *err);
-
-/* Whether it is a picture (or Zarr), written from rectangles only. */
-bool rfx_output_stream_is_picture(const struct rfx_output_stream *stream);
 
 /* Whether 8 or 16 bits are asked for and the range is not known. */
 bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream);

@@ -126,7 +126,7 @@ static void what_does_not_suit_is_said(void **state) {
     set_up(&f, NULL);
     f.options.output = "map.bmp";
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
-    assert_non_null(strstr(message, ".npy, .tif, .tiff, .png or .zarr"));
+    assert_non_null(strstr(message, ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr or .pfm"));
     f.options.output = "map.png";
     f.options.bits = 32;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);

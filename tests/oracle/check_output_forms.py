@@ -206,6 +206,10 @@ def check_pictures(program, model, image, folder, expected, channels):
     described = json.loads((folder / "y.zarr" / "zarr.json").read_text())
     if described["data_type"] not in (np.dtype(kind).name, "int32", "uint8"):
         raise Refused(f"y.zarr: {described['data_type']}, expected {np.dtype(kind).name}")
+    if channels == 1:  # Pillow reads portable float maps of one channel
+        call(program, "run", model, image, "-o", folder / "y.pfm")
+        found = np.asarray(Image.open(folder / "y.pfm")).reshape(ROWS, COLUMNS, 1)
+        same(found, values.astype(np.float32), "y.pfm")
     if channels not in (1, 3) or np.dtype(kind) not in (np.uint8, np.uint16):
         return
     call(program, "run", model, image, "-o", folder / "y.png")

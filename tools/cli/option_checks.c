@@ -71,19 +71,16 @@ static bool of_zarr(const struct rfx_cli_options *options) {
     return options->zarr_chunk != 0 || options->zarr_compress != NULL || options->zarr_format != 0;
 }
 
-const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned kinds) {
-    unsigned slide = kinds & 1U << RFX_OUTPUT_OME_TIFF;
-    unsigned tiff = slide | (kinds & 1U << RFX_OUTPUT_TIFF);
-    unsigned ome = kinds & 1U << RFX_OUTPUT_OME_ZARR;
-    if (slide == 0 && options->channel_names != NULL)
+const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned takes) {
+    if ((takes & RFX_OUTPUT_TAKES_NAMES) == 0 && options->channel_names != NULL)
         return "--channel-names is for files of -o that end in .ome.tif";
-    if (tiff == 0 && of_tiff(options))
+    if ((takes & RFX_OUTPUT_TAKES_TILES) == 0 && of_tiff(options))
         return "--tiff-tile, --tiff-compress and --cog are for files of -o that end in .tif";
-    if (tiff == slide && options->cog)
+    if ((takes & RFX_OUTPUT_TAKES_COG) == 0 && options->cog)
         return "--cog is for files of -o that end in .tif, not in .ome.tif";
-    if ((ome | (kinds & 1U << RFX_OUTPUT_ZARR)) == 0 && of_zarr(options))
+    if ((takes & RFX_OUTPUT_TAKES_CHUNKS) == 0 && of_zarr(options))
         return "options --zarr-... are for folders of -o that end in .zarr";
-    if ((tiff | ome) == 0 && options->overviews != NULL)
+    if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
         return "--overviews are for -o that ends in .tif or .ome.zarr";
     return NULL;
 }
@@ -126,9 +123,9 @@ static bool check_zarr(const struct rfx_cli_options *o, char *why, size_t why_si
 
 /* Many pictures have results of their own names, and no page, plot or classes. */
 static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_size) {
-    static const char *const kinds[] = {"npy", "tif", "ome.tif", "png", "zarr", "ome.zarr"};
-    bool known = o->as == NULL;
-    for (int i = 0; i < 6 && !known; ++i) known = strcmp(o->as, kinds[i]) == 0;
+    char name[32], ends[RFX_OUTPUT_ENDS];
+    (void)snprintf(name, sizeof name, "x.%s", o->as != NULL ? o->as : "npy");
+    bool known = rfx_output_kind_of(name) != NULL;
     if (o->list == NULL && (o->out_dir != NULL || o->as != NULL || o->resume)) {
         (void)snprintf(why, why_size, "--out-dir, --as and --resume need --list");
         return false;
@@ -139,8 +136,7 @@ static bool check_list(const struct rfx_cli_options *o, char *why, size_t why_si
         return false;
     }
     if (!known) {
-        (void)snprintf(why, why_size,
-                       "--as '%s': results are npy, tif, ome.tif, png, zarr or ome.zarr", o->as);
+        (void)snprintf(why, why_size, "--as '%s': results are %s", o->as, rfx_output_ends(ends));
         return false;
     }
     bool dumps = false;
@@ -281,8 +277,9 @@ bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *pa
     };
     if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
     if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
-    if (!rfx_output_kind_of(path, &format->kind)) return false;
-    if (!rfx_output_is_tiff(format->kind)) return true;
+    format->kind = rfx_output_kind_of(path);
+    if (format->kind == NULL) return false;
+    if ((format->kind->takes & RFX_OUTPUT_TAKES_TILES) == 0) return true;
     if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
     if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
     format->tile = (int)options->tiff_tile;

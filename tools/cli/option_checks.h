@@ -16,8 +16,8 @@ bool rfx_cli_options_use_stdout(const struct rfx_cli_options *options);
 bool rfx_cli_options_of_files(const struct rfx_cli_options *options);
 
 /* Why options of single kinds of files do not suit those that are written, which is said; NULL:
- * they do. `kinds`: bit k for enum rfx_output_kind k. */
-const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned kinds);
+ * they do. `takes`: of all kinds that are written (struct rfx_output_kind). */
+const char *rfx_cli_options_misfit(const struct rfx_cli_options *options, unsigned takes);
 
 /* Why options do not suit a batch of images; NULL: they do. */
 const char *rfx_cli_options_not_of_batch(const struct rfx_cli_options *options);

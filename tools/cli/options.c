@@ -166,7 +166,7 @@ static const struct option_row rows[] = {
     {"out-dir", 0, KIND_TEXT, RFX_CLI_LIST, AT(out_dir), "DIR",
      "with --list: folder of the results, each named as its picture and .npy", 0},
     {"as", 0, KIND_TEXT, RFX_CLI_LIST, AT(as), "KIND",
-     "with --list: results are npy (default), tif, ome.tif, png, zarr or ome.zarr files", 0},
+     "with --list: results are npy (default), tif, ome.tif, png, pfm, zarr or ome.zarr files", 0},
     {"resume", 0, KIND_FLAG, RFX_CLI_LIST, AT(resume), NULL,
      "with --list: results that are there already are not made again", 0},
     {"status", 0, KIND_TEXT, RFX_CLI_MERGE, AT(status), "DIR",

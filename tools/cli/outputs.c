@@ -121,15 +121,15 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
     const char *option = file == options->output ? output : "--dump";
     struct stat at;
     if (file == NULL) return RFX_EXIT_DONE;
-    bool zarr = rfx_output_kind_of(file, &format.kind) && rfx_output_is_zarr(format.kind);
-    if (!zarr && stat(file, &at) == 0 && S_ISDIR(at.st_mode)) {
+    const struct rfx_output_kind *kind = rfx_output_kind_of(file);
+    if ((kind == NULL || !kind->folder) && stat(file, &at) == 0 && S_ISDIR(at.st_mode)) {
         rfx_cli_message("%s '%s' is a folder: name a file in it, such as %s%smap.npy", option, file,
                         file, file[strlen(file) - 1] == '/' ? "" : "/");
         return RFX_EXIT_USAGE;
     }
     if (!rfx_cli_output_format(options, file, &format)) {
-        rfx_cli_message("%s '%s': the name must end in .npy, .tif, .tiff, .png or .zarr", option,
-                        file);
+        char ends[RFX_OUTPUT_ENDS];
+        rfx_cli_message("%s '%s': the name must end in %s", option, file, rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
     }
     rfx_output_declare(&format, graph, k);
@@ -155,14 +155,14 @@ static bool writes_files(const struct rfx_cli_options *options) {
 
 /* Whether there are files for the options of TIFF and Zarr; says where not. */
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
-    unsigned kinds = 0;
+    unsigned takes = 0;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);
-        enum rfx_output_kind kind;
-        if (path != NULL && rfx_output_kind_of(path, &kind)) kinds |= 1U << kind;
+        const struct rfx_output_kind *kind = path != NULL ? rfx_output_kind_of(path) : NULL;
+        if (kind != NULL) takes |= kind->takes;
     }
-    const char *why = rfx_cli_options_misfit(options, kinds);
+    const char *why = rfx_cli_options_misfit(options, takes);
     if (why != NULL) rfx_cli_message("%s", why);
     return why == NULL;
 }
@@ -210,10 +210,10 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
         rfx_output_declare(&format, graph, k);
         /* as long as it is on any grid, but for a matrix in the place of what says less */
         if (source != NULL) format.geo = &source->geo;
-        placed = placed || (source != NULL && rfx_output_is_tiff(format.kind));
+        placed = placed || (source != NULL && format.kind->placed);
         bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
-        if (!rfx_output_is_tiff(format.kind)) continue;
-        if (has_library) bytes -= rfx_output_stream_shared_bytes(format.kind);
+        if (format.kind->shared_bytes == 0) continue;
+        if (has_library) bytes -= format.kind->shared_bytes;
         has_library = true;
     }
     if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
@@ -230,10 +230,10 @@ enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct r
     struct rfx_georeference geo = {.mem = mem};
     char words[RFX_GEOREFERENCED_WORDS] = "";
     enum rfx_status status = RFX_OK;
-    if (rfx_output_is_tiff(format->kind) && source != NULL)
+    if (format->kind->placed && source != NULL)
         status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
-    if (status == RFX_OK && rfx_cli_options_mark(options) && rfx_output_is_tiff(format->kind)) {
+    if (status == RFX_OK && rfx_cli_options_mark(options) && format->kind->placed) {
         geo.no_data = rfx_memory_strdup(mem, "nan");
         if (geo.no_data == NULL) status = rfx_memory_fail(mem, "no data", sizeof "nan", err);
     }

@@ -182,12 +182,12 @@ static enum rfx_status open_output(struct masked_run *run, struct rfx_output_for
     run->output.fill = fill_of(&job->geo);
     enum rfx_status status = rfx_masked_output_open(&run->output, err);
     if (status != RFX_OK || run->options->output == NULL) return status;
-    if (rfx_output_is_tiff(format->kind))
+    if (format->kind->placed)
         status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo, run->options->no_orient,
                                    &geo, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
     const char *no_data = job->geo.geo.no_data; /* what is left out has this value */
-    if (status == RFX_OK && rfx_output_is_tiff(format->kind) && no_data != NULL) {
+    if (status == RFX_OK && format->kind->placed && no_data != NULL) {
         geo.no_data = rfx_memory_strdup(job->mem, no_data);
         if (geo.no_data == NULL)
             status = rfx_memory_fail(job->mem, "no data", strlen(no_data) + 1, err);
@@ -266,8 +266,9 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     run->job.request.emit_outputs = true;
     if (run->options->output == NULL) return RFX_EXIT_DONE;
     if (!rfx_cli_output_format(run->options, run->options->output, format)) {
-        rfx_cli_message("-o '%s': the name must end in .npy, .tif, .tiff, .png or .zarr",
-                        run->options->output);
+        char ends[RFX_OUTPUT_ENDS];
+        rfx_cli_message("-o '%s': the name must end in %s", run->options->output,
+                        rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
     }
     rfx_output_declare(format, run->job.graph, run->k);
@@ -286,7 +287,7 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
 
 int rfx_run_masked(const struct rfx_cli_options *options) {
     struct masked_run run = {.options = options};
-    struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+    struct rfx_output_format format = {.kind = &rfx_output_npy};
     struct rfx_error err = {{0}};
     int code = check_options(options);
     if (code != RFX_EXIT_DONE) return code;

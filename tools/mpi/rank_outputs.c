@@ -60,7 +60,7 @@ static bool is_shared(const struct rfx_graph *whole, int k, const char *name,
     bool maps = true;
     for (int e = 0; e < count_ends(whole); e++)
         if (end_of(whole, e).output == k) maps &= is_map(whole, e);
-    return maps && format->kind == RFX_OUTPUT_NPY && rfx_output_file_is_regular(name);
+    return maps && format->kind == &rfx_output_npy && rfx_output_file_is_regular(name);
 }
 
 static enum rfx_status open_waiting(struct rfx_rank_outputs *o, int k, struct rfx_error *err) {
@@ -93,7 +93,7 @@ static enum rfx_status open_stream(struct rfx_rank_outputs *o, int k, enum where
 static int open_output(struct rfx_rank_outputs *o, int k) {
     char name[RFX_CLI_FILE_NAME];
     struct rfx_error err = {{0}};
-    struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+    struct rfx_output_format format = {.kind = &rfx_output_npy};
     enum rfx_status status = rfx_cli_outputs_file(o->whole, o->options, k, name, &format, &err);
     int where = name[0] == '\0'                         ? GOES_NOWHERE
                 : is_shared(o->whole, k, name, &format) ? GOES_SHARED
@@ -117,7 +117,7 @@ static enum rfx_status try_output(struct rfx_memory *mem, const char *name,
     struct rfx_output_file *file = NULL;
     struct rfx_output_folder *folder = NULL;
     enum rfx_status status = RFX_OK;
-    if (format->kind == RFX_OUTPUT_ZARR)
+    if (format->kind->folder)
         status = rfx_output_folder_open(mem, name, &folder, err);
     else if (rfx_output_file_is_regular(name))
         status = rfx_output_file_open(mem, name, &file, err);
@@ -132,7 +132,7 @@ int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
     enum rfx_status status = RFX_OK;
     for (int k = 0; ranks->rank == 0 && k < whole->n_outputs && status == RFX_OK; k++) {
         char name[RFX_CLI_FILE_NAME];
-        struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+        struct rfx_output_format format = {.kind = &rfx_output_npy};
         status = rfx_cli_outputs_file(whole, options, k, name, &format, &err);
         if (status == RFX_OK && name[0] != '\0') status = try_output(mem, name, &format, &err);
     }

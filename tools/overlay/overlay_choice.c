@@ -117,7 +117,7 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_optio
     struct rfx_tensor picture = rfx_overlay_picture(graph);
     char what[256];
     *choice = (struct rfx_overlay_choice){
-        .format = {.bits = 8, .has_range = true, .range = {0.0, 255.0}}};
+        .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
     int code = choose_output(graph, options->overlay_output, choice);
     if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->overlay_of, choice);
     if (code != RFX_EXIT_DONE) return code;
@@ -127,8 +127,9 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_optio
         return RFX_EXIT_USAGE;
     }
     if (options->overlay == NULL) return RFX_EXIT_DONE; /* no file of its own */
-    (void)rfx_output_kind_of(options->overlay, &choice->format.kind);
-    if (strcmp(options->overlay, "-") == 0) choice->format.kind = RFX_OUTPUT_PNG;
+    const struct rfx_output_kind *kind = rfx_output_kind_of(options->overlay);
+    if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
+    if (kind != NULL) choice->format.kind = kind;
     (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->overlay);
     enum rfx_status status = rfx_output_format_check(&choice->format, &picture, what, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);

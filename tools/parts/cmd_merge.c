@@ -43,7 +43,7 @@ static bool is_map(const struct merge *m) {
 /* That of the first part; all are of one picture. */
 static enum rfx_status read_georeference(struct merge *m, struct rfx_output_format *format,
                                          struct rfx_error *err) {
-    if (!rfx_output_is_tiff(format->kind)) return RFX_OK;
+    if (!format->kind->placed) return RFX_OK;
     enum rfx_status status = rfx_part_geo_parse(m->mem, m->parts.files[0].geo, &m->geo, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "part '%.200s'", m->options->args[0]);
     format->geo = &m->geo;

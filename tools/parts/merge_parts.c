@@ -126,11 +126,11 @@ void rfx_merge_parts_hash(const struct rfx_merge_parts *parts, char hash[RFX_FIN
 enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
                                  const struct rfx_tensor *tensor, const struct rfx_stored *stored,
                                  struct rfx_output_format *format, struct rfx_error *err) {
+    char ends[RFX_OUTPUT_ENDS];
     if (!rfx_cli_output_format(options, options->output, format))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "-o '%.200s': the name must end in .npy, .tif, .tiff, .png or .zarr",
-                        options->output);
-    const char *why = rfx_cli_options_misfit(options, 1U << format->kind);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': the name must end in %s",
+                        options->output, rfx_output_ends(ends));
+    const char *why = rfx_cli_options_misfit(options, format->kind->takes);
     if (why != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output, why);
     format->stored = *stored;

@@ -144,7 +144,7 @@ static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
     if (stored.reshaped) stored.shape = rfx_output_shape(m->graph, m->k);
     const struct rfx_tensor *out = &m->graph->nodes[m->graph->outputs[m->k].node].out;
     enum rfx_status status = rfx_merge_format(m->options, out, &stored, &format, err);
-    if (status == RFX_OK && format.kind != RFX_OUTPUT_NPY)
+    if (status == RFX_OK && format.kind != &rfx_output_npy)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': this output is written as .npy", m->options->output);
     if (status == RFX_OK) status = plan_rest(m, &format, err);

@@ -87,7 +87,7 @@ static enum rfx_status take_part(const struct rfx_part_plans *p, int64_t index, 
 /* Plans `part` as what run --part or merge computes into an array of this form. */
 static int plan_graph(struct rfx_part_plans *p, struct rfx_graph *part,
                       const struct rfx_tensor *tensor) {
-    static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
+    static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
     struct rfx_plan_request *request = &p->job.request; /* keeps what a failing search has noted */
     bool emit = request->emit_outputs;
     size_t fixed = request->source.fixed_bytes;

@@ -42,7 +42,7 @@ struct part_run {
     struct rfx_run_report report;
 };
 
-static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
+static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
 
 static enum rfx_status put(void *user, struct rfx_rect rect, const struct rfx_view *view,
                            struct rfx_error *err) {

@@ -1,12 +1,15 @@
-/* What of a format reaches the writer; see tiff_open.h. */
-#include "rfexec/output/tiff/tiff_open.h"
-
+/* TIFF and OME-TIFF as kinds of output files: what of a format reaches the writer. */
 #include <string.h>
 
+#include "rfexec/image/tiff_library.h"
 #include "rfexec/output/ome/channel_names.h"
 #include "rfexec/output/ome/ome_xml.h"
+#include "rfexec/output/output_format.h"
+#include "rfexec/output/tiff_write.h"
 
 #define PATH_BYTES ((size_t)4096)
+/* libtiff, and code that further files share: one more TIFF took 30 KiB beside its rows. */
+#define SHARED_BYTES (RFX_TIFF_LIBRARY_BYTES + (size_t)144 * 1024)
 enum { OME_TILE = 256, LONGEST = 6 /* bytes of a character in XML */ };
 
 static struct rfx_ome_image ome_image(const struct rfx_output_format *format,
@@ -26,7 +29,7 @@ static struct rfx_ome_image ome_image(const struct rfx_output_format *format,
 
 static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *format,
                                             const struct rfx_tensor *t, const char *words) {
-    bool ome = format->kind == RFX_OUTPUT_OME_TIFF;
+    bool ome = format->kind == &rfx_output_ome_tiff;
     const struct rfx_ome_image image = ome_image(format, t, "", format->channel_names);
     return (struct rfx_tiff_picture){.h = t->h,
                                      .w = t->w,
@@ -58,27 +61,84 @@ static enum rfx_status describe(struct rfx_memory *mem, const char *path,
     return status;
 }
 
-enum rfx_status rfx_tiff_open(struct rfx_memory *mem, const char *path,
-                              const struct rfx_output_format *format,
-                              const struct rfx_tensor *tensor, struct rfx_tiff_writer **out,
-                              struct rfx_error *err) {
+static enum rfx_status kind_open(struct rfx_memory *mem, const char *path,
+                                 const struct rfx_output_format *format,
+                                 const struct rfx_tensor *map, void **writer,
+                                 struct rfx_error *err) {
+    struct rfx_tiff_writer *tiff = NULL;
     char *words = NULL;
     enum rfx_status status = RFX_OK;
-    if (format->kind == RFX_OUTPUT_OME_TIFF)
-        status = describe(mem, path, format, tensor, &words, err);
-    const struct rfx_tiff_picture picture = tiff_picture(format, tensor, words);
-    if (status == RFX_OK) status = rfx_tiff_write_open(mem, path, &picture, out, err);
+    if (format->kind == &rfx_output_ome_tiff)
+        status = describe(mem, path, format, map, &words, err);
+    const struct rfx_tiff_picture picture = tiff_picture(format, map, words);
+    if (status == RFX_OK) status = rfx_tiff_write_open(mem, path, &picture, &tiff, err);
     rfx_memory_release(mem, words);
+    *writer = tiff;
     return status;
 }
 
-size_t rfx_tiff_bytes(const struct rfx_output_format *format, const struct rfx_tensor *tensor) {
-    const struct rfx_tiff_picture picture = tiff_picture(format, tensor, NULL);
-    const struct rfx_ome_image image = ome_image(format, tensor, "", NULL);
+static size_t kind_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
+    const struct rfx_tiff_picture picture = tiff_picture(format, map, NULL);
+    const struct rfx_ome_image image = ome_image(format, map, "", NULL);
     const char *file = format->channel_names;
-    size_t bytes = rfx_tiff_write_bytes(&picture), names;
-    if (format->kind != RFX_OUTPUT_OME_TIFF) return bytes;
+    size_t bytes = RFX_TIFF_LIBRARY_BYTES + rfx_tiff_write_bytes(&picture), names;
+    if (format->kind != &rfx_output_ome_tiff) return bytes;
     names = file == NULL ? 0 : rfx_channel_names_bytes(file);
     /* ours, libtiff's, its buffer; names perhaps of such characters alone */
     return bytes + names + 3 * (rfx_ome_xml_bytes(&image) + LONGEST * (PATH_BYTES + names));
 }
+
+static enum rfx_status kind_write_row(void *writer, const void *samples, struct rfx_error *err) {
+    return rfx_tiff_write_row(writer, samples, err);
+}
+
+static enum rfx_status kind_commit(void *writer, struct rfx_error *err) {
+    return rfx_tiff_write_commit(writer, err);
+}
+
+static void kind_free(void *writer) {
+    rfx_tiff_write_free(writer);
+}
+
+static enum rfx_status check_ome(const struct rfx_output_format *format, const char *path,
+                                 struct rfx_error *err) {
+    if (format->packing != RFX_TIFF_ZSTD) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s: Bio-Formats does not read an OME-TIFF with libtiff's zstd; deflate is "
+                    "read by all",
+                    path);
+}
+
+const struct rfx_output_kind rfx_output_tiff = {
+    .name = "TIFF",
+    .ends = {".tif", ".tiff"},
+    .samples = RFX_OUTPUT_ALL_SAMPLES,
+    .most_channels = RFX_TIFF_MAX_CHANNELS,
+    .most_side = INT32_MAX,
+    .takes = RFX_OUTPUT_TAKES_TILES | RFX_OUTPUT_TAKES_COG | RFX_OUTPUT_TAKES_OVERVIEWS,
+    .shared_bytes = SHARED_BYTES,
+    .placed = true,
+    .bytes = kind_bytes,
+    .open = kind_open,
+    .write_row = kind_write_row,
+    .commit = kind_commit,
+    .free = kind_free,
+};
+
+/* Tiles, with the OME-XML, overviews below what they are made of. */
+const struct rfx_output_kind rfx_output_ome_tiff = {
+    .name = "tiled OME-TIFF",
+    .ends = {".ome.tif", ".ome.tiff"},
+    .samples = RFX_OUTPUT_ALL_SAMPLES,
+    .most_channels = 4096, /* a directory each, which readers go through one by one */
+    .most_side = INT32_MAX,
+    .takes = RFX_OUTPUT_TAKES_TILES | RFX_OUTPUT_TAKES_OVERVIEWS | RFX_OUTPUT_TAKES_NAMES,
+    .shared_bytes = SHARED_BYTES,
+    .placed = true,
+    .check = check_ome,
+    .bytes = kind_bytes,
+    .open = kind_open,
+    .write_row = kind_write_row,
+    .commit = kind_commit,
+    .free = kind_free,
+};

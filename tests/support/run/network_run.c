@@ -117,7 +117,7 @@ float *network_random_image(int64_t c, int64_t h, int64_t w) {
 
 void network_write_npy(const char *path, const float *values, int64_t c, int64_t h, int64_t w) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_output_format format = {.kind = RFX_OUTPUT_NPY};
+    struct rfx_output_format format = {.kind = &rfx_output_npy};
     struct rfx_tensor tensor = rfx_tensor_nhwc(c, h, w);
     struct rfx_output_stream *stream = NULL;
     struct rfx_error err;

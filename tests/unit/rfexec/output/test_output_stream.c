@@ -23,12 +23,12 @@
 
 #define DIRECTORY "test_output_stream.tmp.d"
 
-static const struct rfx_output_format npy = {.kind = RFX_OUTPUT_NPY};
-static const struct rfx_output_format tiff = {.kind = RFX_OUTPUT_TIFF};
-static const struct rfx_output_format png = {.kind = RFX_OUTPUT_PNG};
-static const struct rfx_output_format tiff16 = {.kind = RFX_OUTPUT_TIFF, .bits = 16};
+static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
+static const struct rfx_output_format tiff = {.kind = &rfx_output_tiff};
+static const struct rfx_output_format png = {.kind = &rfx_output_png};
+static const struct rfx_output_format tiff16 = {.kind = &rfx_output_tiff, .bits = 16};
 static const struct rfx_output_format png16_range = {
-    .kind = RFX_OUTPUT_PNG, .bits = 16, .has_range = true, .range = {-0.5, 0.75}};
+    .kind = &rfx_output_png, .bits = 16, .has_range = true, .range = {-0.5, 0.75}};
 
 static unsigned char *read_file(const char *path, size_t *bytes) {
     struct stat info;

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/output/tiff/tiff_open.h"
+#include "rfexec/output/output_format.h"
 #include "tests/support/test_util.h"
 
 #define FILE_NAME "test_cog_layout.tmp.tif"

@@ -15,7 +15,7 @@
 
 #include "rfexec/output/ome/channel_names.h"
 #include "rfexec/output/ome/ome_xml.h"
-#include "rfexec/output/tiff/tiff_open.h"
+#include "rfexec/output/output_format.h"
 #include "tests/support/test_util.h"
 
 #define FILE_NAME "test_ome_tiff.tmp.ome.tif"
@@ -29,9 +29,10 @@ static uint16_t sample(int64_t y, int64_t x, int64_t c) {
 
 static enum rfx_status write_all(struct rfx_memory *mem, const struct rfx_output_format *format,
                                  const struct rfx_tensor *map, struct rfx_error *err) {
-    struct rfx_tiff_writer *writer = NULL;
+    const struct rfx_output_kind *kind = &rfx_output_ome_tiff;
+    void *writer = NULL;
     unsigned char row[W * 4 * sizeof(uint16_t)];
-    enum rfx_status status = rfx_tiff_open(mem, FILE_NAME, format, map, &writer, err);
+    enum rfx_status status = kind->open(mem, FILE_NAME, format, map, &writer, err);
     if (status != RFX_OK) return status;
     for (int64_t y = 0; y < map->h && status == RFX_OK; y++) {
         for (int64_t i = 0; i < map->w * map->c; i++) {
@@ -39,10 +40,10 @@ static enum rfx_status write_all(struct rfx_memory *mem, const struct rfx_output
             if (format->bits == 16) memcpy(row + 2 * i, &value, 2);
             if (format->bits == 8) row[i] = (unsigned char)value;
         }
-        status = rfx_tiff_write_row(writer, row, err);
+        status = kind->write_row(writer, row, err);
     }
-    if (status == RFX_OK) status = rfx_tiff_write_commit(writer, err);
-    rfx_tiff_write_free(writer);
+    if (status == RFX_OK) status = kind->commit(writer, err);
+    kind->free(writer);
     return status;
 }
 
@@ -105,7 +106,7 @@ static void planes_have_their_levels_below_them(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         for (int k = 0; k < 4; k++) {
             const struct rfx_output_format format = {
-                .kind = RFX_OUTPUT_OME_TIFF,
+                .kind = &rfx_output_ome_tiff,
                 .bits = cases[i].bits,
                 .tile = TILE,
                 .packing = k % 2 == 0 ? RFX_TIFF_PLAIN : RFX_TIFF_DEFLATE,
@@ -114,7 +115,7 @@ static void planes_have_their_levels_below_them(void **state) {
             struct rfx_memory *mem = rfx_memory_create(0);
             struct rfx_error err = {""};
             if (write_all(mem, &format, &map, &err) != RFX_OK) fail_msg("%s", err.text);
-            assert_true(rfx_memory_high_water_bytes(mem) < rfx_tiff_bytes(&format, &map));
+            assert_true(rfx_memory_high_water_bytes(mem) < format.kind->bytes(&format, &map));
             rfx_memory_free(mem);
             check_file(cases[i].planes, cases[i].channels / cases[i].planes, cases[i].bits,
                        k < 2 ? 0 : LEVELS);
@@ -124,18 +125,19 @@ static void planes_have_their_levels_below_them(void **state) {
 /* Floats are packed as they are, and tiles are those that viewers are used to. */
 static void floats_have_no_predictor(void **state) {
     (void)state;
-    const struct rfx_output_format format = {.kind = RFX_OUTPUT_OME_TIFF,
+    const struct rfx_output_format format = {.kind = &rfx_output_ome_tiff,
                                              .packing = RFX_TIFF_DEFLATE};
     const struct rfx_tensor map = rfx_tensor_nhwc(1, 1, 1);
     const float value = 0.5f;
     uint16_t predictor = 0;
     uint32_t side = 0;
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_tiff_writer *writer = NULL;
-    assert_int_equal(rfx_tiff_open(mem, FILE_NAME, &format, &map, &writer, NULL), RFX_OK);
-    assert_int_equal(rfx_tiff_write_row(writer, &value, NULL), RFX_OK);
-    assert_int_equal(rfx_tiff_write_commit(writer, NULL), RFX_OK);
-    rfx_tiff_write_free(writer);
+    const struct rfx_output_kind *kind = &rfx_output_ome_tiff;
+    void *writer = NULL;
+    assert_int_equal(kind->open(mem, FILE_NAME, &format, &map, &writer, NULL), RFX_OK);
+    assert_int_equal(kind->write_row(writer, &value, NULL), RFX_OK);
+    assert_int_equal(kind->commit(writer, NULL), RFX_OK);
+    kind->free(writer);
     rfx_memory_free(mem);
     TIFF *tiff = TIFFOpen(FILE_NAME, "r");
     assert_non_null(tiff);
@@ -223,7 +225,7 @@ static enum rfx_status attempt(struct rfx_memory *mem, void *context, struct rfx
 
 static void failures_leave_nothing(void **state) {
     (void)state;
-    struct rfx_output_format format = {.kind = RFX_OUTPUT_OME_TIFF,
+    struct rfx_output_format format = {.kind = &rfx_output_ome_tiff,
                                        .bits = 16,
                                        .tile = TILE,
                                        .overviews = RFX_OVERVIEW_MEAN,

@@ -101,7 +101,7 @@ static void every_cut_gives_every_sample(void **state) {
                                              {5, 9, true}};
     for (int k = 0; k < 24; k++) { /* all kinds, each in one of the cuts */
         bool ranged = bits[k % 3] != 32;
-        struct rfx_output_format format = {.kind = RFX_OUTPUT_ZARR,
+        struct rfx_output_format format = {.kind = &rfx_output_zarr,
                                            .bits = bits[k % 3],
                                            .has_range = ranged,
                                            .range = {ranged ? -0.5 : 0, ranged ? 0.75 : 0},
@@ -139,7 +139,7 @@ static bool count_questions(void *user) {
 static void smaller_copies_follow(void **state) {
     (void)state;
     for (int k = 0; k < 2; k++) {
-        struct rfx_output_format format = {.kind = RFX_OUTPUT_OME_ZARR,
+        struct rfx_output_format format = {.kind = &rfx_output_ome_zarr,
                                            .chunk = 16,
                                            .zstd = k == 0,
                                            .zarr_format = 2 + k,
@@ -185,7 +185,7 @@ static void smaller_copies_follow(void **state) {
 static void names_are_those_of_folders(void **state) {
     (void)state;
     static const char path[] = DIRECTORY "/scan.v2.ome.zarr";
-    const struct rfx_output_format format = {.kind = RFX_OUTPUT_OME_ZARR};
+    const struct rfx_output_format format = {.kind = &rfx_output_ome_zarr};
     const struct output_cut cut = {9, 6, false};
     struct output_map map = output_map_make(1, 9, 6, 1);
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -268,7 +268,7 @@ static void a_full_disk_leaves_nothing(void **state) {
     (void)state;
     static const struct output_cut cuts[] = {{4, 1 << 20, false}, {1 << 20, 25, false}};
     struct output_attempt a = {.path = NAME,
-                               .format = {.kind = RFX_OUTPUT_ZARR, .chunk = 64},
+                               .format = {.kind = &rfx_output_zarr, .chunk = 64},
                                .map = output_map_make(1, 200, 100, 1)};
     int stopped = 0;
     for (int k = 0; k < 4; k++) {
@@ -289,7 +289,7 @@ static void survives_failing_allocations(void **state) {
     for (int64_t cols = 3; cols <= 6; cols += 3)
         for (int k = 0; k < 2; k++) {
             struct output_attempt a = {NAME,
-                                       {.kind = k == 0 ? RFX_OUTPUT_ZARR : RFX_OUTPUT_OME_ZARR,
+                                       {.kind = k == 0 ? &rfx_output_zarr : &rfx_output_ome_zarr,
                                         .bits = k == 0 ? 32 : 16,
                                         .zarr_format = 2 + k,
                                         .chunk = 4,
