@@ -211,12 +211,12 @@ static enum rfx_status copy_floats(struct rfx_memory *mem, int64_t count, const 
 /* The values of a REPEATED weight, and where they stand. */
 static enum rfx_status copy_repeated(struct rfx_memory *mem, struct rfx_weight *weight,
                                      struct rfx_error *err) {
-    size_t bytes = sizeof *weight->places;
+    size_t bytes = (size_t)weight->n_places * sizeof *weight->places;
     struct rfx_weight_places *places = rfx_memory_alloc(mem, bytes);
     if (places == NULL) return rfx_memory_fail(mem, "weight", bytes, err);
-    *places = *weight->places;
+    memcpy(places, weight->places, bytes);
     weight->places = places;
-    enum rfx_status status = copy_floats(mem, places->stored, &weight->data, err);
+    enum rfx_status status = copy_floats(mem, weight->stored, &weight->data, err);
     if (status != RFX_OK) rfx_memory_release(mem, places);
     return status;
 }

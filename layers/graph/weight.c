@@ -168,10 +168,9 @@ static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first,
     return RFX_OK;
 }
 
-/* Digit after digit counts on from the first element. */
-static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_t count,
-                          float *out) {
-    const struct rfx_weight_places *p = weight->places;
+/* Elements of a box: digit after digit counts on from the first one. */
+static void read_box(const struct rfx_weight_places *p, const float *data, int64_t first,
+                     int64_t count, float *out) {
     int64_t index[RFX_DIGITS], place = p->first, rest = first;
     for (int k = p->n - 1; k >= 0; k--) {
         index[k] = rest % p->digits[k].size;
@@ -180,7 +179,7 @@ static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_
     }
     for (int64_t i = 0; i < count; i++) {
         bool carry = true;
-        out[i] = weight->data[place];
+        out[i] = data[place];
         for (int k = p->n - 1; k >= 0 && carry; k--) {
             const struct rfx_digit *digit = &p->digits[k];
             place -= rfx_digit_moves(digit, index[k]++);
@@ -191,12 +190,48 @@ static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_
     }
 }
 
+/* Whether an index lies in a box; *number: which of its elements it is, *run: how many of these
+ * follow each other from there on. */
+static bool is_in_box(const struct rfx_weight_places *p, int rank, const int64_t *at,
+                      int64_t *number, int64_t *run) {
+    *number = 0;
+    *run = 1;
+    for (int i = 0; i < rank; i++) {
+        int64_t within = at[i] - p->lo[i];
+        if (within < 0 || within >= p->dims[i]) return false;
+        *number = *number * p->dims[i] + within;
+        *run = p->dims[i] - within;
+    }
+    return true;
+}
+
+/* Box after box, of each what lies in a row. */
+static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_t count,
+                          float *out) {
+    int64_t at[RFX_MAX_RANK], number = first, run = count;
+    for (int64_t done = 0; done < count; done += run) {
+        int64_t rest = first + done;
+        int box = 0, rank = weight->shape.rank;
+        if (weight->n_places > 1) {
+            for (int i = rank - 1; i >= 0; i--) {
+                at[i] = rest % weight->shape.dims[i];
+                rest /= weight->shape.dims[i];
+            }
+            while (!is_in_box(&weight->places[box], rank, at, &number, &run)) box++;
+            assert(box < weight->n_places);
+            run = rfx_min_i64(run, count - done);
+        }
+        read_box(&weight->places[box], weight->data, number, run, out + done);
+    }
+}
+
 bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, int64_t count) {
     const struct rfx_weight_places *p = weight->places;
     int64_t inner = 1;
     int n;
     if (weight->source == RFX_WEIGHT_FILLED || a == b) return true;
-    if (weight->source != RFX_WEIGHT_REPEATED || weight->transposed > 0) return false;
+    if (weight->source != RFX_WEIGHT_REPEATED || weight->n_places > 1 || weight->transposed > 0)
+        return false;
     for (n = p->n; n > 0 && inner < count; n--) inner *= p->digits[n - 1].size;
     if (a % inner != b % inner || a % inner + count > inner) return false;
     return rfx_digits_move(p->digits, n, a / inner) == rfx_digits_move(p->digits, n, b / inner);

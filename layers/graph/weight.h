@@ -49,10 +49,12 @@ struct rfx_weight_file {
     struct timespec modified;
 };
 
-/* Where the elements of a REPEATED weight lie among `stored` values: element i, as a number of n
- * digits, at `first` and what its digits move. */
+/* Where the elements of a REPEATED weight, or of a box of it, lie among its stored values: element
+ * i, as a number of n digits, at `first` and what its digits move. Of one box alone `lo` and
+ * `dims`, of its axes, are not looked at: it is all of the weight. */
 struct rfx_weight_places {
-    int64_t stored, first;
+    int64_t lo[RFX_MAX_RANK], dims[RFX_MAX_RANK];
+    int64_t first;
     int n;
     struct rfx_digit digits[RFX_DIGITS];
 };
@@ -61,7 +63,9 @@ struct rfx_weight {
     enum rfx_weight_source source;
     enum rfx_dtype dtype;                   /* FILE */
     const float *data;                      /* OWNED, REPEATED */
-    const struct rfx_weight_places *places; /* REPEATED */
+    const struct rfx_weight_places *places; /* REPEATED: boxes that fill the shape */
+    int n_places;                           /* REPEATED: >= 1 */
+    int64_t stored;                         /* REPEATED: values in `data` */
     const struct rfx_weight_file *file;     /* FILE */
     uint64_t offset;                        /* FILE: of element 0 */
     uint64_t seed;                          /* GENERATED */

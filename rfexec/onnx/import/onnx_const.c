@@ -408,8 +408,7 @@ enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onn
     return status;
 }
 
-/* In the graph of constants integers are float32, and must be exact there. */
-static enum rfx_status check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+enum rfx_status rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     const int64_t *ints;
     if (!ctx->is_of_constants || rfx_onnx_type_is_real(c->type)) return RFX_OK;
     enum rfx_status status = rfx_onnx_const_stored_ints(ctx, c, &ints);
@@ -421,35 +420,12 @@ static enum rfx_status check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_
     return status;
 }
 
-/* A constant that is a pattern, as a weight that is one; *weight: -1: it is none, or small. */
-static enum rfx_status repeated_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
-                                       int *weight) {
-    struct rfx_onnx_pattern p;
-    const double *reals;
-    if (c->repeat == NULL || c->elems <= RFX_ONNX_STORED_UP_TO || !rfx_onnx_pattern_of(c, &p) ||
-        rfx_onnx_const_stored(p.stored) > c->elems / 4)
-        return RFX_OK;
-    enum rfx_status status = check_exact(ctx, p.stored);
-    if (status == RFX_OK) status = rfx_onnx_const_stored_reals(ctx, p.stored, &reals);
-    if (status != RFX_OK) return status;
-    struct rfx_weight_places places = {
-        .stored = rfx_onnx_const_stored(p.stored), .first = p.first, .n = p.count};
-    memcpy(places.digits, p.factors, sizeof places.digits);
-    struct rfx_weight w = {
-        .source = RFX_WEIGHT_REPEATED, .places = &places, .shape = c->shape, .elems = c->elems};
-    status = rfx_graph_add_weight(ctx->graph, &w, weight, ctx->err);
-    if (status != RFX_OK) return status;
-    float *values = rfx_graph_owned_weight(ctx->graph, *weight);
-    for (int64_t i = 0; i < places.stored; i++) values[i] = (float)reals[i];
-    return RFX_OK;
-}
-
 enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant,
                                       int *out) {
     int *weight = &rfx_onnx_const_place(ctx, constant)->weight;
     enum rfx_status status = RFX_OK;
     if (*weight < 0 && constant->computed_by >= 0) status = rfx_onnx_computed_weight(ctx, constant);
-    if (status == RFX_OK && *weight < 0) status = repeated_weight(ctx, constant, weight);
+    if (status == RFX_OK && *weight < 0) status = rfx_onnx_repeat_weight(ctx, constant, weight);
     if (status != RFX_OK) return status;
     if (*weight >= 0) {
         *out = *weight;
@@ -457,7 +433,7 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     }
     if (constant->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a constant has no elements");
-    status = check_exact(ctx, constant);
+    status = rfx_onnx_const_check_exact(ctx, constant);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_bytes *raw = &constant->raw;
     enum rfx_dtype dtype = file_dtype(constant->type);

@@ -326,6 +326,10 @@ static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t 
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
 double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
+/* In the graph of constants integers are float32: refuses those that are not exact there. */
+RFX_NODISCARD enum rfx_status rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx,
+                                                         struct rfx_onnx_const *c);
+
 /* A constant whose elements in the file are all the same, as one that is filled; any other one as
  * it is. Its elements are read, and not kept. */
 RFX_NODISCARD enum rfx_status rfx_onnx_const_filled(struct rfx_onnx_import *ctx,

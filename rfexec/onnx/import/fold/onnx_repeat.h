@@ -15,7 +15,8 @@
 #include "layers/graph/digit.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-#define RFX_ONNX_STORED_UP_TO 4096  /* elements: smaller constants are stored where they are read \
+#define RFX_ONNX_STORED_UP_TO                                                                     \
+    4096                            /* elements: smaller constants are stored where they are read \
                                      */
 #define RFX_ONNX_MOST_DEPTH 8       /* of parts that have parts */
 #define RFX_ONNX_MOST_CHANNELS 4096 /* of an axis that may be the channels of a map */
@@ -94,6 +95,11 @@ RFX_NODISCARD enum rfx_status rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx,
 struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
+
+/* The constant as a weight that is read without storing its elements, where it is large, and
+ * repeats; *weight is left as it is where not. (onnx_repeat_weight.c) */
+RFX_NODISCARD enum rfx_status rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx,
+                                                     const struct rfx_onnx_const *c, int *weight);
 
 /* Evaluates the current node, of constants, where constants may repeat. *done: whether its outputs
  * are bound; otherwise its operands have to be stored, or computed by operators. `evaluate` is what

@@ -235,14 +235,17 @@ static void test_repeated(void **state) {
     enum { ROWS = 7, COLS = 5, SIDE = 4, N = ROWS * COLS * SIDE * 3 };
     static const float values[8] = {0.5f, 1, 2, 3, 4, 5, 6, 7};
     const struct rfx_weight_places places = {
-        .stored = 8,
         .first = 1,
         .n = 4,
         .digits = {
             {ROWS, 4, 1, {ROWS - 1}}, {COLS, 0, 0, {0}}, {SIDE, 2, 1, {3}}, {3, -1, 1, {2}}}};
     float all[N], got[N];
-    struct rfx_weight w = {
-        .source = RFX_WEIGHT_REPEATED, .data = values, .places = &places, .elems = N};
+    struct rfx_weight w = {.source = RFX_WEIGHT_REPEATED,
+                           .data = values,
+                           .stored = 8,
+                           .places = &places,
+                           .n_places = 1,
+                           .elems = N};
     struct test_rng rng = test_rng_make(6);
     for (int i = 0; i < N; i++) {
         int row = i / (COLS * SIDE * 3), in = i / 3 % SIDE, last = i % 3;

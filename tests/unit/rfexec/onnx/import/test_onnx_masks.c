@@ -239,7 +239,7 @@ static bool stores(const struct rfx_graph *net, int64_t elems) {
     for (int i = 0; i < net->n_weights; i++) {
         const struct rfx_weight *w = &net->weights[i];
         int64_t n = w->source == RFX_WEIGHT_OWNED      ? w->elems
-                    : w->source == RFX_WEIGHT_REPEATED ? w->places->stored
+                    : w->source == RFX_WEIGHT_REPEATED ? w->stored
                                                        : 0;
         any = any || n >= elems;
     }
