@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
 #include "layers/fuse/head_ops.h"
 #include "layers/graph/infer.h"
 
@@ -17,7 +18,8 @@ struct constant {
     struct rfx_shape shape;            /* of as many axes */
     int64_t step[RFX_MAX_RANK];        /* 0 where it is broadcast */
     int64_t channels;
-    float *values;
+    int index;   /* of its weight */
+    float *rows; /* two rows of a level: a constant may be larger than what it is kept as */
 };
 
 /* One level of it, [channel][row][column]. */
@@ -31,14 +33,14 @@ static bool differ(float a, float b) {
     return memcmp(&a, &b, sizeof a) != 0;
 }
 
-/* Channel e of one level: its first value, and how far apart rows and columns are. */
+/* Channel e of one level: the element of its first value, and how far apart rows and columns are.
+ */
 struct plane {
-    const float *values;
-    int64_t row_step, column_step;
+    int64_t first, row_step, column_step;
 };
 
 static struct plane plane_of(const struct constant *c, const struct level *level, int64_t e) {
-    struct plane plane = {.values = c->values};
+    struct plane plane = {.first = 0};
     int64_t at[RFX_MAX_RANK];
     rfx_head_unravel(c->like, c->channels == 1 ? 0 : e, at);
     for (int i = 0; i < c->shape.rank; i++) {
@@ -47,38 +49,57 @@ static struct plane plane_of(const struct constant *c, const struct level *level
         if (kind == RFX_HEAD_CELLS) plane.row_step = c->step[i] * level->w;
         if (kind == RFX_HEAD_ROWS) plane.row_step = c->step[i];
         if (kind == RFX_HEAD_CELLS || kind == RFX_HEAD_COLUMNS) plane.column_step = c->step[i];
-        plane.values += at[i] * c->step[i];
+        plane.first += at[i] * c->step[i];
     }
     return plane;
 }
 
-static float value_at(const struct plane *plane, int64_t y, int64_t x) {
-    return plane->values[y * plane->row_step + x * plane->column_step];
+enum { PIECE = 1024 }; /* elements that are read together where not all of them are wanted */
+
+/* The first n values of a row. */
+static enum rfx_status read_row(struct rfx_heads *h, const struct constant *c,
+                                const struct plane *plane, int64_t y, int64_t n, float *out) {
+    const struct rfx_weight *weight = &h->graph->weights[c->index];
+    int64_t first = plane->first + y * plane->row_step, step = plane->column_step;
+    int64_t together = step == 0 ? n : (PIECE - 1) / step + 1;
+    float piece[PIECE];
+    enum rfx_status status = RFX_OK;
+    if (step == 1) return rfx_weight_read(weight, first, n, out, h->err);
+    for (int64_t x = 0; status == RFX_OK && x < n; x += together) {
+        int64_t here = rfx_min_i64(together, n - x);
+        status = rfx_weight_read(weight, first + x * step, (here - 1) * step + 1, piece, h->err);
+        for (int64_t i = 0; status == RFX_OK && i < here; i++) out[x + i] = piece[i * step];
+    }
+    return status;
 }
 
 /* How channel e of a level changes. */
-static void look(const struct constant *c, const struct level *level, int64_t e, bool *down,
-                 bool *across) {
+static enum rfx_status look(struct rfx_heads *h, const struct constant *c,
+                            const struct level *level, int64_t e, bool *down, bool *across) {
     struct plane plane = plane_of(c, level, e);
+    float *top = c->rows, *row = c->rows + level->w;
+    enum rfx_status status = read_row(h, c, &plane, 0, level->w, top);
     *down = *across = false;
-    for (int64_t y = 0; y < level->h; y++)
-        for (int64_t x = 0; x < level->w; x++) {
-            float v = value_at(&plane, y, x);
-            *down = *down || differ(v, value_at(&plane, 0, x));
-            *across = *across || differ(v, value_at(&plane, y, 0));
+    for (int64_t y = 0; status == RFX_OK && y < level->h && !(*down && *across); y++) {
+        status = read_row(h, c, &plane, y, level->w, row);
+        for (int64_t x = 0; status == RFX_OK && x < level->w; x++) {
+            *down = *down || differ(row[x], top[x]);
+            *across = *across || differ(row[x], row[0]);
         }
+    }
+    return status;
 }
 
-static struct level look_at(const struct constant *c, int64_t first, const struct rfx_tensor *map) {
-    struct level level = {.first = first, .h = map->h, .w = map->w};
-    for (int64_t e = 0; e < c->channels; e++) {
+static enum rfx_status look_at(struct rfx_heads *h, const struct constant *c, struct level *level) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t e = 0; status == RFX_OK && e < c->channels; e++) {
         bool down, across;
-        look(c, &level, e, &down, &across);
-        level.down = level.down || down;
-        level.across = level.across || across;
-        level.both = level.both || (down && across);
+        status = look(h, c, level, e, &down, &across);
+        level->down = level->down || down;
+        level->across = level->across || across;
+        level->both = level->both || (down && across);
     }
-    return level;
+    return status;
 }
 
 /* Adds the constant's map of h x w, of which channels that change along columns, or along rows, or
@@ -98,14 +119,17 @@ static enum rfx_status add_constant(struct rfx_heads *h, const struct constant *
         rfx_graph_add_weight(h->graph, &weight, &node.attr.constant.weight, h->err);
     if (status != RFX_OK) return status;
     float *to = rfx_graph_owned_weight(h->graph, node.attr.constant.weight);
-    for (int64_t e = 0; e < c->channels; e++) {
+    for (int64_t e = 0; status == RFX_OK && e < c->channels; e++) {
         bool down = false, across;
-        if (which != ALL) look(c, level, e, &down, &across);
+        if (which != ALL) status = look(h, c, level, e, &down, &across);
         bool own = which == ALL || (which == DOWN) == down;
         struct plane plane = plane_of(c, level, e);
-        for (int64_t y = 0; y < rows; y++)
-            for (int64_t x = 0; x < cols; x++) *to++ = own ? value_at(&plane, y, x) : neutral;
+        for (int64_t y = 0; status == RFX_OK && y < rows; y++, to += cols) {
+            for (int64_t x = 0; x < cols; x++) to[x] = neutral;
+            if (own) status = read_row(h, c, &plane, y, cols, to);
+        }
     }
+    if (status != RFX_OK) return status;
     return rfx_head_add(h, &node, NULL, 0, which == DOWN ? "rows" : "constant", index, out, added);
 }
 
@@ -158,6 +182,20 @@ static enum rfx_status join_level(struct rfx_heads *h, const struct rfx_node *no
     return status;
 }
 
+/* Looks at the constant's level, then joins it. */
+static enum rfx_status join_one_level(struct rfx_heads *h, const struct rfx_node *node,
+                                      struct constant *c, struct level level, bool left, int l,
+                                      struct rfx_head_value *out) {
+    size_t bytes = 2 * (size_t)level.w * sizeof *c->rows;
+    c->rows = rfx_memory_alloc(h->graph->mem, bytes);
+    if (c->rows == NULL) return rfx_memory_fail(h->graph->mem, "heads", bytes, h->err);
+    enum rfx_status status = look_at(h, c, &level);
+    if (status == RFX_OK)
+        status = join_level(h, node, c, level, left, l, &out->map[l], &out->known);
+    rfx_memory_release(h->graph->mem, c->rows);
+    return status;
+}
+
 static enum rfx_status join_constant(struct rfx_heads *h, const struct rfx_node *node,
                                      struct constant *c, bool left, struct rfx_head_value *out) {
     enum rfx_status status = rfx_head_settle(h, out, NULL);
@@ -165,31 +203,28 @@ static enum rfx_status join_constant(struct rfx_heads *h, const struct rfx_node 
     c->like = out;
     for (int l = 0; l < out->n_levels && status == RFX_OK && out->known; l++) {
         const struct rfx_tensor map = h->graph->nodes[out->map[l]].out;
-        struct level level = look_at(c, first, &map);
-        status = join_level(h, node, c, level, left, l, &out->map[l], &out->known);
+        const struct level level = {.first = first, .h = map.h, .w = map.w};
+        status = join_one_level(h, node, c, level, left, l, out);
         first += map.h * map.w;
     }
     return status;
 }
 
-/* Reads a constant and says how it is laid out beside `like`, of the result's shape. */
-static enum rfx_status read_constant(struct rfx_heads *h, int index,
-                                     const struct rfx_head_value *like, struct constant *c) {
+/* How a constant is laid out beside `like`, of the result's shape. */
+static struct constant constant_of(const struct rfx_heads *h, int index,
+                                   const struct rfx_head_value *like) {
     const struct rfx_node *node = &h->graph->nodes[index];
-    const struct rfx_weight *weight = &h->graph->weights[node->attr.constant.weight];
     int64_t strides[RFX_MAX_RANK];
     int more = like->shape.rank - node->out.shape.rank;
-    size_t bytes = rfx_tensor_bytes(&node->out);
-    *c = (struct constant){.like = like, .shape = like->shape, .channels = 1};
+    struct constant c = {.like = like, .shape = like->shape, .channels = 1};
     rfx_shape_strides(&node->out.shape, strides);
-    for (int i = 0; i < c->shape.rank; i++) {
+    for (int i = 0; i < c.shape.rank; i++) {
         int64_t dim = i < more ? 1 : node->out.shape.dims[i - more];
-        c->step[i] = dim == 1 ? 0 : strides[i - more];
-        if (dim != 1 && like->kind[i] == RFX_HEAD_CHANNELS) c->channels = like->n;
+        c.step[i] = dim == 1 ? 0 : strides[i - more];
+        if (dim != 1 && like->kind[i] == RFX_HEAD_CHANNELS) c.channels = like->n;
     }
-    c->values = rfx_memory_alloc(h->graph->mem, bytes);
-    if (c->values == NULL) return rfx_memory_fail(h->graph->mem, "heads", bytes, h->err);
-    return rfx_weight_read(weight, 0, weight->elems, c->values, h->err);
+    c.index = node->attr.constant.weight;
+    return c;
 }
 
 /* Both operands are made of maps: joined level by level, one channel perhaps with all. */
@@ -225,10 +260,8 @@ enum rfx_status rfx_head_binary(struct rfx_heads *h, const struct rfx_node *node
         return rfx_head_same_pixels(h, a, b) ? join_values(h, node, out) : RFX_OK;
     bool left = fixed[0];
     if (!(a->known && fixed[1]) && !(fixed[0] && b->known)) return RFX_OK;
-    struct constant c = {.values = NULL};
     enum rfx_status status = rfx_head_expand(h, left ? b : a, &node->out.shape, out);
-    if (status == RFX_OK && out->known) status = read_constant(h, node->in[left ? 0 : 1], out, &c);
-    if (status == RFX_OK && out->known) status = join_constant(h, node, &c, left, out);
-    rfx_memory_release(h->graph->mem, c.values);
-    return status;
+    if (status != RFX_OK || !out->known) return status;
+    struct constant c = constant_of(h, node->in[left ? 0 : 1], out);
+    return join_constant(h, node, &c, left, out);
 }

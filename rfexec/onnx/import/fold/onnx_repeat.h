@@ -96,10 +96,11 @@ struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
 
-/* The constant as a weight that is read without storing its elements, where it is large, and
- * repeats; *weight is left as it is where not. (onnx_repeat_weight.c) */
+/* The constant as a weight that is read without storing its elements, where it is large and has one;
+ * *weight is left as it is where not. (onnx_repeat_weight.c) */
+bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 RFX_NODISCARD enum rfx_status rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx,
-                                                     const struct rfx_onnx_const *c, int *weight);
+                                                     struct rfx_onnx_const *c, int *weight);
 
 /* Evaluates the current node, of constants, where constants may repeat. *done: whether its outputs
  * are bound; otherwise its operands have to be stored, or computed by operators. `evaluate` is what

@@ -4,8 +4,9 @@
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
 
-/* The same of a constant that is no map beside what is none either: heads of detectors, which are
- * taken apart into maps (layers/fuse/heads.h), know coordinates of cells by their values. */
+/* The same of a constant that is no map beside what is none either: as a weight whose elements are
+ * found when they are read (onnx_repeat_weight.c), by which heads of detectors, which are taken
+ * apart into maps (layers/fuse/heads.h), know coordinates of cells. */
 #define STORED_PLAIN_UP_TO ((int64_t)1 << 22)
 
 /* How a tensor's axes are those of a map: one is its channels, the others rows and columns. */
@@ -365,7 +366,8 @@ enum rfx_status rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_on
     *out = -1;
     if (c->repeat == NULL || c->elems <= STORED_PLAIN_UP_TO) return RFX_OK;
     enum rfx_status status = plain_of_map(ctx, c, out);
-    bool parts = status == RFX_OK && *out < 0 && c->repeat->n_parts > 0;
+    bool parts = status == RFX_OK && *out < 0 && c->repeat->n_parts > 0 &&
+                 !rfx_onnx_repeat_has_weight(ctx, c);
     return parts ? plain_of_parts(ctx, c, out) : status;
 }
 

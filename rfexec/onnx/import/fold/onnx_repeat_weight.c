@@ -86,12 +86,20 @@ static enum rfx_status add_weight(const struct boxes *b, const struct rfx_onnx_c
     return status;
 }
 
-enum rfx_status rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
-                                       int *weight) {
-    if (c->repeat == NULL || c->elems <= RFX_ONNX_STORED_UP_TO) return RFX_OK;
-    struct boxes b = {.ctx = ctx, .rank = c->shape.rank};
-    struct rfx_onnx_const whole = *c;
+static bool find_boxes(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, struct boxes *b) {
     int64_t lo[RFX_MAX_RANK] = {0};
-    if (!add_part(&b, &whole, lo) || b.stored > c->elems / 4) return RFX_OK;
-    return add_weight(&b, c, weight);
+    *b = (struct boxes){.ctx = ctx, .rank = c->shape.rank};
+    return c->repeat != NULL && c->elems > RFX_ONNX_STORED_UP_TO && add_part(b, c, lo) &&
+           b->stored <= c->elems / 4;
+}
+
+bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    struct boxes b;
+    return find_boxes(ctx, c, &b);
+}
+
+enum rfx_status rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                       int *weight) {
+    struct boxes b;
+    return find_boxes(ctx, c, &b) ? add_weight(&b, c, weight) : RFX_OK;
 }

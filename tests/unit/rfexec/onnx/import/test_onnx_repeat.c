@@ -250,6 +250,62 @@ static void cells(void **state) {
     expect(C, false, true, moved_back, "cells");
 }
 
+/* Cells of two levels of one map: their coordinates and strides are not stored, however many. */
+static void many_cells(void **state) {
+    (void)state;
+    static const int64_t swap[3] = {0, 2, 1}, pairs[3] = {1, -1, 2}, ones[3] = {1, -1, 1};
+    static const int64_t sides[] = {50, 900, 1600};
+    for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
+        int64_t h = sides[i], w = sides[i] + 10;
+        begin(h, w);
+        maker_ints(&graph, "pairs", pairs, 3);
+        maker_ints(&graph, "ones", ones, 3);
+        grids("fx", "fy");
+        add("Reshape", "gx last", "lx");
+        add("Reshape", "gy last", "ly");
+        add_with("Concat", "lx ly", "xy", "axis", 3);
+        add("Reshape", "xy pairs", "level");
+        add("Add", "level level", "other");
+        add_with("Concat", "level other", "cells", "axis", 1);
+        turn("cells", "places", swap, 3);
+        add("Reshape", "gx ones", "column");
+        add("Sub", "column column", "zeros");
+        add_with("Cast", "two", "twof", "to", 1);
+        add_with("Cast", "three", "threef", "to", 1);
+        add("Add", "zeros twof", "s1");
+        add("Add", "zeros threef", "s2");
+        add_with("Concat", "s1 s2", "all", "axis", 1);
+        turn("all", "strides", swap, 3);
+        add("Neg", "x", "minus");
+        add("Abs", "x", "plus");
+        add("Reshape", "plus flat", "t1");
+        add("Reshape", "minus flat", "t2");
+        add_with("Concat", "t1 t2", "both", "axis", 2);
+        add("Add", "both places", "moved");
+        add("Mul", "moved strides", "y");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        assert_int_equal(net->nodes[net->outputs[0].node].op, RFX_OP_JOIN_MAPS);
+        if (net->load_bytes > (size_t)2 << 20)
+            fail_msg("%zu bytes for 2 x %d x %d cells", net->load_bytes, (int)h, (int)w);
+        if (i == 0) {
+            int64_t area = h * w;
+            float *image = test_floats(C * area);
+            for (int64_t e = 0; e < C * area; e++) image[e] = 0.25f;
+            float *got = test_run_output(net, image, 0);
+            for (int64_t e = 0; e < 2 * C * area; e++) {
+                int64_t c = e / (2 * area), level = e / area % 2, y = e % area / w,
+                        x = e % area % w;
+                float place =
+                    (float)(c == 0 ? x : y) * (float)(level + 1) + (level == 0 ? 0.25f : -0.25f);
+                assert_true(got[e] == place * (float)(level + 2));
+            }
+            free(got);
+            free(image);
+        }
+        onnx_net_discard(net);
+    }
+}
+
 /* Rows and columns of a large image are all that is stored: it streams. */
 static void large(void **state) {
     (void)state;
@@ -294,9 +350,10 @@ static void too_large(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(channels), cmocka_unit_test(meshes),        cmocka_unit_test(interleaved),
-        cmocka_unit_test(integers), cmocka_unit_test(channels_last), cmocka_unit_test(cells),
-        cmocka_unit_test(large),    cmocka_unit_test(too_large)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(channels),      cmocka_unit_test(meshes),
+                                       cmocka_unit_test(interleaved),   cmocka_unit_test(integers),
+                                       cmocka_unit_test(channels_last), cmocka_unit_test(cells),
+                                       cmocka_unit_test(many_cells),    cmocka_unit_test(large),
+                                       cmocka_unit_test(too_large)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
