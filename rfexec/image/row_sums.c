@@ -10,14 +10,25 @@ struct row {
     int64_t next; /* columns before it have been added; -1: a gap */
 };
 
+enum { BLOCK = 1024 }; /* values */
+
 struct rfx_row_sums {
     struct rfx_memory *mem;
     struct rfx_rect rect;
+    uint32_t keys[BLOCK];
     struct row rows[];
 };
 
 size_t rfx_row_sums_bytes(int64_t rows) {
     return sizeof(struct rfx_row_sums) + (size_t)rows * sizeof(struct row);
+}
+
+/* The output function of splitmix64. */
+static uint64_t mix(uint64_t i) {
+    uint64_t z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
 }
 
 enum rfx_status rfx_row_sums_create(struct rfx_memory *mem, struct rfx_rect rect,
@@ -28,6 +39,7 @@ enum rfx_status rfx_row_sums_create(struct rfx_memory *mem, struct rfx_rect rect
     sums->mem = mem;
     sums->rect = rect;
     for (int64_t i = 0; i < rows; i++) sums->rows[i].next = rect.x0;
+    for (uint64_t i = 0; i < BLOCK; i++) sums->keys[i] = (uint32_t)(mix(~i) >> 32) | 1;
     *out = sums;
     return RFX_OK;
 }
@@ -36,20 +48,26 @@ void rfx_row_sums_free(struct rfx_row_sums *sums) {
     if (sums != NULL) rfx_memory_release(sums->mem, sums);
 }
 
-/* The coefficient of value i of a row: the output function of splitmix64. */
-static uint64_t coefficient(uint64_t i) {
-    uint64_t z = (i + 1) * UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static uint64_t sum_values(const float *values, int64_t n, int64_t first) {
+/* Values of one block. In this form compilers make vectors of it. */
+static uint64_t sum_block(const uint32_t *keys, const float *values, int64_t n) {
     uint64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
         uint32_t bits;
         memcpy(&bits, &values[i], sizeof bits);
-        sum += coefficient((uint64_t)(first + i)) * ((uint64_t)bits + 1);
+        sum += (uint64_t)keys[i] * bits;
+    }
+    return sum;
+}
+
+/* Values first, first + 1, ... of a row. */
+static uint64_t sum_values(const struct rfx_row_sums *sums, const float *values, int64_t n,
+                           int64_t first) {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n;) {
+        int64_t at = (first + i) % BLOCK, some = rfx_min_i64(BLOCK - at, n - i);
+        uint64_t factor = mix((uint64_t)((first + i) / BLOCK)) | 1;
+        sum += factor * sum_block(sums->keys + at, values + i, some);
+        i += some;
     }
     return sum;
 }
@@ -65,7 +83,7 @@ void rfx_row_sums_add(struct rfx_row_sums *sums, struct rfx_rect rect,
             row->next = -1;
             continue;
         }
-        row->sum += sum_values(rfx_view_at(view, y, row->next), (x1 - row->next) * view->c,
+        row->sum += sum_values(sums, rfx_view_at(view, y, row->next), (x1 - row->next) * view->c,
                                row->next * view->c);
         row->next = x1;
     }
@@ -75,6 +93,6 @@ bool rfx_row_sums_get(const struct rfx_row_sums *sums, int64_t y, uint32_t *sum)
     if (y < sums->rect.y0 || y >= sums->rect.y1) return false;
     const struct row *row = &sums->rows[y - sums->rect.y0];
     if (row->next != sums->rect.x1) return false;
-    *sum = (uint32_t)(row->sum >> 32);
+    *sum = (uint32_t)(mix(row->sum) >> 32);
     return true;
 }

@@ -6,9 +6,10 @@
  * rectangles of a row come from left to right without gap (strips and tiles do). Other rows have no
  * sum.
  *
- * A sum is a multilinear hash of the values' bits, modulo 2^64, of which the upper 32 bits are
- * given out: two different rows have the same one with a probability of about 2^-32. It is no
- * protection against somebody who means to. */
+ * A sum is a multilinear hash of the values' bits, modulo 2^64, in two levels: 32-bit keys within a
+ * block of values, odd 64-bit factors of blocks; 32 mixed bits of it are given out. Two different
+ * rows have the same one with a probability of about 2^-31. It is no protection against somebody
+ * who means to. */
 #ifndef RFX_RFEXEC_IMAGE_ROW_SUMS_H
 #define RFX_RFEXEC_IMAGE_ROW_SUMS_H
 
@@ -16,6 +17,9 @@
 #include "layers/graph/tensor.h"
 
 struct rfx_row_sums;
+
+/* Sums of different versions of this function cannot be compared. */
+enum { RFX_ROW_SUMS_VERSION = 2 };
 
 /* Bytes that the sums of so many rows take. */
 size_t rfx_row_sums_bytes(int64_t rows);

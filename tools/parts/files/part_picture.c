@@ -56,9 +56,10 @@ static json_t *file_json(const char *input) {
 
 json_t *rfx_part_picture_json(const char *input, struct rfx_rect rect,
                               const struct rfx_row_sums *sums) {
-    json_t *picture = json_pack("{s:[I,I], s:[I,I], s:o*}", "rows", (json_int_t)rect.y0,
-                                (json_int_t)rect.y1, "columns", (json_int_t)rect.x0,
-                                (json_int_t)rect.x1, "sums", sums_json(rect, sums));
+    json_t *picture =
+        json_pack("{s:[I,I], s:[I,I], s:i, s:o*}", "rows", (json_int_t)rect.y0, (json_int_t)rect.y1,
+                  "columns", (json_int_t)rect.x0, (json_int_t)rect.x1, "version",
+                  RFX_ROW_SUMS_VERSION, "sums", sums_json(rect, sums));
     json_t *file = picture != NULL ? file_json(input) : NULL;
     if (file != NULL) (void)json_object_set_new(picture, "file", file);
     return picture;
@@ -92,6 +93,8 @@ bool rfx_part_picture_agrees(const json_t *a, const json_t *b, int64_t *row) {
     struct rows of_a, of_b;
     if (!read_rows(a, &of_a) || !read_rows(b, &of_b)) return true;
     if (!json_equal(json_object_get(a, "columns"), json_object_get(b, "columns"))) return true;
+    const json_t *version = json_object_get(a, "version"), *other = json_object_get(b, "version");
+    if (json_integer_value(version) != json_integer_value(other)) return true;
     int64_t lo = rfx_max_i64(of_a.rows.lo, of_b.rows.lo);
     int64_t hi = rfx_min_i64(of_a.rows.hi, of_b.rows.hi);
     for (int64_t y = lo; y < hi; y++) {

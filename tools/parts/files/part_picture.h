@@ -1,10 +1,11 @@
-/* What a part has read of the image, in its JSON: {"rows": [y0, y1], "columns": [x0, x1], "sums":
- * "..."; "file": [size, seconds, nanoseconds, inode]}.
+/* What a part has read of the image, in its JSON: {"rows": [y0, y1], "columns": [x0, x1],
+ * "version", "sums": "..."; "file": [size, seconds, nanoseconds, inode]}.
  *
- * "sums" has 8 hexadecimal digits for each row (row_sums.h), or 8 minus signs where the row has no
- * sum. Parts of one run share rows at their borders: where two parts have different sums for a row,
- * they are not of one image. "file" is the image's file as it was; of several files, the last one
- * that was written; there is none where the image is no file. */
+ * "sums" has 8 hexadecimal digits for each row, or 8 minus signs where the row has no sum;
+ * "version" is that of row_sums.h. Parts of one run share rows at their borders: where two parts
+ * have different sums of one version for a row, they are not of one image. "file" is the image's
+ * file as it was; of several files, the last one that was written; there is none where the image is
+ * no file. */
 #ifndef RFX_TOOLS_PARTS_PART_PICTURE_H
 #define RFX_TOOLS_PARTS_PART_PICTURE_H
 

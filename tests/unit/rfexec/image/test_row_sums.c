@@ -12,7 +12,7 @@
 #include "rfexec/image/row_sums.h"
 #include "tests/support/test_util.h"
 
-enum { H = 20, W = 33, C = 3 };
+enum { H = 20, W = 433, C = 3 }; /* more than one block of values in a row */
 static float values[H * W * C];
 
 static void add(struct rfx_row_sums *sums, int64_t y0, int64_t y1, int64_t x0, int64_t x1) {
@@ -35,7 +35,7 @@ static uint32_t sum_of(const struct rfx_row_sums *sums, int64_t y) {
 
 static void test_any_rectangles(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_rect rect = rfx_rect_make(4, 16, 5, 30);
+    struct rfx_rect rect = rfx_rect_make(4, 16, 5, 430);
     struct rfx_row_sums *whole = make(mem, rect), *tiles = make(mem, rect),
                         *twice = make(mem, rect);
     (void)state;
@@ -43,8 +43,8 @@ static void test_any_rectangles(void **state) {
     for (int64_t x = 0; x < W; x += 10) /* strips that overlap, in rows that overlap */
         for (int64_t y = 0; y < H; y += 4)
             add(tiles, y, y + 5 < H ? y + 5 : H, x > 2 ? x - 3 : 0, x + 10 < W ? x + 10 : W);
-    add(twice, 4, 16, 5, 30);
-    add(twice, 4, 16, 5, 30);
+    add(twice, 4, 16, 5, 430);
+    add(twice, 4, 16, 5, 430);
     for (int64_t y = 4; y < 16; y++) {
         assert_int_equal(sum_of(whole, y), sum_of(tiles, y));
         assert_int_equal(sum_of(whole, y), sum_of(twice, y));
