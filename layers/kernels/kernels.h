@@ -240,19 +240,6 @@ struct rfx_channel_norm_run {
     double eps;
 };
 
-/* Of an item of `size` bytes at each of n places, how deep it lies in others, weighted: costs[c] =
- * 0 + weights[k] * max(0, min(tops[k] - places[c], places[c] + size - bottoms[k])) for k < others,
- * ascending, each step one rounding. Places are read, and costs written, up to the next multiple of
- * RFX_DEPTHS_FILLED. */
-struct rfx_depths_run {
-    const float *places, *bottoms, *tops, *weights;
-    float *costs;
-    int64_t n, others;
-    float size;
-};
-
-#define RFX_DEPTHS_FILLED 16 /* the widest vector of any instruction set */
-
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
 
@@ -285,7 +272,6 @@ struct rfx_kernels {
     void (*depthwise)(const struct rfx_depthwise_run *run);
     void (*pool)(const struct rfx_pool_run *run);
     void (*dense)(const struct rfx_dense_run *run);
-    void (*depths)(const struct rfx_depths_run *run);
 
     /* These are NULL where the processor has no fused multiply-add: all or none. */
     void (*conv)(const struct rfx_conv_run *run);

@@ -201,18 +201,6 @@ MUTATIONS = {
     "a value of another pixel": (
         "layers/kernels/generic/conv_values.h", r"one, 3 \* one, 5 \* one", "one, 3 * one, 4 * one",
         "test_op_conv$"),
-    "search for proofs where none is of use": (
-        "tiler/clauses/clauses_packing.c", r"return runs->n == 1 && runs->free_bytes\[0\] == 0;",
-        "return runs->n == 1 && runs->free_bytes[0] != 0;", "test_clauses_packing$"),
-    "a reason without all it needs": (
-        "tiler/clauses/clauses_heights.c", r"item->size <= r->spare\)", "item->size <= r->spare + 1)",
-        "test_clauses_heights$"),
-    "what lies above stays where it was": (
-        "tiler/clauses/clauses_heights.c", r"add\(sums_of\(h, h->over, low\), span, sign",
-        "add(sums_of(h, h->over, low), span, 1", "test_clauses_heights$"),
-    "a guess that a proof does not name": (
-        "tiler/clauses/clauses_spans.c", r"i < n \? 0 : rfx_runs_origin\(runs, item->begin\)",
-        "i < n || true ? 0 : rfx_runs_origin(runs, item->begin)", "test_clauses_heights$"),
     "forget a part of a long sum": (
         "layers/kernels/generic/conv.c", r"min_i64\(k \+ parts\.taps, k1\)",
         "k + 1", "test_op_conv$|test_conv_chain$"),

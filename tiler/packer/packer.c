@@ -1,43 +1,99 @@
-/* Which searches are made, in which order and for how long.
+/* The greedy strategies, and the turns of the searches; see packer.h.
  *
  * A search at the proven bound either ends at the optimum or raises the bound; one halfway to the
- * best answer lowers that answer. The time of a search hangs on the order in which items are tried
- * in a way nobody can foretell, so all orders get a few nodes in turn, and then twice as many. */
+ * best answer lowers that answer. */
 #include "tiler/packer/packer.h"
 
+#include <pthread.h>
 #include <string.h>
 
+#include "layers/core/team.h"
 #include "tiler/packer/packer_search.h"
 #include "tiler/packer/packer_tight.h"
 #include "tiler/strategies/placement_many.h"
 #include "tiler/strategies/placement_offsets.h"
+#include "tiler/strategies/placement_stop.h"
 
 /* Budgets and widths double from round to round, so what the first ones are costs at most a factor
  * of two; they decide which of several best packings is found, and so the offsets of plans.
  * FIRST_BUDGET_NODES: of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam; beyond the
  * largest (a thousand trees per bucket) only the exact search goes on. */
-enum { FIRST_BUDGET_NODES = 250, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
+enum { FIRST_BUDGET_NODES = 250, MAX_ROUNDS = 48, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
+/* Each thread has tables of O(n^2) bytes. */
+enum { MAX_THREADS = 8 };
+
+enum where { AT_BOUND, AT_TARGET, HALFWAY };
+
+/* What a turn does. `variant`: the order of the exact search; of the beam bit 0 is backwards in
+ * time, bit 1 chance. `patient`: only where the nodes are not limited, since nobody can wait. */
+struct turn {
+    bool tight, patient;
+    int variant;
+    enum where where;
+};
+
+/* A round: every turn once. */
+static const struct turn turns[] = {
+    {true, false, 0, AT_BOUND},
+    {true, false, 1, AT_BOUND},
+    {true, false, 0, AT_TARGET},
+    {true, false, 1, AT_TARGET},
+    {false, false, RFX_SEARCH_AREA, AT_BOUND},
+    {false, false, RFX_SEARCH_AREA, HALFWAY},
+    {false, false, RFX_SEARCH_LENGTH, AT_BOUND},
+    {false, false, RFX_SEARCH_LENGTH, HALFWAY},
+    {false, false, RFX_SEARCH_SIZE, AT_BOUND},
+    {false, false, RFX_SEARCH_SIZE, HALFWAY},
+    {false, false, RFX_SEARCH_SHUFFLED, AT_BOUND},
+    {false, false, RFX_SEARCH_SHUFFLED, HALFWAY},
+    {false, true, RFX_SEARCH_WAT, AT_BOUND},
+    {false, true, RFX_SEARCH_WAT, HALFWAY},
+    {false, true, RFX_SEARCH_TAW, AT_BOUND},
+    {false, true, RFX_SEARCH_TAW, HALFWAY},
+    {false, true, RFX_SEARCH_TWA, AT_BOUND},
+    {false, true, RFX_SEARCH_TWA, HALFWAY},
+    {true, true, 2, AT_BOUND},
+    {true, true, 3, AT_BOUND},
+};
+enum { N_TURNS = sizeof turns / sizeof *turns };
+
+/* A turn with what it may use. */
+struct task {
+    int turn;
+    size_t capacity;
+    uint64_t nodes, seed;
+    int width;
+};
+
+/* What the threads share: everything below `lock` under it. */
 struct packer {
     const struct rfx_place_problem *problem;
     const struct rfx_packer_limits *limits;
-    struct rfx_search *search;
-    size_t *trial; /* offsets of one try */
-    size_t *offsets;
-    const struct rfx_place_stop *stop;
+    struct rfx_place_stop stop;
+    atomic_bool stopped;
+    atomic_flag asking;
+    _Atomic int64_t asked_at_ns;
+    int64_t begun_ns;
+    struct rfx_search *searches[MAX_THREADS]; /* one per thread, as trials */
+    size_t *trials[MAX_THREADS];              /* offsets of one turn */
+
+    pthread_mutex_t lock;
+    int next, round, first_round; /* the next turn; the round in which the bound was raised last */
+    size_t bound;                 /* in that round */
+    size_t over_at[N_TURNS];      /* the capacity at which the beam has nothing more to try */
+    size_t *offsets;              /* the best answer */
     struct rfx_packer_result result;
+    enum rfx_status status;
+    struct rfx_error err;
 };
 
-static void keep_trial(struct packer *packer, size_t arena, const char *method) {
-    const struct rfx_place_problem *problem = packer->problem;
-    memcpy(packer->offsets, packer->trial, (size_t)problem->n * sizeof *packer->trial);
+static void keep_trial(struct packer *packer, const size_t *trial, size_t arena,
+                       const char *method) {
+    if (arena >= packer->result.arena_bytes) return;
+    memcpy(packer->offsets, trial, (size_t)packer->problem->n * sizeof *trial);
     packer->result.arena_bytes = arena;
     packer->result.method = method;
-}
-
-static size_t trial_bytes(const struct packer *packer) {
-    const struct rfx_place_problem *problem = packer->problem;
-    return rfx_place_arena_bytes(problem->items, problem->n, packer->trial);
 }
 
 static bool is_done(const struct packer *packer) {
@@ -47,19 +103,21 @@ static bool is_done(const struct packer *packer) {
     return target != 0 && (result->arena_bytes <= target || result->lower_bound_bytes > target);
 }
 
-static bool is_spent(const struct packer *packer) {
-    if (packer->limits->nodes != 0 && packer->result.nodes >= packer->limits->nodes) return true;
-    return rfx_place_must_stop(packer->problem->mem, packer->stop);
+static bool must_end(const struct packer *packer) {
+    uint64_t limit = packer->limits->nodes;
+    if (packer->status != RFX_OK || is_done(packer)) return true;
+    if (limit != 0 && packer->result.nodes >= limit) return true;
+    return rfx_place_must_stop(packer->problem->mem, &packer->stop);
 }
 
 /* `may_stop`: the caller's wish to stop is heeded. */
 static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
+    size_t *trial = packer->trials[0];
     enum rfx_status status = rfx_offsets_place_until(
-        packer->problem, strategy, may_stop ? packer->stop : NULL, packer->trial, &arena, err);
-    if (status == RFX_OK && arena < packer->result.arena_bytes)
-        keep_trial(packer, arena, rfx_offset_strategy_name(strategy));
+        packer->problem, strategy, may_stop ? &packer->stop : NULL, trial, &arena, err);
+    if (status == RFX_OK) keep_trial(packer, trial, arena, rfx_offset_strategy_name(strategy));
     return status;
 }
 
@@ -68,11 +126,12 @@ static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     struct rfx_many_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
                                        .target_bytes = limits->target_bytes,
-                                       .stop = packer->stop};
+                                       .stop = &packer->stop};
     size_t arena = 0;
-    enum rfx_status status = rfx_many_place(packer->problem, &request, packer->trial, &arena, err);
+    size_t *trial = packer->trials[0];
+    enum rfx_status status = rfx_many_place(packer->problem, &request, trial, &arena, err);
     if (status == RFX_OK)
-        keep_trial(packer, arena, rfx_offset_strategy_name(RFX_OFFSETS_STRIP_PACKING));
+        keep_trial(packer, trial, arena, rfx_offset_strategy_name(RFX_OFFSETS_STRIP_PACKING));
     return status;
 }
 
@@ -80,13 +139,13 @@ static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
  * fast one goes first where it would be long to wait for after a signal. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
+    bool may_stop = packer->limits->must_stop != NULL;
     packer->result.arena_bytes = SIZE_MAX;
     if (packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS) return try_many(packer, err);
-    if (packer->limits->stop != NULL && packer->problem->n > RFX_PACKER_MAX_ITEMS)
+    if (may_stop && packer->problem->n > RFX_PACKER_MAX_ITEMS)
         status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
     for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++) {
-        status =
-            try_strategy(packer, (enum rfx_offset_strategy)k, packer->limits->stop != NULL, err);
+        status = try_strategy(packer, (enum rfx_offset_strategy)k, may_stop, err);
         if (is_done(packer)) break;
     }
     if (status == RFX_STATUS_CANCELLED) status = RFX_OK;
@@ -95,123 +154,205 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
     return status;
 }
 
-/* As many nodes of a budget as the limit leaves. */
-static uint64_t allowed(const struct packer *packer, uint64_t budget) {
+/* The capacity of a turn now; 0: there is nothing for it to do. */
+static size_t capacity_of(const struct packer *packer, int k) {
+    const struct rfx_packer_result *result = &packer->result;
+    size_t bound = result->lower_bound_bytes, target = packer->limits->target_bytes;
+    size_t unit = rfx_search_unit_bytes(packer->searches[0]);
+    size_t capacity = bound;
+    if (turns[k].patient && packer->limits->nodes != 0) return 0;
+    if (turns[k].where == AT_TARGET) capacity = target;
+    if (turns[k].where == HALFWAY) /* to the best answer, or to the target */
+        capacity = target != 0 ? target : bound + (result->arena_bytes - bound) / 2 / unit * unit;
+    if (turns[k].where != AT_BOUND && capacity <= bound) return 0;
+    return capacity == packer->over_at[k] ? 0 : capacity;
+}
+
+/* The nodes that a turn may visit. Halfway half as many: what it finds is no proof. */
+static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t limit = packer->limits->nodes;
     uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
-    return left < budget ? left : budget;
+    int doublings = packer->round < MAX_ROUNDS ? packer->round : MAX_ROUNDS;
+    task->seed = (uint64_t)FIRST_BUDGET_NODES << doublings;
+    if (turns[task->turn].where == HALFWAY) task->seed /= 2;
+    task->nodes = !turns[task->turn].tight && task->seed < left ? task->seed : left;
 }
 
-static void probe(struct packer *packer, size_t capacity, enum rfx_search_order order,
-                  uint64_t budget) {
-    struct rfx_packer_result *result = &packer->result;
-    struct rfx_search_request request = {.capacity_bytes = capacity,
-                                         .order = order,
-                                         .seed = budget,
-                                         .nodes = allowed(packer, budget),
-                                         .stop = packer->stop};
+/* The next turn that has something to do. */
+static void take_turn(struct packer *packer, struct task *task) {
+    do {
+        int k = packer->next;
+        if (k == 0 && packer->result.lower_bound_bytes != packer->bound) { /* widths begin anew */
+            packer->bound = packer->result.lower_bound_bytes;
+            packer->first_round = packer->round;
+        }
+        int rounds = packer->round - packer->first_round;
+        task->turn = k;
+        task->capacity = capacity_of(packer, k);
+        set_nodes(packer, task);
+        task->width = rounds < 16 ? FIRST_WIDTH << rounds : MAX_WIDTH + 1;
+        if (turns[k].tight && task->width > MAX_WIDTH) {
+            task->width = MAX_WIDTH; /* by chance, again and again */
+            if (turns[k].variant < 2) task->capacity = 0;
+        }
+        packer->next = (k + 1) % N_TURNS;
+        if (packer->next == 0) packer->round++;
+    } while (task->capacity == 0);
+}
+
+/* Takes the lock; adds what a turn used. The first failure of all is the packer's. */
+static void end_turn(struct packer *packer, uint64_t nodes, enum rfx_status status,
+                     const struct rfx_error *err) {
+    (void)pthread_mutex_lock(&packer->lock);
+    packer->result.nodes += nodes;
+    if (status == RFX_OK || packer->status != RFX_OK) return;
+    packer->status = status;
+    packer->err = *err;
+}
+
+static size_t arena_of(const struct packer *packer, const size_t *trial) {
+    return rfx_place_arena_bytes(packer->problem->items, packer->problem->n, trial);
+}
+
+static void search_exactly(struct packer *packer, const struct task *task, int thread) {
+    size_t *trial = packer->trials[thread];
+    struct rfx_search_request request = {.capacity_bytes = task->capacity,
+                                         .order = (enum rfx_search_order)turns[task->turn].variant,
+                                         .seed = task->seed,
+                                         .nodes = task->nodes,
+                                         .stop = &packer->stop};
     size_t next = 0;
-    switch (rfx_search_probe(packer->search, &request, packer->trial, &next, &result->nodes)) {
-        case RFX_SEARCH_FOUND:
-            keep_trial(packer, trial_bytes(packer), "exact");
-            break;
-        case RFX_SEARCH_EXHAUSTED:
-            /* No answer is below `next`, and the best known one is an answer. */
-            result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
-            break;
-        case RFX_SEARCH_LIMIT:
-            break;
-    }
-}
-
-/* Halfway between the bound and the best answer, or the caller's target when it lies between. */
-static size_t halfway(const struct packer *packer) {
-    const struct rfx_packer_result *result = &packer->result;
-    size_t target = packer->limits->target_bytes;
-    size_t unit = rfx_search_unit_bytes(packer->search);
-    size_t middle = (result->arena_bytes - result->lower_bound_bytes) / 2;
-    if (target != 0) return target;
-    return result->lower_bound_bytes + middle / unit * unit;
-}
-
-/* Looks for a packing without a spare byte (packer_tight.h) at the bound and at the caller's
- * target, forwards and backwards in time. *go_on: a larger width may find what this one did not. */
-static enum rfx_status try_tight(struct packer *packer, int width, bool *go_on,
-                                 struct rfx_error *err) {
+    uint64_t nodes = 0;
+    enum rfx_search_outcome outcome =
+        rfx_search_probe(packer->searches[thread], &request, trial, &next, &nodes);
+    end_turn(packer, nodes, RFX_OK, NULL);
     struct rfx_packer_result *result = &packer->result;
-    size_t target = packer->limits->target_bytes;
-    bool any_left = false;
-    for (int k = 0; k < (target > result->lower_bound_bytes ? 4 : 2); k++) {
-        if (is_done(packer) || is_spent(packer)) break;
-        struct rfx_tight_request request = {
-            .capacity_bytes = k < 2 ? result->lower_bound_bytes : target,
-            .width = width,
-            .backwards = k % 2 == 1,
-            .nodes = allowed(packer, UINT64_MAX),
-            .stop = packer->stop};
-        enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
-        enum rfx_status status = rfx_tight_place(packer->problem, &request, packer->trial, &outcome,
-                                                 &result->nodes, err);
-        if (status != RFX_OK) return status;
-        if (outcome == RFX_TIGHT_FOUND) keep_trial(packer, trial_bytes(packer), "exact");
-        if (outcome == RFX_TIGHT_SOME_LEFT) any_left = true;
-    }
-    *go_on = any_left;
-    return RFX_OK;
+    if (outcome == RFX_SEARCH_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");
+    /* No answer is below `next`, and the best known one is an answer. */
+    if (outcome == RFX_SEARCH_EXHAUSTED && next > result->lower_bound_bytes)
+        result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
+    (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* All ways in turn, each with twice as much as before. */
-static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
-    uint64_t budget = FIRST_BUDGET_NODES;
-    int width = FIRST_WIDTH;
-    bool tight = true;
-    size_t bound = 0;
-    for (;; budget *= 2) {
-        if (packer->result.lower_bound_bytes != bound) { /* another capacity: all anew */
-            bound = packer->result.lower_bound_bytes;
-            width = FIRST_WIDTH;
-            tight = true;
-        }
-        if (tight) {
-            enum rfx_status status = try_tight(packer, width, &tight, err);
-            if (status != RFX_OK) return status;
-            tight = tight && width < MAX_WIDTH;
-            width *= 2;
-        }
-        for (int order = 0; order < RFX_SEARCH_ORDER_COUNT; order++) {
-            if (is_done(packer) || is_spent(packer)) return RFX_OK;
-            probe(packer, packer->result.lower_bound_bytes, (enum rfx_search_order)order, budget);
-            if (is_done(packer) || is_spent(packer)) return RFX_OK;
-            if (halfway(packer) > packer->result.lower_bound_bytes)
-                probe(packer, halfway(packer), (enum rfx_search_order)order, budget / 2);
-        }
+/* Looks for a packing without a spare byte. */
+static void search_tight(struct packer *packer, const struct task *task, int thread) {
+    size_t *trial = packer->trials[thread];
+    int variant = turns[task->turn].variant;
+    struct rfx_tight_request request = {
+        .capacity_bytes = task->capacity,
+        .width = task->width,
+        .backwards = (variant & 1) != 0,
+        .seed = (variant & 2) != 0 ? task->seed + (uint64_t)task->turn : 0,
+        .nodes = task->nodes,
+        .stop = &packer->stop};
+    enum rfx_tight_outcome outcome = RFX_TIGHT_ALL_TRIED;
+    struct rfx_error err = {{0}};
+    uint64_t nodes = 0;
+    enum rfx_status status =
+        rfx_tight_place(packer->problem, &request, trial, &outcome, &nodes, &err);
+    end_turn(packer, nodes, status, &err);
+    if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
+        keep_trial(packer, trial, arena_of(packer, trial), "exact");
+    if (outcome == RFX_TIGHT_ALL_TRIED) packer->over_at[task->turn] = task->capacity;
+    (void)pthread_mutex_unlock(&packer->lock);
+}
+
+/* One thread: turns until all is done. */
+static void work(void *user, int64_t index, int thread) {
+    struct packer *packer = user;
+    int k = (int)index;
+    size_t n = (size_t)packer->problem->n;
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    struct task task;
+    (void)thread;
+    if (k > 0) { /* thread 0 has its own */
+        packer->trials[k] = rfx_memory_calloc(packer->problem->mem, n, sizeof *packer->trials[k]);
+        if (packer->trials[k] == NULL)
+            status = rfx_memory_fail(packer->problem->mem, "packer", n * sizeof(size_t), &err);
+        if (status == RFX_OK)
+            status = rfx_search_create(packer->problem, &packer->searches[k], &err);
     }
+    end_turn(packer, 0, status, &err); /* no turn yet */
+    while (!must_end(packer)) {
+        take_turn(packer, &task);
+        (void)pthread_mutex_unlock(&packer->lock);
+        if (turns[task.turn].tight)
+            search_tight(packer, &task, k);
+        else
+            search_exactly(packer, &task, k);
+        (void)pthread_mutex_lock(&packer->lock);
+    }
+    atomic_store(&packer->stopped, true); /* the others too */
+    (void)pthread_mutex_unlock(&packer->lock);
+}
+
+static void work_together(struct rfx_team *team, void *user) {
+    rfx_team_for(team, rfx_team_threads(team), work, user);
+}
+
+/* All turns, by all threads; by one where nodes are limited, so that no chance decides. */
+static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
+    const struct rfx_packer_limits *limits = packer->limits;
+    int threads = limits->nodes == 0 && limits->threads > 1 ? limits->threads : 1;
+    enum rfx_status status = rfx_search_create(packer->problem, &packer->searches[0], err);
+    if (status != RFX_OK) return status;
+    packer->stop.stopped = &packer->stopped;
+    rfx_team_run(threads < MAX_THREADS ? threads : MAX_THREADS, work_together, packer);
+    if (packer->status != RFX_OK && err != NULL) *err = packer->err;
+    return packer->status;
+}
+
+static bool ask_caller(void *user) {
+    struct packer *packer = user;
+    return packer->limits->must_stop(packer->limits->user, rfx_place_now_ns() - packer->begun_ns);
+}
+
+static void start_clock(struct packer *packer) {
+    const struct rfx_packer_limits *limits = packer->limits;
+    bool is_timed = limits->time_ns != 0 || limits->must_stop != NULL;
+    packer->begun_ns = is_timed ? rfx_place_now_ns() : 0;
+    atomic_init(&packer->stopped, false);
+    atomic_init(&packer->asked_at_ns, 0);
+    atomic_flag_clear(&packer->asking);
+    if (limits->time_ns != 0) packer->stop.deadline_ns = packer->begun_ns + limits->time_ns;
+    if (limits->must_stop == NULL) return;
+    packer->stop.ask = ask_caller;
+    packer->stop.user = packer;
+    packer->stop.asking = &packer->asking;
+    packer->stop.asked_at_ns = &packer->asked_at_ns;
+}
+
+static enum rfx_status solve(struct packer *packer, struct rfx_error *err) {
+    const struct rfx_place_problem *problem = packer->problem;
+    packer->trials[0] = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof(size_t));
+    if (packer->trials[0] == NULL)
+        return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
+    enum rfx_status status = try_greedy(packer, err);
+    if (status == RFX_OK && !is_done(packer) && problem->n <= RFX_PACKER_MAX_ITEMS)
+        status = search_all(packer, err);
+    if (status == RFX_OK) status = rfx_memory_check_stop(problem->mem, err);
+    if (status == RFX_OK && !rfx_place_answer_is_valid(problem->items, problem->n, packer->offsets,
+                                                       packer->result.arena_bytes))
+        status = rfx_place_fail_check(packer->result.method, problem->n, err);
+    return status;
 }
 
 enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                  const struct rfx_packer_limits *limits, size_t *offsets,
                                  struct rfx_packer_result *result, struct rfx_error *err) {
     struct packer packer = {.problem = problem, .limits = limits, .offsets = offsets};
-    struct rfx_place_stop stop = {0};
-    if (limits->stop != NULL) stop = *limits->stop;
-    if (limits->time_ns != 0) stop.deadline_ns = rfx_place_now_ns() + limits->time_ns;
-    packer.stop = &stop;
     packer.result.lower_bound_bytes = problem->lower_bound;
-    packer.trial = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *packer.trial);
-    if (packer.trial == NULL)
-        return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
-    enum rfx_status status = try_greedy(&packer, err);
-    if (status == RFX_OK && !is_done(&packer) && problem->n <= RFX_PACKER_MAX_ITEMS) {
-        status = rfx_search_create(problem, &packer.search, err);
-        if (status == RFX_OK) status = search_all(&packer, err);
+    if (pthread_mutex_init(&packer.lock, NULL) != 0)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "packer: no mutex");
+    start_clock(&packer);
+    enum rfx_status status = solve(&packer, err);
+    for (int k = 0; k < MAX_THREADS; k++) {
+        rfx_search_free(packer.searches[k]);
+        rfx_memory_release(problem->mem, packer.trials[k]);
     }
-    if (status == RFX_OK) status = rfx_memory_check_stop(problem->mem, err);
-    if (status == RFX_OK &&
-        !rfx_place_answer_is_valid(problem->items, problem->n, offsets, packer.result.arena_bytes))
-        status = rfx_place_fail_check(packer.result.method, problem->n, err);
+    (void)pthread_mutex_destroy(&packer.lock);
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;
-    rfx_search_free(packer.search);
-    rfx_memory_release(problem->mem, packer.trial);
     if (status == RFX_OK) *result = packer.result;
     return status;
 }

@@ -1,14 +1,18 @@
 /* The best of all packers: every greedy strategy, then an exact search for what they leave above
  * the bound.
  *
+ * The search (packer_search.h) runs again and again, in several orders, each time with twice the
+ * nodes; which order solves a problem soon cannot be foretold. Between its runs a beam looks for
+ * packings without a spare byte (packer_tight.h). Several threads share these runs; an answer or a
+ * bound that one thread finds is where the others go on.
+ *
  * Invariants: 1. an answer passes the validator and is never larger than the best greedy one;
- * 2. lower_bound_bytes is proven; `optimal` says that the answer meets it; 3. with a node limit and
- * no time limit the answer is a function of the problem alone. */
+ * 2. lower_bound_bytes is proven; `optimal` says that the answer meets it; 3. with one thread, a
+ * node limit and no time limit the answer is a function of the problem alone. */
 #ifndef RFX_TILER_PACKER_PACKER_H
 #define RFX_TILER_PACKER_PACKER_H
 
 #include "tiler/strategies/placement_problem.h"
-#include "tiler/strategies/placement_stop.h"
 
 /* Larger problems are packed by the greedy strategies alone: the search needs O(n^2) bytes, 128 MiB
  * for so many items. */
@@ -21,8 +25,12 @@ struct rfx_packer_limits {
     uint64_t nodes;      /* of the search tree; 0: no limit */
     int64_t time_ns;     /* 0: no limit. The search ends by itself, but may take for ever */
     size_t target_bytes; /* stop when the answer is known to fit or not to fit; 0: find the best */
-    const struct rfx_place_stop *stop; /* in place of time_ns, which must be 0; NULL: none */
-    int threads; /* for strip packings of many items (placement_many.h); 0: one */
+    int threads;         /* 0: one */
+
+    /* Called at most 50 times a second, by one thread at a time, with the time since the start.
+     * Returns true to end the search with the best answer so far. NULL: not called. */
+    bool (*must_stop)(void *user, int64_t done_ns);
+    void *user;
 };
 
 struct rfx_packer_result {
@@ -32,9 +40,9 @@ struct rfx_packer_result {
     uint64_t nodes;
 };
 
-/* Fills offsets[n] and *result. RFX_STATUS_OUT_OF_MEMORY; running into a limit is no failure, nor
- * is being stopped by `stop`: where there is no answer yet, strip packing makes one. CANCELLED when
- * all work is stopped (rfx_memory_set_stop). */
+/* Fills offsets[n] and *result. RFX_STATUS_OUT_OF_MEMORY. Running into a limit is no failure, nor
+ * is must_stop returning true: where there is no answer yet, strip packing makes one. CANCELLED
+ * when all work is stopped (rfx_memory_set_stop). */
 RFX_NODISCARD enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
                                                const struct rfx_packer_limits *limits,
                                                size_t *offsets, struct rfx_packer_result *result,

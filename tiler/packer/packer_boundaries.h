@@ -33,20 +33,11 @@ struct rfx_boundaries {
     bool possible; /* RFX_BOUNDARY_MAX_SIDE is kept, and there is room for all fillers */
 };
 
-/* What becomes of fillers. */
-enum rfx_boundary_fillers {
-    RFX_FILLERS_WHOLE,
-    RFX_FILLERS_CUT, /* end wherever free bytes become more or less; others go on in their place */
-    RFX_FILLERS_SPLIT, /* that, and where no whole fillers are as large as what ends, each that is
-                          larger is two from its beginning on: it may have been any */
-};
-
-/* For a capacity >= the largest breadth of a problem of n >= 1 items, 0: without fillers;
- * `backwards`: in time. Free with rfx_boundaries_free. O(items * sections). */
+/* For a capacity >= the largest breadth of a problem of n >= 1 items; `backwards`: in time. Free
+ * with rfx_boundaries_free. O(items * sections). */
 RFX_NODISCARD enum rfx_status rfx_boundaries_create(const struct rfx_place_problem *problem,
-                                                    size_t capacity,
-                                                    enum rfx_boundary_fillers fillers,
-                                                    bool backwards, struct rfx_boundaries **out,
+                                                    size_t capacity, bool backwards,
+                                                    struct rfx_boundaries **out,
                                                     struct rfx_error *err);
 void rfx_boundaries_free(struct rfx_boundaries *boundaries);
 #endif

@@ -6,12 +6,12 @@
 /* Which of three keys comes first, second and third. */
 enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };
 static const enum key keys_of[][KEY_COUNT] = {
-    [RFX_SEARCH_WAT - RFX_SEARCH_ORDER_COUNT] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
-    [RFX_SEARCH_TAW - RFX_SEARCH_ORDER_COUNT] = {KEY_TOTAL, KEY_AREA, KEY_WIDTH},
-    [RFX_SEARCH_TWA - RFX_SEARCH_ORDER_COUNT] = {KEY_TOTAL, KEY_WIDTH, KEY_AREA},
+    [RFX_SEARCH_WAT - RFX_SEARCH_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
+    [RFX_SEARCH_TAW - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_AREA, KEY_WIDTH},
+    [RFX_SEARCH_TWA - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_WIDTH, KEY_AREA},
 };
 _Static_assert(sizeof keys_of / sizeof *keys_of ==
-                   RFX_SEARCH_ALL_ORDERS_COUNT - RFX_SEARCH_ORDER_COUNT,
+                   RFX_SEARCH_ORDER_COUNT - RFX_SEARCH_SECTION_ORDERS,
                "one row per order");
 
 static uint64_t key_of(const struct rfx_search_item *item, enum key key) {
@@ -38,7 +38,7 @@ static bool comes_before(const struct rfx_search *search, const enum key *keys, 
 }
 
 void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order) {
-    const enum key *keys = keys_of[order - RFX_SEARCH_ORDER_COUNT];
+    const enum key *keys = keys_of[order - RFX_SEARCH_SECTION_ORDERS];
     int *sorted = search->pool; /* of no other use yet */
     for (int i = 0; i < search->n; i++) {
         int lo = 0;

@@ -1,4 +1,4 @@
-/* Subsets of equal or close sums: unions of what can end side by side on one hand, of what begins
+/* Subsets of equal sums: unions of what can end side by side on one hand, of what begins
  * on the other, the latter in two halves that are met in the middle. */
 #include "tiler/packer/packer_groups.h"
 
@@ -8,9 +8,8 @@
  * found hang on all three, and plans on packings.
  * MAX_SUBSETS: of the blocks that end, and of each half of the items that begin: all of 11 parts,
  * the small unions of more. MAX_GROUPS: a state's groups, each of which costs a tree.
- * MAX_ALIKE: of one union of blocks, so that many equal sums leave room for other unions; the
- * closest of the first MAX_NEAR close ones. */
-enum { MAX_SUBSETS = 1 << 11, MAX_GROUPS = 1 << 9, MAX_ALIKE = 64, MAX_NEAR = 1 << 12 };
+ * MAX_ALIKE: of one union of blocks, so that many equal sums leave room for other unions. */
+enum { MAX_SUBSETS = 1 << 11, MAX_GROUPS = 1 << 9, MAX_ALIKE = 64 };
 
 /* Masks have 64 bits and a subset is counted as 1 << n: more parts than this are never listed in
  * full. */
@@ -21,22 +20,13 @@ struct rfx_subset {
     uint64_t mask;
 };
 
-/* Begins of about the sum of some ends. */
-struct rfx_near {
-    size_t difference;
-    uint64_t mask;
-};
-
 enum rfx_status rfx_groups_create(struct rfx_memory *mem, const struct rfx_boundaries *boundaries,
-                                  size_t tolerance, size_t capacity, struct rfx_groups **out,
-                                  struct rfx_error *err) {
+                                  struct rfx_groups **out, struct rfx_error *err) {
     size_t items = (size_t)boundaries->n_items;
     struct rfx_groups *g = rfx_memory_calloc(mem, 1, sizeof *g);
     if (g == NULL) return rfx_memory_fail(mem, "packer", sizeof *g, err);
     g->mem = mem;
     g->b = boundaries;
-    g->tolerance = tolerance;
-    g->capacity = capacity;
     g->complete = true;
     g->listed_boundary = -1;
     enum rfx_status status = rfx_pq_create(mem, boundaries->max_live, &g->pq, err);
@@ -54,14 +44,6 @@ enum rfx_status rfx_groups_create(struct rfx_memory *mem, const struct rfx_bound
         status = rfx_memory_fail(mem, "packer", 3 * MAX_SUBSETS * sizeof *g->low, err);
         goto fail;
     }
-    if (tolerance > 0) {
-        g->near = rfx_memory_calloc(mem, MAX_ALIKE, sizeof *g->near);
-        g->sums = rfx_memory_calloc(mem, 2 * items, sizeof *g->sums);
-        if (g->near == NULL || g->sums == NULL) {
-            status = rfx_memory_fail(mem, "packer", MAX_ALIKE * sizeof *g->near, err);
-            goto fail;
-        }
-    }
     *out = g;
     return RFX_OK;
 fail:
@@ -72,8 +54,7 @@ fail:
 void rfx_groups_free(struct rfx_groups *groups) {
     if (groups == NULL) return;
     void *const blocks[] = {groups->leaves, groups->order,  groups->block, groups->marked,
-                            groups->list,   groups->unions, groups->low,   groups->high,
-                            groups->near,   groups->sums};
+                            groups->list,   groups->unions, groups->low,   groups->high};
     rfx_pq_free(groups->pq);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(groups->mem, blocks[i]);
@@ -113,33 +94,8 @@ static int list_subsets(struct rfx_groups *g, const struct rfx_subset *parts, in
     return count;
 }
 
-/* The most that items of `bytes` can have been made smaller by. */
-static size_t within(const struct rfx_groups *g, size_t bytes) {
-    return bytes / RFX_GROUPS_WHOLE * g->tolerance +
-           bytes % RFX_GROUPS_WHOLE * g->tolerance / RFX_GROUPS_WHOLE;
-}
-
-/* Whether items of `bytes` cannot have been made smaller to items of `sum`. */
-static bool is_too_much(const struct rfx_groups *g, size_t bytes, size_t sum) {
-    return bytes > sum && bytes - sum > within(g, bytes);
-}
-
 static void mark(struct rfx_groups *g, const int *list, int n, bool marked) {
     for (int i = 0; i < n; i++) g->marked[list[i]] = marked;
-}
-
-bool rfx_groups_measure(struct rfx_groups *g, struct rfx_pq_node *tree, int n) {
-    for (int i = n - 1; i >= 0; i--) { /* children come before their parent */
-        size_t height = tree[i].what >= 0 ? g->b->items[tree[i].what].size : 0;
-        g->sums[i] = height;
-        for (int k = i + 1; k < i + tree[i].span; k += tree[k].span) {
-            g->sums[i] += g->sums[k];
-            height += tree[k].height;
-        }
-        if (height > tree[i].height) tree[i].height = height;
-        if (is_too_much(g, tree[i].height, g->sums[i])) return false;
-    }
-    return tree[0].height <= g->capacity;
 }
 
 int rfx_groups_replace(struct rfx_groups *g, int at, const struct rfx_pq_node *tree, int n_tree,
@@ -150,7 +106,6 @@ int rfx_groups_replace(struct rfx_groups *g, int at, const struct rfx_pq_node *t
     mark(g, g->order, n_gone, true);
     int n = rfx_pq_replace(g->pq, tree, n_tree, g->marked, n_gone, g->block, n_with, out, run);
     mark(g, g->order, n_gone, false);
-    if (g->tolerance > 0 && n > 0 && !rfx_groups_measure(g, out, n)) return 0;
     return n;
 }
 
@@ -197,7 +152,7 @@ static void add_groups(struct rfx_groups *g, const struct rfx_group_source *from
     for (int l = 0; l < g->n_low && low[l].sum <= ends.sum; l++) {
         while (h >= 0 && high[h].sum > ends.sum - low[l].sum) h--;
         for (int k = h; k >= 0 && high[k].sum == ends.sum - low[l].sum; k--) {
-            struct rfx_group group = {ends.mask, low[l].mask | high[k].mask, 0};
+            struct rfx_group group = {ends.mask, low[l].mask | high[k].mask};
             if (g->n == most) {
                 g->complete = false;
                 return;
@@ -207,66 +162,6 @@ static void add_groups(struct rfx_groups *g, const struct rfx_group_source *from
             g->list[g->n++] = group;
         }
     }
-}
-
-static int compare_near(const void *pa, const void *pb) {
-    const struct rfx_near *a = pa;
-    const struct rfx_near *b = pb;
-    if (a->difference != b->difference) return a->difference < b->difference ? -1 : 1;
-    return (a->mask > b->mask) - (a->mask < b->mask);
-}
-
-/* Puts a sum among the n closest so far, of which at most `most` are kept, the closest first; their
- * number. */
-static int keep_near(struct rfx_groups *g, int n, int most, struct rfx_near made) {
-    int at = n < most ? n : most - 1;
-    if (n == most && compare_near(&made, &g->near[at]) >= 0) return n;
-    for (; at > 0 && compare_near(&made, &g->near[at - 1]) < 0; at--) g->near[at] = g->near[at - 1];
-    g->near[at] = made;
-    return n < most ? n + 1 : n;
-}
-
-/* Lists the begins, but for all that are left, that may have been of one sum with these ends: the
- * `most` closest of the first MAX_NEAR, sorted; returns their number. */
-static int list_near(struct rfx_groups *g, const struct rfx_group_source *from, size_t sum,
-                     int most) {
-    const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
-    const struct rfx_subset *low = g->low;
-    const struct rfx_subset *high = g->high;
-    size_t least = sum - within(g, sum);
-    int n = 0, found = 0;
-    int h = g->n_high - 1;
-    for (int l = 0; l < g->n_low; l++) {
-        while (h >= 0 && is_too_much(g, high[h].sum + low[l].sum, sum)) h--;
-        for (int k = h; k >= 0 && high[k].sum + low[l].sum >= least; k--) {
-            size_t other = high[k].sum + low[l].sum;
-            uint64_t mask = low[l].mask | high[k].mask;
-            if (mask == from->left.begins) continue;
-            if (skips_twin(g, begins, from->left.begins, mask)) continue;
-            if (found >= most) g->complete = false;
-            if (found++ == MAX_NEAR) return n;
-            n = keep_near(g, n, most,
-                          (struct rfx_near){other > sum ? other - sum : sum - other, mask});
-        }
-    }
-    return n;
-}
-
-/* As add_groups, with a tolerance; the closest first. All that is left goes together whatever its
- * sums are. */
-static void add_near_groups(struct rfx_groups *g, const struct rfx_group_source *from,
-                            struct rfx_subset ends) {
-    int most = g->n + MAX_ALIKE < MAX_GROUPS ? MAX_ALIKE : MAX_GROUPS - g->n;
-    int n = 1;
-    if (most == 0) { /* for the sake of time nothing is looked for that would be left out */
-        g->complete = false;
-        return;
-    }
-    if (ends.mask == from->left.ends)
-        g->near[0] = (struct rfx_near){0, from->left.begins};
-    else
-        n = list_near(g, from, ends.sum, most);
-    for (int i = 0; i < n; i++) g->list[g->n++] = (struct rfx_group){ends.mask, g->near[i].mask, i};
 }
 
 /* Keeps the groups of the block that is in the fewest. */
@@ -315,10 +210,7 @@ void rfx_groups_list(struct rfx_groups *groups, const struct rfx_group_source *f
     g->n = 0;
     for (int u = 0; u < n_unions; u++) {
         int before = g->n;
-        if (g->tolerance > 0)
-            add_near_groups(g, from, g->unions[u]);
-        else
-            add_groups(g, from, g->unions[u]);
+        add_groups(g, from, g->unions[u]);
         if (g->n > before && u >= n_blocks &&
             rfx_groups_replace(g, from->boundary, from->tree, from->n_tree, g->list[before],
                                scratch, &run) == 0)

@@ -1,5 +1,4 @@
-/* Which items of a boundary may change places: groups of ends and begins of equal sums, or, with a
- * tolerance, of sums as equal as those of items that were made smaller by up to so much.
+/* Which items of a boundary may change places: groups of ends and begins of equal sums.
  *
  * The items of a group that end lie together, those that begin take their place. Every packing
  * without a spare byte makes some group of the block that is in the fewest of them (blocks: what
@@ -13,7 +12,6 @@
 /* Some of a boundary's ends and begins: bits by their order there. */
 struct rfx_group {
     uint64_t ends, begins;
-    int rank; /* how many groups of the same ends have sums that are closer; 0 without tolerance */
 };
 
 /* What groups are made of: the items of a boundary that are in none yet, and the orders of all that
@@ -26,10 +24,6 @@ struct rfx_group_source {
 };
 
 struct rfx_subset;
-struct rfx_near;
-
-/* What a tolerance is counted in: so many are the whole. */
-#define RFX_GROUPS_WHOLE 4096
 
 struct rfx_groups {
     struct rfx_group *list; /* [n], of the last rfx_groups_list */
@@ -45,17 +39,11 @@ struct rfx_groups {
     struct rfx_subset *unions, *low, *high; /* of blocks; of two halves of the begins listed last */
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
-    size_t tolerance, capacity;
-    size_t *sums;          /* per node of a tree */
-    struct rfx_near *near; /* NULL without tolerance */
 };
 
-/* tolerance: of RFX_GROUPS_WHOLE, less than that; 0: equal sums only. capacity: in bytes, of the
- * trees' heights with a tolerance. The boundaries must outlive it. RFX_STATUS_OUT_OF_MEMORY. Free
- * with rfx_groups_free. */
+/* The boundaries must outlive it. RFX_STATUS_OUT_OF_MEMORY. Free with rfx_groups_free. */
 RFX_NODISCARD enum rfx_status rfx_groups_create(struct rfx_memory *mem,
                                                 const struct rfx_boundaries *boundaries,
-                                                size_t tolerance, size_t capacity,
                                                 struct rfx_groups **out, struct rfx_error *err);
 void rfx_groups_free(struct rfx_groups *groups);
 
@@ -65,16 +53,10 @@ void rfx_groups_list(struct rfx_groups *groups, const struct rfx_group_source *f
                      struct rfx_pq_node *scratch);
 
 /* Replaces the ends of a group of boundary `at` by its begins (rfx_pq_replace). Returns the number
- * of nodes of the tree written to *out; 0: the ends do not lie together in any order, or, with a
- * tolerance, what lies somewhere is too high for the capacity or for what lies there now. */
+ * of nodes of the tree written to *out; 0: the ends do not lie together in any order. */
 int rfx_groups_replace(struct rfx_groups *groups, int at, const struct rfx_pq_node *tree,
                        int n_tree, struct rfx_group group, struct rfx_pq_node *out,
                        struct rfx_pq_run *run);
-
-/* With a tolerance: lifts each node of a tree of n nodes to what its leaves take. false: one is too
- * high for the capacity, or its leaves are too small for it: they cannot have been made smaller by
- * more than the tolerance. O(nodes). */
-RFX_NODISCARD bool rfx_groups_measure(struct rfx_groups *groups, struct rfx_pq_node *tree, int n);
 
 /* The lowest n <= 64 bits. */
 static inline uint64_t rfx_group_all(int n) {

@@ -56,8 +56,8 @@ void rfx_pq_free(struct rfx_pq *pq) {
 
 int rfx_pq_make(const int *leaves, int n, struct rfx_pq_node *out) {
     int count = 0;
-    if (n > 1) out[count++] = (struct rfx_pq_node){RFX_PQ_P, n + 1, 0};
-    for (int i = 0; i < n; i++) out[count++] = (struct rfx_pq_node){leaves[i], 1, 0};
+    if (n > 1) out[count++] = (struct rfx_pq_node){RFX_PQ_P, n + 1};
+    for (int i = 0; i < n; i++) out[count++] = (struct rfx_pq_node){leaves[i], 1};
     return count;
 }
 
@@ -211,7 +211,7 @@ static void write_kept(const struct rfx_pq *pq, struct writer *w, int kept) {
         memmove(&w->out[start], &w->out[start + 1], (size_t)(w->n - start - 1) * sizeof *w->out);
         w->n--;
     } else {
-        w->out[start] = (struct rfx_pq_node){RFX_PQ_P, w->n - start, 0};
+        w->out[start] = (struct rfx_pq_node){RFX_PQ_P, w->n - start};
     }
 }
 
@@ -222,10 +222,8 @@ static void set_anchor(const struct writer *w, struct rfx_pq_run *run, int at, b
 }
 
 /* The new leaves, in the place of the run. */
-static void write_new(struct writer *w, const int *with, int n_with, const struct rfx_pq_run *run) {
-    int at = w->n;
-    w->n += rfx_pq_make(with, n_with, &w->out[at]);
-    w->out[at].height = run->height;
+static void write_new(struct writer *w, const int *with, int n_with) {
+    w->n += rfx_pq_make(with, n_with, &w->out[w->n]);
 }
 
 /* left, the new leaves, right: under a Q node. */
@@ -234,10 +232,10 @@ static void write_q(const struct rfx_pq *pq, struct writer *w, const int *with, 
     int start = w->n++;
     for (int i = 0; i < pq->left.n_kept; i++) write_kept(pq, w, pq->left.kept[i]);
     int at = w->n;
-    write_new(w, with, n_with, run);
+    write_new(w, with, n_with);
     int after = w->n;
     for (int i = pq->right.n_kept - 1; i >= 0; i--) write_kept(pq, w, pq->right.kept[i]);
-    w->out[start] = (struct rfx_pq_node){RFX_PQ_Q, w->n - start, 0};
+    w->out[start] = (struct rfx_pq_node){RFX_PQ_Q, w->n - start};
     if (pq->left.n_kept > 0)
         set_anchor(w, run, start + 1, true);
     else
@@ -247,7 +245,6 @@ static void write_q(const struct rfx_pq *pq, struct writer *w, const int *with, 
 }
 
 static void add_run(const struct rfx_pq_node *tree, int node, struct rfx_pq_run *run) {
-    run->height += tree[node].height;
     for (int k = node; k < node + tree[node].span; k++)
         if (tree[k].what >= 0) run->leaves[run->count++] = tree[k].what;
 }
@@ -274,8 +271,8 @@ static void write_root(const struct rfx_pq *pq, struct writer *w, int root, cons
     if (mixed)
         write_q(pq, w, with, n_with, run);
     else
-        write_new(w, with, n_with, run);
-    w->out[start] = (struct rfx_pq_node){RFX_PQ_P, w->n - start, 0};
+        write_new(w, with, n_with);
+    w->out[start] = (struct rfx_pq_node){RFX_PQ_P, w->n - start};
 }
 
 int rfx_pq_replace(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_nodes, const bool *gone,
@@ -289,7 +286,6 @@ int rfx_pq_replace(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_node
     int root = find_root(pq, tree, n_gone);
     int after = root + tree[root].span;
     run->count = 0;
-    run->height = 0;
     run->anchor = -1;
     if (!is_gone(pq, root)) {
         bool possible =
@@ -300,11 +296,10 @@ int rfx_pq_replace(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_node
     w.n = root;
     if (is_gone(pq, root)) {
         add_run(tree, root, run);
-        write_new(&w, with, n_with, run);
+        write_new(&w, with, n_with);
     } else {
         collect_run(pq, tree, run);
         write_root(pq, &w, root, with, n_with, run);
-        out[root].height = tree[root].height;
     }
     assert(run->count == n_gone);
     int change = w.n - after;

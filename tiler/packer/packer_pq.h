@@ -18,22 +18,16 @@
 enum { RFX_PQ_P = -1, RFX_PQ_Q = -2 };
 
 struct rfx_pq_node {
-    int what;      /* a leaf >= 0, or RFX_PQ_P, RFX_PQ_Q */
-    int span;      /* nodes of the subtree, this one included */
-    size_t height; /* bytes that its leaves take at least (rfx_pq_run.height) */
+    int what; /* a leaf >= 0, or RFX_PQ_P, RFX_PQ_Q */
+    int span; /* nodes of the subtree, this one included */
 };
 
-/* Heights are the caller's to set, of new leaves and of nodes that are too low; a replacement keeps
- * those of the nodes that stay and gives the new leaves as much together as went: they lie between
- * the same neighbours.
- *
- * The leaves that went, in an order that the old tree allows. When `anchor` >= 0, it is a leaf of
+/* The leaves that went, in an order that the old tree allows. When `anchor` >= 0, it is a leaf of
  * the new tree: on its other side (rfx_pq_run.anchor_first: before the run) they lie reversed. */
 struct rfx_pq_run {
     int *leaves;
     int count, anchor;
     bool anchor_first;
-    size_t height; /* of all that went */
 };
 
 /* Scratch for trees of up to max_leaves leaves. Free with rfx_pq_free. */
@@ -42,7 +36,7 @@ RFX_NODISCARD enum rfx_status rfx_pq_create(struct rfx_memory *mem, int max_leav
                                             struct rfx_pq **out, struct rfx_error *err);
 void rfx_pq_free(struct rfx_pq *pq);
 
-/* All orders of n >= 1 leaves, heights 0; returns the number of nodes. */
+/* All orders of n >= 1 leaves; returns the number of nodes. */
 int rfx_pq_make(const int *leaves, int n, struct rfx_pq_node *out);
 
 /* Puts the n_with >= 1 leaves of `with`, in any order, where the n_gone >= 1 leaves with gone[leaf]

@@ -107,8 +107,8 @@ static const struct {
     enum rfx_search_outcome (*go_without)(struct rfx_search *search,
                                           struct rfx_search_frame *frame);
 } rules[] = {
-    [RFX_SEARCH_BY_SECTION] = {rfx_search_expand, stay_at_level, raise_level},
-    [RFX_SEARCH_BY_CANONICAL] = {rfx_canonical_expand, rfx_canonical_raise, give_up},
+    {rfx_search_expand, stay_at_level, raise_level},
+    {rfx_canonical_expand, rfx_canonical_raise, give_up},
 };
 
 /* Puts the frame's next candidate in place; the next part to solve into *next (-1: all solved).
@@ -161,7 +161,7 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
         case RFX_SEARCH_WAT:
         case RFX_SEARCH_TAW:
         case RFX_SEARCH_TWA:
-        case RFX_SEARCH_ALL_ORDERS_COUNT:
+        case RFX_SEARCH_ORDER_COUNT:
             break;
     }
     return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
@@ -169,7 +169,7 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
 
 /* Ranks all items; by several keys: as many ranks as items. */
 static void rank_items(struct rfx_search *search, const struct rfx_search_request *request) {
-    if (request->order >= RFX_SEARCH_ORDER_COUNT) {
+    if (request->order >= RFX_SEARCH_SECTION_ORDERS) {
         rfx_canonical_rank(search, request->order);
         return;
     }
@@ -186,7 +186,7 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
         for (int s = item->first; s < item->last; s++) search->sections[s].rest += item->size;
         search->pool[i] = i;
     }
-    search->rule = request->rule;
+    search->rule = request->order >= RFX_SEARCH_SECTION_ORDERS;
     search->capacity = (int64_t)request->capacity_bytes / search->unit;
     search->next_bound = INT64_MAX;
     search->n_trail = search->n_frames = search->n_parts = 0;

@@ -18,26 +18,21 @@ enum rfx_search_outcome {
     RFX_SEARCH_LIMIT,     /* neither, within the limits */
 };
 
-/* What is branched on. */
-enum rfx_search_rule {
-    RFX_SEARCH_BY_SECTION,   /* one section's lowest free place (packer_branch.h) */
-    RFX_SEARCH_BY_CANONICAL, /* all items that may come next by rising offset (packer_canonical.h)
-                              */
-};
-
-/* In which order the items of one place are tried. */
+/* In which order the items of one place are tried. The first four branch on one section's lowest
+ * free place (packer_branch.h), the others on all items that may come next by rising offset
+ * (packer_canonical.h). */
 enum rfx_search_order {
     RFX_SEARCH_AREA,
     RFX_SEARCH_LENGTH,
     RFX_SEARCH_SIZE,
     RFX_SEARCH_SHUFFLED,
-    RFX_SEARCH_ORDER_COUNT,
+    RFX_SEARCH_SECTION_ORDERS,
     /* MiniMalloc's, of which the letters say what comes first: the fullest section of the item
      * (total), length (width), area. */
-    RFX_SEARCH_WAT = RFX_SEARCH_ORDER_COUNT,
+    RFX_SEARCH_WAT = RFX_SEARCH_SECTION_ORDERS,
     RFX_SEARCH_TAW,
     RFX_SEARCH_TWA,
-    RFX_SEARCH_ALL_ORDERS_COUNT
+    RFX_SEARCH_ORDER_COUNT
 };
 
 struct rfx_search;
@@ -53,7 +48,6 @@ size_t rfx_search_unit_bytes(const struct rfx_search *search);
 
 struct rfx_search_request {
     size_t capacity_bytes;
-    enum rfx_search_rule rule;
     enum rfx_search_order order;
     uint64_t seed;                     /* of SHUFFLED */
     uint64_t nodes;                    /* at most so many, > 0 */

@@ -61,7 +61,7 @@ struct rfx_search {
     int *pool;
     int n_trail, n_frames, n_parts, n_pool;
     size_t trail_capacity;
-    enum rfx_search_rule rule;
+    int rule; /* 0: by section, 1: canonical */
     int64_t capacity, next_bound;
     uint64_t visited;
 };

@@ -7,7 +7,6 @@
 
 #include "tiler/packer/packer_groups.h"
 #include "tiler/packer/packer_hash.h"
-#include "tiler/packer/packer_orders.h"
 #include "tiler/packer/packer_slots.h"
 
 enum {
@@ -24,7 +23,6 @@ struct state {
     struct rfx_group left; /* what is not grouped yet */
     int slot, n_tree;      /* the tree: its slot and nodes */
     int64_t joined; /* items of all groups so far, beyond one that ends and one that begins */
-    int64_t doubts; /* bits of how many closer groups were passed over */
     int64_t score;
     uint64_t hash;
 };
@@ -41,8 +39,7 @@ struct tight {
     struct rfx_boundaries *b;
     struct rfx_groups *groups;
     int *run_leaves, *order, *with;
-    uint64_t *hashes;         /* per node of a tree */
-    struct rfx_orders orders; /* with a tolerance: of each boundary */
+    uint64_t *hashes; /* per node of a tree */
     bool *marked;
     struct state *states; /* by items ended, modulo BUCKETS: width each */
     int n_states[BUCKETS], width;
@@ -54,8 +51,7 @@ struct tight {
     bool complete; /* no state and no group listed was left out so far */
 };
 
-static enum rfx_status allocate(struct tight *t, const struct rfx_tight_request *request,
-                                struct rfx_error *err) {
+static enum rfx_status allocate(struct tight *t, struct rfx_error *err) {
     struct rfx_memory *mem = t->mem;
     size_t items = (size_t)t->b->n_items;
     t->run_leaves = rfx_memory_calloc(mem, items, sizeof *t->run_leaves);
@@ -67,8 +63,7 @@ static enum rfx_status allocate(struct tight *t, const struct rfx_tight_request 
     if (t->run_leaves == NULL || t->order == NULL || t->with == NULL || t->hashes == NULL ||
         t->marked == NULL || t->states == NULL)
         return rfx_memory_fail(mem, "packer", BUCKETS * (size_t)t->width * sizeof *t->states, err);
-    return rfx_groups_create(mem, t->b, request->tolerance, request->capacity_bytes, &t->groups,
-                             err);
+    return rfx_groups_create(mem, t->b, &t->groups, err);
 }
 
 static void release(struct tight *t) {
@@ -76,7 +71,6 @@ static void release(struct tight *t) {
                             t->marked,     t->states, t->steps};
     rfx_pq_slots_release(&t->trees);
     rfx_groups_free(t->groups);
-    rfx_orders_release(&t->orders);
     rfx_boundaries_free(t->b);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(t->mem, blocks[i]);
@@ -118,7 +112,7 @@ static uint64_t hash_children(struct tight *t, const struct rfx_pq_node *tree, i
 static void judge(struct tight *t, struct state *state) {
     const struct rfx_pq_node *tree = tree_of(t, state);
     const int *begins = &t->b->by_begin[t->b->at[state->boundary].begins];
-    state->score = -state->joined * BIT - state->doubts;
+    state->score = -state->joined * BIT;
     for (int i = state->n_tree - 1; i >= 0; i--) { /* children come before their parent */
         if (tree[i].what >= 0) {
             t->hashes[i] = hash_item(&t->b->items[tree[i].what]);
@@ -207,7 +201,6 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
             next.left.begins = state->left.begins & ~group.begins;
         }
         next.joined = state->joined + items - 2;
-        next.doubts = state->doubts + bits_of(1 + group.rank);
         judge(t, &next);
         insert(t, (ended + __builtin_popcountll(group.ends)) % BUCKETS, next);
         slot = rfx_pq_slots_take(&t->trees);
@@ -237,17 +230,14 @@ static int undo(struct tight *t, const struct step *step, int n) {
     return n - n_with + n_gone;
 }
 
-/* The offsets of all items of the order (those of the problem); with a tolerance, the order is kept
- * for later. false: no memory. */
-static bool set_offsets(struct tight *t, int n, int n_items, size_t *offsets) {
+/* The offsets of all items of the order (those of the problem). */
+static void set_offsets(const struct tight *t, int n, int n_items, size_t *offsets) {
     size_t at = 0;
-    if (t->groups->tolerance > 0) return rfx_orders_add(&t->orders, t->order, n);
     for (int i = 0; i < n; i++) {
         int item = t->order[i];
         if (item < n_items) offsets[item] = at;
         at += t->b->items[item].size;
     }
-    return true;
 }
 
 /* The way to a state as the steps 0 .. n - 1, whose order is turned over in place; returns n. */
@@ -262,8 +252,8 @@ static int gather_steps(struct tight *t, const struct state *state) {
 }
 
 /* Goes the way to the state again, for the runs; then from an order of what is live at the end back
- * to the beginning. false: no memory. */
-static bool reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
+ * to the beginning. */
+static void reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
     const struct rfx_boundary *start = &t->b->at[0];
     struct rfx_pq_node *tree = rfx_pq_slots_at(&t->trees, 0); /* of no more use, as the next */
     struct rfx_pq_node *next = rfx_pq_slots_at(&t->trees, 1);
@@ -283,13 +273,12 @@ static bool reconstruct(struct tight *t, const struct state *state, int n_items,
     int n = 0;
     for (int i = 0; i < n_tree; i++)
         if (tree[i].what >= 0) t->order[n++] = tree[i].what;
-    if (!set_offsets(t, n, n_items, offsets)) return false;
+    set_offsets(t, n, n_items, offsets);
     for (int k = n_steps - 1; k >= 0; k--) {
         n = undo(t, &t->steps[k], n);
         if (k > 0 && t->steps[k - 1].boundary == t->steps[k].boundary) continue;
-        if (!set_offsets(t, n, n_items, offsets)) return false;
+        set_offsets(t, n, n_items, offsets);
     }
-    return true;
 }
 
 /* Looks for a state at the last boundary: last->boundary is set. false: no memory. */
@@ -303,7 +292,6 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
     enter(t, &first, 1);
     struct rfx_pq_node *tree = tree_of(t, &first);
     first.n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
-    if (request->tolerance > 0 && !rfx_groups_measure(t->groups, tree, first.n_tree)) return true;
     t->states[0] = first;
     t->n_states[0] = 1;
     for (int ended = 0; waiting > 0; ended++) {
@@ -333,7 +321,6 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                 enum rfx_tight_outcome *outcome, uint64_t *nodes,
                                 struct rfx_error *err) {
     struct tight t = {.mem = problem->mem,
-                      .orders = {.mem = problem->mem},
                       .trees = {.mem = problem->mem},
                       .width = request->width,
                       .seed = request->seed,
@@ -343,23 +330,21 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
     *outcome = RFX_TIGHT_ALL_TRIED;
     if (problem->n == 0 || problem->n > RFX_TIGHT_MAX_ITEMS) return RFX_OK;
     enum rfx_status status =
-        rfx_boundaries_create(problem, request->tolerance > 0 ? 0 : request->capacity_bytes,
-                              RFX_FILLERS_WHOLE, request->backwards, &t.b, err);
+        rfx_boundaries_create(problem, request->capacity_bytes, request->backwards, &t.b, err);
     if (status != RFX_OK || !t.b->possible) goto done;
     t.trees.slot_nodes = 2 * t.b->max_live;
-    status = allocate(&t, request, err);
+    status = allocate(&t, err);
     if (status != RFX_OK) goto done;
-    if (!search(&t, request, &visited, &last) ||
-        (last.boundary >= 0 && !reconstruct(&t, &last, problem->n, offsets))) {
+    if (!search(&t, request, &visited, &last)) {
         status = rfx_memory_fail(t.mem, "packer",
                                  2 * t.trees.nodes_capacity * sizeof *t.trees.nodes, err);
         goto done;
     }
     if (!t.complete || !t.groups->complete) *outcome = RFX_TIGHT_SOME_LEFT;
     if (last.boundary < 0) goto done;
-    if (request->tolerance > 0) rfx_orders_settle(&t.orders, problem, offsets);
+    reconstruct(&t, &last, problem->n, offsets);
     if (rfx_place_answer_is_valid(problem->items, problem->n, offsets, request->capacity_bytes))
-        *outcome = RFX_TIGHT_FOUND; /* else an alignment was in the way, or it is too high */
+        *outcome = RFX_TIGHT_FOUND; /* else an alignment was in the way */
 done:
     *nodes += visited;
     release(&t);

@@ -8,12 +8,7 @@
  *
  * Bytes that are free at a time are guessed to be items ("fillers") that live from where the free
  * bytes become more to where they become less by as much. That nothing is found proves nothing.
- *
- * With a tolerance there are no fillers: items are taken for those of a packing without a spare
- * byte that were made smaller, each by up to so much. Sums need be equal only as far as that
- * allows, and what lies between the same neighbours takes the most that ever lay there; where that
- * is more than the capacity, or more than what lies there now can have been, the groups were other
- * ones. */
+ */
 #ifndef RFX_TILER_PACKER_PACKER_TIGHT_H
 #define RFX_TILER_PACKER_PACKER_TIGHT_H
 
@@ -26,11 +21,10 @@
 
 struct rfx_tight_request {
     size_t capacity_bytes;
-    int width;        /* states kept, > 0: the more, the surer and the slower */
-    bool backwards;   /* in time */
-    size_t tolerance; /* of RFX_GROUPS_WHOLE (packer_groups.h), less than it; 0: none */
-    uint64_t seed;    /* 0: no chance; else of a disturbance of which states are kept */
-    uint64_t nodes;   /* groups to try at most, > 0 */
+    int width;      /* states kept, > 0: the more, the surer and the slower */
+    bool backwards; /* in time */
+    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
+    uint64_t nodes; /* groups to try at most, > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 

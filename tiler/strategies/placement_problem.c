@@ -234,16 +234,3 @@ size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const si
         if (offsets[i] + items[i].size > arena) arena = offsets[i] + items[i].size;
     return arena;
 }
-
-size_t rfx_place_count_pairs(const struct rfx_place_problem *problem, size_t *most) {
-    size_t pairs = 0;
-    *most = 0;
-    for (int i = 0; i < problem->n; i++) {
-        size_t count = 0;
-        for (int j = 0; j < problem->n; j++)
-            count += rfx_place_items_overlap(&problem->items[i], &problem->items[j]);
-        pairs += count - 1; /* without itself */
-        if (count > *most) *most = count;
-    }
-    return pairs;
-}

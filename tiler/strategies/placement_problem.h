@@ -69,10 +69,6 @@ bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const 
 RFX_NODISCARD enum rfx_status rfx_place_fail_check(const char *strategy, int n,
                                                    struct rfx_error *err);
 
-/* How many other items are alive with an item at some time, for all items in all, which is twice
- * the pairs; *most: the most of one item, itself counted. O(n^2). */
-size_t rfx_place_count_pairs(const struct rfx_place_problem *problem, size_t *most);
-
 /* The smallest arena that holds all items at these offsets. */
 size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const size_t *offsets);
 #endif

@@ -267,8 +267,8 @@ static const struct option_row rows[] = {
     {"no-fuse-add", 0, KIND_FLAG, RFX_CLI_FUSE, AT(no_fuse_add), NULL,
      "only the addition of residual connections stays a node of its own", 0},
     {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
-     "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first; tight, "
-     "loose, fronts, sections, canonical, skyline, overlaps, clauses (searches); best (default)",
+     "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first (greedy); "
+     "best, exact: the best of them, improved by an exact search (default)",
      0},
     {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
      "bytes the arena may have: stops as soon as it is known whether that is enough", 0},

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/portfolio/packer_portfolio.h"
+#include "tiler/packer/packer.h"
 #include "tiler/strategies/placement_csv.h"
 #include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/placement_chart.h"
@@ -21,14 +21,19 @@ struct alloc_job {
     struct rfx_packer_result result;
 };
 
-/* The names of --strategy: "best", the greedy strategies, then the searches. */
+/* The names of --strategy: "best", the greedy strategies, then names of searches. */
 enum { NAME_BEST, NAME_GREEDY, NAME_SEARCH = NAME_GREEDY + RFX_OFFSETS_COUNT };
-enum { NAME_COUNT = NAME_SEARCH + RFX_MEMBER_COUNT };
+
+/* "exact" is the search's name. The others were searches of their own in earlier versions, and
+ * stand for it. */
+static const char *const searches[] = {"exact",     "tight",   "loose",    "fronts", "sections",
+                                       "canonical", "skyline", "overlaps", "clauses"};
+enum { N_SEARCHES = sizeof searches / sizeof *searches };
 
 static const char *strategy_name(int k) {
     if (k == NAME_BEST) return "best";
     if (k < NAME_SEARCH) return rfx_offset_strategy_name((enum rfx_offset_strategy)(k - 1));
-    return rfx_packer_member_name((enum rfx_packer_member)(k - NAME_SEARCH));
+    return searches[k - NAME_SEARCH];
 }
 
 /* The strategy of a name (NULL: the best) into *out. */
@@ -37,12 +42,18 @@ static enum rfx_status find_strategy(const char *name, int *out, struct rfx_erro
     size_t used = 0;
     *out = NAME_BEST;
     if (name == NULL) return RFX_OK;
-    for (int k = 0; k < NAME_COUNT; k++) {
+    for (int k = 0; k < NAME_SEARCH + N_SEARCHES; k++) {
         const char *known = strategy_name(k);
         if (strcmp(name, known) == 0) {
             *out = k;
+            if (k > NAME_SEARCH)
+                rfx_cli_message(
+                    "option '--strategy': there is one search now: '%s' is taken for "
+                    "'exact'",
+                    name);
             return RFX_OK;
         }
+        if (k > NAME_SEARCH) continue;
         int n = snprintf(names + used, sizeof names - used, "%s%s", k > 0 ? ", " : "", known);
         used += n > 0 ? (size_t)n : 0;
     }
@@ -55,21 +66,20 @@ static bool must_stop(void *user, int64_t done_ns) {
     return rfx_cli_progress_step(progress, done_ns, progress->limit_ns) != 0;
 }
 
-/* All searches, or the one named, on all processors, for as long as the user allows. */
-static enum rfx_status search(const struct rfx_cli_options *options, int strategy,
-                              struct alloc_job *job, struct rfx_error *err) {
+/* The greedy strategies and the search, on all processors, for as long as the user allows. */
+static enum rfx_status search(const struct rfx_cli_options *options, struct alloc_job *job,
+                              struct rfx_error *err) {
     struct rfx_cli_progress progress;
-    struct rfx_portfolio_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
-                                          .target_bytes = options->capacity_bytes,
-                                          .threads = (int)options->threads,
-                                          .stop = must_stop,
-                                          .user = &progress};
+    struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
+                                       .target_bytes = options->capacity_bytes,
+                                       .threads = (int)options->threads,
+                                       .must_stop = must_stop,
+                                       .user = &progress};
     if (options->time_limit > 0) limits.time_ns = (int64_t)((double)options->time_limit * 1e9);
-    if (strategy >= NAME_SEARCH) limits.only = 1u << (strategy - NAME_SEARCH);
     rfx_cli_progress_start(&progress, "packing");
     progress.limit_ns = limits.time_ns;
     enum rfx_status status =
-        rfx_portfolio_solve(job->problem, &limits, job->offsets, &job->result, err);
+        rfx_packer_solve(job->problem, &limits, job->offsets, &job->result, err);
     rfx_cli_progress_end(&progress);
     return status;
 }
@@ -88,7 +98,7 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
     if (job->offsets == NULL) return rfx_memory_fail(mem, "offsets", n * sizeof *job->offsets, err);
     struct rfx_packer_result *result = &job->result;
     if (strategy == NAME_BEST || strategy >= NAME_SEARCH) {
-        status = search(options, strategy, job, err);
+        status = search(options, job, err);
     } else {
         result->method = strategy_name(strategy);
         result->lower_bound_bytes = job->problem->lower_bound;

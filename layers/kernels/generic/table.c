@@ -17,7 +17,6 @@ const struct rfx_kernels VARIANT_NAME(table) = {
     .depthwise = VARIANT_NAME(depthwise),
     .pool = VARIANT_NAME(pool),
     .dense = VARIANT_NAME(dense),
-    .depths = VARIANT_NAME(depths),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
     .lanes = VARIANT_NAME(lanes),

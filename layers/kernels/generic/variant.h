@@ -159,7 +159,6 @@ void VARIANT_NAME(exact)(const struct rfx_exact_run *run);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *run);
 void VARIANT_NAME(pool)(const struct rfx_pool_run *run);
 void VARIANT_NAME(dense)(const struct rfx_dense_run *run);
-void VARIANT_NAME(depths)(const struct rfx_depths_run *run);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_run *run);
 void VARIANT_NAME(lanes)(const struct rfx_lanes_run *run);

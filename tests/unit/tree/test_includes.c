@@ -32,7 +32,7 @@ static const char *const sub_folders[][13] = {
     {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
      "layers/core"},
     {"tiler/curves", "tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/placement",
-     "tiler/portfolio", "tiler/clauses", "tiler/packer", "tiler/overlaps", "tiler/strategies"},
+     "tiler/packer", "tiler/strategies"},
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/pixels",
      "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/masks", "tools/parts", "tools/parts/files",

@@ -175,14 +175,11 @@ static void equals_brute_force(void **state) {
         size_t capacity = problem->lower_bound, offsets[MAX_SMALL];
         enum rfx_search_outcome outcome = RFX_SEARCH_EXHAUSTED;
         while (outcome == RFX_SEARCH_EXHAUSTED) {
-            int order = k % RFX_SEARCH_ALL_ORDERS_COUNT;
-            struct rfx_search_request request = {.capacity_bytes = capacity,
-                                                 .rule = order < RFX_SEARCH_ORDER_COUNT
-                                                             ? RFX_SEARCH_BY_SECTION
-                                                             : RFX_SEARCH_BY_CANONICAL,
-                                                 .order = (enum rfx_search_order)order,
-                                                 .seed = (uint64_t)k,
-                                                 .nodes = UINT64_MAX};
+            struct rfx_search_request request = {
+                .capacity_bytes = capacity,
+                .order = (enum rfx_search_order)(k % RFX_SEARCH_ORDER_COUNT),
+                .seed = (uint64_t)k,
+                .nodes = UINT64_MAX};
             size_t next = 0;
             uint64_t nodes = 0;
             outcome = rfx_search_probe(search, &request, offsets, &next, &nodes);
@@ -204,7 +201,7 @@ static void equals_brute_force(void **state) {
 }
 
 /* A problem without a spare byte at any time has the height of its rectangle as optimum, which is
- * found nearly always. More families, and longer: test_packer_portfolio.c and
+ * found nearly always. More families, and longer: test_packer_threads.c and
  * tests/acceptance/packing.py. */
 static void perfect_packings(void **state) {
     (void)state;
