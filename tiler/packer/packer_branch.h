@@ -8,10 +8,10 @@
 #include "tiler/packer/packer_state.h"
 
 /* Prunes, or fills the frame with what to try. false: the part cannot be packed. */
-RFX_NODISCARD bool rfx_search_expand(struct rfx_search *search, struct rfx_search_frame *frame);
+RFX_NODISCARD bool rfx_branch_expand(struct rfx_search *search, struct rfx_search_frame *frame);
 
-/* Where the first item of the frame's section can start if nothing starts at its level: it rests
- * on an item that is not in the section. INT64_MAX: nowhere. When even a bound is too high for the
- * capacity, the bound. */
-int64_t rfx_search_next_level(struct rfx_search *search, const struct rfx_search_frame *frame);
+/* Leaves the frame's section empty at its level, after all candidates. RFX_SEARCH_FOUND: the frame
+ * has more to try; EXHAUSTED: it has not; LIMIT: no memory. */
+enum rfx_search_outcome rfx_branch_go_without(struct rfx_search *search,
+                                              struct rfx_search_frame *frame);
 #endif

@@ -55,21 +55,31 @@ void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order) 
     for (int k = 0; k < search->n; k++) search->rank[sorted[k]] = (uint64_t)(search->n - k);
 }
 
+/* Where nothing of the part starts below any more: where the last item of it was placed. */
+static int64_t low_of(const struct rfx_search *search, const struct rfx_search_frame *frame) {
+    return frame->part.origin < 0 ? 0 : search->frames[frame->part.origin].level;
+}
+
+static int64_t start_of(const struct rfx_search *search, int i, int64_t low) {
+    int64_t floor = search->places[i].floor;
+    return floor >= low ? floor : rfx_search_align(low, search->items[i].align);
+}
+
 /* Whether item i comes before j: it lies lower, or as low and has the higher rank. */
 static bool is_earlier(const struct rfx_search *search, int i, int j) {
-    if (search->floors[i] != search->floors[j]) return search->floors[i] < search->floors[j];
+    if (search->starts[i] != search->starts[j]) return search->starts[i] < search->starts[j];
     if (search->rank[i] != search->rank[j]) return search->rank[i] > search->rank[j];
     return i < j;
 }
 
-/* Whether item i may be put at its floor after what the part comes from. */
+/* Whether item i may be put at its start after what the part comes from. */
 static bool is_canonical(const struct rfx_search *search, const struct rfx_search_frame *frame,
                          int i) {
     const struct rfx_search_item *item = &search->items[i];
     if (item->twin >= 0 && !search->placed[item->twin]) return false;
     if (frame->part.origin < 0) return true;
     const struct rfx_search_frame *last = &search->frames[frame->part.origin];
-    if (search->floors[i] != last->level) return true;
+    if (search->starts[i] != last->level) return true;
     if (search->rank[i] != search->rank[last->item])
         return search->rank[i] < search->rank[last->item];
     return i > last->item;
@@ -81,10 +91,9 @@ static int list_candidates(struct rfx_search *search, const struct rfx_search_fr
     const int *items = &search->pool[frame->part.start];
     int *list = &search->pool[search->n_pool];
     int n = 0;
-    for (int k = frame->part.count - 1; k >= 0; k--) { /* lowest first */
+    for (int k = 0; k < frame->part.count; k++) {
         int i = items[k];
-        if (search->floors[i] >= below) break;
-        if (!is_canonical(search, frame, i)) continue;
+        if (search->starts[i] >= below || !is_canonical(search, frame, i)) continue;
         int at = n++;
         for (; at > 0 && is_earlier(search, i, list[at - 1]); at--) list[at] = list[at - 1];
         list[at] = i;
@@ -92,34 +101,76 @@ static int list_candidates(struct rfx_search *search, const struct rfx_search_fr
     return n;
 }
 
+/* Marks the sections [lo, hi) of the part in which a floor has risen since its origin's item was
+ * placed: dirty[s + 1] - dirty[s] is 1. */
+static void mark_dirty(struct rfx_search *search, const struct rfx_search_frame *frame, int lo,
+                       int hi) {
+    memset(&search->dirty[lo], 0, (size_t)(hi - lo + 1) * sizeof *search->dirty);
+    int from = frame->part.origin < 0 ? 0 : search->frames[frame->part.origin].trail_mark;
+    for (int k = from; k < search->n_trail; k++) {
+        const struct rfx_search_item *item = &search->items[search->trail[k].item];
+        if (item->first < lo || item->last > hi) continue; /* of another part */
+        for (int s = item->first; s < item->last; s++) search->dirty[s + 1] = 1;
+    }
+    for (int s = lo; s < hi; s++) search->dirty[s + 1] += search->dirty[s];
+}
+
+/* Section inference: what is left in a section lies above `low`, and items left that start at f or
+ * above need their sum above f. The latter is looked at where floors have risen. false: the part
+ * cannot be packed. */
+static bool bounds_hold(struct rfx_search *search, const struct rfx_search_frame *frame,
+                        int64_t low, int lo, int hi) {
+    const int *items = &search->pool[frame->part.start];
+    int *some = &search->pool[search->n_pool]; /* of no other use yet */
+    int n = 0;
+    int64_t most = 0;
+    for (int s = lo; s < hi; s++)
+        if (search->rest[s] > most) most = search->rest[s];
+    if (most > 0 && rfx_search_is_too_high(search, low + most)) return false;
+    mark_dirty(search, frame, lo, hi);
+    for (int k = 0; k < frame->part.count; k++) {
+        const struct rfx_search_item *item = &search->items[items[k]];
+        if (search->dirty[item->last] > search->dirty[item->first]) some[n++] = items[k];
+    }
+    memset(&search->load[lo], 0, (size_t)(hi - lo) * sizeof *search->load);
+    rfx_search_sort_by_start(search, some, n);
+    for (int k = 0; k < n; k++) {
+        const struct rfx_search_item *item = &search->items[some[k]];
+        int64_t start = search->starts[some[k]];
+        for (int s = item->first; s < item->last; s++) {
+            search->load[s] += item->size;
+            if (rfx_search_is_too_high(search, start + search->load[s])) return false;
+        }
+    }
+    return true;
+}
+
 bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
     const int *items = &search->pool[frame->part.start];
-    int64_t below = INT64_MAX; /* where the first item could end: it lies wholly under what is above
-                                */
-    rfx_search_sort_by_floor(search, &frame->part);
-    if (!rfx_search_bounds_hold(search, &frame->part)) return false;
+    int64_t low = low_of(search, frame);
+    int64_t below = INT64_MAX; /* where an item could end: it lies wholly under what is above */
+    int lo = search->n_sections, hi = 0;
     for (int k = 0; k < frame->part.count; k++) {
-        int64_t end = search->floors[items[k]] + search->items[items[k]].size;
-        if (end < below) below = end;
+        const struct rfx_search_item *item = &search->items[items[k]];
+        int64_t start = start_of(search, items[k], low);
+        search->starts[items[k]] = start;
+        if (start + item->size < below) below = start + item->size;
+        if (item->first < lo) lo = item->first;
+        if (item->last > hi) hi = item->last;
     }
+    if (!bounds_hold(search, frame, low, lo, hi)) return false;
     rfx_search_begin_frame(search, frame, list_candidates(search, frame, below));
     return true;
 }
 
-bool rfx_canonical_raise(struct rfx_search *search, struct rfx_search_frame *frame, int x) {
+void rfx_canonical_begin(struct rfx_search *search, struct rfx_search_frame *frame, int x) {
     const struct rfx_search_item *item = &search->items[x];
     const int *items = &search->pool[frame->part.start];
-    frame->level = rfx_search_item_floor(search, item, true);
+    frame->level = start_of(search, x, low_of(search, frame));
     frame->is_last = true;
     for (int k = 0; k < frame->part.count; k++) {
         const struct rfx_search_item *other = &search->items[items[k]];
         if (items[k] != x && other->first < item->last && item->first < other->last)
             frame->is_last = false;
-        for (int s = other->first; s < other->last; s++) {
-            if (search->sections[s].base >= frame->level) continue;
-            if (!rfx_search_save(search, s)) return false;
-            search->sections[s].base = frame->level;
-        }
     }
-    return true;
 }

@@ -20,8 +20,7 @@ void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order);
 /* Prunes, or fills the frame with what to try. false: the part cannot be packed. */
 RFX_NODISCARD bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame);
 
-/* Item x of the frame's part comes next: sets the frame's level, to which the sections of the part
- * rise, and whether a later candidate can do better. false: no memory. */
-RFX_NODISCARD bool rfx_canonical_raise(struct rfx_search *search, struct rfx_search_frame *frame,
-                                       int x);
+/* Item x of the frame's part comes next: sets the frame's level, below which nothing of the part
+ * starts any more, and whether a later candidate can do better. */
+void rfx_canonical_begin(struct rfx_search *search, struct rfx_search_frame *frame, int x);
 #endif

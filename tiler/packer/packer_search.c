@@ -1,5 +1,6 @@
 /* Branch and bound over canonical packings, without recursion: frames, and a list of the parts
- * still to be solved. What is tried where: packer_branch.h; what it works on: packer_state.h.
+ * still to be solved. What is tried where: packer_branch.h and
+ * packer_canonical.h; what it works on: packer_state.h.
  *
  * Invariant: items are placed by rising offsets within a part, so an item put at its floor rests on
  * a top. */
@@ -70,79 +71,27 @@ static int split_part(struct rfx_search *search, int start, int next, int origin
     return next;
 }
 
-/* Leaves the frame's section empty at its level. RFX_SEARCH_FOUND: there is more to try. */
-static enum rfx_search_outcome raise_level(struct rfx_search *search,
-                                           struct rfx_search_frame *frame) {
-    int64_t next = rfx_search_next_level(search, frame);
-    struct rfx_search_section *section = &search->sections[frame->section];
-    if (next == INT64_MAX || rfx_search_is_too_high(search, next + section->rest))
-        return RFX_SEARCH_EXHAUSTED;
-    if (!rfx_search_save(search, frame->section)) return RFX_SEARCH_LIMIT;
-    section->base = next;
-    search->n_pool = frame->candidates;
-    return rfx_search_expand(search, frame) ? RFX_SEARCH_FOUND : RFX_SEARCH_EXHAUSTED;
-}
-
-/* The candidates of the section rule go to the frame's level as it is. */
-static bool stay_at_level(struct rfx_search *search, struct rfx_search_frame *frame, int x) {
-    (void)search;
-    (void)frame;
-    (void)x;
-    return true;
-}
-
-/* The canonical rule has tried all there is when it has tried the candidates. */
-static enum rfx_search_outcome give_up(struct rfx_search *search, struct rfx_search_frame *frame) {
-    (void)search;
-    (void)frame;
-    return RFX_SEARCH_EXHAUSTED;
-}
-
-/* What a rule of branching does: fill a frame (false: the part cannot be packed), get ready for
- * item x to be put at the frame's level (false: no memory), and go on when no item is left to try
- * (FOUND: the frame has more). */
-static const struct {
-    bool (*expand)(struct rfx_search *search, struct rfx_search_frame *frame);
-    bool (*begin_item)(struct rfx_search *search, struct rfx_search_frame *frame, int x);
-    enum rfx_search_outcome (*go_without)(struct rfx_search *search,
-                                          struct rfx_search_frame *frame);
-} rules[] = {
-    {rfx_search_expand, stay_at_level, raise_level},
-    {rfx_canonical_expand, rfx_canonical_raise, give_up},
-};
-
 /* Puts the frame's next candidate in place; the next part to solve into *next (-1: all solved).
  * false: no memory. */
 static bool place_candidate(struct rfx_search *search, struct rfx_search_frame *frame, int *next) {
     int x = search->pool[frame->candidates + frame->next_candidate++];
-    const struct rfx_search_item *item = &search->items[x];
-    if (!rules[search->rule].begin_item(search, frame, x)) return false;
-    for (int s = item->first; s < item->last; s++) {
-        if (!rfx_search_save(search, s)) return false;
-        struct rfx_search_section *section = &search->sections[s];
-        section->base = section->top = frame->level + item->size;
-        section->rest -= item->size;
-    }
-    search->offsets[x] = frame->level;
-    search->placed[x] = true;
-    frame->item = x;
     int start = search->n_pool;
-    for (int k = 0; k < frame->part.count; k++) {
-        int i = search->pool[frame->part.start + k];
-        if (i != x) search->pool[search->n_pool++] = i;
-    }
+    bool cut;
+    if (search->by_rising_offset) rfx_canonical_begin(search, frame, x);
+    if (!rfx_search_place(search, frame, x, &cut)) return false;
+    int origin = (int)(frame - search->frames);
     *next = frame->part.next;
-    if (search->n_pool > start)
-        *next = split_part(search, start, frame->part.next, (int)(frame - search->frames));
+    if (cut)
+        *next = split_part(search, start, frame->part.next, origin);
+    else if (search->n_pool > start)
+        *next = add_part(search, start, search->n_pool - start, frame->part.next, origin);
     return true;
 }
 
 /* Drops the frames above `origin`, whose part cannot be packed. */
 static void go_back(struct rfx_search *search, int origin) {
-    while (search->n_frames > origin + 1) {
-        const struct rfx_search_frame *frame = &search->frames[--search->n_frames];
-        if (frame->item >= 0) search->placed[frame->item] = false;
-    }
+    while (search->n_frames > origin + 1)
+        rfx_search_unplace(search, &search->frames[--search->n_frames]);
 }
 
 static uint64_t item_rank(const struct rfx_search *search, const struct rfx_search_request *request,
@@ -178,20 +127,18 @@ static void rank_items(struct rfx_search *search, const struct rfx_search_reques
 
 /* The state before anything is placed; returns the first part. */
 static int reset(struct rfx_search *search, const struct rfx_search_request *request) {
-    memset(search->sections, 0, (size_t)search->n_sections * sizeof *search->sections);
-    memset(search->placed, 0, (size_t)search->n * sizeof *search->placed);
     rank_items(search, request);
-    for (int i = 0; i < search->n; i++) {
-        const struct rfx_search_item *item = &search->items[i];
-        for (int s = item->first; s < item->last; s++) search->sections[s].rest += item->size;
-        search->pool[i] = i;
-    }
-    search->rule = request->order >= RFX_SEARCH_SECTION_ORDERS;
+    rfx_search_clear(search);
+    search->by_rising_offset = request->order >= RFX_SEARCH_SECTION_ORDERS;
     search->capacity = (int64_t)request->capacity_bytes / search->unit;
     search->next_bound = INT64_MAX;
-    search->n_trail = search->n_frames = search->n_parts = 0;
-    search->n_pool = search->n;
     return split_part(search, 0, -1, -1);
+}
+
+/* Fills the frame with what to try. false: the part cannot be packed. */
+static bool expand(struct rfx_search *search, struct rfx_search_frame *frame) {
+    return search->by_rising_offset ? rfx_canonical_expand(search, frame)
+                                    : rfx_branch_expand(search, frame);
 }
 
 /* Counts a node; whether the limits are passed. */
@@ -210,7 +157,8 @@ static enum rfx_search_outcome advance(struct rfx_search *search,
         if (frame->next_candidate < frame->n_candidates && !frame->is_last)
             return place_candidate(search, frame, next) ? RFX_SEARCH_FOUND : RFX_SEARCH_LIMIT;
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
-        enum rfx_search_outcome outcome = rules[search->rule].go_without(search, frame);
+        enum rfx_search_outcome outcome = RFX_SEARCH_EXHAUSTED;
+        if (!search->by_rising_offset) outcome = rfx_branch_go_without(search, frame);
         if (outcome == RFX_SEARCH_LIMIT) return outcome;
         if (outcome == RFX_SEARCH_EXHAUSTED) go_back(search, frame->part.origin);
     }
@@ -224,7 +172,7 @@ static enum rfx_search_outcome run(struct rfx_search *search,
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
         struct rfx_search_frame *frame = &search->frames[search->n_frames];
         frame->part = search->parts[part];
-        if (rules[search->rule].expand(search, frame))
+        if (expand(search, frame))
             search->n_frames++;
         else
             go_back(search, frame->part.origin);

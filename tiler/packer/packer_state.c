@@ -1,10 +1,11 @@
 /* Making the tables of a search; see packer_state.h. */
 #include "tiler/packer/packer_state.h"
 
+#include <string.h>
+
 #include "layers/core/checked.h"
 
-/* Room of the trail to begin with: where items live in up to some sixteen sections it never grows.
- */
+/* Room of the trail to begin with: where up to some sixteen items meet each it never grows. */
 enum { FIRST_UNDOS_PER_ITEM = 16, FIRST_UNDOS = 64 };
 
 /* The largest unit of which every bottom-justified offset is a multiple. An alignment that divides
@@ -56,12 +57,15 @@ static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, siz
     size_t squares;
     if (!rfx_checked_mul_size(n + 2, 2 * (n + 2), &squares)) return false;
     s->trail_capacity = FIRST_UNDOS_PER_ITEM * n + FIRST_UNDOS;
-    s->sections = rfx_memory_calloc(mem, sections, sizeof *s->sections);
+    s->places = rfx_memory_calloc(mem, n, sizeof *s->places);
     s->offsets = rfx_memory_calloc(mem, n, sizeof *s->offsets);
-    s->floors = rfx_memory_calloc(mem, n, sizeof *s->floors);
+    s->starts = rfx_memory_calloc(mem, n, sizeof *s->starts);
+    s->rest = rfx_memory_calloc(mem, sections, sizeof *s->rest);
     s->load = rfx_memory_calloc(mem, sections, sizeof *s->load);
     s->level = rfx_memory_calloc(mem, sections, sizeof *s->level);
     s->resting = rfx_memory_calloc(mem, sections, sizeof *s->resting);
+    s->crossing = rfx_memory_calloc(mem, sections + 1, sizeof *s->crossing);
+    s->dirty = rfx_memory_calloc(mem, sections + 1, sizeof *s->dirty);
     s->reach = rfx_memory_calloc(mem, sections, sizeof *s->reach);
     s->part_of = rfx_memory_calloc(mem, sections, sizeof *s->part_of);
     s->rank = rfx_memory_calloc(mem, n, sizeof *s->rank);
@@ -70,10 +74,11 @@ static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, siz
     s->frames = rfx_memory_calloc(mem, n + 1, sizeof *s->frames);
     s->parts = rfx_memory_calloc(mem, n + 1, sizeof *s->parts);
     s->pool = rfx_memory_calloc(mem, squares, sizeof *s->pool);
-    return s->sections != NULL && s->offsets != NULL && s->floors != NULL && s->load != NULL &&
-           s->level != NULL && s->resting != NULL && s->reach != NULL && s->part_of != NULL &&
-           s->rank != NULL && s->placed != NULL && s->trail != NULL && s->frames != NULL &&
-           s->parts != NULL && s->pool != NULL;
+    return s->places != NULL && s->offsets != NULL && s->starts != NULL && s->rest != NULL &&
+           s->load != NULL && s->level != NULL && s->resting != NULL && s->crossing != NULL &&
+           s->dirty != NULL && s->reach != NULL && s->part_of != NULL && s->rank != NULL &&
+           s->placed != NULL && s->trail != NULL && s->frames != NULL && s->parts != NULL &&
+           s->pool != NULL;
 }
 
 enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struct rfx_search **out,
@@ -99,10 +104,11 @@ enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struc
 
 void rfx_search_free(struct rfx_search *search) {
     if (search == NULL) return;
-    void *const blocks[] = {search->items,  search->sections, search->offsets, search->floors,
-                            search->load,   search->level,    search->resting, search->rank,
-                            search->placed, search->trail,    search->frames,  search->parts,
-                            search->pool,   search->reach,    search->part_of};
+    void *const blocks[] = {search->items,    search->places, search->offsets, search->starts,
+                            search->rest,     search->load,   search->level,   search->resting,
+                            search->crossing, search->dirty,  search->reach,   search->part_of,
+                            search->rank,     search->placed, search->trail,   search->frames,
+                            search->parts,    search->pool};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(search->mem, blocks[i]);
     rfx_memory_release(search->mem, search);
@@ -112,14 +118,60 @@ size_t rfx_search_unit_bytes(const struct rfx_search *search) {
     return (size_t)search->unit;
 }
 
-bool rfx_search_save(struct rfx_search *search, int index) {
+/* Counts an item among those left, or no longer. */
+static void count_left(struct rfx_search *search, int i, int by) {
+    const struct rfx_search_item *item = &search->items[i];
+    for (int s = item->first; s < item->last; s++) search->rest[s] += by * item->size;
+    for (int b = item->first + 1; b < item->last; b++) search->crossing[b] += by;
+}
+
+void rfx_search_clear(struct rfx_search *search) {
+    size_t sections = (size_t)search->n_sections;
+    memset(search->rest, 0, sections * sizeof *search->rest);
+    memset(search->crossing, 0, (sections + 1) * sizeof *search->crossing);
+    memset(search->dirty, 0, (sections + 1) * sizeof *search->dirty);
+    memset(search->places, 0, (size_t)search->n * sizeof *search->places);
+    memset(search->placed, 0, (size_t)search->n * sizeof *search->placed);
+    search->n_trail = search->n_frames = search->n_parts = search->n_pool = 0;
+    for (int i = 0; i < search->n; i++) {
+        count_left(search, i, 1);
+        search->pool[search->n_pool++] = i;
+    }
+}
+
+bool rfx_search_lift(struct rfx_search *search, int i, int64_t at, bool rests) {
+    struct rfx_search_place *place = &search->places[i];
+    at = rfx_search_align(at, search->items[i].align);
+    bool rises = place->floor < at;
+    if (!rises && !(rests && place->rest_at < at)) return true;
     struct rfx_search_undo *trail =
         rfx_memory_reserve(search->mem, search->trail, &search->trail_capacity,
                            (size_t)search->n_trail + 1, sizeof *search->trail);
     if (trail == NULL) return false;
     search->trail = trail;
-    struct rfx_search_undo undo = {index, search->sections[index]};
-    search->trail[search->n_trail++] = undo;
+    trail[search->n_trail++] = (struct rfx_search_undo){i, *place};
+    if (rises) place->floor = at;
+    if (rests && place->rest_at < at) place->rest_at = at;
+    return true;
+}
+
+bool rfx_search_place(struct rfx_search *search, struct rfx_search_frame *frame, int x, bool *cut) {
+    const struct rfx_search_item *item = &search->items[x];
+    const int *items = &search->pool[frame->part.start];
+    int64_t top = frame->level + item->size;
+    for (int k = 0; k < frame->part.count; k++) {
+        const struct rfx_search_item *other = &search->items[items[k]];
+        if (items[k] == x) continue;
+        search->pool[search->n_pool++] = items[k];
+        if (other->first >= item->last || item->first >= other->last) continue;
+        if (!rfx_search_lift(search, items[k], top, true)) return false;
+    }
+    count_left(search, x, -1);
+    *cut = false;
+    for (int b = item->first + 1; b < item->last; b++) *cut |= search->crossing[b] == 0;
+    search->offsets[x] = frame->level;
+    search->placed[x] = true;
+    frame->item = x;
     return true;
 }
 
@@ -135,13 +187,28 @@ void rfx_search_begin_frame(struct rfx_search *search, struct rfx_search_frame *
     frame->parts_mark = search->n_parts;
 }
 
-void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame) {
-    if (frame->item >= 0) search->placed[frame->item] = false;
+void rfx_search_unplace(struct rfx_search *search, struct rfx_search_frame *frame) {
+    if (frame->item < 0) return;
+    count_left(search, frame->item, 1);
+    search->placed[frame->item] = false;
     frame->item = -1;
+}
+
+void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame) {
+    rfx_search_unplace(search, frame);
     while (search->n_trail > frame->trail_mark) {
         const struct rfx_search_undo *undo = &search->trail[--search->n_trail];
-        search->sections[undo->index] = undo->old;
+        search->places[undo->item] = undo->old;
     }
     search->n_pool = frame->pool_mark;
     search->n_parts = frame->parts_mark;
+}
+
+void rfx_search_sort_by_start(const struct rfx_search *search, int *items, int n) {
+    for (int k = 1; k < n; k++) {
+        int i = items[k], at = k;
+        int64_t start = search->starts[i];
+        for (; at > 0 && search->starts[items[at - 1]] < start; at--) items[at] = items[at - 1];
+        items[at] = i;
+    }
 }

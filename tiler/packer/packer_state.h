@@ -1,7 +1,8 @@
-/* What the exact search works on: its tables, the state of each section, and how to go back.
+/* What the exact search works on: its tables, where each item may lie, and how to go back.
  *
- * All sizes here are in units of rfx_search_unit_bytes. Only packer_search.c and packer_branch.c
- * include it. */
+ * All sizes here are in units of rfx_search_unit_bytes. A boundary b lies between sections b - 1
+ * and b. Invariants: 1. floors only rise on the way down the tree, and each rise is in the trail;
+ * 2. the parts of a frame's items lie in ranges of sections that do not overlap. */
 #ifndef RFX_TILER_PACKER_PACKER_STATE_H
 #define RFX_TILER_PACKER_PACKER_STATE_H
 
@@ -15,15 +16,15 @@ struct rfx_search_item {
     int twin;        /* the previous equal item, or -1 */
 };
 
-/* `top` is the end of what is placed, `base` >= top the lowest place where anything may still
- * start, `rest` what is left to place. */
-struct rfx_search_section {
-    int64_t base, top, rest;
+/* An item can start at `floor` or above; `rest_at` <= floor is the end of what is placed below it.
+ * Both are aligned. */
+struct rfx_search_place {
+    int64_t floor, rest_at;
 };
 
 struct rfx_search_undo {
-    int index;
-    struct rfx_search_section old;
+    int item;
+    struct rfx_search_place old;
 };
 
 /* Items that no other items left meet in time, to be packed on their own. */
@@ -47,13 +48,16 @@ struct rfx_search {
     int n, n_sections;
     int64_t unit, min_size;
     struct rfx_search_item *items;
-    struct rfx_search_section *sections;
-    int64_t *offsets;      /* per item */
-    int64_t *floors;       /* per item: the highest base of its sections, aligned */
-    int64_t *load, *level; /* per section */
-    int *resting;          /* per section: items that may be put at its level */
-    int *reach, *part_of;  /* per section, of split_part */
-    uint64_t *rank;        /* per item: the higher, the earlier it is tried */
+    struct rfx_search_place *places; /* per item */
+    int64_t *offsets;                /* per item */
+    int64_t *starts;                 /* per item: the lowest start that the rule allows */
+    int64_t *rest;                   /* per section: bytes of the items left */
+    int64_t *load, *level;           /* per section */
+    int *resting;                    /* per section: items that may be put at its level */
+    int *crossing;                   /* per boundary: items left on both sides */
+    int *dirty;                      /* per boundary: sections before it to look at anew */
+    int *reach, *part_of;            /* per section, of split_part */
+    uint64_t *rank;                  /* per item: the higher, the earlier it is tried */
     bool *placed;
     struct rfx_search_undo *trail;
     struct rfx_search_frame *frames;
@@ -61,29 +65,36 @@ struct rfx_search {
     int *pool;
     int n_trail, n_frames, n_parts, n_pool;
     size_t trail_capacity;
-    int rule; /* 0: by section, 1: canonical */
+    bool by_rising_offset; /* the rule of packer_canonical.h; else that of packer_branch.h */
     int64_t capacity, next_bound;
     uint64_t visited;
 };
 
-/* Floors of a part's items, which are put in order of falling floor. */
-void rfx_search_sort_by_floor(struct rfx_search *search, const struct rfx_search_part *part);
+/* Nothing is placed, all floors are 0. */
+void rfx_search_clear(struct rfx_search *search);
 
-/* Section-wise bound: items left in a section that start at f or above need their sum above f.
- * false: the part cannot be packed. Fills level (lowest floor in a section). After
- * rfx_search_sort_by_floor. */
-RFX_NODISCARD bool rfx_search_bounds_hold(struct rfx_search *search,
-                                          const struct rfx_search_part *part);
+/* Item i can only start at `at` or above; `rests`: because something placed ends there. false: no
+ * memory to remember what was. */
+RFX_NODISCARD bool rfx_search_lift(struct rfx_search *search, int i, int64_t at, bool rests);
 
-/* A section's state is about to change. false: no memory to remember it. */
-RFX_NODISCARD bool rfx_search_save(struct rfx_search *search, int index);
+/* Item x is placed at the frame's level: lifts the frame's items above it, and writes all others of
+ * its part behind the end of the pool. *cut: nothing left goes on over some boundary inside x.
+ * false: no memory. O(items). */
+RFX_NODISCARD bool rfx_search_place(struct rfx_search *search, struct rfx_search_frame *frame,
+                                    int x, bool *cut);
 
 /* Begins a frame whose n candidates were written behind the end of the pool: none is tried yet, and
  * this is the state that rfx_search_restore goes back to. */
 void rfx_search_begin_frame(struct rfx_search *search, struct rfx_search_frame *frame, int n);
 
-/* Takes back all that was done since the frame was begun. */
+/* Takes the frame's item out again. */
+void rfx_search_unplace(struct rfx_search *search, struct rfx_search_frame *frame);
+
+/* Takes back all that was done since the frame was begun; later frames are gone. */
 void rfx_search_restore(struct rfx_search *search, struct rfx_search_frame *frame);
+
+/* Writes the items of a list with search->starts in falling order; nearly sorted ones take O(n). */
+void rfx_search_sort_by_start(const struct rfx_search *search, int *items, int n);
 
 /* `value` rounded up to a multiple of `align`. */
 static inline int64_t rfx_search_align(int64_t value, int64_t align) {
@@ -95,16 +106,5 @@ static inline bool rfx_search_is_too_high(struct rfx_search *search, int64_t bou
     if (bound <= search->capacity) return false;
     if (bound < search->next_bound) search->next_bound = bound;
     return true;
-}
-
-/* The lowest offset over the tops (or, with `bases`, the bases) of an item's sections. */
-static inline int64_t rfx_search_item_floor(const struct rfx_search *search,
-                                            const struct rfx_search_item *item, bool bases) {
-    int64_t floor = 0;
-    for (int s = item->first; s < item->last; s++) {
-        int64_t at = bases ? search->sections[s].base : search->sections[s].top;
-        if (at > floor) floor = at;
-    }
-    return rfx_search_align(floor, item->align);
 }
 #endif
