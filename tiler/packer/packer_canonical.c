@@ -101,64 +101,128 @@ static int list_candidates(struct rfx_search *search, const struct rfx_search_fr
     return n;
 }
 
-/* Marks the sections [lo, hi) of the part in which a floor has risen since its origin's item was
- * placed: dirty[s + 1] - dirty[s] is 1. */
-static void mark_dirty(struct rfx_search *search, const struct rfx_search_frame *frame, int lo,
-                       int hi) {
+/* What is looked at of a part: sections [lo, hi), and `some` items, those of the dirty sections. */
+struct view {
+    const struct rfx_search_frame *frame;
+    int64_t low;
+    int lo, hi;
+    int *some, n;
+};
+
+static bool is_dirty(const struct rfx_search *search, int s) {
+    return search->dirty[s + 1] > search->dirty[s];
+}
+
+/* Marks the sections in which a floor has risen since the trail was `from` long, and lists their
+ * items in order of falling start. */
+static void list_dirty(struct rfx_search *search, struct view *view, int from) {
+    const int *items = &search->pool[view->frame->part.start];
+    int lo = view->lo, hi = view->hi;
     memset(&search->dirty[lo], 0, (size_t)(hi - lo + 1) * sizeof *search->dirty);
-    int from = frame->part.origin < 0 ? 0 : search->frames[frame->part.origin].trail_mark;
     for (int k = from; k < search->n_trail; k++) {
         const struct rfx_search_item *item = &search->items[search->trail[k].item];
         if (item->first < lo || item->last > hi) continue; /* of another part */
         for (int s = item->first; s < item->last; s++) search->dirty[s + 1] = 1;
     }
     for (int s = lo; s < hi; s++) search->dirty[s + 1] += search->dirty[s];
+    view->n = 0;
+    for (int k = 0; k < view->frame->part.count; k++) {
+        const struct rfx_search_item *item = &search->items[items[k]];
+        if (search->dirty[item->last] > search->dirty[item->first])
+            view->some[view->n++] = items[k];
+    }
+    rfx_search_sort_by_start(search, view->some, view->n);
 }
 
-/* Section inference: what is left in a section lies above `low`, and items left that start at f or
- * above need their sum above f. The latter is looked at where floors have risen. false: the part
- * cannot be packed. */
-static bool bounds_hold(struct rfx_search *search, const struct rfx_search_frame *frame,
-                        int64_t low, int lo, int hi) {
-    const int *items = &search->pool[frame->part.start];
-    int *some = &search->pool[search->n_pool]; /* of no other use yet */
-    int n = 0;
-    int64_t most = 0;
-    for (int s = lo; s < hi; s++)
-        if (search->rest[s] > most) most = search->rest[s];
-    if (most > 0 && rfx_search_is_too_high(search, low + most)) return false;
-    mark_dirty(search, frame, lo, hi);
-    for (int k = 0; k < frame->part.count; k++) {
-        const struct rfx_search_item *item = &search->items[items[k]];
-        if (search->dirty[item->last] > search->dirty[item->first]) some[n++] = items[k];
-    }
-    memset(&search->load[lo], 0, (size_t)(hi - lo) * sizeof *search->load);
-    rfx_search_sort_by_start(search, some, n);
-    for (int k = 0; k < n; k++) {
-        const struct rfx_search_item *item = &search->items[some[k]];
-        int64_t start = search->starts[some[k]];
+/* The items left that start at f or above need their sum above f. Fills first_end, second_end and
+ * `resting`: where, of the items of a dirty section, one could end first, which one that is, and
+ * where another could. false: the part cannot be packed. */
+static bool sums_fit(struct rfx_search *search, const struct view *view) {
+    size_t bytes = (size_t)(view->hi - view->lo) * sizeof(int64_t);
+    memset(&search->load[view->lo], 0, bytes);
+    for (int s = view->lo; s < view->hi; s++) search->level[s] = search->second_end[s] = INT64_MAX;
+    for (int k = 0; k < view->n; k++) {
+        int i = view->some[k];
+        const struct rfx_search_item *item = &search->items[i];
+        int64_t start = search->starts[i], end = start + item->size;
         for (int s = item->first; s < item->last; s++) {
             search->load[s] += item->size;
             if (rfx_search_is_too_high(search, start + search->load[s])) return false;
+            if (end < search->level[s]) {
+                search->second_end[s] = search->level[s];
+                search->level[s] = end;
+                search->resting[s] = i;
+            } else if (end < search->second_end[s]) {
+                search->second_end[s] = end;
+            }
         }
     }
     return true;
 }
 
-bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame) {
+/* An item above whose floor not all that is left of a section has room is not the lowest there, so
+ * it lies above another one: lifts its floor. Capacities at which that does not follow are above
+ * next_bound. false: no memory. */
+static bool lift_not_lowest(struct rfx_search *search, const struct view *view) {
+    for (int k = 0; k < view->n; k++) {
+        int i = view->some[k];
+        const struct rfx_search_item *item = &search->items[i];
+        int64_t start = search->starts[i], lifted = start;
+        for (int s = item->first; s < item->last; s++) {
+            if (start + search->rest[s] <= search->capacity || !is_dirty(search, s)) continue;
+            int64_t other = search->resting[s] == i ? search->second_end[s] : search->level[s];
+            if (other <= start) continue;
+            (void)rfx_search_is_too_high(search, start + search->rest[s]);
+            if (other > lifted) lifted = other;
+        }
+        if (lifted > start && !rfx_search_lift(search, i, lifted, false)) return false;
+    }
+    return true;
+}
+
+/* Section inference, where floors have risen since the part's origin placed its item, until none
+ * rises any more. *fits: the part may be packed. false: no memory. */
+static bool infer(struct rfx_search *search, struct view *view, bool *fits) {
+    int origin = view->frame->part.origin;
+    int from = origin < 0 ? 0 : search->frames[origin].trail_mark;
+    int64_t most = 0;
+    *fits = false;
+    for (int s = view->lo; s < view->hi; s++)
+        if (search->rest[s] > most) most = search->rest[s];
+    if (most > 0 && rfx_search_is_too_high(search, view->low + most)) return true;
+    while (from < search->n_trail) {
+        list_dirty(search, view, from);
+        from = search->n_trail;
+        if (!sums_fit(search, view)) return true;
+        if (!lift_not_lowest(search, view)) return false;
+        for (int k = from; k < search->n_trail; k++) {
+            int i = search->trail[k].item;
+            search->starts[i] = start_of(search, i, view->low);
+        }
+    }
+    *fits = true;
+    return true;
+}
+
+bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame, bool *fits) {
     const int *items = &search->pool[frame->part.start];
-    int64_t low = low_of(search, frame);
-    int64_t below = INT64_MAX; /* where an item could end: it lies wholly under what is above */
-    int lo = search->n_sections, hi = 0;
+    struct view view = {.frame = frame,
+                        .low = low_of(search, frame),
+                        .lo = search->n_sections,
+                        .some = &search->pool[search->n_pool]}; /* of no other use yet */
     for (int k = 0; k < frame->part.count; k++) {
         const struct rfx_search_item *item = &search->items[items[k]];
-        int64_t start = start_of(search, items[k], low);
-        search->starts[items[k]] = start;
-        if (start + item->size < below) below = start + item->size;
-        if (item->first < lo) lo = item->first;
-        if (item->last > hi) hi = item->last;
+        search->starts[items[k]] = start_of(search, items[k], view.low);
+        if (item->first < view.lo) view.lo = item->first;
+        if (item->last > view.hi) view.hi = item->last;
     }
-    if (!bounds_hold(search, frame, low, lo, hi)) return false;
+    if (!infer(search, &view, fits)) return false;
+    if (!*fits) return true;
+    int64_t below = INT64_MAX; /* where an item could end: it lies wholly under what is above */
+    for (int k = 0; k < frame->part.count; k++) {
+        int64_t end = search->starts[items[k]] + search->items[items[k]].size;
+        if (end < below) below = end;
+    }
     rfx_search_begin_frame(search, frame, list_candidates(search, frame, below));
     return true;
 }

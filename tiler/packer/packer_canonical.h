@@ -17,8 +17,9 @@
  * uses its pool. */
 void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order);
 
-/* Prunes, or fills the frame with what to try. false: the part cannot be packed. */
-RFX_NODISCARD bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame);
+/* Fills the frame with what to try; *fits: there may be a packing. false: no memory. */
+RFX_NODISCARD bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *frame,
+                                        bool *fits);
 
 /* Item x of the frame's part comes next: sets the frame's level, below which nothing of the part
  * starts any more, and whether a later candidate can do better. */

@@ -135,10 +135,11 @@ static int reset(struct rfx_search *search, const struct rfx_search_request *req
     return split_part(search, 0, -1, -1);
 }
 
-/* Fills the frame with what to try. false: the part cannot be packed. */
-static bool expand(struct rfx_search *search, struct rfx_search_frame *frame) {
-    return search->by_rising_offset ? rfx_canonical_expand(search, frame)
-                                    : rfx_branch_expand(search, frame);
+/* Fills the frame with what to try; *fits: there may be a packing of its part. false: no memory. */
+static bool expand(struct rfx_search *search, struct rfx_search_frame *frame, bool *fits) {
+    if (search->by_rising_offset) return rfx_canonical_expand(search, frame, fits);
+    *fits = rfx_branch_expand(search, frame);
+    return true;
 }
 
 /* Counts a node; whether the limits are passed. */
@@ -172,7 +173,9 @@ static enum rfx_search_outcome run(struct rfx_search *search,
         if (spent(search, request)) return RFX_SEARCH_LIMIT;
         struct rfx_search_frame *frame = &search->frames[search->n_frames];
         frame->part = search->parts[part];
-        if (expand(search, frame))
+        bool fits;
+        if (!expand(search, frame, &fits)) return RFX_SEARCH_LIMIT;
+        if (fits)
             search->n_frames++;
         else
             go_back(search, frame->part.origin);

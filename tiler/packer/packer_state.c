@@ -63,6 +63,7 @@ static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, siz
     s->rest = rfx_memory_calloc(mem, sections, sizeof *s->rest);
     s->load = rfx_memory_calloc(mem, sections, sizeof *s->load);
     s->level = rfx_memory_calloc(mem, sections, sizeof *s->level);
+    s->second_end = rfx_memory_calloc(mem, sections, sizeof *s->second_end);
     s->resting = rfx_memory_calloc(mem, sections, sizeof *s->resting);
     s->crossing = rfx_memory_calloc(mem, sections + 1, sizeof *s->crossing);
     s->dirty = rfx_memory_calloc(mem, sections + 1, sizeof *s->dirty);
@@ -75,10 +76,10 @@ static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, siz
     s->parts = rfx_memory_calloc(mem, n + 1, sizeof *s->parts);
     s->pool = rfx_memory_calloc(mem, squares, sizeof *s->pool);
     return s->places != NULL && s->offsets != NULL && s->starts != NULL && s->rest != NULL &&
-           s->load != NULL && s->level != NULL && s->resting != NULL && s->crossing != NULL &&
-           s->dirty != NULL && s->reach != NULL && s->part_of != NULL && s->rank != NULL &&
-           s->placed != NULL && s->trail != NULL && s->frames != NULL && s->parts != NULL &&
-           s->pool != NULL;
+           s->load != NULL && s->level != NULL && s->second_end != NULL && s->resting != NULL &&
+           s->crossing != NULL && s->dirty != NULL && s->reach != NULL && s->part_of != NULL &&
+           s->rank != NULL && s->placed != NULL && s->trail != NULL && s->frames != NULL &&
+           s->parts != NULL && s->pool != NULL;
 }
 
 enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struct rfx_search **out,
@@ -104,11 +105,11 @@ enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struc
 
 void rfx_search_free(struct rfx_search *search) {
     if (search == NULL) return;
-    void *const blocks[] = {search->items,    search->places, search->offsets, search->starts,
-                            search->rest,     search->load,   search->level,   search->resting,
-                            search->crossing, search->dirty,  search->reach,   search->part_of,
-                            search->rank,     search->placed, search->trail,   search->frames,
-                            search->parts,    search->pool};
+    void *const blocks[] = {search->items,      search->places, search->offsets, search->starts,
+                            search->rest,       search->load,   search->level,   search->resting,
+                            search->crossing,   search->dirty,  search->reach,   search->part_of,
+                            search->rank,       search->placed, search->trail,   search->frames,
+                            search->second_end, search->parts,  search->pool};
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
         rfx_memory_release(search->mem, blocks[i]);
     rfx_memory_release(search->mem, search);

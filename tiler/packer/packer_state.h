@@ -53,6 +53,7 @@ struct rfx_search {
     int64_t *starts;                 /* per item: the lowest start that the rule allows */
     int64_t *rest;                   /* per section: bytes of the items left */
     int64_t *load, *level;           /* per section */
+    int64_t *second_end;             /* per section, of packer_canonical.c */
     int *resting;                    /* per section: items that may be put at its level */
     int *crossing;                   /* per boundary: items left on both sides */
     int *dirty;                      /* per boundary: sections before it to look at anew */
