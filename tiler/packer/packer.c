@@ -20,6 +20,9 @@
  * largest (a thousand trees per bucket) only the exact search goes on. */
 enum { FIRST_BUDGET_NODES = 250, MAX_ROUNDS = 48, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
+/* A search that chance leads astray begins anew after so many nodes. */
+enum { RESTART_NODES = 8192 };
+
 /* Each thread has tables of O(n^2) bytes. */
 enum { MAX_THREADS = 8 };
 
@@ -53,6 +56,8 @@ static const struct turn turns[] = {
     {false, true, RFX_SEARCH_TAW, HALFWAY},
     {false, true, RFX_SEARCH_TWA, AT_BOUND},
     {false, true, RFX_SEARCH_TWA, HALFWAY},
+    {false, true, RFX_SEARCH_WAT_SHUFFLED, AT_BOUND},
+    {false, true, RFX_SEARCH_WAT_SHUFFLED, HALFWAY},
     {true, true, 2, AT_BOUND},
     {true, true, 3, AT_BOUND},
 };
@@ -221,10 +226,17 @@ static void search_exactly(struct packer *packer, const struct task *task, int t
                                          .seed = task->seed,
                                          .nodes = task->nodes,
                                          .stop = &packer->stop};
+    bool restarts = request.order == RFX_SEARCH_WAT_SHUFFLED;
     size_t next = 0;
     uint64_t nodes = 0;
-    enum rfx_search_outcome outcome =
-        rfx_search_probe(packer->searches[thread], &request, trial, &next, &nodes);
+    enum rfx_search_outcome outcome = RFX_SEARCH_LIMIT;
+    do {
+        request.nodes = task->nodes - nodes;
+        if (restarts && request.nodes > RESTART_NODES) request.nodes = RESTART_NODES;
+        outcome = rfx_search_probe(packer->searches[thread], &request, trial, &next, &nodes);
+        request.seed++;
+    } while (restarts && outcome == RFX_SEARCH_LIMIT && nodes < task->nodes &&
+             !rfx_place_must_stop(packer->problem->mem, &packer->stop));
     end_turn(packer, nodes, RFX_OK, NULL);
     struct rfx_packer_result *result = &packer->result;
     if (outcome == RFX_SEARCH_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");

@@ -1,5 +1,5 @@
-/* Bounds, dominance and the choice of a section; see packer_branch.h. */
-#include "tiler/packer/packer_branch.h"
+/* Bounds, dominance and the choice of a section; see packer_rules.h. */
+#include "tiler/packer/packer_rules.h"
 
 #include <assert.h>
 #include <string.h>

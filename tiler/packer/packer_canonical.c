@@ -1,7 +1,9 @@
-/* Ranks, candidates and levels; see packer_canonical.h. */
-#include "tiler/packer/packer_canonical.h"
+/* Ranks, candidates and levels; see packer_rules.h. */
+#include "tiler/packer/packer_rules.h"
 
 #include <string.h>
+
+#include "tiler/packer/packer_hash.h"
 
 /* Which of three keys comes first, second and third. */
 enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };
@@ -9,6 +11,7 @@ static const enum key keys_of[][KEY_COUNT] = {
     [RFX_SEARCH_WAT - RFX_SEARCH_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
     [RFX_SEARCH_TAW - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_AREA, KEY_WIDTH},
     [RFX_SEARCH_TWA - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_WIDTH, KEY_AREA},
+    [RFX_SEARCH_WAT_SHUFFLED - RFX_SEARCH_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
 };
 _Static_assert(sizeof keys_of / sizeof *keys_of ==
                    RFX_SEARCH_ORDER_COUNT - RFX_SEARCH_SECTION_ORDERS,
@@ -37,7 +40,7 @@ static bool comes_before(const struct rfx_search *search, const enum key *keys, 
     return i < j;
 }
 
-void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order) {
+void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order, uint64_t seed) {
     const enum key *keys = keys_of[order - RFX_SEARCH_SECTION_ORDERS];
     int *sorted = search->pool; /* of no other use yet */
     for (int i = 0; i < search->n; i++) {
@@ -52,7 +55,13 @@ void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order) 
         memmove(&sorted[lo + 1], &sorted[lo], (size_t)(i - lo) * sizeof *sorted);
         sorted[lo] = i;
     }
-    for (int k = 0; k < search->n; k++) search->rank[sorted[k]] = (uint64_t)(search->n - k);
+    /* By chance an item moves by up to 5/4 of all places: in 30 runs of 10,000 nodes this solved
+     * MiniMalloc's problem H twice; 1/2 once, and 6 times as far not at all. */
+    uint64_t most = order == RFX_SEARCH_WAT_SHUFFLED ? 5 * (uint64_t)search->n : 1;
+    for (int k = 0; k < search->n; k++) {
+        uint64_t chance = rfx_packer_mix(seed ^ rfx_packer_mix((uint64_t)sorted[k])) % most;
+        search->rank[sorted[k]] = 4 * (uint64_t)(search->n - k) + chance;
+    }
 }
 
 /* Where nothing of the part starts below any more: where the last item of it was placed. */

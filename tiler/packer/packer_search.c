@@ -1,6 +1,5 @@
 /* Branch and bound over canonical packings, without recursion: frames, and a list of the parts
- * still to be solved. What is tried where: packer_branch.h and
- * packer_canonical.h; what it works on: packer_state.h.
+ * still to be solved. What is tried where: packer_rules.h; what it works on: packer_state.h.
  *
  * Invariant: items are placed by rising offsets within a part, so an item put at its floor rests on
  * a top. */
@@ -9,9 +8,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "tiler/packer/packer_branch.h"
-#include "tiler/packer/packer_canonical.h"
 #include "tiler/packer/packer_hash.h"
+#include "tiler/packer/packer_rules.h"
 #include "tiler/packer/packer_state.h"
 
 /* A node takes time with the number of items, at the beginning with its square: so many items are
@@ -99,27 +97,17 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
     const struct rfx_search_item *item = &search->items[i];
     uint64_t size = (uint64_t)item->size;
     uint64_t length = (uint64_t)(item->last - item->first);
-    switch (request->order) {
-        case RFX_SEARCH_AREA:
-            return size > UINT64_MAX / length ? UINT64_MAX : size * length;
-        case RFX_SEARCH_LENGTH:
-            return length;
-        case RFX_SEARCH_SIZE:
-            return size;
-        case RFX_SEARCH_SHUFFLED:
-        case RFX_SEARCH_WAT:
-        case RFX_SEARCH_TAW:
-        case RFX_SEARCH_TWA:
-        case RFX_SEARCH_ORDER_COUNT:
-            break;
-    }
+    if (request->order == RFX_SEARCH_AREA)
+        return size > UINT64_MAX / length ? UINT64_MAX : size * length;
+    if (request->order == RFX_SEARCH_LENGTH) return length;
+    if (request->order == RFX_SEARCH_SIZE) return size;
     return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
 }
 
 /* Ranks all items; by several keys: as many ranks as items. */
 static void rank_items(struct rfx_search *search, const struct rfx_search_request *request) {
     if (request->order >= RFX_SEARCH_SECTION_ORDERS) {
-        rfx_canonical_rank(search, request->order);
+        rfx_canonical_rank(search, request->order, request->seed);
         return;
     }
     for (int i = 0; i < search->n; i++) search->rank[i] = item_rank(search, request, i);

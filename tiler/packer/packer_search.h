@@ -19,8 +19,7 @@ enum rfx_search_outcome {
 };
 
 /* In which order the items of one place are tried. The first four branch on one section's lowest
- * free place (packer_branch.h), the others on all items that may come next by rising offset
- * (packer_canonical.h). */
+ * free place (packer_rules.h), the others on all items that may come next by rising offset. */
 enum rfx_search_order {
     RFX_SEARCH_AREA,
     RFX_SEARCH_LENGTH,
@@ -32,6 +31,7 @@ enum rfx_search_order {
     RFX_SEARCH_WAT = RFX_SEARCH_SECTION_ORDERS,
     RFX_SEARCH_TAW,
     RFX_SEARCH_TWA,
+    RFX_SEARCH_WAT_SHUFFLED, /* WAT, with much chance */
     RFX_SEARCH_ORDER_COUNT
 };
 
@@ -49,7 +49,7 @@ size_t rfx_search_unit_bytes(const struct rfx_search *search);
 struct rfx_search_request {
     size_t capacity_bytes;
     enum rfx_search_order order;
-    uint64_t seed;                     /* of SHUFFLED */
+    uint64_t seed;                     /* of SHUFFLED and WAT_SHUFFLED */
     uint64_t nodes;                    /* at most so many, > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };

@@ -66,7 +66,7 @@ struct rfx_search {
     int *pool;
     int n_trail, n_frames, n_parts, n_pool;
     size_t trail_capacity;
-    bool by_rising_offset; /* the rule of packer_canonical.h; else that of packer_branch.h */
+    bool by_rising_offset; /* the rule that it branches by; else by section */
     int64_t capacity, next_bound;
     uint64_t visited;
 };
