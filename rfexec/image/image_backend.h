@@ -64,6 +64,7 @@ struct rfx_image_backend {
     size_t shared_bytes; /* of them: once in a process, however many files of this kind are open */
     size_t file_bytes;   /* of a nameless file that is filled before the first row is there */
     size_t window_row_bytes;
+    double pass_picoseconds; /* of decoding all rows (decoding.h); 0 with random access */
 };
 
 /* An image of floats that `b` delivers by read_floats, which it owns from then on. */

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/image/decoding.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
@@ -370,6 +371,8 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
         s->pool_bytes += component_bytes(s, &jpeg->comp_info[i], max_h, max_v,
                                          jpeg_has_multiple_scans(&s->jpeg));
     s->base.window_row_bytes = s->row_bytes;
+    s->base.pass_picoseconds =
+        rfx_decode_picoseconds(RFX_DECODE_JPEG, s->base.h, s->base.w, s->base.c);
     s->base.fixed_bytes = sizeof *s + s->pool_bytes;
     if (!inks) return RFX_OK;
     const size_t bytes = (size_t)s->base.w * 4;

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/image/decoding.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
@@ -310,6 +311,7 @@ static enum rfx_status read_header(struct png_source *s, const struct rfx_image_
     *pool_bytes = POOL_BASE_BYTES + row_buffers_bytes(s, samples_of[s->color_type]);
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
+    s->base.pass_picoseconds = rfx_decode_picoseconds(RFX_DECODE_PNG, h, w, s->base.c);
     s->base.fixed_bytes = sizeof *s + *pool_bytes; /* far from SIZE_MAX */
     rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, options->folder);
     if (!s->interlaced) return RFX_OK;

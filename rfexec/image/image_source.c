@@ -267,7 +267,8 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .by_caller = rfx_image_pixels(image) != NULL,
         .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec) +
                        (size_t)image->n_channels * sizeof *image->channels,
-        .window_row_bytes = b->window_row_bytes};
+        .window_row_bytes = b->window_row_bytes,
+        .pass_picoseconds = b->random_access ? 0.0 : b->pass_picoseconds};
     return traits;
 }
 

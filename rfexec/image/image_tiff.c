@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/image/decoding.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_tiff_handle.h"
@@ -284,6 +285,17 @@ static const struct rfx_image_backend_ops source_ops = {.set_window = source_set
                                                         .free = source_free};
 
 /* Chooses the way and counts its memory. */
+static int decode_of(int compression) {
+    switch (compression) {
+        case COMPRESSION_LZW:
+            return RFX_DECODE_LZW;
+        case COMPRESSION_PACKBITS:
+            return RFX_DECODE_PACKBITS;
+        default:
+            return RFX_DECODE_DEFLATE;
+    }
+}
+
 static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
     const struct rfx_tiff_layout *l = &s->layout;
     TIFF *tif = s->handle.tif;
@@ -322,6 +334,8 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
     s->base.shared_bytes = RFX_TIFF_SHARED_BYTES;
     s->base.random_access = s->way != WAY_ROWS;
     s->base.window_row_bytes = s->way == WAY_ROWS ? s->row_bytes : 0;
+    s->base.pass_picoseconds =
+        rfx_decode_picoseconds(decode_of(l->compression), l->h, l->w, l->stored);
     const struct rfx_tiff_reading reading = {
         .decoders = s->way == WAY_ROWS ? (size_t)s->planes.n : 1,
         .n_striles = s->n_striles,

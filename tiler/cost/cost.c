@@ -31,7 +31,8 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
         "few_mac",    "other_mac",    "conv_element", "tile_element",  "tile_factor",
         "element",    "act_element",  "sum_element",  "image_element", "run",
         "step",       "meeting",      "weight_byte",  "shared_byte",   "plain_byte",
-        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte"};
+        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte",
+        "decoding"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -170,6 +171,10 @@ static size_t count_groups(const struct rfx_graph *graph) {
     return n;
 }
 
+void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits *source) {
+    model->pass_picoseconds = source->random_access ? 0.0 : source->pass_picoseconds;
+}
+
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
                               const struct rfx_caches *caches, int threads, struct rfx_error *err) {
     const struct rfx_graph *base = graph; /* without groups */
@@ -304,6 +309,13 @@ static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts
     count_output(c, i, counts);
 }
 
+/* Picoseconds of passes over the image. Tiles come row by row, so that one pass serves them all;
+ * strips of a stream begin at the top again. */
+static double passes(const struct counter *c) {
+    bool streamed = c->shape->spec.band_rows > 0;
+    return c->model->pass_picoseconds * (streamed ? c->at.across : 1.0);
+}
+
 static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     c->at = area_of(c, i);
@@ -316,6 +328,7 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
         counts->n[RFX_COST_SPILL_BYTE] += map_bytes(c, i);
         counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
     }
+    if (i == c->model->graph->input) counts->n[RFX_COST_DECODING] += passes(c);
     if (rfx_op_def(node->op)->view) return;
     if (node->op == RFX_OP_GROUP) {
         const struct rfx_group_attr *g = &node->attr.group;

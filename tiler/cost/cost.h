@@ -40,6 +40,7 @@ enum rfx_cost_unit {
     RFX_COST_DRAM_BYTE,     /* of maps that no cache holds, of all other nodes */
     RFX_COST_LOAD_BYTE,     /* of constants packed again */
     RFX_COST_SPILL_BYTE,    /* of maps, written to a file or read from it */
+    RFX_COST_DECODING,      /* picoseconds of passes over an image that is decoded from the top */
     RFX_COST_UNITS
 };
 
@@ -79,6 +80,7 @@ struct rfx_cost_model {
     const double *picoseconds; /* [RFX_COST_UNITS], of one thread */
     struct rfx_caches caches;  /* none is 0 */
     int threads;
+    double pass_picoseconds;     /* of the image's source; 0 until rfx_cost_read is called */
     double dram_speed;           /* of memory for these threads, one thread's as 1 */
     struct rfx_cost_node *nodes; /* of the graph's base, under the same indices */
     struct rfx_cost_group *groups;
@@ -97,6 +99,10 @@ RFX_NODISCARD enum rfx_status rfx_cost_init(struct rfx_cost_model *model,
                                             const struct rfx_caches *caches, int threads,
                                             struct rfx_error *err);
 void rfx_cost_release(struct rfx_cost_model *model);
+
+/* Counts the passes over this image from now on: each stage that begins there is one, and in column
+ * strips each strip. */
+void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits *source);
 
 /* Adds what a stage makes and moves to counts; of node `only`, or of all (-1). O(edges). */
 void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape,

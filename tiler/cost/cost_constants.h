@@ -39,6 +39,7 @@ static const struct rfx_cost_set {
          [RFX_COST_DRAM_BYTE] = 31.6,
          [RFX_COST_LOAD_BYTE] = 740.6,
          [RFX_COST_SPILL_BYTE] = 2500,
+         [RFX_COST_DECODING] = 1,
      }},
     /* AMD EPYC (family 26, model 2); caches 1024K and 32768K */
     {"avx512", 1.31,
@@ -68,6 +69,7 @@ static const struct rfx_cost_set {
          [RFX_COST_DRAM_BYTE] = 19.14,
          [RFX_COST_LOAD_BYTE] = 536.3,
          [RFX_COST_SPILL_BYTE] = 2500,
+         [RFX_COST_DECODING] = 1,
      }},
 };
 /* clang-format on */

@@ -16,5 +16,6 @@ struct rfx_source_traits {
     size_t fixed_bytes; /* decoder state, or the whole decoded picture where the format forces it */
     bool by_caller; /* the picture lies in the caller's memory as the network reads it (h, w, c) */
     size_t window_row_bytes; /* memory per row kept in the window; 0 with random access */
+    double pass_picoseconds; /* that reading the picture once more takes; 0 with random access */
 };
 #endif

@@ -332,6 +332,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
         status = rfx_cost_init(&search->cost, graph, &request->caches, request->threads, err);
     if (status == RFX_OK) {
         struct rfx_cost_counts counts = {{0}};
+        rfx_cost_read(&search->cost, &request->source);
         rfx_cost_count_untiled(&search->cost, &counts);
         search->cost_untiled = rfx_cost_picoseconds(&search->cost, &counts);
     }

@@ -156,6 +156,7 @@ static enum rfx_status settle(struct joined_source *s, struct rfx_error *err) {
         enum rfx_status status = rfx_image_joined_check(s->parts[0], part, err);
         if (status != RFX_OK) return status;
         b->random_access = b->random_access && part->random_access;
+        b->pass_picoseconds += part->random_access ? 0.0 : part->pass_picoseconds;
         size_t own = part->fixed_bytes - (is_kind_known(s, p) ? part->shared_bytes : 0);
         fits = fits && rfx_checked_add_size(b->fixed_bytes, own, &b->fixed_bytes) &&
                rfx_checked_add_size(b->window_row_bytes, part->window_row_bytes,

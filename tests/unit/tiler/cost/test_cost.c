@@ -285,6 +285,35 @@ static void constants_are_of_the_kernels(void **state) {
     small_plan_case_end(&f);
 }
 
+/* An image that is decoded from the top: once for all tiles, for each strip of a stream; one that is
+ * read anywhere, never. */
+static void passes_over_the_image(void **state) {
+    const struct {
+        struct rfx_stage_spec way;
+        double passes;
+    } cases[] = {{rfx_ask_whole(), 1.0},
+                 {rfx_ask_tiles(2, 3), 1.0},
+                 {rfx_ask_bands(4, 1), 1.0},
+                 {rfx_ask_bands(4, 3), 3.0}};
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(24, 24);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; ++i)
+        for (int anywhere = 0; anywhere < 2; ++anywhere) {
+            uint64_t times[2];
+            for (int k = 0; k < 2; ++k) {
+                f.request.source.random_access = anywhere == 1;
+                f.request.source.pass_picoseconds = k == 0 ? 0.0 : 1e12;
+                struct rfx_plan *plan = plan_of(&f, cases[i].way, &roomy);
+                times[k] = plan->cost;
+                rfx_plan_free(plan);
+            }
+            double passes = (double)(times[1] - times[0]) * 1e-12;
+            double wanted = anywhere == 1 ? 0.0 : cases[i].passes;
+            assert_true(passes > wanted - 1e-6 && passes < wanted + 1e-6);
+        }
+    small_plan_case_end(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
@@ -296,6 +325,7 @@ int main(void) {
         cmocka_unit_test(groups_save_memory_traffic),
         cmocka_unit_test(tiles_by_hand),
         cmocka_unit_test(constants_are_of_the_kernels),
+        cmocka_unit_test(passes_over_the_image),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
