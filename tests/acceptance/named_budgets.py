@@ -27,7 +27,7 @@ sys.path.insert(0, os.path.join(ROOT, "tools", "scripts", "soak"))
 from program import Program  # noqa: E402
 
 MOST = {"none": 2.0, "written": 3.0, "read": 3.0, "packed": 3.0, "both": 3.0}  # MiB
-SIZES = {"vae_decoder": "32x32", "real_esrgan": "64x64", "swinir_light": "64x64"}  # many MACs a pixel
+SIZES = {"vae_decoder": "8x8", "real_esrgan": "64x64", "swinir_light": "64x64"}  # many MACs a pixel
 MIB = 1 << 20
 
 

@@ -278,13 +278,74 @@ static void test_exchanged(void **state) {
         }
 }
 
+static double seconds_of(const char *args) {
+    expect(0, args);
+    json_t *doc = document("plan");
+    double seconds = json_real_value(at(doc, "plan.predicted_seconds"));
+    json_decref(doc);
+    return seconds;
+}
+
+static int count_speeds(const char *folder) {
+    char command[64];
+    (void)snprintf(command, sizeof command, "find %s -name 'speed-*'", folder);
+    FILE *list = popen(command, "r");
+    int n = 0;
+    assert_non_null(list);
+    for (int c; (c = fgetc(list)) != EOF;) n += c == '\n';
+    (void)pclose(list);
+    return n;
+}
+
+/* Seconds are of this processor: measured once and kept, or as the environment says; the plan does
+ * not depend on them. A folder that cannot be written is no error. */
+static void test_speed(void **state) {
+    const char *args = "plan fsrcnn --size 64x64 --threads 1 --memory 8MiB --json";
+    (void)state;
+    assert_int_equal(setenv("RFX_MACHINE_SPEED", "1", 1), 0);
+    double once = seconds_of(args);
+    expect(0, "plan fsrcnn --size 64x64 --threads 1 --memory 8MiB -o plan_a.json");
+    assert_int_equal(setenv("RFX_MACHINE_SPEED", "4", 1), 0);
+    assert_true(seconds_of(args) > 0.2499 * once && seconds_of(args) < 0.2501 * once);
+    expect(0, "plan fsrcnn --size 64x64 --threads 1 --memory 8MiB -o plan_b.json");
+    assert_int_equal(system("cmp plan_a.json plan_b.json"), 0);
+    assert_int_equal(unsetenv("RFX_MACHINE_SPEED"), 0);
+    assert_int_equal(system("rm -rf speeds && mkdir speeds"), 0);
+    char folder[4096];
+    assert_non_null(realpath("speeds", folder));
+    assert_int_equal(setenv("XDG_CACHE_HOME", folder, 1), 0);
+    double measured = seconds_of(args);
+    assert_int_equal(count_speeds("speeds"), 1);
+    assert_true(measured > 0.0 && seconds_of(args) == measured);
+    assert_int_equal(count_speeds("speeds"), 1);
+    assert_int_equal(system("for f in speeds/rfexec/speed-*; do echo 'no key' > $f; done"), 0);
+    assert_true(seconds_of(args) > 0.0);
+    assert_int_equal(setenv("XDG_CACHE_HOME", "/proc/nothing", 1), 0);
+    assert_true(seconds_of(args) > 0.0);
+    assert_int_equal(unsetenv("XDG_CACHE_HOME"), 0);
+    assert_int_equal(setenv("RFX_MACHINE_SPEED", "1", 1), 0);
+}
+
+/* A PNG is decoded again for every strip, an uncompressed TIFF is not. */
+static void test_decoded_again(void **state) {
+    enum { SAMPLES = 240 * 240 * 3, STRIPS = 5 };
+    (void)state;
+    expect(0, "run fsrcnn synthetic:120x120 -o again.png");
+    expect(0, "run fsrcnn synthetic:120x120 -o again.tif --bits 8");
+    double png = seconds_of("plan fsrcnn again.png --bands 8 --strips 5 --threads 1 --json");
+    double tif = seconds_of("plan fsrcnn again.tif --bands 8 --strips 5 --threads 1 --json");
+    double passes = (png - tif) / (4800e-12 * SAMPLES);
+    assert_true(passes > STRIPS - 0.01 && passes < STRIPS + 0.01);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unsupported), cmocka_unit_test(test_unsupported_use),
-        cmocka_unit_test(test_streams),     cmocka_unit_test(test_explain),
-        cmocka_unit_test(test_slips),       cmocka_unit_test(test_least),
-        cmocka_unit_test(test_one_figure),  cmocka_unit_test(test_one_byte_short),
-        cmocka_unit_test(test_exchanged),
+        cmocka_unit_test(test_unsupported),   cmocka_unit_test(test_unsupported_use),
+        cmocka_unit_test(test_streams),       cmocka_unit_test(test_explain),
+        cmocka_unit_test(test_slips),         cmocka_unit_test(test_least),
+        cmocka_unit_test(test_one_figure),    cmocka_unit_test(test_one_byte_short),
+        cmocka_unit_test(test_exchanged),     cmocka_unit_test(test_speed),
+        cmocka_unit_test(test_decoded_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

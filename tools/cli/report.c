@@ -18,6 +18,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
+#include "tools/measure/machine_speed.h"
 
 char *rfx_human_bytes(size_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -136,13 +137,13 @@ double rfx_report_ratio(uint64_t part, uint64_t untiled) {
 }
 
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
-                           const struct rfx_plan_summary *summary) {
+                           const struct rfx_plan_summary *summary, int threads) {
     return json_pack("{s:s, s:s, s:I, s:I, s:f, s:f, s:f}", "kind",
                      rfx_plan_kind_name(summary->kind), "text", summary->text, "peak_bytes",
                      (json_int_t)summary->peak_bytes, "macs", (json_int_t)summary->macs,
                      "macs_ratio", rfx_report_ratio(summary->macs, survey->macs_untiled),
                      "predicted_time_ratio", rfx_report_ratio(summary->cost, survey->cost_untiled),
-                     "predicted_seconds", (double)summary->cost * 1e-12);
+                     "predicted_seconds", rfx_machine_seconds(summary->cost, threads));
 }
 
 size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node) {
@@ -257,8 +258,9 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
         (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",
         (json_int_t)plan->macs_untiled, "macs_ratio", macs_ratio(plan), "predicted_time_ratio",
         rfx_report_ratio(plan->cost, plan->cost_untiled), "predicted_seconds",
-        (double)plan->cost * 1e-12, "spilled", "written_bytes", (json_int_t)plan->spill.written,
-        "read_bytes", (json_int_t)plan->spill.read, "most_bytes", (json_int_t)plan->spill.most);
+        rfx_machine_seconds(plan->cost, plan->threads), "spilled", "written_bytes",
+        (json_int_t)plan->spill.written, "read_bytes", (json_int_t)plan->spill.read, "most_bytes",
+        (json_int_t)plan->spill.most);
 }
 
 json_t *rfx_report_measured(const struct rfx_run_report *report) {
@@ -293,7 +295,8 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
                rfx_human_bytes(plan->spill.written, a), rfx_human_bytes(plan->spill.read, b),
                rfx_human_bytes(plan->spill.most, c));
     printf("time       x%.2f of untiled, predicted: %.3g s\n",
-           rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
+           rfx_report_ratio(plan->cost, plan->cost_untiled),
+           rfx_machine_seconds(plan->cost, plan->threads));
     int keepers = rfx_factors_count(plan);
     printf("conv       %s", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
     if (keepers > 0)

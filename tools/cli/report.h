@@ -51,7 +51,7 @@ json_t *rfx_report_plan(const struct rfx_plan *plan);
 /* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio",
  * "predicted_seconds"}. */
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
-                           const struct rfx_plan_summary *summary);
+                           const struct rfx_plan_summary *summary, int threads);
 
 /* A plan's MACs or predicted time over the untiled run's; 1 where that is 0. */
 double rfx_report_ratio(uint64_t part, uint64_t untiled);

@@ -77,7 +77,7 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
         char why[96];
         if (is_chosen(job->plan, r)) continue;
         bool fits = budget == 0 || r->peak_bytes <= budget;
-        json_t *item = rfx_report_summary(survey, r);
+        json_t *item = rfx_report_summary(survey, r, job->request.threads);
         (void)json_object_update_new(
             item, json_pack("{s:b, s:I, s:s}", "fits", fits, "over_bytes",
                             (json_int_t)(fits ? 0 : r->peak_bytes - budget), "lost_by",

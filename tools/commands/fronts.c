@@ -45,7 +45,7 @@ static int calculate(struct fronts *f, const struct rfx_cli_options *options) {
 static json_t *front_json(const struct rfx_plan_survey *survey) {
     json_t *list = json_array();
     for (int i = 0; i < survey->n_front; ++i)
-        (void)json_array_append_new(list, rfx_report_summary(survey, &survey->front[i]));
+        (void)json_array_append_new(list, rfx_report_summary(survey, &survey->front[i], 1));
     return list;
 }
 

@@ -2,6 +2,7 @@
  * to reach its clock rate, only ever make one slower. */
 #include "tools/measure/machine_peak.h"
 
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
@@ -9,11 +10,19 @@
 #include "layers/kernels/kernels.h"
 
 static const double SPAN_SECONDS = 0.005; /* long beside starting threads, short beside a slice */
-enum { SPANS = 16, PASSES = 6, ARRAYS = 3 };
+static const double PROBE_SECONDS = 0.0005;
+enum { PROBES = 12, MOST_ROUNDS = 1 << 24, SPANS = 16, PASSES = 6, ARRAYS = 3 };
 
 static double now_seconds(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* That this thread has had a processor. */
+static double thread_seconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -40,6 +49,24 @@ double rfx_machine_flops_per_second(int threads) {
         double seconds = span(kernels, threads, rounds, &done);
         double rate = 2.0 * (double)done / seconds;
         if (rate > best) best = rate;
+    }
+    return best;
+}
+
+double rfx_machine_probe(void) {
+    const struct rfx_kernels *kernels = rfx_kernels();
+    int64_t rounds = 1 << 12;
+    double best = 0;
+    for (int i = 0; i < PROBES;) {
+        float sums[RFX_PEAK_SUMS] = {0};
+        double start = thread_seconds();
+        int n = kernels->peak(0.5f, 1.0f, rounds, sums);
+        double seconds = thread_seconds() - start;
+        double rate = seconds > 0.0 ? 2.0 * n * (double)rounds / seconds : 0.0;
+        bool too_short = seconds < PROBE_SECONDS && rounds < MOST_ROUNDS;
+        if (too_short) rounds *= 2;
+        if (!too_short && rate > best) best = rate;
+        i += !too_short;
     }
     return best;
 }

@@ -19,6 +19,10 @@ struct rfx_machine_peak {
  * in use: the best of several short spans, about 0.1 s. Takes no memory. */
 double rfx_machine_flops_per_second(int threads);
 
+/* That of one thread, by the time that it has had a processor, in some milliseconds: other work on
+ * the machine hardly lowers it. */
+double rfx_machine_probe(void);
+
 /* Bytes that adding two arrays into a third moves, RFX_MACHINE_PEAK_BYTES all three; what a
  * processor reads of a line before it is overwritten is not counted, as it is not for layers. The
  * best of several passes. OUT_OF_MEMORY. */

@@ -9,6 +9,7 @@
 #include "layers/kernels/kernels.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/measure/machine_speed.h"
 #include "tools/page/page_sections.h"
 
 /* Of the PNG encoder (image_write.h), the file's buffer and a chunk of values. */
@@ -144,7 +145,7 @@ static void put_memory_facts(struct rfx_run_page *page, const struct rfx_run_rep
                    rfx_human_bytes(report->arena_high_water_bytes, b));
     fact(&page->html, "measured peak", text);
     (void)snprintf(text, sizeof text, "%.3f s; predicted %.3g s", report->seconds,
-                   (double)plan->cost * 1e-12);
+                   rfx_machine_seconds(plan->cost, plan->threads));
     fact(&page->html, "time", text);
     (void)snprintf(text, sizeof text, "%s, %.3f x those of an untiled run",
                    rfx_human_count(report->macs, a),

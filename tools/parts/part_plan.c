@@ -8,6 +8,7 @@
 #include "rfexec/output/output_stream.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/measure/machine_speed.h"
 #include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_plans.h"
@@ -33,12 +34,12 @@ json_t *rfx_part_plans_json(const struct rfx_plan *plan) {
     struct rfx_rect image = rfx_part_graph_image(plan->graph);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
-    return json_pack("{s:[I,I], s:[I,I], s:I, s:f, s:I, s:I, s:f, s:s}", "image_rows",
-                     (json_int_t)image.y0, (json_int_t)image.y1, "image_columns",
-                     (json_int_t)image.x0, (json_int_t)image.x1, "macs", (json_int_t)plan->macs,
-                     "macs_ratio", rfx_report_ratio(plan->macs, plan->macs_untiled), "arena_bytes",
-                     (json_int_t)plan->bytes.arena, "peak_bytes", (json_int_t)plan->peak_bytes,
-                     "predicted_seconds", (double)plan->cost * 1e-12, "plan", text);
+    return json_pack(
+        "{s:[I,I], s:[I,I], s:I, s:f, s:I, s:I, s:f, s:s}", "image_rows", (json_int_t)image.y0,
+        (json_int_t)image.y1, "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "macs",
+        (json_int_t)plan->macs, "macs_ratio", rfx_report_ratio(plan->macs, plan->macs_untiled),
+        "arena_bytes", (json_int_t)plan->bytes.arena, "peak_bytes", (json_int_t)plan->peak_bytes,
+        "predicted_seconds", rfx_machine_seconds(plan->cost, plan->threads), "plan", text);
 }
 
 static void add_json(struct rfx_part_plans *p, const struct place *place) {
@@ -138,7 +139,7 @@ static int plan_rest(struct rfx_part_plans *p, json_t *document) {
         (void)json_object_set_new(
             document, "merge",
             json_pack("{s:I, s:f, s:I}", "macs", (json_int_t)p->job.plan->macs, "predicted_seconds",
-                      (double)p->job.plan->cost * 1e-12, "output_bytes",
+                      rfx_machine_seconds(p->job.plan->cost, p->job.plan->threads), "output_bytes",
                       (json_int_t)(out->elems * (int64_t)sizeof(float))));
     leave_graph(p, whole);
     return code;

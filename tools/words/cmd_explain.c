@@ -10,6 +10,7 @@
 #include "tiler/search/forms/plan_groups.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/measure/machine_speed.h"
 #include "tools/program/run_request.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
@@ -228,10 +229,9 @@ static void tell_why(const struct rfx_cli_options *options, size_t untiled) {
 }
 
 static void tell_time(const struct rfx_plan *plan) {
-    tell(
-        "Time: %.2f times that of the whole-image run, predicted from constants of one machine; "
-        "about %.2g s on it.",
-        rfx_report_ratio(plan->cost, plan->cost_untiled), (double)plan->cost * 1e-12);
+    tell("Time: %.2f times that of the whole-image run, predicted; about %.2g s on this processor.",
+         rfx_report_ratio(plan->cost, plan->cost_untiled),
+         rfx_machine_seconds(plan->cost, plan->threads));
 }
 
 static void tell_least(const struct rfx_plan *plan, const struct rfx_cli_least *least) {

@@ -285,8 +285,8 @@ static void constants_are_of_the_kernels(void **state) {
     small_plan_case_end(&f);
 }
 
-/* An image that is decoded from the top: once for all tiles, for each strip of a stream; one that is
- * read anywhere, never. */
+/* An image that is decoded from the top: once for all tiles, for each strip of a stream; one that
+ * is read anywhere, never. */
 static void passes_over_the_image(void **state) {
     const struct {
         struct rfx_stage_spec way;
