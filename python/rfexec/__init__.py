@@ -10,6 +10,7 @@ float32 in ONNX order, (1, channels, rows, columns).
 
 from . import _c
 from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure, UsageError
+from ._files import File
 from ._forecast import Forecast
 from ._network import Network, Runner, TensorInfo, open
 from ._modelmeta import ModelMetadata
@@ -36,6 +37,7 @@ __all__ = [
     "Cancelled",
     "Error",
     "ExecutionMode",
+    "File",
     "Forecast",
     "GraphOptimizationLevel",
     "InferenceSession",

@@ -80,6 +80,24 @@ class StepReport(ctypes.Structure):
 OBSERVE = CFUNCTYPE(c_int, POINTER(StepReport))
 
 
+class ResultFile(ctypes.Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("output", c_int),
+        ("bits", c_int),
+        ("path", c_char_p),
+        ("low", c_float),
+        ("high", c_float),
+        ("compression", c_char_p),
+        ("overviews", c_char_p),
+        ("channel_names", c_char_p),
+        ("tile", c_int),
+        ("cog", c_int),
+        ("zarr_format", c_int),
+        ("chunk", c_int64),
+    ]
+
+
 class RunOptions(ctypes.Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -107,6 +125,8 @@ class RunOptions(ctypes.Structure):
         ("region_column", c_int64),
         ("region_rows", c_int64),
         ("region_columns", c_int64),
+        ("files", POINTER(ResultFile)),
+        ("n_files", c_int),
     ]
 
 
@@ -226,6 +246,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
             POINTER(Why),
         ],
     ),
+    "rfx_result_file_init": (None, [POINTER(ResultFile), c_size_t]),
     "rfx_run_options_init": (None, [POINTER(RunOptions), c_size_t]),
     "rfx_network_predict": (
         c_int,

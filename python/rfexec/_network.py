@@ -8,13 +8,14 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
 from . import _bands, _c, _call
 from ._call import Call, progress_of_image
 from ._errors import BudgetError, RefusedError, UsageError
+from ._files import Target, set_files
 from ._forecast import Forecast, forecast_of
 from ._inputs import Input, as_array, images_in, layout_of
 from ._models import Model, model_bytes
@@ -331,20 +332,24 @@ class Network:
         threads: int = 0,
         picture: Union[None, str, os.PathLike[str], Picture] = None,
         spill: Union[None, str, os.PathLike[str]] = None,
+        output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> Forecast:
         """What run() would take, without running.
 
         memory: the most bytes that the run may take ("64MiB", "1.5GiB", a number; None: no limit).
         threads: 0 for as many as the process may use processors. picture: the file that would be
         run; None: an array. spill: a folder in which large maps that are needed again may wait in
-        nameless files; None: no files. Raises BudgetError, with the smallest run as its `forecast`,
-        where nothing fits.
+        nameless files; None: no files. output: the files that run() would write. Raises BudgetError,
+        with the smallest run as its `forecast`, where nothing fits.
         """
         call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         if picture is not None:
             self._bind(picture, None)
         name = take_picture(picture, call)
+        if output is not None:
+            self._need()
+            set_files(call, output, self._outputs)
         with self._busy(call):
             try:
                 call.make(_c.library.rfx_network_predict, self._handle, name, call.options, raw)
@@ -416,6 +421,7 @@ class Network:
         layout: Optional[str] = None,
         spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
+        output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> dict[str, np.ndarray]:
         """Runs the network on one image; returns its outputs by name, in the shape and type that the
         model declares. Arrays that are given as `out` are float32.
@@ -433,6 +439,10 @@ class Network:
         50 ms. Ctrl-C ends the run. spill: as in plan(). observer: a function of a Step, called after
         each of some thousands of steps, in this thread; what it returns does not matter, what it
         raises ends the run. It takes some microseconds a step.
+        output: a file that an output is written to while the run goes on, as the program's -o writes
+        it: a path or a File, for several outputs a name for all ("map.tif" becomes
+        "map.<output>.tif") or a dict by the output's name. Such outputs are not returned, unless
+        `outputs` or `out` names them.
 
         A batch, (images, channels, rows, columns), is run image by image in the memory of one, with
         one plan, and so are the outputs: each (images, ...), the bits of as many runs.
@@ -445,10 +455,16 @@ class Network:
             wanted = self._inputs[0].shape
             layout = layout_of(image, wanted, layout)
             if images_in(image, wanted, layout) > 1:
+                if output is not None:
+                    raise UsageError("a batch is returned: a file takes the output of one image")
                 with self.prepare(memory, threads, spill) as runner:
                     return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
         observe(call, observer, self._outputs)
+        if output is not None:
+            written = set_files(call, output, self._outputs)
+            if outputs is None and out is None:
+                outputs = [info.name for info in self._outputs if info.name not in written]
         function, arguments, source = self._start(image, layout, call)
         results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
         with self._busy(call):

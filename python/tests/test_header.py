@@ -14,6 +14,7 @@ HEADER = TOP / "rfexec" / "include" / "rfexec" / "rfexec.h"
 STRUCTS = {
     "rfx_why": _c.Why,
     "rfx_open_options": _c.OpenOptions,
+    "rfx_result_file": _c.ResultFile,
     "rfx_run_options": _c.RunOptions,
     "rfx_area": _c.Area,
     "rfx_source": _c.Source,

@@ -215,6 +215,19 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
     return RFX_OK;
 }
 
+void rfx_result_file_init(struct rfx_result_file *file, size_t size) {
+    const struct rfx_result_file defaults = {.size = size};
+    if (file != NULL) write_sized(file, size, &defaults, sizeof defaults);
+}
+
+enum rfx_status rfx_api_read_result_file(const struct rfx_result_file *given,
+                                         struct rfx_result_file *out, struct rfx_error *err) {
+    static const char name[] = "rfx_result_file";
+    *out = (struct rfx_result_file){.size = sizeof *out};
+    enum rfx_status status = check_size(given->size, sizeof *given, name, err);
+    return status == RFX_OK ? read_sized(out, sizeof *out, given, given->size, name, err) : status;
+}
+
 static struct rfx_run_options run_defaults(void) {
     struct rfx_image_options image = rfx_image_default_options();
     return (struct rfx_run_options){.size = sizeof(struct rfx_run_options), .scale = image.scale};

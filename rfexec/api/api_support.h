@@ -45,6 +45,12 @@ RFX_NODISCARD enum rfx_status rfx_api_read_run_options(const struct rfx_run_opti
                                                        struct rfx_run_options *out,
                                                        struct rfx_error *err);
 
+/* A file of the options' over the defaults. INVALID_ARGUMENT: no size, or a member that this
+ * library does not know. */
+RFX_NODISCARD enum rfx_status rfx_api_read_result_file(const struct rfx_result_file *given,
+                                                       struct rfx_result_file *out,
+                                                       struct rfx_error *err);
+
 /* Preprocessing as the image source takes it; channels 0: as the file has them. What it says of
  * bands goes to `bands`, which has to stay while the picture is opened. */
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,

@@ -28,7 +28,7 @@ enum rfx_status rfx_job_open(struct rfx_job *job, struct rfx_graph *graph,
     if (status != RFX_OK) return status;
     job->options = read;
     ask_caller(job);
-    return RFX_OK;
+    return rfx_result_files_read(&job->options, graph, &job->files, err);
 }
 
 enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *options,
@@ -57,6 +57,7 @@ void rfx_job_rest(struct rfx_job *job) {
 }
 
 void rfx_job_close(struct rfx_job *job) {
+    rfx_result_files_free(&job->files);
     rfx_session_free(job->session);
     rfx_plan_free(job->plan);
     rfx_plan_free(job->smallest);
@@ -67,7 +68,8 @@ enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs, 
                                     struct rfx_error *err) {
     job->outputs = outputs;
     if (outputs != NULL && n_outputs == job->graph->n_outputs) return RFX_OK;
-    if (outputs == NULL && n_outputs == 0 && job->options.write != NULL) return RFX_OK;
+    bool elsewhere = job->options.write != NULL || job->files.n > 0;
+    if (outputs == NULL && n_outputs == 0 && elsewhere) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "room for %d outputs, the network has %d",
                     outputs != NULL ? n_outputs : 0, job->graph->n_outputs);
 }
@@ -98,7 +100,10 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
     }
     job->traits = rfx_image_traits(job->image);
     if (job->traits.h == input->h && job->traits.w == input->w && job->traits.c == input->c)
-        return RFX_OK;
+        return job->files.n == 0
+                   ? RFX_OK
+                   : rfx_geo_source_of(mem, job->image, picture, options.page, options.region.y0,
+                                       options.region.x0, &job->files.geo, err);
     return rfx_fail(err, RFX_STATUS_MALFORMED,
                     "the network takes %lldx%lldx%lld (channels, rows, columns), '%.200s' is "
                     "%lldx%lldx%lld",
@@ -155,6 +160,7 @@ enum rfx_status rfx_job_use_source(struct rfx_job *job, const struct rfx_source 
 }
 
 enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
+    job->traits.fixed_bytes += rfx_result_files_bytes(&job->files, job->graph);
     struct rfx_plan_request request = {.source = job->traits,
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
@@ -181,18 +187,24 @@ static int is_cancelled(void *user, int64_t done, int64_t total) {
 }
 
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
-    const struct rfx_output_sink sink = {.write = rfx_output_take_part, .user = job};
+    const struct rfx_output_sink sink = {
+        .look = rfx_output_look, .write = rfx_output_take_part, .user = job};
     struct rfx_step_teller teller;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan);
     rfx_session_set_sink(job->session, &sink);
     rfx_session_set_spill_folder(job->session, job->options.spill_folder);
     rfx_session_set_observer(job->session, job->options.observe != NULL ? &teller.observer : NULL);
     enum rfx_status status =
-        rfx_session_run(job->session, job->image, is_cancelled, &teller, NULL, err);
+        rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
+    if (status == RFX_OK)
+        status = rfx_session_run(job->session, job->image, is_cancelled, &teller, NULL, err);
     rfx_session_set_observer(job->session, NULL);
     rfx_session_set_sink(job->session, NULL);
     if (status == RFX_OK && teller.ends)
-        return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
-                        (long long)teller.steps);
+        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
+                          (long long)teller.steps);
+    if (status == RFX_OK)
+        status = rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
+    rfx_result_files_close(&job->files);
     return rfx_memory_settle(job->graph->mem, status, err);
 }

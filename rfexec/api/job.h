@@ -8,6 +8,7 @@
 #define RFX_RFEXEC_API_JOB_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/api/result_files.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
 #include "rfexec/session/session.h"
@@ -23,6 +24,7 @@ struct rfx_job {
     struct rfx_plan *smallest; /* when none fits */
     struct rfx_session *session;
     float *const *outputs; /* as many as the graph has, or NULL: all to options.write */
+    struct rfx_result_files files;
 };
 
 /* Takes the options, and has the graph's allocator ask options.stop until rfx_job_close. */

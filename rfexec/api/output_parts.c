@@ -115,13 +115,20 @@ static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end 
     return show_map(job, end->output, rect, view, err);
 }
 
+void rfx_output_look(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                     const struct rfx_view *view) {
+    const struct rfx_job *job = user;
+    struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
+    if (file != NULL) rfx_output_stream_look(file, rect, view);
+}
+
 enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     const struct rfx_job *job = user;
     float *out = array_of(job, end->output);
-    if (out != NULL)
-        rfx_end_scatter(end, out, rect, view);
-    else if (job->options.write != NULL)
-        return show_end(job, end, rect, view, err);
+    struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
+    if (out != NULL) rfx_end_scatter(end, out, rect, view);
+    if (file != NULL) return rfx_output_stream_write_end(file, end, rect, view, err);
+    if (out == NULL && job->options.write != NULL) return show_end(job, end, rect, view, err);
     return RFX_OK;
 }

@@ -5,6 +5,10 @@
 
 #include "rfexec/api/job.h"
 
+/* The look function of a sink whose user is the job. */
+void rfx_output_look(void *job, const struct rfx_end *end, struct rfx_rect rect,
+                     const struct rfx_view *view);
+
 /* The write function of a sink whose user is the job. IO: the caller's function failed. */
 RFX_NODISCARD enum rfx_status rfx_output_take_part(void *job, const struct rfx_end *end,
                                                    struct rfx_rect rect,

@@ -19,6 +19,9 @@ static enum rfx_status create(struct rfx_network *network, const struct rfx_run_
     if (runner == NULL) return rfx_memory_fail(graph->mem, "runner", sizeof *runner, err);
     struct rfx_job *job = &runner->job;
     enum rfx_status status = rfx_job_open(job, graph, options, err);
+    if (status == RFX_OK && job->files.n > 0)
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "a runner writes no files: rfx_network_run_file and its kin do");
     if (status == RFX_OK) status = rfx_job_use_values(job, &nothing, err);
     if (status == RFX_OK) status = rfx_job_plan(job, err);
     if (status == RFX_OK) status = rfx_job_prepare(job, err);

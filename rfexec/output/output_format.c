@@ -51,6 +51,13 @@ static bool has(const struct rfx_output_kind *kind, enum rfx_type type) {
     return (kind->samples >> type & 1U) != 0;
 }
 
+void rfx_output_format_settle(struct rfx_output_format *format) {
+    enum { USUAL_TILE = 256 };
+    bool tiles = format->packing != RFX_TIFF_PLAIN || format->overviews != RFX_OVERVIEW_NONE;
+    bool has_tiles = (format->kind->takes & RFX_OUTPUT_TAKES_TILES) != 0;
+    if (format->tile == 0 && tiles && has_tiles) format->tile = USUAL_TILE;
+}
+
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k) {
     format->stored = graph->outputs[k].stored;
     if (format->stored.reshaped) format->stored.shape = rfx_output_shape(graph, k);

@@ -93,6 +93,10 @@ const char *rfx_output_end(const char *path);
 #define RFX_OUTPUT_ENDS 160
 const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
 
+/* Tiles of 256 rows and columns where compression or overviews of a TIFF need some and none are
+ * asked for. */
+void rfx_output_format_settle(struct rfx_output_format *format);
+
 /* Says that the file is for output k of the graph. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
 

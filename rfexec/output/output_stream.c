@@ -133,6 +133,16 @@ void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_va
     stream->format.has_range = true;
 }
 
+void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect rect,
+                            const struct rfx_view *view) {
+    if (!rfx_output_stream_needs_range(stream)) return;
+    struct rfx_value_range range = rfx_value_range_empty();
+    for (int64_t y = rect.y0; y < rect.y1; y++)
+        for (int64_t x = rect.x0; x < rect.x1; x++)
+            rfx_value_range_add(&range, rfx_view_at(view, y, x), stream->tensor.c);
+    rfx_output_stream_set_range(stream, range);
+}
+
 /* stream->row as samples. Booleans are 0 and 1, in a PNG black and white. */
 static const void *make_samples(struct rfx_output_stream *stream, int64_t count) {
     bool truths = stream->format.stored.type == RFX_TYPE_BOOL && !stream->scaled;

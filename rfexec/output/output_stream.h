@@ -40,6 +40,11 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, con
 /* Sets the range, before the first write, when it was not given. */
 void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range);
 
+/* Before the first write: all of the map lies in the view, whose range is looked for where the file
+ * needs one that was not given. */
+void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect rect,
+                            const struct rfx_view *view);
+
 /* Before the first write: rectangles come in any order, whatever the first one is. IO: no room for
  * them beside the file. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "rfexec/output/georeferenced.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tools/cli/classes.h"
@@ -42,19 +43,11 @@ int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_o
 /* Where the picture lies in the world. */
 static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                              const char *spec) {
-    const struct rfx_image_facts facts = rfx_image_facts(job->image);
     struct rfx_error err = {{0}};
     rfx_georeference_release(&job->geo.geo);
-    job->geo = (struct rfx_geo_source){.geo.mem = job->mem, .orientation = 1};
-    memcpy(job->geo.geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
-    if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_EXIT_DONE;
-    char room[4096];
-    const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
     enum rfx_status status =
-        file == NULL ? RFX_OK
-                     : rfx_geo_tiff_read(job->mem, file, rfx_cli_page(options), &job->geo, &err);
-    job->geo.y0 = options->region.y0;
-    job->geo.x0 = options->region.x0;
+        rfx_geo_source_of(job->mem, job->image, spec, rfx_cli_page(options), options->region.y0,
+                          options->region.x0, &job->geo, &err);
     if (status == RFX_OK && job->geo.dropped != NULL)
         rfx_cli_message("'%s': its %s is too long or none: it is not kept", spec, job->geo.dropped);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);

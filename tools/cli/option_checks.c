@@ -263,7 +263,6 @@ static bool is_word(const char *given, const char *word) {
 
 bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *path,
                            struct rfx_output_format *format) {
-    enum { USUAL_TILE = 256 };
     *format = (struct rfx_output_format){
         .images = options->images,
         .bits = (int)options->bits,
@@ -283,7 +282,6 @@ bool rfx_cli_output_format(const struct rfx_cli_options *options, const char *pa
     if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
     if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
     format->tile = (int)options->tiff_tile;
-    bool tiles = format->packing != RFX_TIFF_PLAIN || format->overviews != RFX_OVERVIEW_NONE;
-    if (format->tile == 0 && tiles) format->tile = USUAL_TILE;
+    rfx_output_format_settle(format);
     return true;
 }

@@ -12,7 +12,7 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/inputs/georeferenced.h"
+#include "rfexec/output/georeferenced.h"
 
 enum { MAX_NAME = RFX_CLI_FILE_NAME };
 

@@ -16,7 +16,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/inputs/georeferenced.h"
+#include "rfexec/output/georeferenced.h"
 #include "tools/masks/masked_output.h"
 #include "tools/parts/part_choice.h"
 

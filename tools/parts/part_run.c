@@ -16,7 +16,7 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/inputs/georeferenced.h"
+#include "rfexec/output/georeferenced.h"
 #include "tools/parts/files/part_file.h"
 #include "tools/parts/files/part_geo.h"
 #include "tools/parts/files/part_identity.h"

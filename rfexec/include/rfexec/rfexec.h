@@ -280,6 +280,30 @@ struct rfx_step_report {
     double seconds;         /* since the first step began, when all was planned and packed */
 };
 
+/* A file, or folder, that an output is written to while the run goes on: what the program's -o
+ * writes, byte for byte. It appears under its name when the run has ended well; after a failure
+ * there is none, and one that was there is as it was. Maps need no room as a whole. */
+struct rfx_result_file {
+    size_t size;      /* sizeof(struct rfx_result_file): set by init */
+    int output;       /* which one, from 0 */
+    int bits;         /* of samples: 8 or 16, 32 for floats; 0: what the kind of file usually has */
+    const char *path; /* its end says the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr */
+    /* With 8 and 16 bits: the values that become the smallest and the largest sample. Equal: the
+     * smallest and the largest value of the map. */
+    float low, high;
+    const char *compression;   /* of TIFF "deflate" or "zstd", of Zarr "zstd"; NULL: none */
+    const char *overviews;     /* smaller copies for viewers, of TIFF and .ome.zarr: "mean", or, of
+                                  labels, "nearest"; NULL: none */
+    const char *channel_names; /* of .ome.tif: a text file with a line for each; NULL: none */
+    int tile;        /* of TIFF: rows and columns of tiles, a multiple of 16; 0: strips, or 256 */
+    int cog;         /* of TIFF, not 0: in the order of a cloud optimized GeoTIFF */
+    int zarr_format; /* 2 or 3; 0: 3 */
+    int64_t chunk;   /* of Zarr: rows and columns of chunks; 0: 256, or lower and longer ones */
+};
+
+/* Sets every member to its default. `size`: sizeof *file. */
+RFX_API void rfx_result_file_init(struct rfx_result_file *file, size_t size);
+
 struct rfx_run_options {
     size_t size; /* sizeof(struct rfx_run_options): set by init */
     /* What the run may take: everything that it allocates, and a reserve for the code of libraries
@@ -348,6 +372,13 @@ struct rfx_run_options {
      * region_row on, and columns likewise, of the picture as it is seen (or as_stored). Both counts
      * 0: all of it. */
     int64_t region_row, region_column, region_rows, region_columns;
+    /* Files for outputs, at most one each, n_files of them, files[0].size apart. An output that has
+     * one and whose outputs[k] is NULL does not go to `write`; where there are files, `outputs` may
+     * be NULL and n_outputs 0. They must stay as they are during the call. Of a GeoTIFF that is run
+     * by its path, TIFFs get the place in the world. Not with runners. A file that cannot be made
+     * or written is SYSTEM, one that cannot hold its output USAGE. */
+    const struct rfx_result_file *files;
+    int n_files;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

@@ -51,6 +51,21 @@ static void print_options(void) {
     MEMBER(rfx_open_options, pad_to);
     MEMBER(rfx_open_options, padding);
     END(rfx_open_options);
+    BEGIN(rfx_result_file);
+    MEMBER(rfx_result_file, size);
+    MEMBER(rfx_result_file, output);
+    MEMBER(rfx_result_file, bits);
+    MEMBER(rfx_result_file, path);
+    MEMBER(rfx_result_file, low);
+    MEMBER(rfx_result_file, high);
+    MEMBER(rfx_result_file, compression);
+    MEMBER(rfx_result_file, overviews);
+    MEMBER(rfx_result_file, channel_names);
+    MEMBER(rfx_result_file, tile);
+    MEMBER(rfx_result_file, cog);
+    MEMBER(rfx_result_file, zarr_format);
+    MEMBER(rfx_result_file, chunk);
+    END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);
     MEMBER(rfx_run_options, memory_bytes);
@@ -77,6 +92,8 @@ static void print_options(void) {
     MEMBER(rfx_run_options, region_column);
     MEMBER(rfx_run_options, region_rows);
     MEMBER(rfx_run_options, region_columns);
+    MEMBER(rfx_run_options, files);
+    MEMBER(rfx_run_options, n_files);
     END(rfx_run_options);
 }
 

@@ -1,9 +1,27 @@
 /* Grids of maps to affines of pictures. */
-#include "tools/inputs/georeferenced.h"
+#include "rfexec/output/georeferenced.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "rf_analysis/grid.h"
+#include "rfexec/image/image_file.h"
+
+enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image *image,
+                                  const char *spec, int64_t page, int64_t y0, int64_t x0,
+                                  struct rfx_geo_source *out, struct rfx_error *err) {
+    const struct rfx_image_facts facts = rfx_image_facts(image);
+    char room[4096];
+    enum rfx_status status = RFX_OK;
+    *out = (struct rfx_geo_source){.geo.mem = mem, .orientation = 1};
+    memcpy(out->geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
+    if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_OK;
+    const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
+    if (file != NULL) status = rfx_geo_tiff_read(mem, file, page, out, err);
+    out->y0 = y0;
+    out->x0 = x0;
+    return status;
+}
 
 /* Grids are of middles of pixels, affines of their corners. */
 static double corner(const struct rfx_grid_axis *axis) {

@@ -1,11 +1,20 @@
-/* Where an output lies in the world, when the picture is a GeoTIFF. */
-#ifndef RFX_TOOLS_INPUTS_GEOREFERENCED_H
-#define RFX_TOOLS_INPUTS_GEOREFERENCED_H
+/* Where an output lies in the world, when the image is a GeoTIFF. */
+#ifndef RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
+#define RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
 
 #include "layers/graph/graph.h"
 #include "rfexec/image/geo/geo_tiff.h"
+#include "rfexec/image/image_source.h"
 
 enum { RFX_GEOREFERENCED_WORDS = 400 };
+
+/* Reads where the image `spec` lies, which was opened as `image`: page `page` of a TIFF, the
+ * rectangle from (y0, x0) on. What says nothing leaves *out empty. IO, OUT_OF_MEMORY. Release
+ * out->geo. */
+RFX_NODISCARD enum rfx_status rfx_geo_source_of(struct rfx_memory *mem,
+                                                const struct rfx_image *image, const char *spec,
+                                                int64_t page, int64_t y0, int64_t x0,
+                                                struct rfx_geo_source *out, struct rfx_error *err);
 
 /* The georeference of output k of the network on the picture: that of the source on the grid of the
  * output's pixels (rf_analysis/grid.h), the picture turned unless `as_stored`. Empty where the

@@ -1,0 +1,106 @@
+"""Files that outputs are written to while a run goes on."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass, replace
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from . import _c
+from ._call import Call
+from ._errors import UsageError
+from ._sizes import c_name, c_number
+
+_DOUBLE_ENDS = (".ome.tif", ".ome.tiff", ".ome.zarr")
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, or folder, for an output: what the program's `-o` writes, byte for byte.
+
+    path: its end says the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr. bits: 8, 16 or
+    32 (floats); None: what the kind usually has. range: the values that become the smallest and the
+    largest sample of 8 or 16 bits; None: the map's smallest and largest. compression: of TIFF
+    "deflate" or "zstd", of Zarr "zstd". overviews: smaller copies for viewers, "mean" or, of labels,
+    "nearest". tile: rows and columns of a TIFF's tiles. cog: a cloud optimized GeoTIFF.
+    channel_names: a text file for .ome.tif. zarr_format: 2 or 3. chunk: rows and columns of Zarr's
+    chunks.
+    """
+
+    path: Union[str, os.PathLike[str]]
+    bits: Optional[int] = None
+    range: Optional[tuple[float, float]] = None
+    compression: Optional[str] = None
+    overviews: Optional[str] = None
+    channel_names: Union[None, str, os.PathLike[str]] = None
+    tile: int = 0
+    cog: bool = False
+    zarr_format: int = 0
+    chunk: int = 0
+
+
+Target = Union[str, "os.PathLike[str]", File]
+
+
+def _named(path: str, output: str) -> str:
+    """The program's name for one of several outputs: NAME.<output>.EXT."""
+    folder, slash, base = path.rpartition("/")
+    doubles = [end for end in _DOUBLE_ENDS if base.lower().endswith(end) and len(base) > len(end)]
+    dot = len(base) - len(doubles[0]) if doubles else base.rfind(".")
+    if dot < 0:
+        return path
+    return f"{folder}{slash}{base[:dot]}.{output.replace('/', '_')}{base[dot:]}"
+
+
+def _file(target: Any) -> File:
+    return target if isinstance(target, File) else File(target)
+
+
+def _each(target: Any, names: Sequence[str]) -> dict[str, File]:
+    """The file of each output: of a mapping, or one path for all."""
+    if isinstance(target, Mapping):
+        unknown = [name for name in target if name not in names]
+        if unknown:
+            raise UsageError(f"no output {unknown[0]!r}; there are {', '.join(map(repr, names))}")
+        return {name: _file(file) for name, file in target.items()}
+    file = _file(target)
+    if len(names) == 1:
+        return {names[0]: file}
+    return {n: replace(file, path=_named(os.fspath(file.path), n)) for n in names}
+
+
+def _word(text: Any, what: str) -> Optional[bytes]:
+    if text is None or isinstance(text, str):
+        return None if text is None else text.encode()
+    raise UsageError(f"{what} is {text!r}: a word, or None")
+
+
+def _fill(at: Any, k: int, file: File) -> None:
+    _c.library.rfx_result_file_init(at, ctypes.sizeof(at))
+    at.output, at.path = k, c_name(file.path, "output")
+    at.bits = 0 if file.bits is None else c_number(file.bits, "bits", 32)
+    if file.range is not None:
+        at.low, at.high = map(float, file.range)
+        if not at.low < at.high:
+            raise UsageError(f"range is {file.range}: (lowest, highest)")
+    at.compression = _word(file.compression, "compression")
+    at.overviews = _word(file.overviews, "overviews")
+    if file.channel_names is not None:
+        at.channel_names = c_name(file.channel_names, "channel_names")
+    at.tile, at.cog = c_number(file.tile, "tile", 32), int(file.cog)
+    at.zarr_format = c_number(file.zarr_format, "zarr_format", 32)
+    at.chunk = c_number(file.chunk, "chunk")
+
+
+def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
+    """Has the call write files; returns the names of the outputs that have one."""
+    names = [info.name for info in infos]
+    files = _each(target, names)
+    raw = (_c.ResultFile * max(1, len(files)))()
+    for at, (name, file) in zip(raw, files.items()):
+        _fill(at, names.index(name), file)
+    if files:
+        call.options.files, call.options.n_files = raw, len(files)
+    call.keep(raw)
+    return list(files)

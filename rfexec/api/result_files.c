@@ -1,0 +1,221 @@
+/* Files of outputs of the public header's calls; see result_files.h. */
+#include "rfexec/api/result_files.h"
+
+#include <string.h>
+
+#include "rfexec/api/api_support.h"
+
+static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
+    return &graph->nodes[graph->outputs[k].node].out;
+}
+
+/* A word of a list, or NULL: *out is its number, from 0 for NULL. */
+static bool find_word(const char *word, const char *const *words, int n, int *out) {
+    for (int i = 0; i < n; i++) {
+        const char *known = words[i];
+        if (word == known || (word != NULL && known != NULL && strcmp(word, known) == 0)) {
+            *out = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum rfx_status refuse(const struct rfx_result_file *file, const char *why,
+                              struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "the file '%.200s' of output %d: %s",
+                    file->path, file->output, why);
+}
+
+/* What is asked for that such files do not have; NULL: nothing. */
+static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
+    bool tiff = (takes & RFX_OUTPUT_TAKES_TILES) != 0,
+         zarr = (takes & RFX_OUTPUT_TAKES_CHUNKS) != 0;
+    if (file->tile != 0 && !tiff) return "tile is for TIFF";
+    if (file->cog != 0 && (takes & RFX_OUTPUT_TAKES_COG) == 0) return "cog is for .tif";
+    if (file->compression != NULL && !tiff && !zarr) return "compression is for TIFF and Zarr";
+    if (file->overviews != NULL && (takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0)
+        return "overviews are for TIFF and .ome.zarr";
+    if (file->channel_names != NULL && (takes & RFX_OUTPUT_TAKES_NAMES) == 0)
+        return "channel_names are for .ome.tif";
+    if ((file->zarr_format != 0 || file->chunk != 0) && !zarr)
+        return "zarr_format and chunk are for Zarr";
+    return NULL;
+}
+
+/* Numbers that the writers rely on. */
+static const char *bad_number(const struct rfx_result_file *file) {
+    enum { MOST_TILE = 4096, MOST_CHUNK = 4096 };
+    if (file->tile < 0 || file->tile > MOST_TILE || file->tile % 16 != 0)
+        return "tile is 0 or a multiple of 16 up to 4096";
+    if (file->chunk < 0 || file->chunk > MOST_CHUNK) return "chunk is 0 to 4096";
+    if (file->zarr_format != 0 && file->zarr_format != 2 && file->zarr_format != 3)
+        return "zarr_format is 2 or 3";
+    if (file->low > file->high || file->low != file->low || file->high != file->high)
+        return "low is above high, or one is NaN";
+    return NULL;
+}
+
+static enum rfx_status make_format(const struct rfx_result_file *file,
+                                   const struct rfx_graph *graph, struct rfx_output_format *format,
+                                   struct rfx_error *err) {
+    static const char *const compressions[] = {NULL, "deflate", "zstd"};
+    static const char *const overviews[] = {NULL, "mean", "nearest"};
+    char ends[RFX_OUTPUT_ENDS];
+    int packing = 0, levels = 0;
+    *format = (struct rfx_output_format){.kind = rfx_output_kind_of(file->path),
+                                         .bits = file->bits,
+                                         .has_range = file->low < file->high,
+                                         .range = {(double)file->low, (double)file->high},
+                                         .tile = file->tile,
+                                         .cog = file->cog != 0,
+                                         .channel_names = file->channel_names,
+                                         .zarr_format = file->zarr_format,
+                                         .chunk = file->chunk};
+    if (format->kind == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the file '%.200s' of output %d: the name must end in %s", file->path,
+                        file->output, rfx_output_ends(ends));
+    const char *why = misfit(file, format->kind->takes);
+    if (why == NULL) why = bad_number(file);
+    if (why == NULL && !find_word(file->compression, compressions, 3, &packing))
+        why = "compression is deflate, zstd or NULL";
+    if (why == NULL && !find_word(file->overviews, overviews, 3, &levels))
+        why = "overviews are mean, nearest or NULL";
+    bool zarr = (format->kind->takes & RFX_OUTPUT_TAKES_CHUNKS) != 0;
+    if (why == NULL && zarr && packing == 1) why = "Zarr is compressed by zstd";
+    if (why != NULL) return refuse(file, why, err);
+    format->zstd = zarr && packing == 2;
+    if (!zarr && packing > 0) format->packing = packing == 1 ? RFX_TIFF_DEFLATE : RFX_TIFF_ZSTD;
+    if (levels == 1 || format->cog) format->overviews = RFX_OVERVIEW_MEAN;
+    if (levels == 2) format->overviews = RFX_OVERVIEW_NEAREST;
+    rfx_output_format_settle(format);
+    rfx_output_declare(format, graph, file->output);
+    return rfx_output_format_check(format, tensor_of(graph, file->output), file->path, err);
+}
+
+/* File i of the caller's array, whose elements may be those of another version. */
+static enum rfx_status read_file(const struct rfx_run_options *options, int i,
+                                 const struct rfx_graph *graph, struct rfx_result_files *out,
+                                 struct rfx_error *err) {
+    const char *at = (const char *)(const void *)options->files + (size_t)i * options->files->size;
+    struct rfx_result_file file;
+    enum rfx_status status =
+        rfx_api_read_result_file((const struct rfx_result_file *)(const void *)at, &file, err);
+    if (status != RFX_OK) return status;
+    if (file.path == NULL || file.output < 0 || file.output >= graph->n_outputs)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "files[%d] is of output %d and has %s path: the network has %d outputs", i,
+                        file.output, file.path == NULL ? "no" : "a", graph->n_outputs);
+    for (int k = 0; k < out->n; k++)
+        if (out->items[k].output == file.output) return refuse(&file, "it has one already", err);
+    struct rfx_result_files_item *item = &out->items[out->n++];
+    item->output = file.output;
+    item->path = file.path;
+    return make_format(&file, graph, &item->format, err);
+}
+
+enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
+                                      const struct rfx_graph *graph, struct rfx_result_files *out,
+                                      struct rfx_error *err) {
+    *out = (struct rfx_result_files){.mem = graph->mem};
+    if ((options->files == NULL) != (options->n_files == 0) || options->n_files < 0 ||
+        options->n_files > graph->n_outputs)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "files is %s and n_files %d: 1 to %d files, one an output, or NULL and 0",
+                        options->files != NULL ? "given" : "NULL", options->n_files,
+                        graph->n_outputs);
+    if (options->n_files == 0) return RFX_OK;
+    out->items = rfx_memory_calloc(graph->mem, (size_t)options->n_files, sizeof *out->items);
+    if (out->items == NULL) return rfx_memory_fail(graph->mem, "files", sizeof *out->items, err);
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < options->n_files && status == RFX_OK; i++)
+        status = read_file(options, i, graph, out, err);
+    return status;
+}
+
+size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph) {
+    size_t bytes = 0;
+    bool placed = false, has_library = false;
+    for (int i = 0; i < files->n; i++) {
+        struct rfx_output_format format = files->items[i].format;
+        format.geo = &files->geo.geo;
+        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, files->items[i].output));
+        placed = placed || format.kind->placed;
+        if (format.kind->shared_bytes == 0) continue;
+        if (has_library) bytes -= format.kind->shared_bytes;
+        has_library = true;
+    }
+    if (!placed || rfx_georeference_is_empty(&files->geo.geo)) return bytes;
+    return bytes + 2 * rfx_georeference_bytes(&files->geo.geo) + RFX_GEO_MATRIX * sizeof(double);
+}
+
+static enum rfx_status open_item(struct rfx_result_files *files, struct rfx_result_files_item *item,
+                                 const struct rfx_graph *graph, bool as_stored,
+                                 struct rfx_error *err) {
+    struct rfx_output_format placed = item->format;
+    struct rfx_georeference geo = {.mem = files->mem};
+    char words[RFX_GEOREFERENCED_WORDS]; /* the library tells nobody */
+    enum rfx_status status = RFX_OK;
+    if (placed.kind->placed && files->geo.geo.mem != NULL)
+        status = rfx_georeferenced(files->mem, graph, item->output, &files->geo, as_stored, &geo,
+                                   words, err);
+    placed.geo = &geo;
+    if (status == RFX_OK)
+        status = rfx_output_stream_open(files->mem, item->path, &placed,
+                                        tensor_of(graph, item->output), &item->stream, err);
+    rfx_georeference_release(&geo);
+    return status;
+}
+
+enum rfx_status rfx_result_files_open(struct rfx_result_files *files, const struct rfx_graph *graph,
+                                      bool as_stored, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < files->n && status == RFX_OK; i++)
+        status = open_item(files, &files->items[i], graph, as_stored, err);
+    return status;
+}
+
+struct rfx_output_stream *rfx_result_files_stream(const struct rfx_result_files *files, int k) {
+    for (int i = 0; i < files->n; i++)
+        if (files->items[i].output == k) return files->items[i].stream;
+    return NULL;
+}
+
+struct asking {
+    int (*stop)(void *user);
+    void *user;
+};
+
+static int ask(void *user, int64_t done, int64_t total) {
+    const struct asking *asking = user;
+    (void)done;
+    (void)total;
+    return asking->stop != NULL ? asking->stop(asking->user) : 0;
+}
+
+enum rfx_status rfx_result_files_commit(struct rfx_result_files *files, int (*stop)(void *user),
+                                        void *user, struct rfx_error *err) {
+    struct asking asking = {stop, user};
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < files->n && status == RFX_OK; i++) {
+        status = rfx_output_stream_commit(files->items[i].stream, ask, &asking, err);
+        asking.stop = NULL; /* from here on all files become complete */
+        rfx_memory_set_stop(files->mem, NULL, NULL);
+    }
+    return status;
+}
+
+void rfx_result_files_close(struct rfx_result_files *files) {
+    for (int i = 0; i < files->n; i++) {
+        rfx_output_stream_free(files->items[i].stream);
+        files->items[i].stream = NULL;
+    }
+}
+
+void rfx_result_files_free(struct rfx_result_files *files) {
+    rfx_result_files_close(files);
+    rfx_georeference_release(&files->geo.geo);
+    if (files->mem != NULL) rfx_memory_release(files->mem, files->items);
+    *files = (struct rfx_result_files){0};
+}

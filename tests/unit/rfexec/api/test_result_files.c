@@ -1,0 +1,161 @@
+/* Files of outputs behind the public header: their bytes against those of the caller's array, what
+ * is refused, and what a failure leaves. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "tests/support/run/network_run.h"
+#include "tests/support/test_util.h"
+
+#define PATH "test_result_files.tmp"
+enum { H = 48, W = 40, HEADER = 128 /* of such an .npy */ };
+
+static struct rfx_result_file result_file(int output, const char *path) {
+    struct rfx_result_file file;
+    rfx_result_file_init(&file, sizeof file);
+    assert_int_equal(file.size, sizeof file);
+    file.output = output;
+    file.path = path;
+    return file;
+}
+
+/* The values of an .npy of n floats. */
+static float *read_npy(const char *path, int64_t n) {
+    float *values = test_floats(n);
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, HEADER, SEEK_SET), 0);
+    assert_int_equal(fread(values, sizeof *values, (size_t)n, file), n);
+    assert_int_equal(fgetc(file), EOF);
+    (void)fclose(file);
+    assert_int_equal(unlink(path), 0);
+    return values;
+}
+
+/* A map and a file of it, in a run with and without a budget; the second one without an array. */
+static void files_have_the_values(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    float *image = network_random_image(1, H, W);
+    struct network_outputs want = network_outputs_for(net);
+    struct rfx_result_file file = result_file(0, PATH ".npy");
+    for (int way = 0; way < 4; way++) {
+        struct rfx_run_options options = network_run_options(way / 2 == 0 ? 0 : 40 << 20, 2);
+        struct rfx_why why;
+        bool with_array = way % 2 == 0;
+        options.files = &file;
+        options.n_files = 1;
+        network_check(rfx_network_run_values(net, image, with_array ? want.values : NULL,
+                                             with_array ? want.n : 0, &options, &why),
+                      &why);
+        float *got = read_npy(PATH ".npy", want.elems[0]);
+        assert_memory_equal(got, want.values[0], (size_t)want.elems[0] * sizeof *got);
+        free(got);
+    }
+    network_outputs_free(&want);
+    free(image);
+    rfx_network_free(net);
+}
+
+static void expect_refused(struct rfx_network *net, const struct rfx_result_file *files, int n,
+                           const char *words) {
+    struct rfx_run_options options = network_run_options(0, 1);
+    struct rfx_why why;
+    float *image = network_random_image(1, H, W);
+    options.files = files;
+    options.n_files = n;
+    assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_USAGE);
+    if (strstr(why.text, words) == NULL) fail_msg("no '%s' in: %s", words, why.text);
+    free(image);
+}
+
+static void wrong_files_are_refused(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    struct rfx_result_file twice[2] = {result_file(0, PATH ".npy"), result_file(0, PATH ".tif")};
+    struct rfx_result_file none = result_file(0, NULL), beyond = result_file(1, PATH ".npy"),
+                           unknown = result_file(0, PATH ".gif"),
+                           tile = result_file(0, PATH ".tif"), cog = result_file(0, PATH ".png"),
+                           packed = result_file(0, PATH ".npy"),
+                           zarr = result_file(0, PATH ".zarr"), bits = result_file(0, PATH ".npy"),
+                           range = result_file(0, PATH ".tif"), unset = result_file(0, PATH ".npy");
+    tile.tile = 24;
+    cog.cog = 1;
+    packed.compression = "zstd";
+    zarr.compression = "deflate";
+    bits.bits = 8;
+    range.low = 1.0f;
+    unset.size = 8;
+    expect_refused(net, twice, 2, "n_files 2");
+    expect_refused(net, NULL, 1, "files is NULL and n_files 1");
+    expect_refused(net, &none, 1, "no path");
+    expect_refused(net, &beyond, 1, "the network has 1 outputs");
+    expect_refused(net, &unknown, 1, "must end in .npy");
+    expect_refused(net, &tile, 1, "multiple of 16");
+    expect_refused(net, &cog, 1, "cog is for .tif");
+    expect_refused(net, &packed, 1, "compression is for TIFF and Zarr");
+    expect_refused(net, &zarr, 1, "Zarr is compressed by zstd");
+    expect_refused(net, &bits, 1, "samples of 32 bits, not 8");
+    expect_refused(net, &range, 1, "low is above high");
+    expect_refused(net, &unset, 1, "was it set?");
+    assert_int_equal(access(PATH ".npy", F_OK), -1);
+    rfx_network_free(net);
+}
+
+static void runners_write_no_files(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    struct rfx_result_file file = result_file(0, PATH ".npy");
+    struct rfx_run_options options = network_run_options(0, 1);
+    struct rfx_runner *runner = NULL;
+    struct rfx_why why;
+    options.files = &file;
+    options.n_files = 1;
+    assert_int_equal(rfx_runner_create(net, &options, &runner, &why), RFX_CODE_USAGE);
+    assert_non_null(strstr(why.text, "a runner writes no files"));
+    rfx_network_free(net);
+}
+
+static int end_at_once(void *user, int64_t done, int64_t total) {
+    (void)user;
+    return 2 * done >= total;
+}
+
+/* A stopped run leaves what was there; a smaller budget names what files take. */
+static void stopped_runs_leave_nothing(void **state) {
+    (void)state;
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    struct rfx_result_file file = result_file(0, PATH ".png");
+    struct rfx_run_options options = network_run_options(0, 1);
+    struct rfx_forecast with = {.size = sizeof with}, without = {.size = sizeof without};
+    struct rfx_why why;
+    float *image = network_random_image(1, H, W);
+    network_check(rfx_network_predict(net, NULL, &options, &without, &why), &why);
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_predict(net, NULL, &options, &with, &why), &why);
+    assert_true(with.peak_bytes > without.peak_bytes);
+    options.progress = end_at_once;
+    assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why),
+                     RFX_CODE_CANCELLED);
+    assert_int_equal(access(PATH ".png", F_OK), -1);
+    free(image);
+    rfx_network_free(net);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(files_have_the_values),
+        cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(runners_write_no_files),
+        cmocka_unit_test(stopped_runs_leave_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
