@@ -81,8 +81,8 @@ static void put_file(FILE *to, const char *path) {
 static void end_command(struct status *s, FILE *to, char **text) {
     if (fclose(to) != 0 || *text == NULL)
         rfx_report_note_no_memory();
-    else
-        (void)json_array_append_new(s->commands, json_string(*text));
+    else if (json_array_append_new(s->commands, json_string(*text)) != 0)
+        rfx_cli_message("a command is left out, as a name in it is no UTF-8");
     free(*text);
 }
 
@@ -228,7 +228,9 @@ static void release_stage(const struct status *s, struct stage *stage) {
 
 static void list_part(struct status *s, const struct stage *stage,
                       const struct rfx_parts_item *part) {
-    json_t *entry = json_pack("{s:s, s:[I,I], s:i, s:s}", "file", part->path, "part",
+    char path[RFX_PART_PATH_CHARS];
+    rfx_printable(part->path, path, sizeof path);
+    json_t *entry = json_pack("{s:s, s:[I,I], s:i, s:s}", "file", path, "part",
                               (json_int_t)part->index, (json_int_t)stage->count, "round",
                               stage->round, "state", name_of_state(part->state));
     if (part->why[0] != '\0') (void)json_object_set_new(entry, "why", json_string(part->why));
@@ -413,9 +415,11 @@ static int print_result(struct status *s) {
     size_t at;
     json_t *command;
     if (s->options->json) {
+        char folder[RFX_PART_PATH_CHARS];
+        rfx_printable(s->options->status, folder, sizeof folder);
         json_t *document = json_pack("{s:i, s:s, s:s, s:b, s:O, s:O}", "schema", RFX_JSON_SCHEMA,
-                                     "command", "merge", "status", s->options->status, "complete",
-                                     s->complete, "parts", s->listed, "commands", s->commands);
+                                     "command", "merge", "status", folder, "complete", s->complete,
+                                     "parts", s->listed, "commands", s->commands);
         int code = rfx_report_print(document);
         return code != RFX_EXIT_DONE || s->complete ? code : RFX_EXIT_REFUSED;
     }
