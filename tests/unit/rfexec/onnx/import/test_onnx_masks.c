@@ -100,7 +100,7 @@ static void replace(struct array *a, struct array b) {
 /* Zeros, floats as all that follows. */
 static struct array zeros(int rank, const int64_t *dims) {
     struct array a = array_of(rank, dims);
-    char shape[24];
+    char shape[48];
     (void)snprintf(shape, sizeof shape, "%s_s", a.name);
     maker_ints(&graph, shape, dims, rank);
     add("ConstantOfShape", shape, a.name);
@@ -111,7 +111,7 @@ static struct array zeros(int rank, const int64_t *dims) {
 static void counted(const char *name, int axis, int64_t lo, const int64_t *n, int width) {
     const int64_t end = lo + n[axis], one = 1;
     int64_t dims[MOST_RANK], column[MOST_RANK];
-    char in[128];
+    char in[256];
     for (int i = 0; i <= width; i++) {
         dims[i] = i < width ? n[i] : 1;
         column[i] = i == axis ? -1 : 1;
@@ -134,7 +134,7 @@ static void put(struct array *a, int width, const int64_t *lo, const int64_t *n,
     int64_t dims[MOST_RANK];
     const float number = (float)value;
     struct array b = array_of(a->rank, a->dims);
-    char in[256] = "", name[24];
+    char in[256] = "", name[48];
     for (int64_t e = 0; e < a->elems && values_kept; e++) {
         int64_t at[MOST_RANK];
         bool inside = true;
@@ -164,7 +164,7 @@ static void reshape(struct array *a, int rank, const int64_t *dims) {
     assert_int_equal(a->elems, b.elems);
     memcpy(b.values, a->values, (size_t)a->elems * sizeof *a->values);
     maker_ints(&graph, words("%s_s", b.name), dims, rank);
-    char in[128];
+    char in[256];
     (void)snprintf(in, sizeof in, "%s %s_s", a->name, b.name);
     add("Reshape", in, b.name);
     replace(a, b);
@@ -196,7 +196,7 @@ static void slice(struct array *a, int64_t axis, int64_t start, int64_t step, in
         b.values[e] = value_at(a, at);
     }
     if (end < 0) end = INT64_MIN + 1;
-    char in[128];
+    char in[256];
     (void)snprintf(in, sizeof in, "%s %s_a %s_e %s_x %s_p", a->name, b.name, b.name, b.name,
                    b.name);
     maker_ints(&graph, words("%s_a", b.name), &start, 1);
@@ -218,7 +218,7 @@ static struct array combine(const char *op, const struct array *a, const struct 
         int64_t x = value_at(a, at), y = value_at(b, at);
         out.values[e] = op[0] == 'S' ? x - y : op[0] == 'A' ? x + y : x == y;
     }
-    char in[128];
+    char in[256];
     (void)snprintf(in, sizeof in, "%s %s", a->name, b->name);
     add(op, in, op[0] == 'E' ? words("%s_b", out.name) : out.name);
     if (op[0] == 'E') add_with("Cast", words("%s_b", out.name), out.name, "to", 1);
@@ -456,7 +456,7 @@ static void rolled(const char *in, const char *out, int64_t rows, int64_t cols) 
 }
 
 static void give(const char *in, const char *out, const int64_t *dims, int rank) {
-    char text[64];
+    char text[128];
     maker_ints(&graph, words("%s_dims", out), dims, rank);
     (void)snprintf(text, sizeof text, "%s %s_dims", in, out);
     add("Reshape", text, out);
