@@ -41,6 +41,14 @@ static void test_alloc(void **state) {
     expect_says(4, "alloc alloc.csv --capacity 6", "at least 7 are needed (proven)");
     expect_says(4, "alloc alloc.csv --capacity 6 --strategy by-size", "proven");
     expect_says(2, "alloc alloc.csv --strategy worst", "by-breadth");
+    expect(0, "alloc alloc.csv --strategy exact");
+    static const char *const old[] = {"tight",     "loose",   "fronts",   "sections",
+                                      "canonical", "skyline", "overlaps", "clauses"};
+    for (size_t k = 0; k < sizeof old / sizeof *old; k++) { /* searches of earlier versions */
+        char command[64];
+        (void)snprintf(command, sizeof command, "alloc alloc.csv --strategy %s", old[k]);
+        expect_says(0, command, "is taken for 'exact'");
+    }
     expect_says(5, "alloc missing.csv", "missing.csv");
     file = fopen("alloc.csv", "wb");
     assert_non_null(file);

@@ -11,26 +11,13 @@
 enum { BLOCKED = 1 << 28 };
 _Static_assert((int)BLOCKED > RFX_PACKER_MAX_ITEMS, "no count of items is BLOCKED");
 
-/* Sections [*lo, *hi) that the part's items are in. */
-static void find_range(const struct rfx_search *search, const struct rfx_search_part *part, int *lo,
-                       int *hi) {
-    const int *items = &search->pool[part->start];
-    *lo = search->n_sections;
-    *hi = 0;
-    for (int k = 0; k < part->count; k++) {
-        const struct rfx_search_item *item = &search->items[items[k]];
-        if (item->first < *lo) *lo = item->first;
-        if (item->last > *hi) *hi = item->last;
-    }
-}
-
 /* Section-wise bound: items left in a section that start at f or above need their sum above f.
  * false: the part cannot be packed. Fills level, the lowest floor in a section. Puts the items in
  * order of falling floor. */
 static bool bounds_hold(struct rfx_search *search, const struct rfx_search_part *part) {
     int *items = &search->pool[part->start];
     int lo, hi;
-    find_range(search, part, &lo, &hi);
+    rfx_search_range(search, part, &lo, &hi);
     memset(&search->load[lo], 0, (size_t)(hi - lo) * sizeof *search->load);
     memset(&search->resting[lo], 0, (size_t)(hi - lo) * sizeof *search->resting);
     for (int k = 0; k < part->count; k++) search->starts[items[k]] = search->places[items[k]].floor;
@@ -82,13 +69,13 @@ static bool count_resting(struct rfx_search *search, const struct rfx_search_par
 static int choose_section(const struct rfx_search *search, const struct rfx_search_part *part) {
     int best = -1, lo, hi;
     int64_t best_slack = 0;
-    find_range(search, part, &lo, &hi);
+    rfx_search_range(search, part, &lo, &hi);
     for (int s = lo; s < hi; s++) {
         if (search->load[s] == 0 || search->resting[s] >= BLOCKED) continue;
         if (best >= 0 && search->resting[s] > search->resting[best]) continue;
         int64_t slack = search->capacity - search->level[s] - search->rest[s];
-        bool better = best < 0 || search->resting[s] < search->resting[best] || slack < best_slack;
-        if (!better) continue;
+        if (best >= 0 && search->resting[s] == search->resting[best] && slack >= best_slack)
+            continue;
         best = s;
         best_slack = slack;
     }

@@ -5,43 +5,29 @@
 
 #include "tiler/packer/packer_hash.h"
 
-/* Which of three keys comes first, second and third. */
-enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };
-static const enum key keys_of[][KEY_COUNT] = {
-    [RFX_SEARCH_WAT - RFX_SEARCH_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
-    [RFX_SEARCH_TAW - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_AREA, KEY_WIDTH},
-    [RFX_SEARCH_TWA - RFX_SEARCH_SECTION_ORDERS] = {KEY_TOTAL, KEY_WIDTH, KEY_AREA},
-    [RFX_SEARCH_WAT_SHUFFLED - RFX_SEARCH_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
+/* Which of the keys comes first, second and third. */
+static const enum rfx_search_key keys_of[][RFX_KEY_COUNT] = {
+    [RFX_SEARCH_WAT - RFX_SEARCH_SECTION_ORDERS] = {RFX_KEY_WIDTH, RFX_KEY_AREA, RFX_KEY_TOTAL},
+    [RFX_SEARCH_TAW - RFX_SEARCH_SECTION_ORDERS] = {RFX_KEY_TOTAL, RFX_KEY_AREA, RFX_KEY_WIDTH},
+    [RFX_SEARCH_TWA - RFX_SEARCH_SECTION_ORDERS] = {RFX_KEY_TOTAL, RFX_KEY_WIDTH, RFX_KEY_AREA},
+    [RFX_SEARCH_WAT_SHUFFLED -
+        RFX_SEARCH_SECTION_ORDERS] = {RFX_KEY_WIDTH, RFX_KEY_AREA, RFX_KEY_TOTAL},
 };
 _Static_assert(sizeof keys_of / sizeof *keys_of ==
                    RFX_SEARCH_ORDER_COUNT - RFX_SEARCH_SECTION_ORDERS,
                "one row per order");
 
-static uint64_t key_of(const struct rfx_search_item *item, enum key key) {
-    uint64_t length = (uint64_t)item->hi - (uint64_t)item->lo;
-    switch (key) {
-        case KEY_TOTAL:
-            return (uint64_t)item->total;
-        case KEY_WIDTH:
-            return length;
-        case KEY_AREA:
-        case KEY_COUNT:
-            break;
-    }
-    return (uint64_t)item->size > UINT64_MAX / length ? UINT64_MAX : (uint64_t)item->size * length;
-}
-
-static bool comes_before(const struct rfx_search *search, const enum key *keys, int i, int j) {
-    for (int k = 0; k < KEY_COUNT; k++) {
-        uint64_t a = key_of(&search->items[i], keys[k]);
-        uint64_t b = key_of(&search->items[j], keys[k]);
+static bool comes_before(const struct rfx_search *search, const enum rfx_search_key *keys, int i,
+                         int j) {
+    for (int k = 0; k < RFX_KEY_COUNT; k++) {
+        uint64_t a = search->items[i].keys[keys[k]], b = search->items[j].keys[keys[k]];
         if (a != b) return a > b;
     }
     return i < j;
 }
 
 void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order, uint64_t seed) {
-    const enum key *keys = keys_of[order - RFX_SEARCH_SECTION_ORDERS];
+    const enum rfx_search_key *keys = keys_of[order - RFX_SEARCH_SECTION_ORDERS];
     int *sorted = search->pool; /* of no other use yet */
     for (int i = 0; i < search->n; i++) {
         int lo = 0;
@@ -55,8 +41,7 @@ void rfx_canonical_rank(struct rfx_search *search, enum rfx_search_order order, 
         memmove(&sorted[lo + 1], &sorted[lo], (size_t)(i - lo) * sizeof *sorted);
         sorted[lo] = i;
     }
-    /* By chance an item moves by up to 5/4 of all places: in 30 runs of 10,000 nodes this solved
-     * MiniMalloc's problem H twice; 1/2 once, and 6 times as far not at all. */
+    /* By chance an item moves by up to 5/4 of all places; 1/2 and 6 find fewer answers. */
     uint64_t most = order == RFX_SEARCH_WAT_SHUFFLED ? 5 * (uint64_t)search->n : 1;
     for (int k = 0; k < search->n; k++) {
         uint64_t chance = rfx_packer_mix(seed ^ rfx_packer_mix((uint64_t)sorted[k])) % most;
@@ -118,10 +103,6 @@ struct view {
     int *some, n;
 };
 
-static bool is_dirty(const struct rfx_search *search, int s) {
-    return search->dirty[s + 1] > search->dirty[s];
-}
-
 /* Marks the sections in which a floor has risen since the trail was `from` long, and lists their
  * items in order of falling start. */
 static void list_dirty(struct rfx_search *search, struct view *view, int from) {
@@ -147,9 +128,10 @@ static void list_dirty(struct rfx_search *search, struct view *view, int from) {
  * `resting`: where, of the items of a dirty section, one could end first, which one that is, and
  * where another could. false: the part cannot be packed. */
 static bool sums_fit(struct rfx_search *search, const struct view *view) {
-    size_t bytes = (size_t)(view->hi - view->lo) * sizeof(int64_t);
-    memset(&search->load[view->lo], 0, bytes);
-    for (int s = view->lo; s < view->hi; s++) search->level[s] = search->second_end[s] = INT64_MAX;
+    for (int s = view->lo; s < view->hi; s++) {
+        search->load[s] = 0;
+        search->level[s] = search->second_end[s] = INT64_MAX;
+    }
     for (int k = 0; k < view->n; k++) {
         int i = view->some[k];
         const struct rfx_search_item *item = &search->items[i];
@@ -178,7 +160,8 @@ static bool lift_not_lowest(struct rfx_search *search, const struct view *view) 
         const struct rfx_search_item *item = &search->items[i];
         int64_t start = search->starts[i], lifted = start;
         for (int s = item->first; s < item->last; s++) {
-            if (start + search->rest[s] <= search->capacity || !is_dirty(search, s)) continue;
+            if (start + search->rest[s] <= search->capacity) continue;
+            if (search->dirty[s + 1] == search->dirty[s]) continue;
             int64_t other = search->resting[s] == i ? search->second_end[s] : search->level[s];
             if (other <= start) continue;
             (void)rfx_search_is_too_high(search, start + search->rest[s]);
@@ -217,14 +200,10 @@ bool rfx_canonical_expand(struct rfx_search *search, struct rfx_search_frame *fr
     const int *items = &search->pool[frame->part.start];
     struct view view = {.frame = frame,
                         .low = low_of(search, frame),
-                        .lo = search->n_sections,
                         .some = &search->pool[search->n_pool]}; /* of no other use yet */
-    for (int k = 0; k < frame->part.count; k++) {
-        const struct rfx_search_item *item = &search->items[items[k]];
+    rfx_search_range(search, &frame->part, &view.lo, &view.hi);
+    for (int k = 0; k < frame->part.count; k++)
         search->starts[items[k]] = start_of(search, items[k], view.low);
-        if (item->first < view.lo) view.lo = item->first;
-        if (item->last > view.hi) view.hi = item->last;
-    }
     if (!infer(search, &view, fits)) return false;
     if (!*fits) return true;
     int64_t below = INT64_MAX; /* where an item could end: it lies wholly under what is above */

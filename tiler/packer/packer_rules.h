@@ -17,8 +17,6 @@
 
 #include "tiler/packer/packer_state.h"
 
-/* By section. */
-
 /* Prunes, or fills the frame with what to try. false: the part cannot be packed. */
 RFX_NODISCARD bool rfx_branch_expand(struct rfx_search *search, struct rfx_search_frame *frame);
 
@@ -26,8 +24,6 @@ RFX_NODISCARD bool rfx_branch_expand(struct rfx_search *search, struct rfx_searc
  * has more to try; EXHAUSTED: it has not; LIMIT: no memory. */
 enum rfx_search_outcome rfx_branch_go_without(struct rfx_search *search,
                                               struct rfx_search_frame *frame);
-
-/* By rising offset. */
 
 /* Ranks all items by one of the orders from WAT on; ties by position. Before a search begins: uses
  * its pool. */

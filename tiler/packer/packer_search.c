@@ -25,17 +25,12 @@ static int add_part(struct rfx_search *search, int start, int count, int next, i
     return search->n_parts++;
 }
 
-/* Marks which part each section of these items is in; returns the number of parts. */
-static int find_parts(struct rfx_search *search, const int *items, int n) {
-    int lo = search->n_sections;
-    int hi = 0;
-    int count = 0;
-    int end = 0;
-    for (int k = 0; k < n; k++) {
-        const struct rfx_search_item *item = &search->items[items[k]];
-        if (item->first < lo) lo = item->first;
-        if (item->last > hi) hi = item->last;
-    }
+/* Marks which part each section of these items of the pool is in; returns the number of parts. */
+static int find_parts(struct rfx_search *search, int start, int n) {
+    const int *items = &search->pool[start];
+    const struct rfx_search_part all = {start, n, -1, -1};
+    int lo, hi, count = 0, end = 0;
+    rfx_search_range(search, &all, &lo, &hi);
     for (int s = lo; s < hi; s++) search->reach[s] = 0;
     for (int k = 0; k < n; k++) {
         const struct rfx_search_item *item = &search->items[items[k]];
@@ -54,7 +49,7 @@ static int find_parts(struct rfx_search *search, const int *items, int n) {
 static int split_part(struct rfx_search *search, int start, int next, int origin) {
     int n = search->n_pool - start;
     int *items = &search->pool[start];
-    int n_parts = find_parts(search, items, n);
+    int n_parts = find_parts(search, start, n);
     int done = 0; /* items before it are in parts */
     for (int p = n_parts - 1; p >= 0; p--) {
         int begin = done;
@@ -104,18 +99,12 @@ static uint64_t item_rank(const struct rfx_search *search, const struct rfx_sear
     return rfx_packer_mix(request->seed ^ rfx_packer_mix((uint64_t)i));
 }
 
-/* Ranks all items; by several keys: as many ranks as items. */
-static void rank_items(struct rfx_search *search, const struct rfx_search_request *request) {
-    if (request->order >= RFX_SEARCH_SECTION_ORDERS) {
-        rfx_canonical_rank(search, request->order, request->seed);
-        return;
-    }
-    for (int i = 0; i < search->n; i++) search->rank[i] = item_rank(search, request, i);
-}
-
 /* The state before anything is placed; returns the first part. */
 static int reset(struct rfx_search *search, const struct rfx_search_request *request) {
-    rank_items(search, request);
+    if (request->order >= RFX_SEARCH_SECTION_ORDERS)
+        rfx_canonical_rank(search, request->order, request->seed);
+    else
+        for (int i = 0; i < search->n; i++) search->rank[i] = item_rank(search, request, i);
     rfx_search_clear(search);
     search->by_rising_offset = request->order >= RFX_SEARCH_SECTION_ORDERS;
     search->capacity = (int64_t)request->capacity_bytes / search->unit;

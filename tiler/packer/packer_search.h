@@ -1,11 +1,9 @@
 /* The exact search behind rfx_packer: does a problem fit into a capacity?
  *
- * Depth-first over canonical packings, from the bottom up: the section with the lowest free place
- * is either given one of the items that rest there, or nothing starts there and its place rises.
- * Every packing can be pushed down into exactly one that this enumerates, so that an exhausted
- * search is a proof. Pruned by section-wise bounds, by items that could still sink below all that
- * is to come, and by equal items (taken in one order). Where the items left fall apart in time, the
- * parts are solved one by one and the failure of one goes back to where they fell apart. */
+ * Depth-first over packings that cannot be pushed down, from the bottom up, by one of two rules
+ * (packer_rules.h). Both enumerate each of them once, so that an exhausted search is a proof. Where
+ * the items left fall apart in time, the parts are solved one by one, and the failure of one goes
+ * back to where they fell apart. */
 #ifndef RFX_TILER_PACKER_PACKER_SEARCH_H
 #define RFX_TILER_PACKER_PACKER_SEARCH_H
 

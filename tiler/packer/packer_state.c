@@ -37,13 +37,15 @@ static void set_items(struct rfx_search *search, const struct rfx_place_problem 
         int64_t align = (int64_t)from->alignment;
         item->size = (int64_t)from->size / search->unit;
         item->align = align % search->unit == 0 ? align / search->unit : 1;
-        item->lo = from->lo;
-        item->hi = from->hi;
         item->first = problem->first[i];
         item->last = problem->last[i];
+        uint64_t total = 0, width = (uint64_t)from->hi - (uint64_t)from->lo;
         for (int s = item->first; s < item->last; s++)
-            if ((int64_t)problem->breadth[s] > item->total)
-                item->total = (int64_t)problem->breadth[s];
+            if (problem->breadth[s] > total) total = problem->breadth[s];
+        item->keys[RFX_KEY_TOTAL] = total;
+        item->keys[RFX_KEY_WIDTH] = width;
+        item->keys[RFX_KEY_AREA] =
+            from->size > UINT64_MAX / width ? UINT64_MAX : from->size * width;
         item->twin = -1;
         for (int j = i - 1; j >= 0 && item->twin < 0; j--)
             if (is_twin(item, &search->items[j])) item->twin = j;
@@ -51,35 +53,26 @@ static void set_items(struct rfx_search *search, const struct rfx_place_problem 
     }
 }
 
-/* How long the lists can become: one part and one frame per placed item; a frame's candidates and
- * the items it leaves are at most the items of its part. Only the trail can grow. */
-static bool allocate(struct rfx_search *s, struct rfx_memory *mem, size_t n, size_t sections) {
+/* The tables of a search, for n items and so many sections. How long the lists can become: one part
+ * and one frame per placed item; a frame's candidates and the items it leaves are at most the items
+ * of its part. Only the trail can grow. */
+/* clang-format off */
+#define TABLES(X) \
+    X(items, n) X(places, n) X(offsets, n) X(starts, n) X(rank, n) X(placed, n) \
+    X(rest, sections) X(load, sections) X(level, sections) X(second_end, sections) \
+    X(resting, sections) X(reach, sections) X(part_of, sections) \
+    X(crossing, sections + 1) X(dirty, sections + 1) X(frames, n + 1) X(parts, n + 1) \
+    X(trail, s->trail_capacity) X(pool, squares)
+/* clang-format on */
+
+static bool allocate(struct rfx_search *s, size_t n, size_t sections) {
     size_t squares;
     if (!rfx_checked_mul_size(n + 2, 2 * (n + 2), &squares)) return false;
     s->trail_capacity = FIRST_UNDOS_PER_ITEM * n + FIRST_UNDOS;
-    s->places = rfx_memory_calloc(mem, n, sizeof *s->places);
-    s->offsets = rfx_memory_calloc(mem, n, sizeof *s->offsets);
-    s->starts = rfx_memory_calloc(mem, n, sizeof *s->starts);
-    s->rest = rfx_memory_calloc(mem, sections, sizeof *s->rest);
-    s->load = rfx_memory_calloc(mem, sections, sizeof *s->load);
-    s->level = rfx_memory_calloc(mem, sections, sizeof *s->level);
-    s->second_end = rfx_memory_calloc(mem, sections, sizeof *s->second_end);
-    s->resting = rfx_memory_calloc(mem, sections, sizeof *s->resting);
-    s->crossing = rfx_memory_calloc(mem, sections + 1, sizeof *s->crossing);
-    s->dirty = rfx_memory_calloc(mem, sections + 1, sizeof *s->dirty);
-    s->reach = rfx_memory_calloc(mem, sections, sizeof *s->reach);
-    s->part_of = rfx_memory_calloc(mem, sections, sizeof *s->part_of);
-    s->rank = rfx_memory_calloc(mem, n, sizeof *s->rank);
-    s->placed = rfx_memory_calloc(mem, n, sizeof *s->placed);
-    s->trail = rfx_memory_calloc(mem, s->trail_capacity, sizeof *s->trail);
-    s->frames = rfx_memory_calloc(mem, n + 1, sizeof *s->frames);
-    s->parts = rfx_memory_calloc(mem, n + 1, sizeof *s->parts);
-    s->pool = rfx_memory_calloc(mem, squares, sizeof *s->pool);
-    return s->places != NULL && s->offsets != NULL && s->starts != NULL && s->rest != NULL &&
-           s->load != NULL && s->level != NULL && s->second_end != NULL && s->resting != NULL &&
-           s->crossing != NULL && s->dirty != NULL && s->reach != NULL && s->part_of != NULL &&
-           s->rank != NULL && s->placed != NULL && s->trail != NULL && s->frames != NULL &&
-           s->parts != NULL && s->pool != NULL;
+#define ALLOCATE(table, count) \
+    if ((s->table = rfx_memory_calloc(s->mem, count, sizeof *s->table)) == NULL) return false;
+    TABLES(ALLOCATE)
+    return true;
 }
 
 enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struct rfx_search **out,
@@ -92,26 +85,20 @@ enum rfx_status rfx_search_create(const struct rfx_place_problem *problem, struc
     search->n = problem->n;
     search->n_sections = problem->n_sections;
     search->unit = find_unit(problem);
-    search->items = rfx_memory_calloc(mem, n, sizeof *search->items);
-    if (search->items != NULL) set_items(search, problem);
-    if (search->items == NULL || !allocate(search, mem, n, (size_t)problem->n_sections)) {
+    if (!allocate(search, n, (size_t)problem->n_sections)) {
         rfx_search_free(search);
         return rfx_memory_fail(mem, "packer tables", 2 * n * n * sizeof(struct rfx_search_part),
                                err);
     }
+    set_items(search, problem);
     *out = search;
     return RFX_OK;
 }
 
 void rfx_search_free(struct rfx_search *search) {
     if (search == NULL) return;
-    void *const blocks[] = {search->items,      search->places, search->offsets, search->starts,
-                            search->rest,       search->load,   search->level,   search->resting,
-                            search->crossing,   search->dirty,  search->reach,   search->part_of,
-                            search->rank,       search->placed, search->trail,   search->frames,
-                            search->second_end, search->parts,  search->pool};
-    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
-        rfx_memory_release(search->mem, blocks[i]);
+#define RELEASE(table, count) rfx_memory_release(search->mem, search->table);
+    TABLES(RELEASE)
     rfx_memory_release(search->mem, search);
 }
 
@@ -174,6 +161,18 @@ bool rfx_search_place(struct rfx_search *search, struct rfx_search_frame *frame,
     search->placed[x] = true;
     frame->item = x;
     return true;
+}
+
+void rfx_search_range(const struct rfx_search *search, const struct rfx_search_part *part, int *lo,
+                      int *hi) {
+    const int *items = &search->pool[part->start];
+    *lo = search->n_sections;
+    *hi = 0;
+    for (int k = 0; k < part->count; k++) {
+        const struct rfx_search_item *item = &search->items[items[k]];
+        if (item->first < *lo) *lo = item->first;
+        if (item->last > *hi) *hi = item->last;
+    }
 }
 
 void rfx_search_begin_frame(struct rfx_search *search, struct rfx_search_frame *frame, int n) {

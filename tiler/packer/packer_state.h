@@ -8,12 +8,14 @@
 
 #include "tiler/packer/packer_search.h"
 
+/* What items are ranked by: the bytes of their fullest section, their time, size times time. */
+enum rfx_search_key { RFX_KEY_TOTAL, RFX_KEY_WIDTH, RFX_KEY_AREA, RFX_KEY_COUNT };
+
 struct rfx_search_item {
     int64_t size, align;
-    int64_t lo, hi;  /* times */
     int first, last; /* sections */
-    int64_t total;   /* the fullest of them */
-    int twin;        /* the previous equal item, or -1 */
+    uint64_t keys[RFX_KEY_COUNT];
+    int twin; /* the previous equal item, or -1 */
 };
 
 /* An item can start at `floor` or above; `rest_at` <= floor is the end of what is placed below it.
@@ -83,6 +85,10 @@ RFX_NODISCARD bool rfx_search_lift(struct rfx_search *search, int i, int64_t at,
  * false: no memory. O(items). */
 RFX_NODISCARD bool rfx_search_place(struct rfx_search *search, struct rfx_search_frame *frame,
                                     int x, bool *cut);
+
+/* Sections [*lo, *hi) that the part's items are in. */
+void rfx_search_range(const struct rfx_search *search, const struct rfx_search_part *part, int *lo,
+                      int *hi);
 
 /* Begins a frame whose n candidates were written behind the end of the pool: none is tried yet, and
  * this is the state that rfx_search_restore goes back to. */
