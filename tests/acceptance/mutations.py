@@ -232,6 +232,9 @@ MUTATIONS = {
     "wrong offset from a strategy": (
         "tiler/strategies/placement_offsets.c", r"rfx_place_align\(end, item->alignment\) : best",
         "rfx_place_align(end / 2, item->alignment) : best", "test_placement|test_packer"),
+    "rise above the second end": (
+        "tiler/packer/packer_canonical.c", r"search->resting\[s\] == i \? search->second_end\[s\] : search->level\[s\]",
+        "search->second_end[s]", "test_packer$"),
     "wrong offset from the packer": (
         "tiler/packer/packer_search.c", r"search->offsets\[i\] \* search->unit",
         "search->offsets[i] / 2 * search->unit", "test_packer"),
