@@ -188,10 +188,15 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options 
 /* What a measured process is rounded up to; two processes of one command differ by less. */
 #define PROCESS_UNIT_BYTES ((size_t)1 << 19)
 
+/* Up to so much resident beside what is counted a process is a usual one; and the code that a run
+ * touches first. */
+#define USUAL_PROCESS_BYTES ((size_t)21 << 18)
+#define RUN_CODE_BYTES ((size_t)1 << 20)
+
 /* What the code, libraries and stacks of this process will take in a run: what is resident now
  * beside the graph and the image, and the code that a run touches first. 0: no more than usual. */
 static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes) {
-    const size_t usual_bytes = (size_t)21 << 18, run_bytes = (size_t)1 << 20;
+    const size_t usual_bytes = USUAL_PROCESS_BYTES, run_bytes = RUN_CODE_BYTES;
     const size_t unit = PROCESS_UNIT_BYTES;
     size_t counted = rfx_memory_taken_bytes(job->mem) + image_bytes, now = rfx_resident_bytes();
     if (now < counted + usual_bytes) return 0;
@@ -398,8 +403,14 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_op
     return code;
 }
 
-/* The plan of the request. A measured process may be a unit larger than the one that named this
- * budget: then the plan is made once more for a process that is a unit smaller. Where processes
+/* The measured size below this one: a unit less, of the smallest one a usual process, 0. */
+static size_t next_smaller(size_t process_bytes) {
+    size_t smaller = process_bytes - PROCESS_UNIT_BYTES;
+    return smaller < USUAL_PROCESS_BYTES + RUN_CODE_BYTES ? 0 : smaller;
+}
+
+/* The plan of the request. A measured process may be a step larger than the one that named this
+ * budget: then the plan is made once more for a process that is a step smaller. Where processes
  * vary it may be larger indeed, and would go over the budget. */
 static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_plan **smallest,
                                           struct rfx_error *err) {
@@ -407,12 +418,12 @@ static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_pl
     enum rfx_status status =
         rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
     bool measured = status == RFX_STATUS_BUDGET_IMPOSSIBLE && *smallest != NULL &&
-                    !job->process_varies && request->process_bytes > PROCESS_UNIT_BYTES;
-    if (!measured || (*smallest)->peak_bytes > request->memory_bytes + PROCESS_UNIT_BYTES)
+                    !job->process_varies && request->process_bytes > 0;
+    if (!measured || (*smallest)->peak_bytes > request->memory_bytes + 2 * PROCESS_UNIT_BYTES)
         return status;
     rfx_plan_free(*smallest);
     *smallest = NULL;
-    request->process_bytes -= PROCESS_UNIT_BYTES;
+    request->process_bytes = next_smaller(request->process_bytes);
     return rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
 }
 
