@@ -164,14 +164,17 @@ if as_elsewhere; then
     through=''
 fi
 # a rank that is killed while the file is written
-other="fsrcnn synthetic:6000x5000 --memory 64MiB -o no.npy"
-begin 1 fsrcnn synthetic:6000x5000 --memory 64MiB -o no.npy
+other="fsrcnn synthetic:3000x2000 --memory 64MiB -o no.npy"
+begin 1 fsrcnn synthetic:3000x2000 --memory 64MiB -o no.npy
 wait_for_temporary
-# rank 0 tells how far its share is, others are silent
-wait_for_line '^rfexec-mpi: rank 0: its share of the outputs: [0-9]* %, [0-9:]* left$'
-if grep 'rank 1: its share' said; then fail "a rank other than 0 tells of its progress"; fi
 kill_rank
 nothing_left
+# rank 0 tells how far its share is, others are silent
+other="resnet50 synthetic:12000x8000 --memory 512MiB"
+begin 1 resnet50 synthetic:12000x8000 --memory 512MiB
+wait_for_line '^rfexec-mpi: rank 0: its share of [a-z0-9 ]*: [0-9]* %, [0-9:]* left$'
+if grep 'rank 1: its share' said; then fail "a rank other than 0 tells of its progress"; fi
+kill_rank
 # one that is killed while others wait for its rows
 exchange=map.3
 other="fsrcnn synthetic:1600x1200 -o no.npy --exchange map.3 --memory 64MiB --spill rows"
