@@ -51,7 +51,7 @@ MUTATIONS = {
         "layers/plain/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
         "test_pick$"),
     "count a georeference from the middles of pixels": (
-        "tools/inputs/georeferenced.c", r"axis->shift \+ 0\.5 - axis->step / 2\.0", "axis->shift",
+        "rfexec/output/georeferenced.c", r"axis->shift \+ 0\.5 - axis->step / 2\.0", "axis->shift",
         "test_cli_geotiff$"),
     "turn a georeference the other way": (
         "rfexec/image/geo/georeference.c", r"orientation == 6 \|\| orientation == 7", "orientation >= 7",
@@ -128,7 +128,11 @@ MUTATIONS = {
     "run beside what planning freed": (
         "rfexec/session/session.c", r"rfx_memory_trim\(mem\);", "", "test_load_memory$"),
     "write a TIFF and count no library": (
-        "rfexec/output/output_stream.c", r"RFX_TIFF_LIBRARY_BYTES \+ ", "", "test_budget$"),
+        "rfexec/output/tiff/tiff_open.c", r"size_t bytes = RFX_TIFF_LIBRARY_BYTES \+ ",
+        "size_t bytes = ", "test_budget$"),
+    "leave out stored outputs": (
+        "rfexec/session/session_run.c", r"status = give_all_stored\(session, err\);", "(void)status;",
+        "test_session$"),
     "reserve less than code and libraries take": (
         "tiler/search/planner.c", r"return CODE_BYTES", "return 2 * MIB", "test_budget$"),
     "write over rows that the step still reads": (
