@@ -168,6 +168,8 @@ static json_t *about_json(const struct part_run *run) {
         rfx_part_parse_share(run->options->part, &index, &count))
         (void)json_object_set_new(about, "part",
                                   json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
+    json_t *geo = rfx_part_geo_json(&run->job.geo.geo); /* the image's own: which it is of */
+    if (geo != NULL && about != NULL) (void)json_object_set_new(about, "image_geo", geo);
     rfx_part_words_add(about, run->options);
     return about;
 }
