@@ -2,7 +2,7 @@
  *
  * Invariants: 1. while a node runs, its inputs, its output and every tensor that is needed later
  * are alive; 2. constants are parameters, not activations; 3. all sizes are float32 bytes.
- * Source: paper 003, sections 2.1 and 3 (its figures count as EAGER, docs/tradeoff_notes.md).
+ * Source: paper 003, sections 2.1 and 3 (its figures count as EAGER, docs/notes/tradeoff.md).
  * It knows sizes per node only, so that whole maps and the parts of a tile are counted alike. */
 #ifndef RFX_RF_ANALYSIS_BASELINE_H
 #define RFX_RF_ANALYSIS_BASELINE_H

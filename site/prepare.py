@@ -28,7 +28,8 @@ def read(path):
 def page_map():
     """Page of the site for each file of the tree that is one."""
     pages = {"README.md": "index.md", HEADER: "reference/c.md"}
-    for folder, to in (("docs", ""), ("docs/figures", "figures/"), ("site/tutorials", "tutorials/")):
+    for folder, to in (("docs", ""), ("docs/notes", "notes/"), ("docs/figures", "figures/"),
+                       ("site/tutorials", "tutorials/")):
         for name in sorted(os.listdir(os.path.join(SOURCE, folder))):
             if os.path.isfile(os.path.join(SOURCE, folder, name)):
                 pages[folder + "/" + name] = to + name

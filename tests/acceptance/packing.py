@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How many generated packing problems `rfexec alloc` solves, and how soon: the table of docs/memory_placement.md.
+"""How many generated packing problems `rfexec alloc` solves, and how soon: the table of docs/notes/packing.md.
 
     packing.py [OPTIONS] PROGRAM MAKE_PACKING [FAMILY ...] > table.md
 

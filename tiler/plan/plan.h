@@ -133,7 +133,7 @@ struct rfx_plan {
     const char *placement;    /* the strategy that gave the offsets */
     uint64_t macs, macs_untiled;
     uint64_t cost, cost_untiled; /* predicted time, and that of the same graph untiled, in
-                                    picoseconds; see docs/tradeoff_notes.md */
+                                    picoseconds; see docs/notes/tradeoff.md */
 };
 
 /* The caches of the processor, for which nodes are grouped and times predicted. */

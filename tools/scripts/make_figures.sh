@@ -1,6 +1,6 @@
 #!/bin/sh
 # Draws the figures of paper 003 that docs/reproduction.md compares (1, 2, 8a to 8d, 9a, 9b) and the
-# placement of docs/memory_placement.md, and what a budget buys (docs/tradeoff_notes.md).
+# placement of docs/memory_placement.md, and what a budget buys (docs/notes/tradeoff.md).
 #
 #   tools/scripts/make_figures.sh [RFEXEC [DIRECTORY]]
 #

@@ -1,4 +1,4 @@
-/* The equations of paper 003 on graphs: a network by hand, the figures of docs/tradeoff_notes.md,
+/* The equations of paper 003 on graphs: a network by hand, the figures of docs/notes/tradeoff.md,
  * networks that the equations do not speak of. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,7 +91,7 @@ static void projections_are_no_part_of_a_block(void **state) {
     end(&net);
 }
 
-/* docs/tradeoff_notes.md, VGG-16 at 1024 in 4x4 tiles: memory of equation 1, MACs of equation 2
+/* docs/notes/tradeoff.md, VGG-16 at 1024 in 4x4 tiles: memory of equation 1, MACs of equation 2
  * with the linear layers' 123 633 664, over the exact untiled MACs. */
 static void figures_of_vgg16(void **state) {
     (void)state;
