@@ -101,8 +101,8 @@ static void expect_mib(json_t *doc, const char *path, double mib) {
     if (got < mib - 0.0015 || got > mib + 0.0015) fail_msg("%s: %.4f, not %.3f", path, got, mib);
 }
 
-/* Bounds and figures of paper 000's tables 1 and 2 that docs/memory_placement.md says are met to
- * the third decimal (inception_v3: but for 0.001), and the naive sums within 0.013. */
+/* Bounds and figures of paper 000's tables 1 and 2 that docs/notes/placement_tables.md says are met
+ * to the third decimal (inception_v3: but for 0.001), and the naive sums within 0.013. */
 static void test_memory_tables(void **state) {
     static const struct {
         const char *model;
