@@ -13,6 +13,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/run_once.h"
 
 /* What runs without --all, at the smaller size: every kind of layer, in seconds. */
 static const char *const quick[] = {"mobilenet_v2", "resnet18", "squeezenet1_1",
@@ -76,22 +77,17 @@ static void report(struct selftest *t, const struct rfx_golden_row *row, const c
 
 static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_options *options,
                                struct rfx_cli_outputs *outputs, struct rfx_error *err) {
-    struct rfx_session *session = NULL;
     struct rfx_run_report ran;
-    struct rfx_cli_progress progress;
     enum rfx_status status =
         rfx_cli_outputs_open(job->mem, job->graph, options, NULL, outputs, err);
-    if (status == RFX_OK) status = rfx_session_create(job->graph, job->plan, &session, err);
-    if (status != RFX_OK) return status;
     const struct rfx_output_sink sink = rfx_cli_outputs_sink(outputs);
-    rfx_session_set_sink(session, &sink);
-    rfx_cli_progress_start(&progress, "selftest");
-    status = rfx_session_run(session, job->image, rfx_cli_progress_step, &progress, &ran, err);
-    rfx_session_set_sink(session, NULL);
-    rfx_cli_progress_end(&progress);
-    if (status == RFX_OK) status = rfx_cli_outputs_finish(outputs, err);
-    rfx_session_free(session);
-    return status;
+    const struct rfx_cli_run run = {.graph = job->graph,
+                                    .plan = job->plan,
+                                    .image = job->image,
+                                    .sink = &sink,
+                                    .what = "selftest"};
+    if (status == RFX_OK) status = rfx_cli_run_once(&run, &ran, err);
+    return status == RFX_OK ? rfx_cli_outputs_finish(outputs, err) : status;
 }
 
 /* Runs `rows`, the outputs of one run, in one way, and reports. found: the outputs' fingerprints of

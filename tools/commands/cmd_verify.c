@@ -10,6 +10,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/cli/run_once.h"
 #include "tools/commands/naive_tiles.h"
 
 struct difference { /* of one output */
@@ -115,17 +116,13 @@ static enum rfx_status compare_piece(void *user, const struct rfx_end *end, stru
 static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, const char *what,
                                 const struct rfx_output_sink *sink, struct rfx_run_report *report,
                                 struct rfx_error *err) {
-    struct rfx_cli_progress progress;
-    struct rfx_session *session = NULL;
-    enum rfx_status status = rfx_session_create(v->job.graph, plan, &session, err);
-    if (status != RFX_OK) return status;
-    rfx_session_set_sink(session, sink);
-    rfx_session_set_spill_folder(session, v->options->spill);
-    rfx_cli_progress_start(&progress, what);
-    status = rfx_session_run(session, v->job.image, rfx_cli_progress_step, &progress, report, err);
-    rfx_cli_progress_end(&progress);
-    rfx_session_free(session);
-    return status;
+    const struct rfx_cli_run run = {.graph = v->job.graph,
+                                    .plan = plan,
+                                    .image = v->job.image,
+                                    .sink = sink,
+                                    .spill = v->options->spill,
+                                    .what = what};
+    return rfx_cli_run_once(&run, report, err);
 }
 
 static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {

@@ -10,13 +10,14 @@
 
 #include "rf_analysis/grid.h"
 #include "rf_analysis/part_graph.h"
+#include "rfexec/output/georeferenced.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "rfexec/output/georeferenced.h"
+#include "tools/cli/run_once.h"
 #include "tools/masks/masked_output.h"
 #include "tools/parts/part_choice.h"
 
@@ -60,17 +61,15 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
 static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *progress,
                                struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
-    struct rfx_session *session = NULL;
     struct rfx_run_report report = {0};
     struct rfx_output_sink sink = {.write = receive, .user = run};
-    enum rfx_status status = rfx_session_create(job->graph, job->plan, &session, err);
-    if (status != RFX_OK) return status;
-    rfx_session_set_sink(session, &sink);
-    rfx_session_set_spill_folder(session, run->options->spill);
-    status = rfx_session_run(session, job->image, rfx_cli_progress_step, progress, &report, err);
-    if (status == RFX_OK && rfx_cli_progress_cancelled())
-        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
-    rfx_session_free(session);
+    const struct rfx_cli_run once = {.graph = job->graph,
+                                     .plan = job->plan,
+                                     .image = job->image,
+                                     .sink = &sink,
+                                     .spill = run->options->spill,
+                                     .bar = progress};
+    enum rfx_status status = rfx_cli_run_once(&once, &report, err);
     run->macs += job->plan->macs;
     run->seconds += report.seconds;
     return status;

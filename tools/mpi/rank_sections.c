@@ -7,6 +7,7 @@
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/run_once.h"
 #include "tools/mpi/rank_picture.h"
 #include "tools/mpi/row_exchange.h"
 
@@ -246,24 +247,18 @@ void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections) {
 /* Makes this rank's rows of the next cut. */
 static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_row_store *next,
                                  struct rfx_error *err) {
-    struct rfx_output_sink sink = {.write = take_rows, .user = next};
-    struct rfx_cli_progress progress;
-    struct rfx_session *session = NULL;
+    const struct rfx_output_sink sink = {.write = take_rows, .user = next};
+    const struct rfx_cli_run run = {.graph = s->graphs[i],
+                                    .plan = s->plans[i],
+                                    .image = rfx_rank_sections_image(s),
+                                    .sink = &sink,
+                                    .spill = s->options->spill,
+                                    .what = "its share of rows to exchange"};
     struct rfx_run_report report = {0};
-    enum rfx_status status = rfx_session_create(s->graphs[i], s->plans[i], &session, err);
-    if (status != RFX_OK) return status;
-    rfx_session_set_sink(session, &sink);
-    rfx_session_set_spill_folder(session, s->options->spill);
-    rfx_cli_progress_start(&progress, "its share of rows to exchange");
-    status = rfx_session_run(session, rfx_rank_sections_image(s), rfx_cli_progress_step, &progress,
-                             &report, err);
-    rfx_cli_progress_end(&progress);
+    enum rfx_status status = rfx_cli_run_once(&run, &report, err);
     if (status != RFX_OK && s->store != NULL) rfx_row_store_explain(s->store, err);
-    if (status == RFX_OK && rfx_cli_progress_cancelled())
-        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     s->macs += report.macs;
     s->seconds += report.seconds;
-    rfx_session_free(session);
     return status;
 }
 

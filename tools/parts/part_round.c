@@ -6,6 +6,7 @@
 #include "tiler/modes/modes.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/run_once.h"
 
 void rfx_part_before_release(struct rfx_part_before *before) {
     if (before->states.mem == NULL) return;
@@ -46,7 +47,6 @@ struct round_run {
     const struct rfx_part_source *source; /* NULL: the image */
     struct rfx_part_states *states;
     struct rfx_part_round *round;
-    struct rfx_session *session;
 };
 
 static void take_state(void *user, int node, const void *state, size_t bytes) {
@@ -119,21 +119,16 @@ static enum rfx_status plan_states(struct round_run *run, struct rfx_error *err)
 }
 
 static enum rfx_status execute(struct round_run *run, struct rfx_error *err) {
-    struct rfx_cli_progress progress;
+    const struct rfx_part_round *round = run->round;
     struct rfx_state_sink sink = {.take = take_state, .user = run};
-    enum rfx_status status =
-        rfx_session_create(run->round->graph, run->round->plan, &run->session, err);
-    if (status != RFX_OK) return status;
-    rfx_session_set_state_sink(run->session, &sink);
-    rfx_image_set_row_sums(run->job->image, run->round->sums);
-    rfx_cli_progress_start(&progress, run->round->what != NULL ? run->round->what : "part");
-    status = rfx_session_run(run->session, run->source != NULL ? run->source->map : run->job->image,
-                             rfx_cli_progress_step, &progress, &run->round->report, err);
-    rfx_cli_progress_end(&progress);
-    rfx_image_set_row_sums(run->job->image, NULL);
-    if (status == RFX_OK && rfx_cli_progress_cancelled())
-        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
-    return status;
+    const struct rfx_cli_run once = {
+        .graph = round->graph,
+        .plan = round->plan,
+        .image = run->source != NULL ? run->source->map : run->job->image,
+        .sums = round->sums, /* none where there is a source */
+        .states = &sink,
+        .what = round->what != NULL ? round->what : "part"};
+    return rfx_cli_run_once(&once, &run->round->report, err);
 }
 
 void rfx_part_round_release(struct rfx_part_round *round) {
@@ -165,7 +160,5 @@ enum rfx_status rfx_part_round_run(struct rfx_cli_job *job, const struct rfx_par
                                    struct rfx_part_states *states, struct rfx_part_round *round,
                                    struct rfx_error *err) {
     struct round_run run = {.job = job, .source = source, .states = states, .round = round};
-    enum rfx_status status = execute(&run, err);
-    rfx_session_free(run.session);
-    return status;
+    return execute(&run, err);
 }
