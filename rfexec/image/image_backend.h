@@ -59,7 +59,6 @@ struct rfx_image_backend {
     int64_t whole_pixels; /* of the picture of which h and w are a part; 0: they are all of it */
     bool random_access;
     bool concurrent; /* several threads may read different rows at a time */
-    float *pixels;   /* the whole picture, where it lies as the network reads it; else NULL */
     size_t fixed_bytes;
     size_t shared_bytes; /* of them: once in a process, however many files of this kind are open */
     size_t file_bytes;   /* of a nameless file that is filled before the first row is there */

@@ -105,18 +105,6 @@ enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values
     return rfx_image_from_steps(mem, values, steps, c, h, w, out, err);
 }
 
-enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels, int64_t h,
-                                      int64_t w, int64_t c, struct rfx_image **out,
-                                      struct rfx_error *err) {
-    int64_t row = 0;
-    (void)rfx_checked_mul_i64(w, c, &row);
-    const struct memory_source like = {
-        .base = {.ops = &array_ops, .concurrent = true, .pixels = (float *)(uintptr_t)pixels},
-        .values = pixels,
-        .steps = {.row = row, .column = c, .channel = 1}};
-    return open_source(mem, &like, c, h, w, out, err);
-}
-
 enum rfx_status rfx_image_from_reader(struct rfx_memory *mem, const struct rfx_image_reader *reader,
                                       int64_t c, int64_t h, int64_t w, struct rfx_image **out,
                                       struct rfx_error *err) {

@@ -245,10 +245,6 @@ enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b, struct rfx_ima
     return RFX_OK;
 }
 
-float *rfx_image_pixels(const struct rfx_image *image) {
-    return image->backend->pixels;
-}
-
 void rfx_image_free(struct rfx_image *image) {
     if (image == NULL) return;
     if (image->backend != NULL) image->backend->ops->free(image->backend);
@@ -264,7 +260,6 @@ struct rfx_source_traits rfx_image_traits(const struct rfx_image *image) {
         .w = b->w,
         .c = image->c,
         .random_access = b->random_access,
-        .by_caller = rfx_image_pixels(image) != NULL,
         .fixed_bytes = b->fixed_bytes + sizeof *image + spec_bytes(image->spec) +
                        (size_t)image->n_channels * sizeof *image->channels,
         .window_row_bytes = b->window_row_bytes,

@@ -98,13 +98,6 @@ RFX_NODISCARD enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const
                                                    int64_t c, int64_t h, int64_t w,
                                                    struct rfx_image **out, struct rfx_error *err);
 
-/* A source over pixels of the caller's as the network reads them, (h, w, c) float32: plans with
- * traits.by_caller use them where they lie. Borrowed until rfx_image_free, never written.
- * INVALID_ARGUMENT for sizes that are not positive. */
-RFX_NODISCARD enum rfx_status rfx_image_from_pixels(struct rfx_memory *mem, const float *pixels,
-                                                    int64_t h, int64_t w, int64_t c,
-                                                    struct rfx_image **out, struct rfx_error *err);
-
 /* Floats from one row, column and channel of an array to the next; any numbers. */
 struct rfx_image_steps {
     int64_t row, column, channel;
@@ -131,9 +124,6 @@ RFX_NODISCARD enum rfx_status rfx_image_from_reader(struct rfx_memory *mem,
                                                     const struct rfx_image_reader *reader,
                                                     int64_t c, int64_t h, int64_t w,
                                                     struct rfx_image **out, struct rfx_error *err);
-
-/* The pixels of rfx_image_from_pixels, not to be written; NULL for any other source. */
-float *rfx_image_pixels(const struct rfx_image *image);
 
 /* Closes and frees; NULL is fine. */
 void rfx_image_free(struct rfx_image *image);

@@ -25,7 +25,6 @@ void rfx_session_free(struct rfx_session *session) {
     rfx_memory_release(mem, session->weights);
     rfx_memory_release(mem, session->packed_offset);
     rfx_memory_release(mem, session->inputs);
-    rfx_memory_release(mem, session->by_caller);
     rfx_memory_release(mem, session);
 }
 
@@ -86,8 +85,7 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
             max_in = (size_t)session->graph->nodes[i].n_in;
     session->packed_offset = rfx_memory_calloc(mem, (size_t)n, sizeof *session->packed_offset);
     session->inputs = rfx_memory_calloc(mem, max_in, sizeof *session->inputs);
-    session->by_caller = rfx_memory_calloc(mem, (size_t)n, sizeof *session->by_caller);
-    if (session->packed_offset == NULL || session->inputs == NULL || session->by_caller == NULL)
+    if (session->packed_offset == NULL || session->inputs == NULL)
         return rfx_memory_fail(mem, "session tables", max_in * sizeof *session->inputs, err);
     session->arena = rfx_memory_alloc(mem, plan->bytes.arena);
     if (session->arena == NULL) return rfx_memory_fail(mem, "arena", plan->bytes.arena, err);
@@ -136,7 +134,6 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
 struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
     struct rfx_part part = rfx_schedule_part(session->schedule, i);
-    if (part.by_caller) return rfx_view_of(&node->out, session->by_caller[i], part.rect);
     unsigned char *base = rfx_node_is_constant(node) ? session->weights + session->packed_offset[i]
                                                      : session->arena + part.offset;
     struct rfx_view view = rfx_view_of(&node->out, base, part.rect);
@@ -166,17 +163,8 @@ void rfx_session_set_observer(struct rfx_session *session,
 }
 
 bool rfx_session_stores(const struct rfx_session *session, int node) {
-    return rfx_node_is_constant(&session->graph->nodes[node]) || session->plan->by_caller[node] ||
+    return rfx_node_is_constant(&session->graph->nodes[node]) ||
            session->plan->stored[node].bytes != 0;
-}
-
-void rfx_session_set_output(struct rfx_session *session, int k, float *values) {
-    const struct rfx_graph *graph = session->graph;
-    for (int e = 0; e < graph->n_ends; e++) {
-        if (graph->ends[e].output != k) continue;
-        session->by_caller[graph->ends[e].node] = values;
-        values += graph->nodes[graph->ends[e].node].out.elems;
-    }
 }
 
 void rfx_session_give_back(struct rfx_session *session) {

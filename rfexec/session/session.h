@@ -70,11 +70,6 @@ void rfx_session_set_spill_folder(struct rfx_session *session, const char *folde
 void rfx_session_set_observer(struct rfx_session *session,
                               const struct rfx_step_observer *observer);
 
-/* Gives output k its memory, in a plan with outputs_by_caller: rows x columns x channels of a map,
- * of maps that are joined those one behind the other, else row-major. Borrowed until the next run
- * has ended. */
-void rfx_session_set_output(struct rfx_session *session, int k, float *values);
-
 /* Between two runs: gives the pages of arena and scratch back to the system. The next run takes
  * them again. */
 void rfx_session_give_back(struct rfx_session *session);

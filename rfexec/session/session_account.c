@@ -13,7 +13,6 @@ static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *repo
 static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     struct rfx_part part = rfx_schedule_part(session->schedule, step->node);
-    if (part.by_caller) return;
     const struct rfx_tensor *out = &session->graph->nodes[step->node].out;
     size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(part.rect));
     bool fresh = part.has_fresh && step->kind != RFX_STEP_KEEP;

@@ -199,19 +199,6 @@ static double now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Every map that the plan leaves to the caller must have been given. */
-static enum rfx_status find_callers_memory(struct rfx_session *session, struct rfx_image *image,
-                                           struct rfx_error *err) {
-    const struct rfx_graph *graph = session->graph;
-    if (graph->input >= 0) session->by_caller[graph->input] = rfx_image_pixels(image);
-    for (int i = 0; i < graph->n_nodes; i++)
-        if (session->plan->by_caller[i] && session->by_caller[i] == NULL)
-            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                            "the plan leaves the memory of '%s' to the caller, who gave none",
-                            graph->nodes[i].name);
-    return RFX_OK;
-}
-
 static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_image *image,
                                       struct rfx_error *err) {
     const struct rfx_tensor *input = &session->graph->nodes[session->graph->input].out;
@@ -222,10 +209,8 @@ static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_im
                         "%lldx%lld with %lld",
                         (long long)traits.h, (long long)traits.w, (long long)traits.c,
                         (long long)input->h, (long long)input->w, (long long)input->c);
-    enum rfx_status status = find_callers_memory(session, image, err);
-    if (status != RFX_OK) return status;
     int64_t rows = rfx_max_i64(session->plan->window_rows, 1);
-    status = rfx_spill_begin(session->spill, err);
+    enum rfx_status status = rfx_spill_begin(session->spill, err);
     if (status == RFX_OK) status = rfx_image_set_window(image, rows, err);
     return status == RFX_OK ? rfx_image_rewind(image, err) : status;
 }

@@ -21,7 +21,6 @@ struct rfx_session {
     const struct rfx_step_observer *observer; /* likewise */
     const struct rfx_state_sink *states;      /* likewise */
     struct rfx_spill_files *spill;            /* of maps that the plan spills */
-    float **by_caller; /* per node: its full map in memory of the caller's, or NULL */
 };
 
 /* Whether a node's packed constants are loaded by stage, into the arena. */

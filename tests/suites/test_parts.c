@@ -30,8 +30,8 @@ struct part_case {
     struct rfx_graph *whole, *graph; /* graph: of the part */
     struct rfx_tensor map;           /* of the output */
     struct rfx_rect part;
-    const float *image, *pixels; /* c x h x w; h x w x c */
-    const float *wanted;         /* the whole output, as stored */
+    const float *image;  /* c x h x w */
+    const float *wanted; /* the whole output, as stored */
     struct rfx_plan_request request;
     struct rfx_group_attr groups[8];
 };
@@ -96,21 +96,17 @@ static void execute(const struct part_case *c, const struct rfx_plan *plan,
     int64_t n = rfx_rect_area(c->part) * c->map.c;
     struct catcher catcher = {c, test_floats(n)};
     struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher};
-    bool by_caller = plan->by_caller[c->graph->outputs[0].node];
-    float *map = test_floats(n);
     if (rfx_session_create(c->graph, plan, &session, &err) != RFX_OK) fail_case(c, plan, err.text);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, ".");
-    if (by_caller) rfx_session_set_output(session, 0, map);
     if (rfx_session_run(session, image, NULL, NULL, &report, &err) != RFX_OK)
         fail_case(c, plan, err.text);
     if (report.macs != plan->macs) fail_case(c, plan, "executed MACs are not the planned ones");
     if (report.arena_high_water_bytes != plan->bytes.arena)
         fail_case(c, plan, "the arena's high water is not the planned size");
-    emitted += !by_caller && plan->stored[c->graph->outputs[0].node].bytes == 0;
+    emitted += plan->stored[c->graph->outputs[0].node].bytes == 0;
     compare(c, plan, catcher.values);
     free(catcher.values);
-    free(map);
     rfx_session_free(session);
 }
 
@@ -121,9 +117,7 @@ static void run_plan(const struct part_case *c, const struct rfx_plan *plan) {
     struct rfx_error err = {{0}};
     char why[300];
     if (!rfx_plan_check(plan, why, sizeof why)) fail_case(c, plan, why);
-    enum rfx_status status =
-        s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
-                     : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
+    enum rfx_status status = rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
     if (status != RFX_OK) fail_case(c, plan, err.text);
     execute(c, plan, image);
     rfx_image_free(image);
@@ -140,8 +134,6 @@ static void choose(struct part_case *c, struct test_rng *rng, const struct rfx_p
     c->request.asked.tight = way.band_rows > 0 && test_rng_chance(rng, 50);
     c->request.emit_outputs = test_rng_chance(rng, 60);
     c->request.no_inplace = test_rng_chance(rng, 20);
-    c->request.outputs_by_caller = test_rng_chance(rng, 25);
-    c->request.source.by_caller = test_rng_chance(rng, 25);
     c->request.threads = (int)test_rng_int(rng, 1, 3);
     if (test_rng_chance(rng, 40)) c->request.caches = random_small_caches(rng);
     if (!test_rng_chance(rng, 40)) return;
@@ -233,7 +225,6 @@ static void run_share(struct part_case *c, struct test_rng *rng, struct share_ca
         .source = {.h = in->h, .w = in->w, .c = in->c, .random_access = true}, .threads = 1};
     struct rfx_stage_spec ways[] = {rfx_ask_whole(), rfx_ask_tiles(2, 3), rfx_ask_bands(3, 1)};
     choose(c, rng, &plain, ways[test_rng_int(rng, 0, 2)]);
-    c->request.outputs_by_caller = c->request.source.by_caller = false;
     if (rfx_plan_create(c->graph, &c->request, &plan, &err) != RFX_OK) {
         c->request.asked = rfx_ask_whole();
         assert_int_equal(rfx_plan_create(c->graph, &c->request, &plan, &err), RFX_OK);
@@ -301,7 +292,6 @@ static bool run_seed(uint64_t seed) {
         test_nhwc_to_nchw(pixels, image, in->c, in->h, in->w);
         assert_true(test_prepare(c.whole, 1, &prepared));
         test_run_whole(&prepared, pixels, whole);
-        c.pixels = pixels;
         c.image = image;
         c.wanted = whole[node];
         for (int p = 0; p < 2; p++) {

@@ -32,9 +32,8 @@
 struct one_case {
     uint64_t seed;
     struct rfx_graph *graph;
-    const float *image;  /* c x h x w */
-    const float *pixels; /* h x w x c */
-    float **wanted;      /* per node, as run_whole lays it out */
+    const float *image; /* c x h x w */
+    float **wanted;     /* per node, as run_whole lays it out */
     struct rfx_plan_request request;
     struct rfx_group_attr groups[8];
 };
@@ -77,13 +76,6 @@ static void compare_output(const struct one_case *c, const struct rfx_plan *plan
         fail_case(c, plan, "output differs from the untiled oracle");
     }
     free(ordered);
-}
-
-/* The caller's memory for output k: of the first output that is the same node. */
-static float *first_map_of(float *const *maps, const struct rfx_graph *graph, int k) {
-    for (int j = 0; j < k; j++)
-        if (graph->outputs[j].node == graph->outputs[k].node) return maps[j];
-    return maps[k];
 }
 
 static void count_spilled(const struct rfx_plan *plan) {
@@ -131,22 +123,15 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     count_spilled(plan);
     count_sliding(plan);
     count_overwriting(plan);
-    enum rfx_status opened =
-        s->by_caller ? rfx_image_from_pixels(mem, c->pixels, s->h, s->w, s->c, &image, &err)
-                     : rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
+    enum rfx_status opened = rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
     if (opened != RFX_OK || rfx_session_create(c->graph, plan, &session, &err) != RFX_OK)
         fail_case(c, plan, err.text);
     struct caught_outputs caught;
-    float **maps = calloc((size_t)c->graph->n_outputs, sizeof(float *));
-    assert_non_null(maps);
     catch_outputs(&caught, c->graph);
-    for (int k = 0; k < caught.n; k++) maps[k] = test_floats(caught.elems[k]);
     rfx_session_set_sink(session, &caught.sink);
     rfx_session_set_spill_folder(session, ".");
     for (int e = 0; e < c->graph->n_ends; e++) {
         int k = c->graph->ends[e].output;
-        if (plan->by_caller[c->graph->ends[e].node])
-            rfx_session_set_output(session, k, first_map_of(maps, c->graph, k));
         joined_plans += rfx_node_is_joined(&c->graph->nodes[c->graph->outputs[k].node]);
     }
     uint64_t allocations = 0;
@@ -166,9 +151,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
         if (caught.received[k] != 2 * caught.elems[k])
             fail_case(c, plan, "elements did not come once a run");
         compare_output(c, plan, caught.values[k], k);
-        free(maps[k]);
     }
-    free(maps);
     caught_outputs_free(&caught);
     rfx_session_free(session);
     rfx_image_free(image);
@@ -197,8 +180,6 @@ static void choose_manner(struct one_case *c, struct test_rng *rng) {
     c->request.asked.weights_by_stage = test_rng_chance(rng, 30);
     c->request.emit_outputs = test_rng_chance(rng, 40);
     c->request.no_inplace = test_rng_chance(rng, 20);
-    c->request.outputs_by_caller = test_rng_chance(rng, 25);
-    c->request.source.by_caller = test_rng_chance(rng, 25);
     choose_caches(c, rng);
 }
 
@@ -406,7 +387,6 @@ static void run_case(uint64_t seed, int *random_stages) {
     if (test_rng_chance(&rng, 25)) test_rng_specials(&rng, nchw, input->elems);
     test_nchw_to_nhwc(nchw, nhwc, input->c, input->h, input->w);
     c.image = nchw;
-    c.pixels = nhwc;
     c.wanted = calloc((size_t)c.graph->n_nodes, sizeof *c.wanted);
     assert_non_null(c.wanted);
     struct test_prepared prepared;

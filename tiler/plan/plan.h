@@ -122,7 +122,6 @@ struct rfx_plan {
     struct rfx_stage *stages;
     int split;                 /* the only target of a first stage in parts, or -1 */
     struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
-    bool *by_caller;           /* n_nodes: the full map lies in memory of the caller's */
     bool *resident;            /* n_nodes: packed constants are there for the whole run */
     bool in_place;             /* results may take over the bytes of inputs that die */
     int64_t window_rows;       /* for rfx_image_set_window */
@@ -156,10 +155,9 @@ struct rfx_plan_request {
     struct rfx_stage_spec asked;
     const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
     int n_stages;
-    bool emit_outputs;      /* outputs need not be stored where a stream makes them in order */
-    bool outputs_by_caller; /* outputs are made in buffers that rfx_session_set_output gives */
-    bool no_inplace;        /* every tensor has bytes of its own */
-    bool may_spill;         /* the planner may put maps between stages into files */
+    bool emit_outputs; /* outputs need not be stored where a stream makes them in order */
+    bool no_inplace;   /* every tensor has bytes of its own */
+    bool may_spill;    /* the planner may put maps between stages into files */
     /* Nodes computed depth first (group.h): these, by hand (NULL: none), or, when no stages are
      * given and no_groups is false, those that pay with these caches. */
     const struct rfx_group_attr *groups;

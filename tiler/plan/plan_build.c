@@ -22,7 +22,7 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->slides = rfx_memory_calloc(mem, slides, sizeof *c->slides);
     c->upwards = rfx_memory_calloc(mem, slides, sizeof *c->upwards);
     c->measured = rfx_memory_calloc(mem, n, RFX_PLAN_MEASURED * sizeof *c->measured);
-    c->by_caller = rfx_memory_calloc(mem, 2 * n, sizeof *c->by_caller);
+    c->resident = rfx_memory_calloc(mem, n, sizeof *c->resident);
     c->own_memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
     c->memo = c->own_memo;
     bool can_keep = rfx_place_kept_init(&c->kept, mem, (int)records) &&
@@ -33,9 +33,8 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->fresh = rfx_memory_calloc(mem, stages * n, sizeof *c->fresh);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
         c->memo == NULL || !can_keep || c->spans == NULL || c->measured == NULL ||
-        c->by_caller == NULL || c->live == NULL || c->stored_record == NULL || c->fresh == NULL)
+        c->resident == NULL || c->live == NULL || c->stored_record == NULL || c->fresh == NULL)
         return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
-    c->resident = c->by_caller + n;
     c->stored_last = c->stored_record + n;
     c->last_reader = c->stored_last + n;
     c->n_readers = c->last_reader + n;
@@ -64,14 +63,6 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
         if (scratch > c.scratch_bytes) c.scratch_bytes = scratch;
     }
     c.process_bytes = rfx_plan_process_bytes(graph, request);
-    if (graph->input >= 0) c.by_caller[graph->input] = request->source.by_caller;
-    for (int e = 0; e < graph->n_ends; e++) {
-        int node = graph->ends[e].node;
-        bool made = !rfx_node_is_constant(&graph->nodes[node]);
-        bool alone =
-            rfx_rect_equal(graph->nodes[node].wanted, rfx_end_part(graph, &graph->ends[e]));
-        c.by_caller[node] = made && alone && request->outputs_by_caller && node != graph->input;
-    }
     *context = c;
     return RFX_OK;
 }
@@ -83,7 +74,7 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->slides);
     rfx_memory_release(mem, context->upwards);
     rfx_memory_release(mem, context->measured);
-    rfx_memory_release(mem, context->by_caller);
+    rfx_memory_release(mem, context->resident);
     rfx_memory_release(mem, context->own_memo);
     rfx_place_kept_release(&context->kept, mem);
     rfx_plan_sliding_release(&context->sliding, mem);
@@ -379,7 +370,6 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     plan->placement = placed.strategy;
     plan->bytes.arena = placed.arena;
     size_t n = (size_t)context->graph->n_nodes;
-    memcpy(plan->by_caller, context->by_caller, n * sizeof *plan->by_caller);
     memcpy(plan->resident, context->resident, n * sizeof *plan->resident);
     plan->in_place = !context->request->no_inplace;
     plan->split = split_of(context->graph, &shapes[0]);

@@ -58,7 +58,7 @@ struct rfx_plan_context {
     int *stored_record, *stored_last;       /* per node: its full map's record, and last step */
     int *local_records;                     /* per stage and node: of what the stage has at hand */
     struct rfx_plan_fresh *fresh;           /* per stage and node, of those that are computed */
-    bool *by_caller, *resident;             /* per node: as in the plan */
+    bool *resident;                         /* per node: as in the plan */
     int *last_reader, *n_readers;           /* per node, of the stage at hand */
     int max_stages;
     bool quick; /* place with little effort, where there are many records */

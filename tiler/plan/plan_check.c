@@ -49,11 +49,6 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
-/* Maps in memory of the caller's lie far apart from the arena and from each other. */
-static size_t callers_base(int node) {
-    return ((size_t)1 << 62) + ((size_t)node << 44);
-}
-
 /* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
  * is lowered to where they do not follow each other any more. */
 static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
@@ -62,7 +57,6 @@ static size_t row_at(const struct state *s, int node, const struct rfx_part *par
     if (fresh && part->has_fresh && y >= part->fresh_y0)
         return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
     if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
-    if (part->by_caller) return callers_base(node) + (size_t)(y - part->rect.y0) * *row_bytes;
     int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
     if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
     return part->offset + (size_t)slot * *row_bytes;
@@ -148,10 +142,9 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
         const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
-        if (!part.by_caller && begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
+        if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
-        if (!part.by_caller && !check_bytes(s, step->node, buffer, end - buffer->offset))
-            return false;
+        if (!check_bytes(s, step->node, buffer, end - buffer->offset)) return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo)
@@ -233,6 +226,11 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
            complain_of_memory(s, step->node);
 }
 
+/* A node's rows in files are given places that no other node's have. */
+static size_t place_in_files(int node) {
+    return (size_t)node << 44;
+}
+
 /* Rows that are written to a node's file, which lies apart from all else; columns of strips that
  * come one after the other make whole rows. */
 static bool apply_spill(struct state *s, const struct rfx_step *step) {
@@ -247,7 +245,7 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
-        size_t begin = callers_base(step->node) + (size_t)y * row_bytes;
+        size_t begin = place_in_files(step->node) + (size_t)y * row_bytes;
         struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
         if (!rfx_row_spans_forget(&s->files, step->node, y, until) ||
             !rfx_row_spans_join(&s->files, made))
@@ -305,7 +303,7 @@ static bool check_end(const struct state *s) {
         const struct rfx_node *node = &s->graph->nodes[i];
         if (rfx_node_is_constant(node)) continue;
         struct rfx_rect full = rfx_end_part(s->graph, &s->graph->ends[e]);
-        bool kept = plan->stored[i].bytes != 0 || plan->by_caller[i];
+        bool kept = plan->stored[i].bytes != 0;
         if (!kept && s->emitted[i] == rfx_rect_area(full)) continue;
         if (!kept) return complain(s, i, "not stored, handed out", s->emitted[i], 0);
         if (!check_rows_there(s, i, i, full)) return false;
@@ -347,24 +345,14 @@ static bool check_places(struct state *s) {
                 int in = node->in[k];
                 if (rfx_node_is_constant(&s->graph->nodes[in]) || rfx_place_is_computed(places[in]))
                     continue;
-                bool kept = s->plan->stored[in].bytes != 0 || s->plan->by_caller[in] ||
-                            rfx_rect_is_empty(s->graph->nodes[in].wanted);
+                bool kept =
+                    s->plan->stored[in].bytes != 0 || rfx_rect_is_empty(s->graph->nodes[in].wanted);
                 if (places[in] == RFX_PLACE_NONE || !kept)
                     return complain(s, i, "an input is neither made nor kept", in, 0);
             }
         }
     }
     return true;
-}
-
-/* The whole image is there from the start when it lies in memory of the caller's. */
-static bool add_callers_image(struct state *s) {
-    int input = s->graph->input;
-    if (input < 0 || !s->plan->by_caller[input]) return true;
-    const struct rfx_tensor *out = &s->graph->nodes[input].out;
-    struct rfx_row_span span = {
-        input, 0, out->h, callers_base(input), rfx_tensor_pixel_bytes(out, out->w), {0, out->w}, 0};
-    return rfx_row_spans_join(&s->spans, span) || complain_of_memory(s, input);
 }
 
 bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
@@ -385,7 +373,7 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     enum rfx_status status = rfx_schedule_create(plan, &s.schedule, &err);
     if (status != RFX_OK && status != RFX_STATUS_OUT_OF_MEMORY) snprintf(why, size, "%s", err.text);
     if (status != RFX_OK) goto done;
-    sound = check_places(&s) && add_callers_image(&s);
+    sound = check_places(&s);
     struct rfx_step step;
     while (sound && rfx_schedule_next(s.schedule, &step))
         sound = !rfx_memory_is_stopped(mem) && apply_step(&s, &step);

@@ -143,7 +143,6 @@ static int *local_record(const struct lister *l) {
 static int record_of(const struct lister *l, int node) {
     enum rfx_node_place place = l->shape->places[node];
     if (place == RFX_PLACE_NONE) return -1; /* a constant */
-    if (place == RFX_PLACE_READ && l->context->by_caller[node]) return -1;
     bool local = rfx_place_is_local(place);
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
@@ -187,8 +186,6 @@ static void list_stored(const struct lister *l, int i, int taken) {
     if (taken >= 0) {
         c->records[taken].last = c->stored_last[i];
         c->stored_record[i] = taken;
-    } else if (c->by_caller[i]) {
-        c->stored_record[i] = -1;
     } else {
         c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
                                          rfx_node_wanted_bytes(&l->graph->nodes[i]));
@@ -214,7 +211,8 @@ static bool may_overwrite(const struct lister *l, int i, int in) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_mode *mode = l->shape->spec.mode;
     if (l->shape->places[in] != RFX_PLACE_LOCAL || fresh_of(l, in)->record < 0) return false;
-    if (c->last_reader[in] != i) return false; /* `frees` says so, too, after a walk over all nodes */
+    if (c->last_reader[in] != i)
+        return false; /* `frees` says so, too, after a walk over all nodes */
     if (l->shape->rows[in].kept >= l->shape->rows[i].fresh || !takes_all(l, i, in)) return false;
     return c->n_readers[in] == 1 || mode->frees(l->graph, l->shape, in, i, c->sliding.scratch,
                                                 rfx_plan_lag(&c->sliding, in, i));
@@ -266,7 +264,7 @@ static void list_node(const struct lister *l, int i) {
         local_record(l)[i] =
             add_record(l, RFX_RECORD_LOCAL, i, l->begin, l->end, local_bytes(l, i));
     bool stored = place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
-    int taken = stored && l->context->by_caller[i] ? -1 : taken_over(l, i);
+    int taken = taken_over(l, i);
     if (stored)
         list_stored(l, i, taken);
     else

@@ -46,7 +46,7 @@ static bool is_output(const struct rfx_graph *graph, int node) {
  * dies at once. */
 static bool dies(const struct slider *s, int node) {
     const struct rfx_plan_context *c = s->context;
-    if (s->shape->places[node] != RFX_PLACE_READ || c->by_caller[node]) return false;
+    if (s->shape->places[node] != RFX_PLACE_READ) return false;
     const struct rfx_tensor *out = &c->graph->nodes[node].out;
     int record = c->stored_record[node];
     return record >= 0 && c->records[record].last == s->end && out->layout == RFX_LAYOUT_NHWC &&

@@ -14,7 +14,6 @@ void rfx_plan_free(struct rfx_plan *plan) {
     }
     rfx_memory_release(plan->mem, plan->stages);
     rfx_memory_release(plan->mem, plan->stored);
-    rfx_memory_release(plan->mem, plan->by_caller);
     rfx_memory_release(plan->mem, plan->resident);
     rfx_graph_free(plan->grouped);
     rfx_memory_release(plan->mem, plan);
@@ -49,10 +48,8 @@ enum rfx_status rfx_plan_allocate(const struct rfx_plan_context *context,
     plan->n_stages = n_stages;
     plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
     plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
-    plan->by_caller = rfx_memory_calloc(mem, n, sizeof *plan->by_caller);
     plan->resident = rfx_memory_calloc(mem, n, sizeof *plan->resident);
-    bool all = plan->stored != NULL && plan->stages != NULL && plan->by_caller != NULL &&
-               plan->resident != NULL;
+    bool all = plan->stored != NULL && plan->stages != NULL && plan->resident != NULL;
     for (int s = 0; all && s < n_stages; s++)
         all = allocate_stage(mem, n, &shapes[s].spec, &plan->stages[s]);
     if (!all) {

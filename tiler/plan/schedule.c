@@ -134,12 +134,9 @@ struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node)
     const struct rfx_plan *plan = schedule->plan;
     const struct rfx_stage *stage = schedule->walk.stage;
     bool local = rfx_place_is_local(stage->places[node]);
-    const struct rfx_node *n = &plan->graph->nodes[node];
-    bool image = rfx_node_is_input(n) && plan->by_caller[node]; /* all of it lies there */
     struct rfx_part part = {
-        .rect = image ? rfx_node_full_rect(n) : n->wanted,
+        .rect = plan->graph->nodes[node].wanted,
         .offset = rfx_plan_buffer(plan, (int)(stage - plan->stages), node)->offset,
-        .by_caller = !local && plan->by_caller[node],
     };
     if (local && stage->spec.mode->part != NULL)
         stage->spec.mode->part(&schedule->walk, node, &part);

@@ -14,7 +14,6 @@ struct rfx_source_traits {
     int64_t h, w, c;    /* the picture as the network sees it */
     bool random_access; /* any rectangle at any time, without a window of rows */
     size_t fixed_bytes; /* decoder state, or the whole decoded picture where the format forces it */
-    bool by_caller; /* the picture lies in the caller's memory as the network reads it (h, w, c) */
     size_t window_row_bytes; /* memory per row kept in the window; 0 with random access */
     double pass_picoseconds; /* that reading the picture once more takes; 0 with random access */
 };

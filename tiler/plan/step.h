@@ -32,7 +32,6 @@ struct rfx_step {
 struct rfx_part {
     struct rfx_rect rect; /* in the node's full map */
     size_t offset;        /* in the arena, of the first row, or of the ring */
-    bool by_caller;       /* the whole map, in memory of the caller: no offset */
     int64_t ring_rows;    /* 0: linear */
     bool has_fresh;       /* rows from fresh_y0 on lie at fresh_offset */
     int64_t fresh_y0;

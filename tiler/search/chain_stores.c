@@ -38,8 +38,7 @@ struct rfx_chain_stores {
 };
 
 static bool is_there(const struct rfx_levels *levels, int i) {
-    const struct rfx_node *node = &levels->graph->nodes[i];
-    return rfx_node_is_constant(node) || (levels->image_is_there && rfx_node_is_input(node));
+    return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
 /* Whether a node is a map that a chain stores in any case: what is not local reads it, or it is an

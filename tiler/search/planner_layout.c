@@ -77,7 +77,7 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     const struct rfx_plan_request *request = search->context.request;
     enum rfx_node_place *places = search->places + (size_t)s * (size_t)graph->n_nodes;
     struct rfx_stage_spec *spec = &search->specs[s];
-    bool emit = request->emit_outputs && !request->outputs_by_caller;
+    bool emit = request->emit_outputs;
     enum rfx_status status =
         rfx_stage_places(graph, spec, emit, search->stored, search->in_file, places, err);
     if (status != RFX_OK) return status;
@@ -95,7 +95,6 @@ void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) 
     struct rfx_known_cols *cols = &search->known_cols;
     memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
     memset(search->in_file, 0, (size_t)graph->n_nodes * sizeof *search->in_file);
-    if (graph->input >= 0) search->stored[graph->input] = search->context.by_caller[graph->input];
     search->skeleton = c != NULL ? &c->skeleton : NULL;
     if (c == NULL || cols->mode != c->way.mode || !is_same_skeleton(&cols->skeleton, &c->skeleton))
         cols->n = 0; /* they are another stage's */

@@ -293,9 +293,8 @@ static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_g
     return status;
 }
 
-static void take_levels(struct rfx_search *search, struct rfx_levels *levels, bool by_caller) {
+static void take_levels(struct rfx_search *search, const struct rfx_levels *levels) {
     int stages = rfx_skeleton_max_stages(levels);
-    levels->image_is_there = by_caller;
     if (stages > search->max_stages) search->max_stages = stages;
 }
 
@@ -305,11 +304,9 @@ static enum rfx_status init_levels(struct rfx_search *search, const struct rfx_g
     if (status == RFX_OK && request->may_spill) status = init_more(search, graph, err);
     if (status == RFX_OK && request->memory_bytes != 0) status = init_waists(search, graph, err);
     if (status != RFX_OK) return status;
-    bool there = request->source.by_caller;
-    take_levels(search, &search->levels, there);
-    for (int k = 0; k < RFX_SEARCH_MORE; k++) take_levels(search, &search->more[k], there);
-    for (int k = 0; k < search->n_waists; k++)
-        take_levels(search, &search->waists[k].levels, there);
+    take_levels(search, &search->levels);
+    for (int k = 0; k < RFX_SEARCH_MORE; k++) take_levels(search, &search->more[k]);
+    for (int k = 0; k < search->n_waists; k++) take_levels(search, &search->waists[k].levels);
     return RFX_OK;
 }
 

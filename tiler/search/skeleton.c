@@ -141,8 +141,7 @@ static bool is_fed(const struct rfx_levels *levels, int i) {
 
 /* Whether a node's values are there without a stage that makes them. */
 static bool is_there(const struct rfx_levels *levels, int i) {
-    const struct rfx_node *node = &levels->graph->nodes[i];
-    return rfx_node_is_constant(node) || (levels->image_is_there && rfx_node_is_input(node));
+    return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
 /* Whether the stage of a node's level stores its map for later ones, which then do not compute it

@@ -57,8 +57,7 @@ struct rfx_levels {
     unsigned *uses; /* n_nodes: enum rfx_node_use */
     int *feeds;     /* n_feeds: the reductions over space, by rising index */
     int n_feeds;
-    bool image_is_there; /* in memory of the caller's: no stage stores it */
-    bool *stored;        /* n_nodes: scratch */
+    bool *stored; /* n_nodes: scratch */
     int n; /* levels: 1 + the highest level of a local node; 0: none is local, or there are so many
               that chains of stages are not tried */
 };

@@ -76,7 +76,7 @@ static void drop_kept(struct list_run *run) {
 
 static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_source_traits *b) {
     return a->h == b->h && a->w == b->w && a->c == b->c && a->random_access == b->random_access &&
-           a->by_caller == b->by_caller && a->window_row_bytes == b->window_row_bytes;
+           a->window_row_bytes == b->window_row_bytes;
 }
 
 /* Opens a picture for what is kept; *same: it fits. */

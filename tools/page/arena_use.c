@@ -85,7 +85,7 @@ static void add_stored(struct rfx_arena_use *use, const struct rfx_stage *stage,
         enum rfx_node_place before = plan->stages[s].places[node];
         earlier = before == RFX_PLACE_STORED || before == RFX_PLACE_REDUCED;
     }
-    if (plan->by_caller[node] || (!made && !earlier) || use->last_stage[node] < use->stage) return;
+    if ((!made && !earlier) || use->last_stage[node] < use->stage) return;
     bool once = stage->spec.mode->once, ends = use->last_stage[node] == use->stage;
     if (rfx_graph_count_outputs(plan->graph, node) > 0) ends = false;
     add_box(use, RFX_ARENA_STORED, node, made && once && !earlier ? node : 0,

@@ -92,7 +92,6 @@ enum rfx_status rfx_image_cropped_open(struct rfx_image_backend *whole, struct r
     s->base.ops = whole->ops->read_floats != NULL ? &float_ops : &sample_ops;
     s->base.h = rfx_rect_rows(region);
     s->base.w = rfx_rect_cols(region);
-    s->base.pixels = NULL;
     s->base.pass_picoseconds *= (double)region.y1 / (double)whole->h; /* none below it are read */
     s->base.fixed_bytes += sizeof *s; /* beside a file's tables */
     s->whole = whole;
