@@ -43,7 +43,7 @@ static float *read_npy(const char *path, int64_t n) {
 static void files_have_the_values(void **state) {
     (void)state;
     struct rfx_network *net = network_open_sized("fsrcnn", H, W);
-    float *image = network_random_image(1, H, W);
+    float *image = network_random_image(3, H, W);
     struct network_outputs want = network_outputs_for(net);
     struct rfx_result_file file = result_file(0, PATH ".npy");
     for (int way = 0; way < 4; way++) {
@@ -68,7 +68,7 @@ static void expect_refused(struct rfx_network *net, const struct rfx_result_file
                            const char *words) {
     struct rfx_run_options options = network_run_options(0, 1);
     struct rfx_why why;
-    float *image = network_random_image(1, H, W);
+    float *image = network_random_image(3, H, W);
     options.files = files;
     options.n_files = n;
     assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_USAGE);
@@ -136,7 +136,7 @@ static void stopped_runs_leave_nothing(void **state) {
     struct rfx_run_options options = network_run_options(0, 1);
     struct rfx_forecast with = {.size = sizeof with}, without = {.size = sizeof without};
     struct rfx_why why;
-    float *image = network_random_image(1, H, W);
+    float *image = network_random_image(3, H, W);
     network_check(rfx_network_predict(net, NULL, &options, &without, &why), &why);
     options.files = &file;
     options.n_files = 1;
