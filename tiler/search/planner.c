@@ -18,7 +18,7 @@
 /* Code, libraries and stacks of a process that runs a network: 4.1 to 5.2 MiB were measured beside
  * what is allocated, and 0.1 to 0.5 more with a second thread. */
 #define CODE_BYTES (23 * MIB / 4)
-#define THREAD_BYTES (3 * MIB / 8)
+#define THREAD_BYTES (11 * MIB / 32)
 /* What OpenBLAS adds where it is loaded: its code, and its buffers of each thread. */
 #define BLAS_BYTES (11 * MIB / 4)
 #define BLAS_THREAD_BYTES MIB
