@@ -134,45 +134,29 @@ enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
     return status;
 }
 
-size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph) {
-    size_t bytes = 0;
-    bool placed = false, has_library = false;
-    for (int i = 0; i < files->n; i++) {
-        struct rfx_output_format format = files->items[i].format;
-        format.geo = &files->geo.geo;
-        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, files->items[i].output));
-        placed = placed || format.kind->placed;
-        if (format.kind->shared_bytes == 0) continue;
-        if (has_library) bytes -= format.kind->shared_bytes;
-        has_library = true;
-    }
-    if (!placed || rfx_georeference_is_empty(&files->geo.geo)) return bytes;
-    return bytes + 2 * rfx_georeference_bytes(&files->geo.geo) + RFX_GEO_MATRIX * sizeof(double);
+static struct rfx_output_files files_of(const struct rfx_result_files *files,
+                                        const struct rfx_graph *graph, bool as_stored) {
+    return (struct rfx_output_files){.graph = graph, .source = &files->geo, .as_stored = as_stored};
 }
 
-static enum rfx_status open_item(struct rfx_result_files *files, struct rfx_result_files_item *item,
-                                 const struct rfx_graph *graph, bool as_stored,
-                                 struct rfx_error *err) {
-    struct rfx_output_format placed = item->format;
-    struct rfx_georeference geo = {.mem = files->mem};
-    char words[RFX_GEOREFERENCED_WORDS]; /* the library tells nobody */
-    enum rfx_status status = RFX_OK;
-    if (placed.kind->placed && files->geo.geo.mem != NULL)
-        status = rfx_georeferenced(files->mem, graph, item->output, &files->geo, as_stored, &geo,
-                                   words, err);
-    placed.geo = &geo;
-    if (status == RFX_OK)
-        status = rfx_output_stream_open(files->mem, item->path, &placed,
-                                        tensor_of(graph, item->output), &item->stream, err);
-    rfx_georeference_release(&geo);
-    return status;
+size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph) {
+    const struct rfx_output_files all = files_of(files, graph, false);
+    struct rfx_output_files_bytes sum = {0};
+    for (int i = 0; i < files->n; i++)
+        rfx_output_files_add(&sum, &all, files->items[i].output, &files->items[i].format);
+    return rfx_output_files_sum(&sum, &all);
 }
 
 enum rfx_status rfx_result_files_open(struct rfx_result_files *files, const struct rfx_graph *graph,
                                       bool as_stored, struct rfx_error *err) {
+    const struct rfx_output_files all = files_of(files, graph, as_stored);
+    char words[RFX_GEOREFERENCED_WORDS]; /* the library tells nobody */
     enum rfx_status status = RFX_OK;
-    for (int i = 0; i < files->n && status == RFX_OK; i++)
-        status = open_item(files, &files->items[i], graph, as_stored, err);
+    for (int i = 0; i < files->n && status == RFX_OK; i++) {
+        struct rfx_result_files_item *item = &files->items[i];
+        status = rfx_output_files_open(&all, item->output, item->path, &item->format, &item->stream,
+                                       words, err);
+    }
     return status;
 }
 

@@ -3,8 +3,7 @@
 #ifndef RFX_RFEXEC_API_RESULT_FILES_H
 #define RFX_RFEXEC_API_RESULT_FILES_H
 
-#include "rfexec/output/georeferenced.h"
-#include "rfexec/output/output_stream.h"
+#include "rfexec/output/output_files.h"
 #include "rfexec/rfexec.h"
 
 struct rfx_result_files_item {
@@ -39,7 +38,8 @@ RFX_NODISCARD enum rfx_status rfx_result_files_open(struct rfx_result_files *fil
 /* The stream of output k, or NULL. */
 struct rfx_output_stream *rfx_result_files_stream(const struct rfx_result_files *files, int k);
 
-/* Completes them and gives them their names. stop: asked until the first has its name; NULL: nobody.
+/* Completes them and gives them their names. stop: asked until the first has its name; NULL:
+ * nobody.
  */
 RFX_NODISCARD enum rfx_status rfx_result_files_commit(struct rfx_result_files *files,
                                                       int (*stop)(void *user), void *user,

@@ -18,6 +18,7 @@ enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_OK;
     const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
     if (file != NULL) status = rfx_geo_tiff_read(mem, file, page, out, err);
+    out->from_tiff = true;
     out->y0 = y0;
     out->x0 = x0;
     return status;

@@ -27,9 +27,9 @@ struct rfx_output_kind {
     int most_channels; /* 0: 1 or 3 */
     int64_t most_side; /* rows and columns */
     unsigned takes;
-    size_t shared_bytes; /* of rfx_output_stream_bytes: there once for all TIFFs that are written */
-    bool folder;         /* it is one */
-    bool placed;         /* it says where in the world its pixels lie */
+    size_t shared_bytes;  /* of bytes(): libtiff, once for all TIFFs that are read and written */
+    bool folder;          /* it is one */
+    bool placed;          /* it says where in the world its pixels lie */
     bool black_and_white; /* booleans are 0 and the largest sample, not 0 and 1 */
     /* NULL: nothing is refused beside what is said above. */
     enum rfx_status (*check)(const struct rfx_output_format *format, const char *path,

@@ -30,6 +30,12 @@ struct rfx_output_sink {
     void *user;
 };
 
+/* Lets the sink look, if it does. */
+static inline void rfx_sink_look(const struct rfx_output_sink *sink, const struct rfx_end *end,
+                                 struct rfx_rect rect, const struct rfx_view *view) {
+    if (sink->look != NULL) sink->look(sink->user, end, rect, view);
+}
+
 /* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a
  * vector an element lay. That an element is NaN does not; so all NaN leave as the same one. */
 static inline float rfx_one_nan(float x) {

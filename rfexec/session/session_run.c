@@ -165,7 +165,7 @@ static enum rfx_status give_stored(const struct rfx_session *session, const stru
     int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)sizeof(float);
     int64_t step = rfx_max_i64(1, BAND_BYTES / rfx_max_i64(1, row_bytes));
     enum rfx_status status = RFX_OK;
-    if (sink->look != NULL) sink->look(sink->user, end, all, &view);
+    rfx_sink_look(sink, end, all, &view);
     for (int64_t y = all.y0; y < all.y1 && status == RFX_OK; y += step) {
         struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, all.y1), all.x0, all.x1);
         status = rfx_memory_check_stop(session->graph->mem, err);

@@ -12,7 +12,6 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "rfexec/output/georeferenced.h"
 
 enum { MAX_NAME = RFX_CLI_FILE_NAME };
 
@@ -197,50 +196,39 @@ bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_o
     return true;
 }
 
+static struct rfx_output_files files_of(const struct rfx_graph *graph,
+                                        const struct rfx_cli_options *options,
+                                        const struct rfx_geo_source *source) {
+    return (struct rfx_output_files){.graph = graph,
+                                     .source = source,
+                                     .as_stored = options->no_orient,
+                                     .no_data = rfx_cli_options_mark(options) ? "nan" : NULL};
+}
+
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
-                             const struct rfx_geo_source *source, bool reads_tiff) {
-    struct rfx_output_format format;
-    size_t bytes = 0;
-    bool has_library = reads_tiff;
-    bool placed = false; /* whether a file says where it lies */
+                             const struct rfx_geo_source *source) {
+    const struct rfx_output_files files = files_of(graph, options, source);
+    struct rfx_output_files_bytes sum = {0};
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
+        struct rfx_output_format format;
         if (!file_name(graph, options, k, name) || !rfx_cli_output_format(options, name, &format))
             continue;
         rfx_output_declare(&format, graph, k);
-        /* as long as it is on any grid, but for a matrix in the place of what says less */
-        if (source != NULL) format.geo = &source->geo;
-        placed = placed || (source != NULL && format.kind->placed);
-        bytes += rfx_output_stream_bytes(&format, tensor_of(graph, k));
-        if (format.kind->shared_bytes == 0) continue;
-        if (has_library) bytes -= format.kind->shared_bytes;
-        has_library = true;
+        rfx_output_files_add(&sum, &files, k, &format);
     }
-    if (!placed || rfx_georeference_is_empty(&source->geo)) return bytes;
-    return bytes + 2 * rfx_georeference_bytes(&source->geo) + RFX_GEO_MATRIX * sizeof(double) +
-           sizeof "nan";
+    return rfx_output_files_sum(&sum, &files);
 }
 
-enum rfx_status rfx_cli_outputs_open_file(struct rfx_memory *mem, const struct rfx_graph *graph,
+enum rfx_status rfx_cli_outputs_open_file(const struct rfx_graph *graph,
                                           const struct rfx_cli_options *options,
                                           const struct rfx_geo_source *source, int k,
                                           const char *name, const struct rfx_output_format *format,
                                           struct rfx_output_stream **out, struct rfx_error *err) {
-    struct rfx_output_format placed = *format;
-    struct rfx_georeference geo = {.mem = mem};
-    char words[RFX_GEOREFERENCED_WORDS] = "";
-    enum rfx_status status = RFX_OK;
-    if (format->kind->placed && source != NULL)
-        status = rfx_georeferenced(mem, graph, k, source, options->no_orient, &geo, words, err);
+    const struct rfx_output_files files = files_of(graph, options, source);
+    char words[RFX_GEOREFERENCED_WORDS];
+    enum rfx_status status = rfx_output_files_open(&files, k, name, format, out, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
-    if (status == RFX_OK && rfx_cli_options_mark(options) && format->kind->placed) {
-        geo.no_data = rfx_memory_strdup(mem, "nan");
-        if (geo.no_data == NULL) status = rfx_memory_fail(mem, "no data", sizeof "nan", err);
-    }
-    placed.geo = &geo;
-    if (status == RFX_OK)
-        status = rfx_output_stream_open(mem, name, &placed, tensor_of(graph, k), out, err);
-    rfx_georeference_release(&geo);
     return status;
 }
 
@@ -289,7 +277,7 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
         struct rfx_cli_output *item = &outputs->items[k];
         status = rfx_cli_outputs_file(graph, options, k, name, &format, err);
         if (status == RFX_OK && name[0] != '\0')
-            status = rfx_cli_outputs_open_file(mem, graph, options, source, k, name, &format,
+            status = rfx_cli_outputs_open_file(graph, options, source, k, name, &format,
                                                &item->stream, err);
     }
     return status;
@@ -328,23 +316,13 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return status;
 }
 
-/* All of a map that is stored: its range, where the file's samples are scaled from it. */
+/* Pixels that are marked as missing (outputs->missing) are written as NaN, which files of scaled
+ * samples cannot hold: no such file has a range to look for. */
 static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view) {
-    struct rfx_cli_outputs *outputs = user;
-    struct rfx_cli_output *item = &outputs->items[end->output];
-    const struct rfx_missing *missing = outputs->missing;
-    if (item->stream == NULL || !rfx_output_stream_needs_range(item->stream)) return;
-    struct rfx_value_range range = rfx_value_range_empty();
-    for (int64_t y = rect.y0; y < rect.y1; ++y) {
-        struct rfx_rect line = rfx_rect_make(y, y + 1, rect.x0, rect.x1);
-        struct rfx_view row = *view;
-        if (missing != NULL && rfx_missing_any(missing, end->output, line))
-            row = rfx_missing_row(missing, end->output, end->channels, y, rect.x0, rect.x1, view);
-        for (int64_t x = rect.x0; x < rect.x1; ++x)
-            rfx_value_range_add(&range, rfx_view_at(&row, y, x), end->channels);
-    }
-    rfx_output_stream_set_range(item->stream, range);
+    const struct rfx_cli_outputs *outputs = user;
+    struct rfx_output_stream *stream = outputs->items[end->output].stream;
+    if (stream != NULL) rfx_output_stream_look(stream, rect, view);
 }
 
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs) {

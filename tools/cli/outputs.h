@@ -7,10 +7,9 @@
 #define RFX_TOOLS_CLI_OUTPUTS_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/output/fingerprint.h"
+#include "rfexec/output/output_files.h"
 #include "rfexec/output/output_sink.h"
-#include "rfexec/output/output_stream.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/missing.h"
 #include "tools/cli/options.h"
@@ -45,10 +44,9 @@ RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
 /* Whether every file that -o asks for is there. */
 bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options);
 
-/* Bytes that writing the files holds while the network runs. reads_tiff: the picture is a TIFF,
- * whose reading counts libtiff. */
+/* Bytes that writing the files holds while the network runs. */
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
-                             const struct rfx_geo_source *source, bool reads_tiff);
+                             const struct rfx_geo_source *source);
 
 /* Lists the outputs of so many images, without files. The graph must outlive them. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,
@@ -66,7 +64,7 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph
 /* Opens such a file. A TIFF is given the georeference of `source` (NULL: none) on the grid of the
  * output's pixels; what is lost by that is said. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open_file(
-    struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
+    const struct rfx_graph *graph, const struct rfx_cli_options *options,
     const struct rfx_geo_source *source, int k, const char *name,
     const struct rfx_output_format *format, struct rfx_output_stream **out, struct rfx_error *err);
 

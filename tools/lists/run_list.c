@@ -106,7 +106,7 @@ static int make_kept(struct list_run *run, const char *path, const struct look *
     if (run->traits.fixed_bytes < most) run->traits.fixed_bytes = most;
     run->job.request.source.fixed_bytes =
         run->traits.fixed_bytes + run->list.bytes +
-        rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo, false);
+        rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo);
     code = rfx_cli_job_plan(&run->job, &run->one, "run");
     if (code != RFX_EXIT_DONE) return code;
     enum rfx_status status = rfx_session_create(run->job.graph, run->job.plan, &run->session, &err);

@@ -10,7 +10,7 @@
 
 #include "rf_analysis/grid.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/output/georeferenced.h"
+#include "rfexec/output/output_files.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
 #include "tools/cli/option_checks.h"
@@ -171,31 +171,27 @@ static float fill_of(const struct rfx_geo_source *source) {
     return end != NULL && end != text ? (float)value : 0.0f;
 }
 
-static enum rfx_status open_output(struct masked_run *run, struct rfx_output_format *format,
+/* What is left out has the picture's no-data number. */
+static struct rfx_output_files files_of(const struct masked_run *run) {
+    return (struct rfx_output_files){.graph = run->job.graph,
+                                     .source = &run->job.geo,
+                                     .as_stored = run->options->no_orient,
+                                     .no_data = run->job.geo.geo.no_data};
+}
+
+static enum rfx_status open_output(struct masked_run *run, const struct rfx_output_format *format,
                                    struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
-    struct rfx_georeference geo = {.mem = job->mem};
-    char words[RFX_GEOREFERENCED_WORDS] = "";
+    const struct rfx_output_files files = files_of(run);
+    char words[RFX_GEOREFERENCED_WORDS];
     run->output.mem = job->mem;
     run->output.mask = &run->mask;
     run->output.fill = fill_of(&job->geo);
     enum rfx_status status = rfx_masked_output_open(&run->output, err);
     if (status != RFX_OK || run->options->output == NULL) return status;
-    if (format->kind->placed)
-        status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo, run->options->no_orient,
-                                   &geo, words, err);
+    status = rfx_output_files_open(&files, run->k, run->options->output, format,
+                                   &run->output.stream, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
-    const char *no_data = job->geo.geo.no_data; /* what is left out has this value */
-    if (status == RFX_OK && format->kind->placed && no_data != NULL) {
-        geo.no_data = rfx_memory_strdup(job->mem, no_data);
-        if (geo.no_data == NULL)
-            status = rfx_memory_fail(job->mem, "no data", strlen(no_data) + 1, err);
-    }
-    format->geo = &geo;
-    if (status == RFX_OK)
-        status = rfx_output_stream_open(job->mem, run->options->output, format, &run->output.map,
-                                        &run->output.stream, err);
-    rfx_georeference_release(&geo);
     if (status == RFX_OK) status = rfx_output_stream_any_order(run->output.stream, err);
     return status;
 }
@@ -280,7 +276,10 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     }
     enum rfx_status status = rfx_output_format_check(format, map, run->options->output, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    *fixed += rfx_output_stream_bytes(format, map) + 4 * rfx_georeference_bytes(&run->job.geo.geo);
+    const struct rfx_output_files files = files_of(run);
+    struct rfx_output_files_bytes sum = {0};
+    rfx_output_files_add(&sum, &files, run->k, format);
+    *fixed += rfx_output_files_sum(&sum, &files);
     return RFX_EXIT_DONE;
 }
 

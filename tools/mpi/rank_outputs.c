@@ -49,7 +49,7 @@ static size_t band_bytes(const struct rfx_graph *whole) {
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
                               const struct rfx_cli_options *options,
                               const struct rfx_geo_source *source) {
-    size_t bytes = rfx_cli_outputs_bytes(whole, options, source, false);
+    size_t bytes = rfx_cli_outputs_bytes(whole, options, source);
     if (ranks->size == 1 || bytes == 0) return bytes;
     return bytes + band_bytes(whole) + (size_t)count_ends(whole) * SPOOL_BYTES;
 }
@@ -86,8 +86,8 @@ static enum rfx_status open_stream(struct rfx_rank_outputs *o, int k, enum where
     if (where == GOES_TO_RANK_0 && o->ranks->rank > 0) return open_waiting(o, k, err);
     o->targets[k] = (struct rfx_npy_target){rfx_shared_file_put, o->shared[k], o->ranks->rank == 0};
     if (where == GOES_SHARED) onto.onto = &o->targets[k];
-    return rfx_cli_outputs_open_file(o->mem, o->whole, o->options, o->source, k, name, &onto,
-                                     &item->stream, err);
+    return rfx_cli_outputs_open_file(o->whole, o->options, o->source, k, name, &onto, &item->stream,
+                                     err);
 }
 
 static int open_output(struct rfx_rank_outputs *o, int k) {

@@ -131,8 +131,8 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
 
 static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view) {
-    struct rfx_overlay *o = user;
-    if (o->sink.look != NULL) o->sink.look(o->sink.user, end, rect, view);
+    const struct rfx_overlay *o = user;
+    rfx_sink_look(&o->sink, end, rect, view);
 }
 
 void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink) {

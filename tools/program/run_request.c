@@ -59,15 +59,10 @@ static void count_npy_picture(struct rfx_cli_job *job) {
     if (source->fixed_bytes < rfx_image_npy_bytes()) source->fixed_bytes = rfx_image_npy_bytes();
 }
 
-static bool reads_tiff(const struct rfx_cli_job *job) {
-    const char *kind = rfx_image_facts(job->image).kind;
-    return kind != NULL && strcmp(kind, "TIFF") == 0;
-}
-
 /* Encoders and buffers of the files are within the budget too. */
 static void count_files(struct rfx_run_request *r) {
     size_t *bytes = &r->job.request.source.fixed_bytes;
-    *bytes += rfx_cli_outputs_bytes(r->job.graph, r->options, &r->job.geo, reads_tiff(&r->job));
+    *bytes += rfx_cli_outputs_bytes(r->job.graph, r->options, &r->job.geo);
     if (r->options->report != NULL) *bytes += rfx_run_page_bytes(r->job.graph);
     if (r->overlaid) *bytes += rfx_overlay_bytes(r->job.graph, r->options, &r->shown);
 }
@@ -104,8 +99,7 @@ int rfx_run_request_count(struct rfx_cli_job *job, const struct rfx_cli_options 
     if (run.output == NULL) return RFX_EXIT_DONE;
     int code = rfx_cli_outputs_check(job->graph, &run);
     if (code == RFX_EXIT_DONE)
-        job->request.source.fixed_bytes +=
-            rfx_cli_outputs_bytes(job->graph, &run, &job->geo, reads_tiff(job));
+        job->request.source.fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);
     return code;
 }
 

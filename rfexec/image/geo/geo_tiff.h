@@ -7,6 +7,7 @@
 
 struct rfx_geo_source {
     struct rfx_georeference geo; /* empty: the file says nothing */
+    bool from_tiff;              /* the picture is a TIFF, whose reader counts libtiff */
     int orientation;             /* as in the tag, 1 where there is none */
     int64_t h, w;                /* as stored */
     int64_t y0, x0;              /* of the rectangle that is read, as it is read */
