@@ -15,12 +15,7 @@
 
 #define NET "mobilenet_v2"
 
-static struct maker graph, node, model;
-
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
+static struct maker graph, model;
 
 static void save(const char *path) {
     maker_model(&graph, 13, &model);
@@ -37,10 +32,10 @@ static void test_unsupported(void **state) {
     (void)state;
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    add("MaxRoiPool", "image", "a");
-    add("Relu", "a", "b");
-    add("StringConcat", "b", "c");
-    add("MaxRoiPool", "c", "d");
+    maker_add(&graph, "MaxRoiPool", "image", "a");
+    maker_add(&graph, "Relu", "a", "b");
+    maker_add(&graph, "StringConcat", "b", "c");
+    maker_add(&graph, "MaxRoiPool", "c", "d");
     maker_value(&graph, MAKER_OUTPUT, "d", NULL, 0);
     save("cli_check_unknown.onnx");
     expect_says(3, "check cli_check_unknown.onnx", "cannot be run");
@@ -63,8 +58,8 @@ static void test_unsupported_use(void **state) {
     (void)state;
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    add("Relu", "image", "a");
-    add("Transpose", "a", "b"); /* turns all axes around */
+    maker_add(&graph, "Relu", "image", "a");
+    maker_add(&graph, "Transpose", "a", "b"); /* turns all axes around */
     maker_value(&graph, MAKER_OUTPUT, "b", NULL, 0);
     save("cli_check_batch.onnx");
     expect(3, "check cli_check_batch.onnx");
@@ -84,9 +79,9 @@ static void test_streams(void **state) {
     (void)state;
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", open, 4);
-    add("Relu", "image", "a");
-    add("GlobalAveragePool", "a", "p");
-    add("Mul", "a p", "m");
+    maker_add(&graph, "Relu", "image", "a");
+    maker_add(&graph, "GlobalAveragePool", "a", "p");
+    maker_add(&graph, "Mul", "a p", "m");
     maker_value(&graph, MAKER_OUTPUT, "m", NULL, 0);
     save("cli_check_gate.onnx");
     expect(0, "check cli_check_gate.onnx");
@@ -100,14 +95,12 @@ static void test_streams(void **state) {
     assert_int_equal(json_integer_value(json_array_get(at(doc, "input"), 2)), 40);
     json_decref(doc);
 
-    graph.size = 0; /* a product of whole matrices */
+    static const int64_t perm[] = {0, 1, 3, 2}; /* a product of whole matrices */
+    graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", open, 4);
-    add("Relu", "image", "a");
-    maker_node(&node, "Transpose", "a", "t");
-    static const int64_t perm[] = {0, 1, 3, 2};
-    maker_attr_ints(&node, "perm", perm, 4);
-    maker_message(&graph, MAKER_NODE, &node);
-    add("MatMul", "a t", "m");
+    maker_add(&graph, "Relu", "image", "a");
+    maker_add_ints(&graph, "Transpose", "a", "t", "perm", perm, 4);
+    maker_add(&graph, "MatMul", "a t", "m");
     maker_value(&graph, MAKER_OUTPUT, "m", NULL, 0);
     save("cli_check_whole.onnx");
     expect(0, "check cli_check_whole.onnx --size 32x32");

@@ -12,26 +12,6 @@
 static struct maker graph, node, model, function; /* function: of the model, where not empty */
 static float weights[1024];
 
-/* A node, its integer attribute (NULL: none) and its end. */
-static void plain(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void with_int(const char *op, const char *in, const char *out, const char *name,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, name, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void with_ints(const char *op, const char *in, const char *out, const char *name,
-                      const int64_t *values, int count) {
-    maker_node(&node, op, in, out);
-    maker_attr_ints(&node, name, values, count);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
 static void input(int64_t c, int64_t h, int64_t w) {
     const int64_t dims[] = {1, c, h, w};
     maker_value(&graph, MAKER_INPUT, "x", dims, 4);
@@ -64,15 +44,15 @@ static void make_classes(void) {
     maker_attr_ints(&node, "pads", pads_1, 4);
     maker_attr_ints(&node, "strides", strides_2, 2);
     maker_message(&graph, MAKER_NODE, &node);
-    plain("Relu", "c", "r");
+    maker_add(&graph, "Relu", "c", "r");
     maker_node(&node, "Conv", "r d", "e");
     maker_attr_int(&node, "group", 4);
     maker_attr_ints(&node, "pads", pads_1, 4);
     maker_message(&graph, MAKER_NODE, &node);
-    plain("Add", "e r", "s");
-    plain("Conv", "s p", "f");
-    plain("GlobalAveragePool", "f", "g");
-    plain("Flatten", "g", "y");
+    maker_add(&graph, "Add", "e r", "s");
+    maker_add(&graph, "Conv", "s p", "f");
+    maker_add(&graph, "GlobalAveragePool", "f", "g");
+    maker_add(&graph, "Flatten", "g", "y");
     output("y");
 }
 
@@ -81,20 +61,18 @@ static void make_skips(void) {
     input(2, 12, 12);
     weight("k", 3, 2, 3, 3);
     weight("t", 3, 2, 2, 2);
-    maker_node(&node, "Conv", "x k", "c");
-    maker_attr_ints(&node, "pads", pads_1, 4);
-    maker_message(&graph, MAKER_NODE, &node);
+    maker_add_ints(&graph, "Conv", "x k", "c", "pads", pads_1, 4);
     maker_node(&node, "MaxPool", "c", "m");
     maker_attr_ints(&node, "kernel_shape", kernel_2, 2);
     maker_attr_ints(&node, "strides", strides_2, 2);
     maker_message(&graph, MAKER_NODE, &node);
-    with_ints("ConvTranspose", "m t", "u", "strides", strides_2, 2);
-    with_int("Concat", "c u", "j", "axis", 1);
+    maker_add_ints(&graph, "ConvTranspose", "m t", "u", "strides", strides_2, 2);
+    maker_add_int(&graph, "Concat", "c u", "j", "axis", 1);
     maker_node(&node, "AveragePool", "j", "a");
     maker_attr_ints(&node, "kernel_shape", kernel_3, 2);
     maker_attr_ints(&node, "pads", pads_1, 4);
     maker_message(&graph, MAKER_NODE, &node);
-    plain("Sigmoid", "a", "y");
+    maker_add(&graph, "Sigmoid", "a", "y");
     output("y");
     output("m");
 }
@@ -106,16 +84,14 @@ static void make_excite(void) {
     weight("q", 2, 4, 1, 1);
     weight("w", 4, 2, 1, 1);
     vector("one", 4);
-    maker_node(&node, "Conv", "x k", "c");
-    maker_attr_ints(&node, "dilations", dilations_2, 2);
-    maker_message(&graph, MAKER_NODE, &node);
-    plain("BatchNormalization", "c one one one one", "n");
-    plain("GlobalAveragePool", "n", "g");
-    plain("Conv", "g q", "h");
-    plain("HardSwish", "h", "i");
-    plain("Conv", "i w", "j");
-    plain("HardSigmoid", "j", "l");
-    plain("Mul", "n l", "y");
+    maker_add_ints(&graph, "Conv", "x k", "c", "dilations", dilations_2, 2);
+    maker_add(&graph, "BatchNormalization", "c one one one one", "n");
+    maker_add(&graph, "GlobalAveragePool", "n", "g");
+    maker_add(&graph, "Conv", "g q", "h");
+    maker_add(&graph, "HardSwish", "h", "i");
+    maker_add(&graph, "Conv", "i w", "j");
+    maker_add(&graph, "HardSigmoid", "j", "l");
+    maker_add(&graph, "Mul", "n l", "y");
     output("y");
 }
 
@@ -129,15 +105,15 @@ static void make_shapes(void) {
     maker_ints(&graph, "zero", &zero, 1);
     maker_ints(&graph, "flat", flat, 2);
     maker_ints(&graph, "axes", axes, 1);
-    plain("Shape", "x", "s");
-    plain("Slice", "s lo hi zero", "t");
-    with_int("Gather", "s lo", "u", "axis", 0);
-    with_int("Concat", "t u", "v", "axis", 0);
-    with_int("Cast", "v", "z", "to", 7);
-    plain("Slice", "x zero hi axes", "p");
-    with_ints("Transpose", "p", "q", "perm", perm, 4);
-    plain("Reshape", "q flat", "r");
-    with_int("Softmax", "r", "y", "axis", 1);
+    maker_add(&graph, "Shape", "x", "s");
+    maker_add(&graph, "Slice", "s lo hi zero", "t");
+    maker_add_int(&graph, "Gather", "s lo", "u", "axis", 0);
+    maker_add_int(&graph, "Concat", "t u", "v", "axis", 0);
+    maker_add_int(&graph, "Cast", "v", "z", "to", 7);
+    maker_add(&graph, "Slice", "x zero hi axes", "p");
+    maker_add_ints(&graph, "Transpose", "p", "q", "perm", perm, 4);
+    maker_add(&graph, "Reshape", "q flat", "r");
+    maker_add_int(&graph, "Softmax", "r", "y", "axis", 1);
     output("y");
 }
 
@@ -147,12 +123,12 @@ static void make_places(void) {
     input(4, 5, 6);
     maker_ints(&graph, "pads", pads, 8);
     maker_ints(&graph, "sizes", sizes, 4);
-    plain("Pad", "x pads", "p");
-    plain("Resize", "p _ _ sizes", "r");
-    with_int("DepthToSpace", "r", "d", "blocksize", 2);
-    with_int("SpaceToDepth", "d", "s", "blocksize", 2);
-    plain("LRN", "s", "l");
-    with_int("LogSoftmax", "l", "y", "axis", 1);
+    maker_add(&graph, "Pad", "x pads", "p");
+    maker_add(&graph, "Resize", "p _ _ sizes", "r");
+    maker_add_int(&graph, "DepthToSpace", "r", "d", "blocksize", 2);
+    maker_add_int(&graph, "SpaceToDepth", "d", "s", "blocksize", 2);
+    maker_add(&graph, "LRN", "s", "l");
+    maker_add_int(&graph, "LogSoftmax", "l", "y", "axis", 1);
     output("y");
 }
 
@@ -163,13 +139,13 @@ static void make_dense(void) {
     maker_floats(&graph, "a", matrix, 2, weights);
     maker_floats(&graph, "b", second, 2, weights);
     vector("c", 5);
-    plain("Flatten", "x", "f");
-    plain("Gemm", "f a c", "g");
-    plain("Tanh", "g", "t");
-    plain("MatMul", "t b", "m");
-    plain("Exp", "m", "e");
-    plain("Div", "m e", "d");
-    plain("Clip", "d", "y");
+    maker_add(&graph, "Flatten", "x", "f");
+    maker_add(&graph, "Gemm", "f a c", "g");
+    maker_add(&graph, "Tanh", "g", "t");
+    maker_add(&graph, "MatMul", "t b", "m");
+    maker_add(&graph, "Exp", "m", "e");
+    maker_add(&graph, "Div", "m e", "d");
+    maker_add(&graph, "Clip", "d", "y");
     output("y");
 }
 
@@ -178,14 +154,14 @@ static void make_reduced(void) {
     static const int64_t axes[] = {2, 3};
     input(3, 9, 7);
     vector("slope", 1);
-    plain("Sub", "x slope", "a");
-    plain("Pow", "a slope", "b");
-    plain("PRelu", "b slope", "c");
-    with_ints("ReduceMean", "c", "d", "axes", axes, 2);
-    plain("Mul", "c d", "e");
-    plain("Max", "e x", "f");
-    plain("LeakyRelu", "f", "g");
-    with_ints("ReduceMax", "g", "y", "axes", axes, 2);
+    maker_add(&graph, "Sub", "x slope", "a");
+    maker_add(&graph, "Pow", "a slope", "b");
+    maker_add(&graph, "PRelu", "b slope", "c");
+    maker_add_ints(&graph, "ReduceMean", "c", "d", "axes", axes, 2);
+    maker_add(&graph, "Mul", "c d", "e");
+    maker_add(&graph, "Max", "e x", "f");
+    maker_add(&graph, "LeakyRelu", "f", "g");
+    maker_add_ints(&graph, "ReduceMax", "g", "y", "axes", axes, 2);
     output("y");
     output("g");
 }
@@ -195,10 +171,10 @@ static void make_normed(void) {
     static const int64_t axes[] = {2, 3};
     input(2, 9, 7);
     vector("scale", 2);
-    plain("InstanceNormalization", "x scale scale", "n");
-    with_ints("ReduceMax", "n", "t", "axes", axes, 2);
-    plain("GlobalAveragePool", "n", "g");
-    plain("Add", "t g", "y");
+    maker_add(&graph, "InstanceNormalization", "x scale scale", "n");
+    maker_add_ints(&graph, "ReduceMax", "n", "t", "axes", axes, 2);
+    maker_add(&graph, "GlobalAveragePool", "n", "g");
+    maker_add(&graph, "Add", "t g", "y");
     output("y");
     output("n");
 }
@@ -217,18 +193,18 @@ static void make_computed(void) {
     maker_floats(&graph, "table", table, 4, weights);
     maker_floats(&graph, "scores", scores, 2, weights);
     maker_ints(&graph, "sizes", sizes, 4);
-    with_ints("ReduceL2", "v", "l", "axes", axes, 3);
-    plain("Div", "v l", "w");
-    with_ints("Conv", "x w", "c", "pads", pads_1, 4);
-    plain("Resize", "table _ _ sizes", "t");
-    plain("Sin", "t", "s");
-    plain("Add", "c s", "a");
-    plain("Softmax", "scores", "p");
+    maker_add_ints(&graph, "ReduceL2", "v", "l", "axes", axes, 3);
+    maker_add(&graph, "Div", "v l", "w");
+    maker_add_ints(&graph, "Conv", "x w", "c", "pads", pads_1, 4);
+    maker_add(&graph, "Resize", "table _ _ sizes", "t");
+    maker_add(&graph, "Sin", "t", "s");
+    maker_add(&graph, "Add", "c s", "a");
+    maker_add(&graph, "Softmax", "scores", "p");
     maker_node(&node, "ArgMax", "p", "places");
     maker_attr_int(&node, "axis", 1);
     maker_attr_int(&node, "keepdims", 0);
     maker_message(&graph, MAKER_NODE, &node);
-    with_int("Gather", "a places", "y", "axis", 1);
+    maker_add_int(&graph, "Gather", "a places", "y", "axis", 1);
     output("y");
 }
 
@@ -251,10 +227,10 @@ static void make_inlined(void) {
     static struct maker attr, given;
     input(2, 5, 6);
     maker_ints(&graph, "four", &four, 1);
-    plain("Shape", "x", "s");
-    plain("Size", "s", "rank");
-    plain("Equal", "rank four", "is_map");
-    plain("Relu", "x", "r");
+    maker_add(&graph, "Shape", "x", "s");
+    maker_add(&graph, "Size", "s", "rank");
+    maker_add(&graph, "Equal", "rank four", "is_map");
+    maker_add(&graph, "Relu", "x", "r");
     maker_node(&node, "If", "is_map", "n");
     branch("then_branch", "Neg", "r");
     branch("else_branch", "Abs", "x");
@@ -288,13 +264,13 @@ static void make_empty(void) {
     maker_ints(&graph, "two", &two, 1);
     maker_ints(&graph, "four", &four, 1);
     maker_ints(&graph, "far", &far, 1);
-    plain("Shape", "x", "s");
-    plain("Slice", "s four far zero", "rest");
-    plain("Slice", "s zero two zero", "start");
-    plain("Slice", "s two four zero", "size");
-    plain("ReduceProd", "rest", "one");
-    with_int("Concat", "start size rest one", "all", "axis", 0);
-    plain("Reshape", "x all", "y");
+    maker_add(&graph, "Shape", "x", "s");
+    maker_add(&graph, "Slice", "s four far zero", "rest");
+    maker_add(&graph, "Slice", "s zero two zero", "start");
+    maker_add(&graph, "Slice", "s two four zero", "size");
+    maker_add(&graph, "ReduceProd", "rest", "one");
+    maker_add_int(&graph, "Concat", "start size rest one", "all", "axis", 0);
+    maker_add(&graph, "Reshape", "x all", "y");
     output("y");
 }
 

@@ -151,6 +151,28 @@ void maker_attr_ints(struct maker *node, const char *name, const int64_t *values
     maker_message(node, 5, &attr);
 }
 
+void maker_add(struct maker *graph, const char *op, const char *in, const char *out) {
+    static struct maker node;
+    maker_node(&node, op, in, out);
+    maker_message(graph, MAKER_NODE, &node);
+}
+
+void maker_add_int(struct maker *graph, const char *op, const char *in, const char *out,
+                   const char *name, int64_t value) {
+    static struct maker node;
+    maker_node(&node, op, in, out);
+    maker_attr_int(&node, name, value);
+    maker_message(graph, MAKER_NODE, &node);
+}
+
+void maker_add_ints(struct maker *graph, const char *op, const char *in, const char *out,
+                    const char *name, const int64_t *values, int count) {
+    static struct maker node;
+    maker_node(&node, op, in, out);
+    maker_attr_ints(&node, name, values, count);
+    maker_message(graph, MAKER_NODE, &node);
+}
+
 void maker_model(const struct maker *graph, int64_t opset, struct maker *model) {
     static struct maker import;
     import.size = model->size = 0;

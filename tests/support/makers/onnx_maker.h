@@ -36,6 +36,13 @@ void maker_attr_float(struct maker *node, const char *name, float value);
 void maker_attr_text(struct maker *node, const char *name, const char *value);
 void maker_attr_ints(struct maker *node, const char *name, const int64_t *values, int count);
 
+/* Adds a node to a graph: without attributes, with one integer, with a list of them. */
+void maker_add(struct maker *graph, const char *op, const char *in, const char *out);
+void maker_add_int(struct maker *graph, const char *op, const char *in, const char *out,
+                   const char *name, int64_t value);
+void maker_add_ints(struct maker *graph, const char *op, const char *in, const char *out,
+                    const char *name, const int64_t *values, int count);
+
 /* Wraps a graph as a model of that opset and writes it to `path`. */
 void maker_model(const struct maker *graph, int64_t opset, struct maker *model);
 void maker_save(const struct maker *model, const char *path);

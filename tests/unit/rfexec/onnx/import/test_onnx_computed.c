@@ -22,18 +22,6 @@ static void begin(void) {
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
 }
 
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_with(const char *op, const char *in, const char *out, const char *attr,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, attr, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
 static const float *filters(void) {
     static float values[4 * 3 * 3 * 3];
     struct test_rng rng = test_rng_make(1);
@@ -49,11 +37,9 @@ static void weight_norm(void **state) {
     float got[108];
     begin();
     maker_floats(&graph, "v", shape, 4, v);
-    maker_node(&node, "ReduceL2", "v", "length");
-    maker_attr_ints(&node, "axes", axes, 3);
-    maker_message(&graph, MAKER_NODE, &node);
-    add("Div", "v length", "w");
-    add("Conv", "image w", "y");
+    maker_add_ints(&graph, "ReduceL2", "v", "length", "axes", axes, 3);
+    maker_add(&graph, "Div", "v length", "w");
+    maker_add(&graph, "Conv", "image w", "y");
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     assert_int_equal(net->n_nodes, 2);
     assert_int_equal(net->nodes[1].op, RFX_OP_CONV);
@@ -76,11 +62,11 @@ static void only_what_is_needed(void **state) {
     int64_t owned = 0;
     begin();
     maker_floats(&graph, "v", shape, 4, filters());
-    add("Tanh", "v", "a");
-    add("Exp", "a", "b");
-    add("Sigmoid", "b", "w");
-    add("Softplus", "a", "nobody");
-    add("Conv", "image w", "y");
+    maker_add(&graph, "Tanh", "v", "a");
+    maker_add(&graph, "Exp", "a", "b");
+    maker_add(&graph, "Sigmoid", "b", "w");
+    maker_add(&graph, "Softplus", "a", "nobody");
+    maker_add(&graph, "Conv", "image w", "y");
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     for (int i = 0; i < net->n_weights; i++)
         if (net->weights[i].source == RFX_WEIGHT_OWNED) owned += net->weights[i].elems;
@@ -97,8 +83,8 @@ static void larger_than_what_it_is_made_of(void **state) {
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
     maker_floats(&graph, "v", shape, 4, filters());
     maker_ints(&graph, "times", times, 4);
-    add("Tile", "v times", "t");
-    add("Add", "image t", "y");
+    maker_add(&graph, "Tile", "v times", "t");
+    maker_add(&graph, "Add", "image t", "y");
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     for (int i = 0; i < net->n_weights; i++) assert_true(net->weights[i].elems <= 16);
     float *picture = test_floats(262144);
@@ -124,7 +110,7 @@ static void integers(void **state) {
     maker_attr_int(&node, "axis", 1);
     maker_attr_int(&node, "keepdims", 0);
     maker_message(&graph, MAKER_NODE, &node);
-    add_with("Gather", "image at", "y", "axis", 1);
+    maker_add_int(&graph, "Gather", "image at", "y", "axis", 1);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     assert_int_equal(net->nodes[1].op, RFX_OP_CHANNEL_SELECT);
     assert_int_equal(net->nodes[1].attr.select.count, 2);
@@ -140,9 +126,9 @@ static void large_integers(void **state) {
     begin();
     maker_ints(&graph, "v", &large, 1);
     maker_ints(&graph, "times", &times, 1);
-    add("Tile", "v times", "t");
-    add("Cast", "t", "f");
-    add("Reshape", "image t", "y");
+    maker_add(&graph, "Tile", "v times", "t");
+    maker_add(&graph, "Cast", "t", "f");
+    maker_add(&graph, "Reshape", "image t", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "16777217, beyond 16777216");
 }
 
@@ -155,8 +141,8 @@ static void outputs(void **state) {
     begin();
     maker_floats(&graph, "a", shape, 2, a);
     maker_floats(&graph, "b", row, 2, b);
-    add("MatMul", "a b", "y");
-    add("Relu", "image", "other");
+    maker_add(&graph, "MatMul", "a b", "y");
+    maker_add(&graph, "Relu", "image", "other");
     maker_value(&graph, MAKER_OUTPUT, "other", NULL, 0);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     float *got = test_run_output(net, picture, 1);

@@ -22,18 +22,6 @@ static void begin(void) {
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
 }
 
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_with(const char *op, const char *in, const char *out, const char *attr,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, attr, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
 static void add_ints(const char *name, int64_t value) {
     maker_ints(&graph, name, &value, 1);
 }
@@ -75,9 +63,9 @@ static void quotients(void **state) {
     for (int kind = 0; kind < 3; kind++) {
         begin();
         add_ints("three", 3);
-        add("TopK", "image three", "_ at");
-        add("Div", in[kind], "q");
-        add_with("Cast", "q", "y", "to", 7);
+        maker_add(&graph, "TopK", "image three", "_ at");
+        maker_add(&graph, "Div", in[kind], "q");
+        maker_add_int(&graph, "Cast", "q", "y", "to", 7);
         struct rfx_graph *net = onnx_net_unfused(&graph, 17);
         const struct rfx_node *sum = &net->nodes[net->outputs[0].node];
         assert_int_equal(sum->attr.binary.kind, RFX_BINARY_ADD);
@@ -92,25 +80,25 @@ static void casts(void **state) {
     (void)state;
     begin();
     add_ints("three", 3);
-    add("TopK", "image three", "v at");
-    add("Mod", "at three", "rest");
-    add("Where", "at rest three", "either");
-    add("GatherElements", "either at", "picked");
-    add("Transpose", "picked", "moved");
-    add_with("Cast", "moved", "y", "to", 6);
+    maker_add(&graph, "TopK", "image three", "v at");
+    maker_add(&graph, "Mod", "at three", "rest");
+    maker_add(&graph, "Where", "at rest three", "either");
+    maker_add(&graph, "GatherElements", "either at", "picked");
+    maker_add(&graph, "Transpose", "picked", "moved");
+    maker_add_int(&graph, "Cast", "moved", "y", "to", 6);
     onnx_net_discard(onnx_net_loaded(&graph, 17));
     begin();
     add_ints("three", 3);
-    add("TopK", "image three", "v at");
-    add_with("Cast", "v", "y", "to", 6);
+    maker_add(&graph, "TopK", "image three", "v at");
+    maker_add_int(&graph, "Cast", "v", "y", "to", 6);
     struct rfx_graph *net = onnx_net_unfused(&graph, 17);
     const struct rfx_node *sum = &net->nodes[net->outputs[0].node];
     assert_int_equal(sum->attr.binary.kind, RFX_BINARY_ADD); /* of what is below and above 0 */
     onnx_net_discard(net);
     begin();
     add_ints("three", 3);
-    add("TopK", "image three", "v at");
-    add_with("Cast", "v", "y", "to", 12);
+    maker_add(&graph, "TopK", "image three", "v at");
+    maker_add_int(&graph, "Cast", "v", "y", "to", 12);
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "cast of a computed tensor to type 12");
 }
 
@@ -146,8 +134,8 @@ static void indices(void **state) {
         maker_ints(&graph, "six", sixes, 6);
         add_ints("one", 1);
         add_ints("huge", ((int64_t)1 << 24) + 1);
-        add("TopK", "image one", "_ at");
-        add(cases[i].op, cases[i].in, "y");
+        maker_add(&graph, "TopK", "image one", "_ at");
+        maker_add(&graph, cases[i].op, cases[i].in, "y");
         if (cases[i].why != NULL) {
             bool broken = strstr(cases[i].why, "index") != NULL;
             onnx_net_refused(&graph, 17, broken ? RFX_STATUS_MALFORMED : RFX_STATUS_UNSUPPORTED,
@@ -175,8 +163,8 @@ static void scattered_constants(void **state) {
         maker_ints(&graph, "from", from, 2);
         maker_ints(&graph, "to", to, 2);
         maker_int_tensor(&graph, "where", dims, 2, cases[i].where);
-        add("ScatterND", "from where to", "shape");
-        add("Reshape", "image shape", "y");
+        maker_add(&graph, "ScatterND", "from where to", "shape");
+        maker_add(&graph, "Reshape", "image shape", "y");
         if (cases[i].why != NULL) {
             onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, cases[i].why);
             continue;
@@ -212,9 +200,9 @@ static void one_hot(void **state) {
         add_ints("depth", cases[i].depth);
         add_ints("one", 1);
         maker_floats(&graph, "pair", &two, 1, pair);
-        add("TopK", "image one", "_ at");
+        maker_add(&graph, "TopK", "image one", "_ at");
         (void)snprintf(in, sizeof in, "at depth %s", cases[i].values);
-        add_with("OneHot", in, "y", "axis", cases[i].axis);
+        maker_add_int(&graph, "OneHot", in, "y", "axis", cases[i].axis);
         if (cases[i].why != NULL) {
             onnx_net_refused(&graph, 17, cases[i].status, cases[i].why);
             continue;
@@ -239,7 +227,7 @@ static void one_hot_of_fractions(void **state) {
         maker_value(&graph, MAKER_INPUT, "x", small, 4);
         add_ints("depth", 3);
         maker_floats(&graph, "pair", &two, 1, pair);
-        add_with("OneHot", "x depth pair", "y", "axis", axis);
+        maker_add_int(&graph, "OneHot", "x depth pair", "y", "axis", axis);
         struct rfx_graph *net = onnx_net_loaded(&graph, 17);
         float *got = test_run_output(net, values, 0);
         bool last = axis == -1 || axis == 4; /* else the 8 places are in the last axis */
@@ -257,7 +245,7 @@ static void batches(void **state) {
     static const int64_t dims[] = {1, 3, 1}, where[] = {0, -1, 2};
     begin();
     maker_int_tensor(&graph, "where", dims, 3, where);
-    add_with("GatherND", "image where", "y", "batch_dims", 2);
+    maker_add_int(&graph, "GatherND", "image where", "y", "batch_dims", 2);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     const struct rfx_shape *shape = &net->nodes[net->outputs[0].node].out.shape;
     float image[60];
@@ -281,9 +269,9 @@ static void sized_by_values(void **state) {
     };
     for (int i = 0; i < 2; i++) {
         begin();
-        add("Relu", "image", "a");
-        add("Abs", "image", "b");
-        add(cases[i][0], cases[i][1], "y");
+        maker_add(&graph, "Relu", "image", "a");
+        maker_add(&graph, "Abs", "image", "b");
+        maker_add(&graph, cases[i][0], cases[i][1], "y");
         onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, cases[i][2]);
     }
 }
@@ -292,24 +280,24 @@ static void refusals(void **state) {
     (void)state;
     begin();
     add_ints("many", 6);
-    add("TopK", "image many", "y");
+    maker_add(&graph, "TopK", "image many", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "k = 6 of 5 elements");
     begin();
     add_ints("one", 1);
-    add_with("TopK", "image one", "y", "axis", 4);
+    maker_add_int(&graph, "TopK", "image one", "y", "axis", 4);
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "axis 4 of a tensor of rank 4");
     begin();
     maker_int_tensor(&graph, "place", (const int64_t[]){1, 1}, 2, (const int64_t[]){0, 0});
-    add_with("GatherND", "image place", "y", "batch_dims", -1);
+    maker_add_int(&graph, "GatherND", "image place", "y", "batch_dims", -1);
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "batch_dims = -1");
     static const int64_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     begin();
     maker_int_tensor(&graph, "deep", ones, 8, ones);
     add_ints("depth", 4);
-    add("OneHot", "deep depth depth", "y");
+    maker_add(&graph, "OneHot", "deep depth depth", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "indices of rank 8");
     begin();
-    add("TopK", "image image", "y");
+    maker_add(&graph, "TopK", "image image", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "input 1 ('image') is computed");
 }
 

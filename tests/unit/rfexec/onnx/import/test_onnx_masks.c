@@ -18,27 +18,9 @@
 
 enum { MOST_RANK = 8 };
 
-static struct maker graph, node;
+static struct maker graph;
 static int made;         /* names */
 static bool values_kept; /* false: of arrays that are too large for this, only their sizes */
-
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_with(const char *op, const char *in, const char *out, const char *attr,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, attr, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void turn(const char *in, const char *out, const int64_t *perm, int rank) {
-    maker_node(&node, "Transpose", in, out);
-    maker_attr_ints(&node, "perm", perm, rank);
-    maker_message(&graph, MAKER_NODE, &node);
-}
 
 /* --- arrays, and the same in a file --- */
 
@@ -103,7 +85,7 @@ static struct array zeros(int rank, const int64_t *dims) {
     char shape[48];
     (void)snprintf(shape, sizeof shape, "%s_s", a.name);
     maker_ints(&graph, shape, dims, rank);
-    add("ConstantOfShape", shape, a.name);
+    maker_add(&graph, "ConstantOfShape", shape, a.name);
     return a;
 }
 
@@ -122,11 +104,11 @@ static void counted(const char *name, int axis, int64_t lo, const int64_t *n, in
     maker_ints(&graph, words("%s_c", name), column, width + 1);
     maker_ints(&graph, words("%s_d", name), dims, width + 1);
     (void)snprintf(in, sizeof in, "%s_lo %s_hi %s_by", name, name, name);
-    add("Range", in, words("%s_r", name));
+    maker_add(&graph, "Range", in, words("%s_r", name));
     (void)snprintf(in, sizeof in, "%s_r %s_c", name, name);
-    add("Reshape", in, words("%s_l", name));
+    maker_add(&graph, "Reshape", in, words("%s_l", name));
     (void)snprintf(in, sizeof in, "%s_l %s_d", name, name);
-    add("Expand", in, name);
+    maker_add(&graph, "Expand", in, name);
 }
 
 /* Positions [lo, lo + n) of the first `width` axes become a number, by the index of each. */
@@ -149,13 +131,13 @@ static void put(struct array *a, int width, const int64_t *lo, const int64_t *n,
         counted(name, i, lo[i], n, width);
         (void)strcat(strcat(in, i == 0 ? "" : " "), name);
     }
-    add_with("Concat", in, words("%s_i", b.name), "axis", -1);
+    maker_add_int(&graph, "Concat", in, words("%s_i", b.name), "axis", -1);
     maker_ints(&graph, words("%s_s", b.name), dims, a->rank);
     maker_floats(&graph, words("%s_n", b.name), NULL, 0, &number);
     (void)snprintf(in, sizeof in, "%s_n %s_s", b.name, b.name);
-    add("Expand", in, words("%s_u", b.name));
+    maker_add(&graph, "Expand", in, words("%s_u", b.name));
     (void)snprintf(in, sizeof in, "%s %s_i %s_u", a->name, b.name, b.name);
-    add("ScatterND", in, b.name);
+    maker_add(&graph, "ScatterND", in, b.name);
     replace(a, b);
 }
 
@@ -166,7 +148,7 @@ static void reshape(struct array *a, int rank, const int64_t *dims) {
     maker_ints(&graph, words("%s_s", b.name), dims, rank);
     char in[256];
     (void)snprintf(in, sizeof in, "%s %s_s", a->name, b.name);
-    add("Reshape", in, b.name);
+    maker_add(&graph, "Reshape", in, b.name);
     replace(a, b);
 }
 
@@ -180,7 +162,7 @@ static void transpose(struct array *a, const int64_t *perm) {
         for (int i = 0; i < a->rank; i++) from[perm[i]] = at[i];
         b.values[e] = value_at(a, from);
     }
-    turn(a->name, b.name, perm, a->rank);
+    maker_add_ints(&graph, "Transpose", a->name, b.name, "perm", perm, a->rank);
     replace(a, b);
 }
 
@@ -203,7 +185,7 @@ static void slice(struct array *a, int64_t axis, int64_t start, int64_t step, in
     maker_ints(&graph, words("%s_e", b.name), &end, 1);
     maker_ints(&graph, words("%s_x", b.name), &axis, 1);
     maker_ints(&graph, words("%s_p", b.name), &step, 1);
-    add("Slice", in, b.name);
+    maker_add(&graph, "Slice", in, b.name);
     replace(a, b);
 }
 
@@ -220,8 +202,8 @@ static struct array combine(const char *op, const struct array *a, const struct 
     }
     char in[256];
     (void)snprintf(in, sizeof in, "%s %s", a->name, b->name);
-    add(op, in, op[0] == 'E' ? words("%s_b", out.name) : out.name);
-    if (op[0] == 'E') add_with("Cast", words("%s_b", out.name), out.name, "to", 1);
+    maker_add(&graph, op, in, op[0] == 'E' ? words("%s_b", out.name) : out.name);
+    if (op[0] == 'E') maker_add_int(&graph, "Cast", words("%s_b", out.name), out.name, "to", 1);
     return out;
 }
 
@@ -251,8 +233,8 @@ static void add_image(const struct array *a) {
     const int64_t dims[4] = {1, 1, 1, a->elems};
     maker_value(&graph, MAKER_INPUT, "x", dims, 4);
     maker_ints(&graph, "shape_of_x", a->dims, a->rank);
-    add("Reshape", "x shape_of_x", "xr");
-    add("Add", words("xr %s", a->name), "y");
+    maker_add(&graph, "Reshape", "x shape_of_x", "xr");
+    maker_add(&graph, "Add", words("xr %s", a->name), "y");
 }
 
 /* `described`: it has to be, where it has many elements. */
@@ -293,7 +275,7 @@ static struct array differences(int64_t down, int64_t across, int64_t s, int64_t
     reshape(&a, 3, (const int64_t[]){down * across, 1, n});
     b = array_of(3, a.dims);
     memcpy(b.values, a.values, (size_t)a.elems * sizeof *a.values);
-    add("Identity", a.name, b.name);
+    maker_add(&graph, "Identity", a.name, b.name);
     reshape(&b, 3, (const int64_t[]){down * across, n, 1});
     out = combine("Sub", &a, &b);
     free(a.values);
@@ -400,7 +382,7 @@ static void random_pair(struct test_rng *rng, struct array *a) {
     static const char *const ops[] = {"Sub", "Add", "Equal"};
     struct array b = array_of(a->rank, a->dims), out;
     memcpy(b.values, a->values, (size_t)a->elems * sizeof *a->values);
-    add("Identity", a->name, b.name);
+    maker_add(&graph, "Identity", a->name, b.name);
     int64_t axis = test_rng_int(rng, 0, a->rank - 1);
     slice(&b, axis, test_rng_int(rng, 0, b.dims[axis] - 1), 1, 1);
     out = combine(ops[test_rng_int(rng, 0, 2)], a, &b);
@@ -446,11 +428,11 @@ static void rolled(const char *in, const char *out, int64_t rows, int64_t cols) 
         maker_ints(&graph, words("%s_zero", to), &zero, 1);
         maker_ints(&graph, words("%s_axis", to), &axis, 1);
         (void)snprintf(text, sizeof text, "%s %s_at %s_far %s_axis", from, to, to, to);
-        add("Slice", text, words("%s_1", to));
+        maker_add(&graph, "Slice", text, words("%s_1", to));
         (void)snprintf(text, sizeof text, "%s %s_zero %s_at %s_axis", from, to, to, to);
-        add("Slice", text, words("%s_2", to));
+        maker_add(&graph, "Slice", text, words("%s_2", to));
         (void)snprintf(text, sizeof text, "%s_1 %s_2", to, to);
-        add_with("Concat", text, to, "axis", axis);
+        maker_add_int(&graph, "Concat", text, to, "axis", axis);
         (void)snprintf(from, sizeof from, "%s", to);
     }
 }
@@ -459,7 +441,7 @@ static void give(const char *in, const char *out, const int64_t *dims, int rank)
     char text[128];
     maker_ints(&graph, words("%s_dims", out), dims, rank);
     (void)snprintf(text, sizeof text, "%s %s_dims", in, out);
-    add("Reshape", text, out);
+    maker_add(&graph, "Reshape", text, out);
 }
 
 /* As SCUNet writes it: heads before windows, the mask by Where; queries, keys and values are the
@@ -474,30 +456,32 @@ static struct rfx_graph *attention(int64_t down, int64_t across) {
     maker_ints(&graph, "parts", parts, 3);
     maker_floats(&graph, "scale", NULL, 0, &scale);
     maker_floats(&graph, "never", NULL, 0, &never);
-    turn("x", "last", (const int64_t[]){0, 2, 3, 1}, 4);
+    maker_add_ints(&graph, "Transpose", "x", "last", "perm", (const int64_t[]){0, 2, 3, 1}, 4);
     rolled("last", "moved", SHIFT, SHIFT);
     give("moved", "grid", (const int64_t[]){1, down, SIDE, across, SIDE, 3 * WIDTH}, 6);
-    turn("grid", "windows", (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
+    maker_add_ints(&graph, "Transpose", "grid", "windows", "perm",
+                   (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
     give("windows", "tokens", (const int64_t[]){1, n, PIXELS, 3 * HEADS, SIZE}, 5);
-    turn("tokens", "all", (const int64_t[]){3, 0, 1, 2, 4}, 5);
-    maker_node(&node, "Split", "all parts", "q k v");
-    maker_attr_int(&node, "axis", 0);
-    maker_message(&graph, MAKER_NODE, &node);
-    turn("k", "kt", (const int64_t[]){0, 1, 2, 4, 3}, 5);
-    add("MatMul", "q kt", "product");
-    add("Mul", "product scale", "scores");
+    maker_add_ints(&graph, "Transpose", "tokens", "all", "perm", (const int64_t[]){3, 0, 1, 2, 4},
+                   5);
+    maker_add_int(&graph, "Split", "all parts", "q k v", "axis", 0);
+    maker_add_ints(&graph, "Transpose", "k", "kt", "perm", (const int64_t[]){0, 1, 2, 4, 3}, 5);
+    maker_add(&graph, "MatMul", "q kt", "product");
+    maker_add(&graph, "Mul", "product scale", "scores");
     struct array a = mask_of(down, across, SIDE, SHIFT);
     give(a.name, "joined", (const int64_t[]){1, 1, n, PIXELS, PIXELS}, 5);
-    add_with("Cast", "joined", "hidden", "to", 9);
-    add("Where", "hidden never scores", "masked");
-    add_with("Softmax", "masked", "weights", "axis", -1);
-    add("MatMul", "weights v", "mixed");
-    turn("mixed", "by_pixel", (const int64_t[]){1, 2, 3, 0, 4}, 5);
+    maker_add_int(&graph, "Cast", "joined", "hidden", "to", 9);
+    maker_add(&graph, "Where", "hidden never scores", "masked");
+    maker_add_int(&graph, "Softmax", "masked", "weights", "axis", -1);
+    maker_add(&graph, "MatMul", "weights v", "mixed");
+    maker_add_ints(&graph, "Transpose", "mixed", "by_pixel", "perm",
+                   (const int64_t[]){1, 2, 3, 0, 4}, 5);
     give("by_pixel", "apart", (const int64_t[]){1, down, across, SIDE, SIDE, WIDTH}, 6);
-    turn("apart", "rows", (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
+    maker_add_ints(&graph, "Transpose", "apart", "rows", "perm",
+                   (const int64_t[]){0, 1, 3, 2, 4, 5}, 6);
     give("rows", "map", (const int64_t[]){1, h, w, WIDTH}, 4);
     rolled("map", "back", h - SHIFT, w - SHIFT);
-    turn("back", "y", (const int64_t[]){0, 3, 1, 2}, 4);
+    maker_add_ints(&graph, "Transpose", "back", "y", "perm", (const int64_t[]){0, 3, 1, 2}, 4);
     return onnx_net_loaded(&graph, 17);
 }
 

@@ -18,25 +18,7 @@
 
 enum { H = 70, W = 83, C = 2, AREA = H * W };
 
-static struct maker graph, node;
-
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_with(const char *op, const char *in, const char *out, const char *attr,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, attr, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void turn(const char *in, const char *out, const int64_t *perm, int rank) {
-    maker_node(&node, "Transpose", in, out);
-    maker_attr_ints(&node, "perm", perm, rank);
-    maker_message(&graph, MAKER_NODE, &node);
-}
+static struct maker graph;
 
 /* x: the image; rx, ry: 0, 1, ... for its columns and rows, fx, fy as floats; numbers and shapes.
  */
@@ -58,21 +40,28 @@ static void begin(int64_t h, int64_t w) {
     maker_ints(&graph, "last", last, 4);
     maker_ints(&graph, "pixels", pixels, 2);
     maker_ints(&graph, "flat", flat, 3);
-    add("Range", "zero w one", "rx");
-    add("Range", "zero h one", "ry");
-    add_with("Cast", "rx", "fx", "to", 1);
-    add_with("Cast", "ry", "fy", "to", 1);
+    maker_add(&graph, "Range", "zero w one", "rx");
+    maker_add(&graph, "Range", "zero h one", "ry");
+    maker_add_int(&graph, "Cast", "rx", "fx", "to", 1);
+    maker_add_int(&graph, "Cast", "ry", "fy", "to", 1);
 }
 
 /* gx and gy: (1, 1, h, w) of those two tensors. */
 static void grids(const char *across, const char *down) {
     char in[64];
     (void)snprintf(in, sizeof in, "%s leading", across);
-    add("Unsqueeze", in, "across");
+    maker_add(&graph, "Unsqueeze", in, "across");
     (void)snprintf(in, sizeof in, "%s beside", down);
-    add("Unsqueeze", in, "down");
-    add("Expand", "across map", "gx");
-    add("Expand", "down map", "gy");
+    maker_add(&graph, "Unsqueeze", in, "down");
+    maker_add(&graph, "Expand", "across map", "gx");
+    maker_add(&graph, "Expand", "down map", "gy");
+}
+
+/* lx and ly: (1, h, w, 1) of columns and rows. */
+static void grids_last(void) {
+    grids("fx", "fy");
+    maker_add(&graph, "Reshape", "gx last", "lx");
+    maker_add(&graph, "Reshape", "gy last", "ly");
 }
 
 /* The network's output is wanted(c, y, x) beside an image of values of its own. No constant has as
@@ -108,12 +97,12 @@ static float scaled(float image, int64_t c, int64_t y, int64_t x) {
 }
 
 static void coord_conv(const char *out) {
-    add_with("Cast", "w", "wf", "to", 1);
-    add_with("Cast", "h", "hf", "to", 1);
-    add("Div", "fx wf", "nx");
-    add("Div", "fy hf", "ny");
+    maker_add_int(&graph, "Cast", "w", "wf", "to", 1);
+    maker_add_int(&graph, "Cast", "h", "hf", "to", 1);
+    maker_add(&graph, "Div", "fx wf", "nx");
+    maker_add(&graph, "Div", "fy hf", "ny");
     grids("nx", "ny");
-    add_with("Concat", "x gx gy", out, "axis", 1);
+    maker_add_int(&graph, "Concat", "x gx gy", out, "axis", 1);
 }
 
 static void channels(void **state) {
@@ -136,17 +125,17 @@ static void meshes(void **state) {
     begin(H, W);
     maker_ints(&graph, "mesh", dims, 2);
     maker_ints(&graph, "column", column, 2);
-    add("Reshape", "fy column", "fyc");
-    add("Expand", "fx mesh", "mx");
-    add("Expand", "fyc mesh", "my");
-    add("Expand", "mx map", "gx");
-    add("Expand", "my map", "gy");
-    add("ConstantOfShape", "map", "zeros");
-    add_with("Cast", "one", "onef", "to", 1);
-    add("Add", "zeros onef", "ones");
-    add("CumSum", "ones three", "sx");
-    add("CumSum", "ones two", "sy");
-    add_with("Concat", "x gx gy sx sy", "y", "axis", 1);
+    maker_add(&graph, "Reshape", "fy column", "fyc");
+    maker_add(&graph, "Expand", "fx mesh", "mx");
+    maker_add(&graph, "Expand", "fyc mesh", "my");
+    maker_add(&graph, "Expand", "mx map", "gx");
+    maker_add(&graph, "Expand", "my map", "gy");
+    maker_add(&graph, "ConstantOfShape", "map", "zeros");
+    maker_add_int(&graph, "Cast", "one", "onef", "to", 1);
+    maker_add(&graph, "Add", "zeros onef", "ones");
+    maker_add(&graph, "CumSum", "ones three", "sx");
+    maker_add(&graph, "CumSum", "ones two", "sy");
+    maker_add_int(&graph, "Concat", "x gx gy sx sy", "y", "axis", 1);
     expect(C + 4, true, false, counted, "meshes");
 }
 
@@ -164,19 +153,17 @@ static void interleaved(void **state) {
     begin(H, W);
     maker_ints(&graph, "pairs", pairs, 5);
     maker_ints(&graph, "all", channels_of, 4);
-    grids("fx", "fy");
-    add("Reshape", "gx last", "lx");
-    add("Reshape", "gy last", "ly");
-    add_with("Concat", "lx lx", "xx", "axis", 3);
-    add_with("Concat", "ly ly", "yy", "axis", 3);
-    add("Reshape", "xx pairs", "px");
-    add("Reshape", "yy pairs", "py");
-    add_with("Concat", "px py", "p", "axis", 4);
-    add("Reshape", "p all", "a");
-    turn("a", "first", to_first, 4);
+    grids_last();
+    maker_add_int(&graph, "Concat", "lx lx", "xx", "axis", 3);
+    maker_add_int(&graph, "Concat", "ly ly", "yy", "axis", 3);
+    maker_add(&graph, "Reshape", "xx pairs", "px");
+    maker_add(&graph, "Reshape", "yy pairs", "py");
+    maker_add_int(&graph, "Concat", "px py", "p", "axis", 4);
+    maker_add(&graph, "Reshape", "p all", "a");
+    maker_add_ints(&graph, "Transpose", "a", "first", "perm", to_first, 4);
     maker_floats(&graph, "times", four, 4, times);
-    add("Mul", "first times", "scaled");
-    add_with("Concat", "x scaled", "y", "axis", 1);
+    maker_add(&graph, "Mul", "first times", "scaled");
+    maker_add_int(&graph, "Concat", "x scaled", "y", "axis", 1);
     expect(C + 4, true, false, woven, "interleaved");
 }
 
@@ -194,14 +181,14 @@ static void integers(void **state) {
     maker_ints(&graph, "from", &from, 1);
     maker_ints(&graph, "far", &far, 1);
     maker_ints(&graph, "seven", &seven, 1);
-    add("Slice", "gx from far three from", "a");
-    add("Mul", "gy three", "b0");
-    add("Sub", "b0 seven", "b");
-    add("Add", "gx gx", "c0");
-    add("Add", "c0 one", "c");
-    add_with("Concat", "a b c", "all", "axis", 1);
-    add_with("Cast", "all", "real", "to", 1);
-    add_with("Concat", "x real", "y", "axis", 1);
+    maker_add(&graph, "Slice", "gx from far three from", "a");
+    maker_add(&graph, "Mul", "gy three", "b0");
+    maker_add(&graph, "Sub", "b0 seven", "b");
+    maker_add(&graph, "Add", "gx gx", "c0");
+    maker_add(&graph, "Add", "c0 one", "c");
+    maker_add_int(&graph, "Concat", "a b c", "all", "axis", 1);
+    maker_add_int(&graph, "Cast", "all", "real", "to", 1);
+    maker_add_int(&graph, "Concat", "x real", "y", "axis", 1);
     expect(C + 3, true, false, turned, "integers");
 }
 
@@ -215,15 +202,13 @@ static void channels_last(void **state) {
     static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2}, dims[1] = {1};
     static const float half = 0.5f;
     begin(H, W);
-    grids("fx", "fy");
+    grids_last();
     maker_floats(&graph, "half", dims, 1, &half);
-    add("Reshape", "gx last", "lx");
-    add("Reshape", "gy last", "ly");
-    add_with("Concat", "lx ly", "g0", "axis", 3);
-    add("Mul", "g0 half", "g");
-    turn("x", "t", to_last, 4);
-    add("Add", "g t", "sum");
-    turn("sum", "y", to_first, 4);
+    maker_add_int(&graph, "Concat", "lx ly", "g0", "axis", 3);
+    maker_add(&graph, "Mul", "g0 half", "g");
+    maker_add_ints(&graph, "Transpose", "x", "t", "perm", to_last, 4);
+    maker_add(&graph, "Add", "g t", "sum");
+    maker_add_ints(&graph, "Transpose", "sum", "y", "perm", to_first, 4);
     expect(C, false, false, moved, "channels last");
 }
 
@@ -239,14 +224,14 @@ static void cells(void **state) {
     begin(H, W);
     grids("fx", "fy");
     maker_floats(&graph, "half", dims, 1, &half);
-    add("Reshape", "gx pixels", "px");
-    add("Reshape", "gy pixels", "py");
-    add_with("Concat", "px py", "g0", "axis", -1);
-    add("Mul", "g0 half", "g1");
-    turn("g1", "g", swap, 2);
-    add("Neg", "x", "minus");
-    add("Reshape", "minus flat", "t");
-    add("Add", "t g", "y");
+    maker_add(&graph, "Reshape", "gx pixels", "px");
+    maker_add(&graph, "Reshape", "gy pixels", "py");
+    maker_add_int(&graph, "Concat", "px py", "g0", "axis", -1);
+    maker_add(&graph, "Mul", "g0 half", "g1");
+    maker_add_ints(&graph, "Transpose", "g1", "g", "perm", swap, 2);
+    maker_add(&graph, "Neg", "x", "minus");
+    maker_add(&graph, "Reshape", "minus flat", "t");
+    maker_add(&graph, "Add", "t g", "y");
     expect(C, false, true, moved_back, "cells");
 }
 
@@ -260,29 +245,27 @@ static void many_cells(void **state) {
         begin(h, w);
         maker_ints(&graph, "pairs", pairs, 3);
         maker_ints(&graph, "ones", ones, 3);
-        grids("fx", "fy");
-        add("Reshape", "gx last", "lx");
-        add("Reshape", "gy last", "ly");
-        add_with("Concat", "lx ly", "xy", "axis", 3);
-        add("Reshape", "xy pairs", "level");
-        add("Add", "level level", "other");
-        add_with("Concat", "level other", "cells", "axis", 1);
-        turn("cells", "places", swap, 3);
-        add("Reshape", "gx ones", "column");
-        add("Sub", "column column", "zeros");
-        add_with("Cast", "two", "twof", "to", 1);
-        add_with("Cast", "three", "threef", "to", 1);
-        add("Add", "zeros twof", "s1");
-        add("Add", "zeros threef", "s2");
-        add_with("Concat", "s1 s2", "all", "axis", 1);
-        turn("all", "strides", swap, 3);
-        add("Neg", "x", "minus");
-        add("Abs", "x", "plus");
-        add("Reshape", "plus flat", "t1");
-        add("Reshape", "minus flat", "t2");
-        add_with("Concat", "t1 t2", "both", "axis", 2);
-        add("Add", "both places", "moved");
-        add("Mul", "moved strides", "y");
+        grids_last();
+        maker_add_int(&graph, "Concat", "lx ly", "xy", "axis", 3);
+        maker_add(&graph, "Reshape", "xy pairs", "level");
+        maker_add(&graph, "Add", "level level", "other");
+        maker_add_int(&graph, "Concat", "level other", "cells", "axis", 1);
+        maker_add_ints(&graph, "Transpose", "cells", "places", "perm", swap, 3);
+        maker_add(&graph, "Reshape", "gx ones", "column");
+        maker_add(&graph, "Sub", "column column", "zeros");
+        maker_add_int(&graph, "Cast", "two", "twof", "to", 1);
+        maker_add_int(&graph, "Cast", "three", "threef", "to", 1);
+        maker_add(&graph, "Add", "zeros twof", "s1");
+        maker_add(&graph, "Add", "zeros threef", "s2");
+        maker_add_int(&graph, "Concat", "s1 s2", "all", "axis", 1);
+        maker_add_ints(&graph, "Transpose", "all", "strides", "perm", swap, 3);
+        maker_add(&graph, "Neg", "x", "minus");
+        maker_add(&graph, "Abs", "x", "plus");
+        maker_add(&graph, "Reshape", "plus flat", "t1");
+        maker_add(&graph, "Reshape", "minus flat", "t2");
+        maker_add_int(&graph, "Concat", "t1 t2", "both", "axis", 2);
+        maker_add(&graph, "Add", "both places", "moved");
+        maker_add(&graph, "Mul", "moved strides", "y");
         struct rfx_graph *net = onnx_net_loaded(&graph, 17);
         assert_int_equal(net->nodes[net->outputs[0].node].op, RFX_OP_JOIN_MAPS);
         if (net->load_bytes > (size_t)2 << 20)
@@ -322,9 +305,7 @@ static void large(void **state) {
     begin(SIDE, SIDE);
     coord_conv("joined");
     maker_floats(&graph, "k", dims, 4, filters);
-    maker_node(&node, "Conv", "joined k", "y");
-    maker_attr_ints(&node, "pads", pads, 4);
-    maker_message(&graph, MAKER_NODE, &node);
+    maker_add_ints(&graph, "Conv", "joined k", "y", "pads", pads, 4);
     struct rfx_graph *net = onnx_net_loaded(&graph, 17);
     if (rfx_plan_create(net, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_true(net->held_bytes < (size_t)2 << 20);
@@ -338,14 +319,14 @@ static void too_large(void **state) {
     const int64_t huge = (int64_t)1 << 50;
     begin(H, W);
     maker_ints(&graph, "huge", &huge, 1);
-    add("Range", "zero huge one", "far");
-    add_with("Cast", "far", "real", "to", 1);
-    add("Add", "x real", "y");
+    maker_add(&graph, "Range", "zero huge one", "far");
+    maker_add_int(&graph, "Cast", "far", "real", "to", 1);
+    maker_add(&graph, "Add", "x real", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
                      "a constant of 1125899906842624 elements, 8589934592.0 MiB while the model");
     begin(H, W);
-    add("Range", "zero w zero", "far");
-    add("Add", "x far", "y");
+    maker_add(&graph, "Range", "zero w zero", "far");
+    maker_add(&graph, "Add", "x far", "y");
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "a step of 0");
 }
 

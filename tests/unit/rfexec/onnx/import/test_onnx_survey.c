@@ -15,12 +15,7 @@
 
 #define MODEL_PATH "test_onnx_survey.onnx"
 
-static struct maker graph, node, model;
-
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
+static struct maker graph, model;
 
 /* Two Relu, three of "Wild", one "Odd", one Abs that nothing needs. */
 static void make_model(void) {
@@ -30,13 +25,13 @@ static void make_model(void) {
     maker_floats(&graph, "k", dims, 2, values);
     maker_value(&graph, MAKER_INPUT, "k", dims, 2); /* an initialiser, listed as old files do */
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    add("Relu", "image", "a");
-    add("Wild", "a k", "b");
-    add("Odd", "b", "c");
-    add("Wild", "c k", "d");
-    add("Abs", "d", "unread");
-    add("Wild", "d k", "e");
-    add("Relu", "e", "f");
+    maker_add(&graph, "Relu", "image", "a");
+    maker_add(&graph, "Wild", "a k", "b");
+    maker_add(&graph, "Odd", "b", "c");
+    maker_add(&graph, "Wild", "c k", "d");
+    maker_add(&graph, "Abs", "d", "unread");
+    maker_add(&graph, "Wild", "d k", "e");
+    maker_add(&graph, "Relu", "e", "f");
     maker_value(&graph, MAKER_OUTPUT, "f", NULL, 0);
     maker_model(&graph, 13, &model);
     maker_save(&model, MODEL_PATH);
@@ -83,7 +78,7 @@ static void many_names_are_bounded(void **state) {
     for (int i = 0; i < 600; ++i) {
         (void)snprintf(out, sizeof out, "t%d", i);
         (void)snprintf(op, sizeof op, "Op%d", i);
-        add(op, in, out);
+        maker_add(&graph, op, in, out);
         memcpy(in, out, sizeof in);
     }
     maker_value(&graph, MAKER_OUTPUT, in, NULL, 0);

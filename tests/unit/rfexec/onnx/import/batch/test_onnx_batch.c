@@ -23,25 +23,6 @@ static void begin(int64_t batch) {
     maker_value(&graph, MAKER_INPUT, "x", image, 4);
 }
 
-static void add(const char *op, const char *in, const char *out) {
-    maker_node(&node, op, in, out);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_with(const char *op, const char *in, const char *out, const char *name,
-                     int64_t value) {
-    maker_node(&node, op, in, out);
-    maker_attr_int(&node, name, value);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
-static void add_list(const char *op, const char *in, const char *out, const char *name,
-                     const int64_t *values, int count) {
-    maker_node(&node, op, in, out);
-    maker_attr_ints(&node, name, values, count);
-    maker_message(&graph, MAKER_NODE, &node);
-}
-
 /* A constant (rows, ...) of which all rows are alike, or not. */
 static void constant(const char *name, int64_t rows, const int64_t *shape, int rank, bool alike) {
     float values[N * IMAGE];
@@ -61,11 +42,11 @@ static void tokens(int64_t n) {
     maker_ints(&graph, "to", to, 3);
     constant("cls", n, cls, 3, true);
     constant("w", C, w, 2, false);
-    add("Reshape", "x to", "r");
-    add_list("Transpose", "r", "t", "perm", last, 3);
-    add_with("Concat", "cls t", "s", "axis", 1);
-    add("MatMul", "s w", "m");
-    add_with("Softmax", "m", "y", "axis", -1);
+    maker_add(&graph, "Reshape", "x to", "r");
+    maker_add_ints(&graph, "Transpose", "r", "t", "perm", last, 3);
+    maker_add_int(&graph, "Concat", "cls t", "s", "axis", 1);
+    maker_add(&graph, "MatMul", "s w", "m");
+    maker_add_int(&graph, "Softmax", "m", "y", "axis", -1);
 }
 
 static void computed_shape(int64_t n) {
@@ -75,12 +56,12 @@ static void computed_shape(int64_t n) {
     maker_ints(&graph, "rest", rest, 1);
     constant("w", IMAGE, w, 2, false);
     constant("b", n, (int64_t[]){0, 3}, 2, true);
-    add("Shape", "x", "shape");
-    add_with("Gather", "shape zero", "first", "axis", 0);
-    add_with("Concat", "first rest", "to", "axis", 0);
-    add("Reshape", "x to", "r");
-    add("Gemm", "r w b", "g");
-    add("Add", "g b", "y");
+    maker_add(&graph, "Shape", "x", "shape");
+    maker_add_int(&graph, "Gather", "shape zero", "first", "axis", 0);
+    maker_add_int(&graph, "Concat", "first rest", "to", "axis", 0);
+    maker_add(&graph, "Reshape", "x to", "r");
+    maker_add(&graph, "Gemm", "r w b", "g");
+    maker_add(&graph, "Add", "g b", "y");
 }
 
 static void resized(int64_t n) {
@@ -94,22 +75,22 @@ static void resized(int64_t n) {
     maker_node(&node, "Resize", "x _ _ sizes", "r");
     maker_attr_text(&node, "mode", "nearest");
     maker_message(&graph, MAKER_NODE, &node);
-    add("Slice", "r starts ends axes", "s");
+    maker_add(&graph, "Slice", "r starts ends axes", "s");
     constant("c", n, (int64_t[]){0, C, 1, 1}, 4, true);
-    add("Mul", "s c", "p");
-    add_list("ReduceMean", "p", "y", "axes", (int64_t[]){2, 3}, 2);
+    maker_add(&graph, "Mul", "s c", "p");
+    maker_add_ints(&graph, "ReduceMean", "p", "y", "axes", (int64_t[]){2, 3}, 2);
 }
 
 static void expanded(int64_t n) {
     const int64_t to[] = {n, C, H, W};
     begin(n);
     maker_ints(&graph, "to", to, 4);
-    add_with("Flatten", "x", "f", "axis", 1);
-    add("Relu", "f", "g");
-    add("Reshape", "g to", "back");
-    add_list("ReduceMax", "back", "m", "axes", (int64_t[]){1}, 1);
-    add("Expand", "m to", "e");
-    add("Sub", "e x", "y");
+    maker_add_int(&graph, "Flatten", "x", "f", "axis", 1);
+    maker_add(&graph, "Relu", "f", "g");
+    maker_add(&graph, "Reshape", "g to", "back");
+    maker_add_ints(&graph, "ReduceMax", "back", "m", "axes", (int64_t[]){1}, 1);
+    maker_add(&graph, "Expand", "m to", "e");
+    maker_add(&graph, "Sub", "e x", "y");
 }
 
 /* Rows of all images, which are told apart again. */
@@ -120,14 +101,14 @@ static void merged(int64_t n) {
     maker_ints(&graph, "back", back, 4);
     constant("w", W, w, 2, false);
     constant("c", n * C * H, (int64_t[]){0, 1}, 2, true);
-    add("Reshape", "x rows", "r");
-    add_with("Flatten", "x", "f", "axis", -1);
-    add("MatMul", "r w", "m");
-    add("Add", "m f", "s");
-    add("Shape", "s", "shape");
-    add("Reshape", "s shape", "same");
-    add("Add", "same c", "t");
-    add("Reshape", "t back", "y");
+    maker_add(&graph, "Reshape", "x rows", "r");
+    maker_add_int(&graph, "Flatten", "x", "f", "axis", -1);
+    maker_add(&graph, "MatMul", "r w", "m");
+    maker_add(&graph, "Add", "m f", "s");
+    maker_add(&graph, "Shape", "s", "shape");
+    maker_add(&graph, "Reshape", "s shape", "same");
+    maker_add(&graph, "Add", "same c", "t");
+    maker_add(&graph, "Reshape", "t back", "y");
 }
 
 /* The model of N images is that of one, written for one. */
@@ -169,25 +150,25 @@ static void refused(const char *words) {
 static void shapes_that_mix_are_refused(void **state) {
     (void)state;
     begin(INT64_MAX);
-    add("Relu", "x", "y");
+    maker_add(&graph, "Relu", "x", "y");
     refused("has a batch of 9223372036854775807; at most 1048576 are supported");
     static const int64_t to[][4] = {{1, -1, H, W}, {2 * C, -1, 0, 0}, {-1, 2 * IMAGE, 0, 0}};
     for (int i = 0; i < 3; i++) {
         begin(N);
         maker_ints(&graph, "to", to[i], i == 0 ? 4 : 2);
-        add("Reshape", "x to", "y");
+        maker_add(&graph, "Reshape", "x to", "y");
         refused(
             "fixed to a batch of 3, and this node does not work image by image (its shape "
             "mixes the batch with other axes): export the model with a batch of 1 or of any");
     }
     begin(N);
-    add_with("Flatten", "x", "y", "axis", 0);
+    maker_add_int(&graph, "Flatten", "x", "y", "axis", 0);
     refused("Flatten 'y' (opset 13): the model is fixed to a batch of 3");
     begin(N);
-    add_list("Transpose", "x", "y", "perm", (int64_t[]){1, 0, 2, 3}, 4);
+    maker_add_ints(&graph, "Transpose", "x", "y", "perm", (int64_t[]){1, 0, 2, 3}, 4);
     refused("it moves the batch axis");
     begin(N);
-    add("Squeeze", "x", "y");
+    maker_add(&graph, "Squeeze", "x", "y");
     refused("its axes are all");
 }
 
@@ -197,30 +178,30 @@ static void axes_of_the_batch_are_refused(void **state) {
     for (int i = 0; i < 4; i++) {
         begin(N);
         constant("s", N, (int64_t[]){0, C, H, W}, 4, true);
-        add_with(axis[i], i == 3 ? "x s" : "x", "y", "axis", -4);
+        maker_add_int(&graph, axis[i], i == 3 ? "x s" : "x", "y", "axis", -4);
         refused("it works along the batch axis");
     }
     begin(N);
-    add_with("Concat", "x x", "y", "axis", 0);
+    maker_add_int(&graph, "Concat", "x x", "y", "axis", 0);
     refused("it works along the batch axis");
     begin(N);
-    add_list("ReduceMean", "x", "y", "axes", (int64_t[]){0, 2}, 2);
+    maker_add_ints(&graph, "ReduceMean", "x", "y", "axes", (int64_t[]){0, 2}, 2);
     refused("it works along the batch axis");
     begin(N);
-    add("ReduceMean", "x", "y");
+    maker_add(&graph, "ReduceMean", "x", "y");
     refused("its axes are all");
     begin(N);
-    add("MeanVarianceNormalization", "x", "y");
+    maker_add(&graph, "MeanVarianceNormalization", "x", "y");
     refused("its axes are all");
     begin(N);
     maker_ints(&graph, "one", (int64_t[]){1}, 1);
     maker_ints(&graph, "two", (int64_t[]){2}, 1);
     maker_ints(&graph, "axis", (int64_t[]){0}, 1);
-    add("Slice", "x one two axis", "y");
+    maker_add(&graph, "Slice", "x one two axis", "y");
     refused("it takes some images of the batch");
     begin(N);
     maker_ints(&graph, "one", (int64_t[]){1}, 1);
-    add_with("Gather", "x one", "y", "axis", 0);
+    maker_add_int(&graph, "Gather", "x one", "y", "axis", 0);
     refused("it works along the batch axis");
 }
 
@@ -228,30 +209,30 @@ static void operands_of_the_batch_are_refused(void **state) {
     (void)state;
     begin(N);
     constant("c", N, (int64_t[]){0, C, 1, 1}, 4, false);
-    add("Mul", "x c", "y");
+    maker_add(&graph, "Mul", "x c", "y");
     refused("a constant has other values for each image");
     begin(N);
     maker_ints(&graph, "axes", (int64_t[]){1}, 1);
-    add_list("ReduceMean", "x", "m", "axes", (int64_t[]){1}, 1);
-    add("Squeeze", "m axes", "q");
-    add("Mul", "x q", "y");
+    maker_add_ints(&graph, "ReduceMean", "x", "m", "axes", (int64_t[]){1}, 1);
+    maker_add(&graph, "Squeeze", "m axes", "q");
+    maker_add(&graph, "Mul", "x q", "y");
     refused("operands of two ranks");
     begin(N);
     maker_ints(&graph, "to", (int64_t[]){N, -1}, 2);
     constant("w", 4, (int64_t[]){0, N}, 2, false);
-    add("Reshape", "x to", "r");
-    add("MatMul", "w r", "y");
+    maker_add(&graph, "Reshape", "x to", "r");
+    maker_add(&graph, "MatMul", "w r", "y");
     refused("it sums over the batch");
     begin(N);
     maker_ints(&graph, "times", (int64_t[]){2, 1, 1, 1}, 4);
-    add("Tile", "x times", "y");
+    maker_add(&graph, "Tile", "x times", "y");
     refused("it repeats the batch");
     begin(N);
-    add("NonZero", "x", "y");
+    maker_add(&graph, "NonZero", "x", "y");
     refused("only a run could say how large its result is");
     begin(N);
     constant("k", 2, (int64_t[]){0, 3}, 2, true);
-    add("Einsum", "x x", "y");
+    maker_add(&graph, "Einsum", "x x", "y");
     refused("as far as is known");
 }
 
