@@ -14,7 +14,13 @@
 #define MOST_THREADS 1024
 
 /* Sizes of the structs in their first version: smaller ones were never set. */
-enum { OPEN_OPTIONS_FIRST = 32, RUN_OPTIONS_FIRST = 72, FORECAST_FIRST = 472, SOURCE_FIRST = 64 };
+enum {
+    OPEN_OPTIONS_FIRST = 32,
+    RUN_OPTIONS_FIRST = 72,
+    RESULT_FILE_FIRST = 80,
+    FORECAST_FIRST = 472,
+    SOURCE_FIRST = 64
+};
 
 const char *rfx_version(void) {
     return RFX_VERSION;
@@ -224,7 +230,7 @@ enum rfx_status rfx_api_read_result_file(const struct rfx_result_file *given,
                                          struct rfx_result_file *out, struct rfx_error *err) {
     static const char name[] = "rfx_result_file";
     *out = (struct rfx_result_file){.size = sizeof *out};
-    enum rfx_status status = check_size(given->size, sizeof *given, name, err);
+    enum rfx_status status = check_size(given->size, RESULT_FILE_FIRST, name, err);
     return status == RFX_OK ? read_sized(out, sizeof *out, given, given->size, name, err) : status;
 }
 

@@ -178,9 +178,10 @@ static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t limit = packer->limits->nodes;
     uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
     int doublings = packer->round < MAX_ROUNDS ? packer->round : MAX_ROUNDS;
-    task->seed = (uint64_t)FIRST_BUDGET_NODES << doublings;
-    if (turns[task->turn].where == HALFWAY) task->seed /= 2;
-    task->nodes = !turns[task->turn].tight && task->seed < left ? task->seed : left;
+    uint64_t most = (uint64_t)FIRST_BUDGET_NODES << doublings;
+    if (turns[task->turn].where == HALFWAY) most /= 2;
+    task->nodes = !turns[task->turn].tight && most < left ? most : left;
+    task->seed = most; /* another one in each round */
 }
 
 /* The next turn that has something to do. */

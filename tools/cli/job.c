@@ -196,11 +196,10 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options 
 /* What the code, libraries and stacks of this process will take in a run: what is resident now
  * beside the graph and the image, and the code that a run touches first. 0: no more than usual. */
 static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes) {
-    const size_t usual_bytes = USUAL_PROCESS_BYTES, run_bytes = RUN_CODE_BYTES;
     const size_t unit = PROCESS_UNIT_BYTES;
     size_t counted = rfx_memory_taken_bytes(job->mem) + image_bytes, now = rfx_resident_bytes();
-    if (now < counted + usual_bytes) return 0;
-    return (now - counted + run_bytes + unit - 1) / unit * unit;
+    if (now < counted + USUAL_PROCESS_BYTES) return 0;
+    return (now - counted + RUN_CODE_BYTES + unit - 1) / unit * unit;
 }
 
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,

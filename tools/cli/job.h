@@ -23,8 +23,7 @@ struct rfx_cli_job {
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */
     bool plans_again;    /* what planning has measured is kept for more of it: nothing runs here */
-    bool process_varies; /* other processes of this command measure other sizes, as those of MPI do
-                          */
+    bool process_varies; /* other processes of this command measure other sizes: of MPI */
     struct rfx_plan *plan;
     struct rfx_plan_request request;
 };

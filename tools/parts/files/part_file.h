@@ -15,8 +15,8 @@
  * "picture" (part_picture.h) says which rows of the image the part has read. "sum" is a checksum of
  * all other members: a JSON that was changed is refused.
  * "about" is for people and --status: "words" of the command but those of this part, "part"
- * [I, N] of --part, the file of "states". The JSON gets its name before the .npy, so that a part
- * whose .npy is there is complete. */
+ * [I, N] of --part, the file of "states", "image_geo" where the image lies (part_geo.h). The JSON
+ * gets its name before the .npy, so that a part whose .npy is there is complete. */
 #ifndef RFX_TOOLS_PARTS_PART_FILE_H
 #define RFX_TOOLS_PARTS_PART_FILE_H
 

@@ -15,9 +15,7 @@
 #include "layers/graph/digit.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-#define RFX_ONNX_STORED_UP_TO                                                                     \
-    4096                            /* elements: smaller constants are stored where they are read \
-                                     */
+#define RFX_ONNX_STORED_UP_TO 4096  /* elements: such constants are stored where they are read */
 #define RFX_ONNX_MOST_DEPTH 8       /* of parts that have parts */
 #define RFX_ONNX_MOST_CHANNELS 4096 /* of an axis that may be the channels of a map */
 
@@ -96,8 +94,8 @@ struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
 
-/* The constant as a weight that is read without storing its elements, where it is large and has one;
- * *weight is left as it is where not. (onnx_repeat_weight.c) */
+/* The constant as a weight that is read without storing its elements, where it is large and has
+ * one; *weight is left as it is where not. (onnx_repeat_weight.c) */
 bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 RFX_NODISCARD enum rfx_status rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx,
                                                      struct rfx_onnx_const *c, int *weight);
