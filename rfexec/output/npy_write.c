@@ -147,20 +147,18 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
     return RFX_OK;
 }
 
-/* Up to a chunk of values as elements of the file's type. */
-static const void *typed(struct rfx_npy_writer *writer, const float *values, int64_t count) {
-    if (writer->typed == NULL) return values;
-    rfx_type_store(writer->type, values, count, writer->typed);
-    return writer->typed;
-}
-
-/* `count` values of the chunk, from element `first` of the array on. */
+/* `count` values of the chunk, as elements of the file's type, from element `first` of the array
+ * on. */
 static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
                                  struct rfx_error *err) {
     size_t bytes = (size_t)count * writer->elem_bytes;
     uint64_t offset =
         writer->data_offset + (writer->before + (uint64_t)first) * (uint64_t)writer->elem_bytes;
-    const void *elements = typed(writer, writer->chunk, count);
+    const void *elements = writer->chunk;
+    if (writer->typed != NULL) {
+        rfx_type_store(writer->type, writer->chunk, count, writer->typed);
+        elements = writer->typed;
+    }
     return writer->file != NULL
                ? rfx_output_file_put(writer->file, elements, bytes, offset, err)
                : writer->target.put(writer->target.user, elements, bytes, offset, err);
@@ -174,18 +172,6 @@ static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
                         count, writer->done_elems, writer->elems);
     writer->done_elems += count;
     return RFX_OK;
-}
-
-enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer, const float *values,
-                                     size_t count, struct rfx_error *err) {
-    enum rfx_status status = count_in(writer, count, err);
-    size_t piece = writer->typed == NULL ? count : CHUNK_ELEMS;
-    for (size_t i = 0; i < count && status == RFX_OK; i += piece) {
-        size_t n = count - i < piece ? count - i : piece;
-        status = rfx_output_file_append(writer->file, typed(writer, values + i, (int64_t)n),
-                                        n * writer->elem_bytes, err);
-    }
-    return status;
 }
 
 /* Gathers columns [x, x + count) of one row and channel. */

@@ -55,23 +55,18 @@ RFX_NODISCARD enum rfx_status rfx_npy_write_next(struct rfx_npy_writer *writer,
 /* Bytes of the whole file of one array; 0: there is none of this shape. */
 uint64_t rfx_npy_write_bytes(const struct rfx_npy_array *array);
 
-/* Writes into the target instead. `name`: for messages. There is nothing to append or to commit,
- * and elements may be missing: the others'. */
+/* Writes into the target instead. `name`: for messages. There is nothing to commit, and elements
+ * may be missing: the others'. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
                                                  const struct rfx_npy_array *array,
                                                  const struct rfx_npy_target *target,
                                                  struct rfx_npy_writer **out,
                                                  struct rfx_error *err);
 
-/* Appends `count` elements in the array's order. INVALID_ARGUMENT: more than the shape holds. */
-RFX_NODISCARD enum rfx_status rfx_npy_write_append(struct rfx_npy_writer *writer,
-                                                   const float *values, size_t count,
-                                                   struct rfx_error *err);
-
 /* For shapes (C, H, W) and (1, C, H, W): writes `rect` of a map of C channels [y, x, c] to its
- * places in the file, every NaN as the same one. Any order, each element once; not together with
- * append. Costs one write per row and channel; rows of the full width share one as far as 64 KiB
- * hold them. INVALID_ARGUMENT: outside of the array or the view. */
+ * places in the file, every NaN as the same one. Any order, each element once. Costs one write per
+ * row and channel; rows of the full width share one as far as 64 KiB hold them. INVALID_ARGUMENT:
+ * outside of the array or the view. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer,
                                                  struct rfx_rect rect, const struct rfx_view *view,
                                                  struct rfx_error *err);

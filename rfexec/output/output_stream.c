@@ -124,23 +124,24 @@ enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
-bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream) {
+/* Whether 8 or 16 bits are asked for and the range is not known. */
+static bool needs_range(const struct rfx_output_stream *stream) {
     return stream->scaled && !stream->format.has_range;
 }
 
-void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range) {
+static void set_range(struct rfx_output_stream *stream, struct rfx_value_range range) {
     stream->format.range = rfx_value_range_settle(range);
     stream->format.has_range = true;
 }
 
 void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect rect,
                             const struct rfx_view *view) {
-    if (!rfx_output_stream_needs_range(stream)) return;
+    if (!needs_range(stream)) return;
     struct rfx_value_range range = rfx_value_range_empty();
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
             rfx_value_range_add(&range, rfx_view_at(view, y, x), stream->tensor.c);
-    rfx_output_stream_set_range(stream, range);
+    set_range(stream, range);
 }
 
 /* stream->row as samples. Booleans are 0 and 1, in a PNG black and white. */
@@ -236,7 +237,7 @@ static enum rfx_status write_npy(struct rfx_output_stream *stream, struct rfx_re
 static enum rfx_status settle(struct rfx_output_stream *stream, struct rfx_rect rect,
                               struct rfx_error *err) {
     bool rows = rect.y0 == 0 && rfx_rect_cols(rect) == stream->tensor.w;
-    bool direct = stream->npy != NULL || (rows && !rfx_output_stream_needs_range(stream));
+    bool direct = stream->npy != NULL || (rows && !needs_range(stream));
     stream->route = direct ? ROUTE_DIRECT : ROUTE_SPOOL;
     if (direct) return RFX_OK;
     return rfx_output_spool_open(stream->mem, stream->name, &stream->tensor, &stream->spool, err);
@@ -270,7 +271,7 @@ enum rfx_status rfx_output_stream_write(struct rfx_output_stream *stream, struct
     if (stream->route == ROUTE_UNSETTLED) status = settle(stream, rect, err);
     if (status != RFX_OK) return status;
     if (stream->route == ROUTE_SPOOL) {
-        if (rfx_output_stream_needs_range(stream)) widen_range(stream, rect, view);
+        if (needs_range(stream)) widen_range(stream, rect, view);
         status = rfx_output_spool_write(stream->spool, rect, view, err);
     } else {
         status = stream->npy != NULL ? write_npy(stream, rect, view, err)
@@ -294,21 +295,10 @@ enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
     return status;
 }
 
-enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream, const float *values,
-                                         size_t count, struct rfx_error *err) {
-    if (stream->npy == NULL)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written in ONNX order",
-                        stream->name, stream->format.kind->name);
-    stream->route = ROUTE_DIRECT;
-    enum rfx_status status = rfx_npy_write_append(stream->npy, values, count, err);
-    if (status == RFX_OK) stream->done_elems += (int64_t)count;
-    return status;
-}
-
 static enum rfx_status drain(struct rfx_output_stream *stream, rfx_output_progress_fn *progress,
                              void *user, struct rfx_error *err) {
     int64_t h = stream->tensor.h;
-    if (rfx_output_stream_needs_range(stream)) rfx_output_stream_set_range(stream, stream->seen);
+    if (needs_range(stream)) set_range(stream, stream->seen);
     for (int64_t y = 0; y < h; y++) {
         if (progress != NULL && progress(user, y, h) != 0)
             return rfx_fail(err, RFX_STATUS_CANCELLED,

@@ -37,9 +37,6 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, con
                                                      struct rfx_output_stream **out,
                                                      struct rfx_error *err);
 
-/* Sets the range, before the first write, when it was not given. */
-void rfx_output_stream_set_range(struct rfx_output_stream *stream, struct rfx_value_range range);
-
 /* Before the first write: all of the map lies in the view, whose range is looked for where the file
  * needs one that was not given. */
 void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect rect,
@@ -49,9 +46,6 @@ void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect re
  * them beside the file. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,
                                                           struct rfx_error *err);
-
-/* Whether 8 or 16 bits are asked for and the range is not known. */
-bool rfx_output_stream_needs_range(const struct rfx_output_stream *stream);
 
 /* Writes `rect` of the map, which lies in the view (NHWC). INVALID_ARGUMENT: outside of the map or
  * the view, more elements than the map has, or rows out of order. */
@@ -66,11 +60,6 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_write_end(struct rfx_output_stre
                                                           struct rfx_rect rect,
                                                           const struct rfx_view *view,
                                                           struct rfx_error *err);
-
-/* Appends `count` elements in ONNX order instead; .npy only, any layout. */
-RFX_NODISCARD enum rfx_status rfx_output_stream_append(struct rfx_output_stream *stream,
-                                                       const float *values, size_t count,
-                                                       struct rfx_error *err);
 
 /* Of a batch: what is written from now on is of the next image. INVALID_ARGUMENT: elements are
  * missing. */

@@ -83,11 +83,11 @@ static void test_special_values(void **state) {
     assert_int_equal(rfx_value_sketch_used(&none), 0);
 }
 
-/* 2 channels of 3 x 400 pixels: value = column + 1000 * channel; shown in 1 x 160 cells. By
- * rectangles of pixels and plane by plane alike. */
+/* 2 channels of 3 x 400 pixels: value = column + 1000 * channel; shown in 1 x 160 cells. In column
+ * strips and row by row alike. */
 static void test_preview(void **state) {
     enum { C = 2, H = 3, W = 400 };
-    static float nhwc[H * W * C], nchw[H * W * C];
+    static float nhwc[H * W * C];
     struct rfx_memory *mem = rfx_memory_create(0);
     const struct rfx_tensor map = rfx_tensor_nhwc(C, H, W), point = rfx_tensor_nhwc(C, 1, 1);
     struct rfx_map_preview a, b;
@@ -97,17 +97,13 @@ static void test_preview(void **state) {
         for (int i = 0; i < H * W; ++i) nhwc[i * C + c] = (float)(i % W + 1000 * c);
     nhwc[0] = NAN; /* of the first cell, channel 0: columns 0, 1, 2 are left, less one */
     nhwc[C * 399 + 1] = INFINITY;
-    for (int i = 0; i < H * W * C; ++i) nchw[i] = nhwc[i % (H * W) * C + i / (H * W)];
     assert_int_equal(rfx_map_preview_create(mem, &map, &a, NULL), RFX_OK);
     assert_int_equal(rfx_map_preview_create(mem, &map, &b, NULL), RFX_OK);
     assert_true(a.rows == 1 && a.cols == 160 && a.channels == C);
-    for (int64_t x = 0; x < W; x += 150) {
-        struct rfx_rect rect = rfx_rect_make(0, H, x, x + 150 < W ? x + 150 : W);
-        struct rfx_view view = rfx_view_dense(nhwc, rfx_rect_make(0, H, 0, W), C);
-        rfx_map_preview_add_rect(&a, rect, &view);
-    }
-    rfx_map_preview_add(&b, 0, nchw, 777);
-    rfx_map_preview_add(&b, 777, nchw + 777, H * W * C - 777);
+    struct rfx_view view = rfx_view_dense(nhwc, rfx_rect_full(H, W), C);
+    for (int64_t x = 0; x < W; x += 150)
+        rfx_map_preview_add(&a, rfx_rect_make(0, H, x, x + 150 < W ? x + 150 : W), &view);
+    for (int64_t y = 0; y < H; ++y) rfx_map_preview_add(&b, rfx_rect_make(y, y + 1, 0, W), &view);
     for (int64_t c = 0; c < C; ++c)
         for (int64_t x = 0; x < 160; ++x) {
             double mean = rfx_map_preview_mean(&a, c, 0, x);

@@ -28,14 +28,6 @@ void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot) {
     slots->free_slots[slots->n_free++] = slot;
 }
 
-void rfx_pq_slots_give_all(struct rfx_pq_slots *slots) {
-    slots->n_free = 0;
-    while (slots->n_free < slots->n_slots) {
-        slots->free_slots[slots->n_free] = slots->n_free;
-        slots->n_free++;
-    }
-}
-
 struct rfx_pq_node *rfx_pq_slots_at(const struct rfx_pq_slots *slots, int slot) {
     return &slots->nodes[(size_t)slot * (size_t)slots->slot_nodes];
 }

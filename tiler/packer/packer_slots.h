@@ -25,9 +25,6 @@ bool rfx_pq_slots_reserve(struct rfx_pq_slots *slots, int n);
 
 void rfx_pq_slots_give(struct rfx_pq_slots *slots, int slot);
 
-/* Gives all slots back that were ever taken. */
-void rfx_pq_slots_give_all(struct rfx_pq_slots *slots);
-
 /* The nodes of a slot. */
 struct rfx_pq_node *rfx_pq_slots_at(const struct rfx_pq_slots *slots, int slot);
 

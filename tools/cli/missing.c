@@ -216,6 +216,11 @@ bool rfx_missing_any(const struct rfx_missing *missing, int k, struct rfx_rect r
     return false;
 }
 
+static bool is_marked(const struct rfx_missing_map *map, int64_t y, int64_t x) {
+    return map->h > 0 &&
+           (map->bits[(size_t)y * map->row_bytes + (size_t)(x / 8)] >> x % 8 & 1) != 0;
+}
+
 struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_t channels,
                                 int64_t y, int64_t x0, int64_t x1, const struct rfx_view *view) {
     const struct rfx_missing_map *map = &missing->maps[k];
@@ -223,7 +228,7 @@ struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_
     float *to = missing->row;
     for (int64_t x = x0; x < x1; x++, to += channels) {
         const float *from = rfx_view_at(view, y, x);
-        bool marked = rfx_missing_at(map, y, x);
+        bool marked = is_marked(map, y, x);
         for (int64_t c = 0; c < channels; c++) to[c] = marked ? NAN : from[c];
     }
     return row;

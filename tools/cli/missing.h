@@ -45,11 +45,6 @@ size_t rfx_missing_bytes(const struct rfx_missing *missing);
 /* Whether a pixel of `rect` of output k is marked. */
 bool rfx_missing_any(const struct rfx_missing *missing, int k, struct rfx_rect rect);
 
-static inline bool rfx_missing_at(const struct rfx_missing_map *map, int64_t y, int64_t x) {
-    return map->h > 0 &&
-           (map->bits[(size_t)y * map->row_bytes + (size_t)(x / 8)] >> x % 8 & 1) != 0;
-}
-
 /* Columns [x0, x1) of row y of output k from the view, marked pixels as NaN: valid until the next
  * call. */
 struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_t channels,

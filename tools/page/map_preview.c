@@ -60,8 +60,8 @@ static void add_value(struct rfx_map_preview *p, size_t cell, float value) {
     ++p->count[cell];
 }
 
-void rfx_map_preview_add_rect(struct rfx_map_preview *p, struct rfx_rect rect,
-                              const struct rfx_view *view) {
+void rfx_map_preview_add(struct rfx_map_preview *p, struct rfx_rect rect,
+                         const struct rfx_view *view) {
     for (int64_t y = rect.y0; y < rect.y1; ++y) {
         int64_t row = y * p->rows / p->h;
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
@@ -70,15 +70,6 @@ void rfx_map_preview_add_rect(struct rfx_map_preview *p, struct rfx_rect rect,
             for (int64_t c = 0; c < p->channels; ++c)
                 add_value(p, cell_at(p, c, row, col), pixel[c]);
         }
-    }
-}
-
-void rfx_map_preview_add(struct rfx_map_preview *p, int64_t first, const float *values, int64_t n) {
-    int64_t plane = p->h * p->w;
-    for (int64_t i = first; i < first + n && i < p->channels * plane; ++i) {
-        int64_t y = i % plane / p->w, x = i % p->w;
-        size_t cell = cell_at(p, i / plane, y * p->rows / p->h, x * p->cols / p->w);
-        add_value(p, cell, values[i - first]);
     }
 }
 

@@ -32,12 +32,8 @@ RFX_NODISCARD enum rfx_status rfx_map_preview_create(struct rfx_memory *mem,
 void rfx_map_preview_free(struct rfx_map_preview *preview);
 
 /* Pixels of a rectangle, as sinks get them. */
-void rfx_map_preview_add_rect(struct rfx_map_preview *preview, struct rfx_rect rect,
-                              const struct rfx_view *view);
-
-/* Elements [first, first + n) in ONNX's order: planes one after the other. */
-void rfx_map_preview_add(struct rfx_map_preview *preview, int64_t first, const float *values,
-                         int64_t n);
+void rfx_map_preview_add(struct rfx_map_preview *preview, struct rfx_rect rect,
+                         const struct rfx_view *view);
 
 /* The mean in a cell; NaN where no pixel was finite. */
 double rfx_map_preview_mean(const struct rfx_map_preview *preview, int64_t channel, int64_t row,

@@ -74,14 +74,14 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         rfx_value_sketch_add(&output->values, rfx_view_at(view, y, rect.x0),
                              rfx_rect_cols(rect) * view->c);
-    if (output->preview.mem != NULL) rfx_map_preview_add_rect(&output->preview, rect, view);
+    if (output->preview.mem != NULL) rfx_map_preview_add(&output->preview, rect, view);
     return page->sink.write(page->sink.user, end, rect, view, err);
 }
 
 static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view) {
-    struct rfx_run_page *page = user;
-    if (page->sink.look != NULL) page->sink.look(page->sink.user, end, rect, view);
+    const struct rfx_run_page *page = user;
+    rfx_sink_look(&page->sink, end, rect, view);
 }
 
 void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,

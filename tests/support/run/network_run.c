@@ -11,9 +11,9 @@
 #include <cmocka.h>
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/output/output_stream.h"
 #include "rfexec/session/model.h"
 #include "rfexec/session/session.h"
+#include "tests/support/run/output_maps.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 
@@ -115,14 +115,18 @@ float *network_random_image(int64_t c, int64_t h, int64_t w) {
     return values;
 }
 
-void network_write_npy(const char *path, const float *values, int64_t c, int64_t h, int64_t w) {
+void network_write_npy(const char *path, float *values, int64_t c, int64_t h, int64_t w) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_output_format format = {.kind = &rfx_output_npy};
-    struct rfx_tensor tensor = rfx_tensor_nhwc(c, h, w);
+    const int64_t n = c * h * w;
+    const struct rfx_tensor tensor = {
+        .layout = RFX_LAYOUT_PLAIN, .shape = {4, {1, c, h, w}}, .c = n, .h = 1, .w = 1, .elems = n};
+    const struct output_run all = output_run_make(values, 0, n);
     struct rfx_output_stream *stream = NULL;
     struct rfx_error err;
     assert_int_equal(rfx_output_stream_open(mem, path, &format, &tensor, &stream, &err), RFX_OK);
-    assert_int_equal(rfx_output_stream_append(stream, values, (size_t)tensor.elems, &err), RFX_OK);
+    assert_int_equal(rfx_output_stream_write_end(stream, &all.end, all.rect, &all.view, &err),
+                     RFX_OK);
     assert_int_equal(rfx_output_stream_commit(stream, NULL, NULL, &err), RFX_OK);
     rfx_output_stream_free(stream);
     rfx_memory_free(mem);

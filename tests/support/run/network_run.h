@@ -42,7 +42,7 @@ struct network_outputs network_session_outputs_by(const char *model, enum rfx_co
 float *network_random_image(int64_t c, int64_t h, int64_t w);
 
 /* A file of them. */
-void network_write_npy(const char *path, const float *values, int64_t c, int64_t h, int64_t w);
+void network_write_npy(const char *path, float *values, int64_t c, int64_t h, int64_t w);
 
 /* The smallest budget that the network can be run in. */
 size_t network_least_bytes(struct rfx_network *net, const char *picture, int threads);

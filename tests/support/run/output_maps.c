@@ -26,6 +26,13 @@ struct output_map output_map_make(int64_t c, int64_t h, int64_t w, int64_t wide)
     return map;
 }
 
+struct output_run output_run_make(float *values, int64_t first, int64_t n) {
+    struct rfx_rect pixel = rfx_rect_full(1, 1);
+    return (struct output_run){.end = {.channels = n, .at = {first, n, n, 1}},
+                               .rect = pixel,
+                               .view = rfx_view_dense(values + first, pixel, n)};
+}
+
 enum rfx_status output_map_pieces(struct rfx_output_stream *stream, const struct output_map *map,
                                   struct output_cut cut, struct rfx_error *err) {
     int64_t h = map->tensor.h, w = map->tensor.w;

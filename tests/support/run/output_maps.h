@@ -14,6 +14,15 @@ struct output_map {
 /* Random values in [-1, 1); row 0 begins with infinity and -NaN. free() the values. */
 struct output_map output_map_make(int64_t c, int64_t h, int64_t w, int64_t wide);
 
+/* `n` values from element `first` of a tensor on, as a run hands out a tensor that is no map: a
+ * pixel whose channels are elements. To be written with its rectangle and view. */
+struct output_run {
+    struct rfx_end end;
+    struct rfx_rect rect;
+    struct rfx_view view;
+};
+struct output_run output_run_make(float *values, int64_t first, int64_t n);
+
 /* How a map is cut; rows and columns of the pieces, and whether the last one comes first. */
 struct output_cut {
     int64_t rows, cols;

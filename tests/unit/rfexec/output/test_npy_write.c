@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "rfexec/output/npy_write.h"
+#include "tests/support/run/output_maps.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_npy_write.tmp.d"
@@ -38,7 +39,13 @@ static size_t read_file(void *to, size_t capacity) {
     return count;
 }
 
-static void appends_and_commits(void **state) {
+static enum rfx_status write_run(struct rfx_npy_writer *writer, float *values, int64_t first,
+                                 int64_t n, struct rfx_error *err) {
+    const struct output_run run = output_run_make(values, first, n);
+    return rfx_npy_write_end(writer, &run.end, run.rect, &run.view, err);
+}
+
+static void writes_runs_and_commits(void **state) {
     (void)state;
     const int64_t elems = 3 * 50000;
     float *values = malloc((size_t)elems * sizeof *values);
@@ -52,11 +59,11 @@ static void appends_and_commits(void **state) {
     /* portions of 1, 2, 4, ... elements, some larger than the buffer */
     for (int64_t at = 0, portion = 1; at < elems; at += portion, portion *= 2) {
         int64_t count = at + portion < elems ? portion : elems - at;
-        assert_int_equal(rfx_npy_write_append(writer, values + at, (size_t)count, NULL), RFX_OK);
+        assert_int_equal(write_run(writer, values, at, count, NULL), RFX_OK);
     }
     assert_int_equal(access(FILE_NAME, F_OK), -1); /* not there before the commit */
     struct rfx_error err = {""};
-    assert_int_equal(rfx_npy_write_append(writer, values, 1, &err), RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(write_run(writer, values, 0, 1, &err), RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(rfx_npy_write_commit(writer, NULL), RFX_OK);
     assert_int_equal(rfx_memory_allocation_count(mem), allocations);
     rfx_npy_write_free(writer);
@@ -149,7 +156,7 @@ static void writes_batches(void **state) {
                 assert_int_equal(rfx_npy_write_rect(writer, rfx_rect_make(0, 1, 0, 2), &view, NULL),
                                  RFX_OK);
             } else {
-                assert_int_equal(rfx_npy_write_append(writer, map, ELEMS, NULL), RFX_OK);
+                assert_int_equal(write_run(writer, map, 0, ELEMS, NULL), RFX_OK);
             }
             if (n == N - 1) break;
             assert_int_equal(rfx_npy_write_commit(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
@@ -323,7 +330,7 @@ static void writes_joined_maps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(appends_and_commits, make_directory, remove_directory),
+        cmocka_unit_test_setup_teardown(writes_runs_and_commits, make_directory, remove_directory),
         cmocka_unit_test_setup_teardown(writes_rectangles_as_planes, make_directory,
                                         remove_directory),
         cmocka_unit_test_setup_teardown(writes_into_what_others_write_too, make_directory,
