@@ -101,16 +101,18 @@ def test_refusals(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["map.tif", "map.ome.tif", "map.png", "map.zarr"])
-def test_plans_count_files_and_keep_the_budget(python, tmp_path, name):
+def test_plans_count_files_and_run_in_the_least(python, tmp_path, name):
     net = rfexec.open("fsrcnn", (384, 512))
     path = tmp_path / name
     with pytest.raises(rfexec.BudgetError) as failure:
         net.plan(memory=1, threads=1, picture="synthetic:384x512", output=path)
+    with pytest.raises(rfexec.BudgetError) as without:
+        net.plan(memory=1, threads=1, picture="synthetic:384x512")
     least = failure.value.needed_bytes
+    assert least > without.value.needed_bytes
     ran = python(
         f"import rfexec\nnet = rfexec.open('fsrcnn', (384, 512))\n"
         f"assert net.run('synthetic:384x512', {least}, 1, output={str(path)!r}) == {{}}"
     )
     assert ran.returncode == 0, ran.stderr
     assert path.exists()
-    assert least > net.plan(picture="synthetic:384x512", threads=1).reserve_bytes
