@@ -128,8 +128,24 @@ static int end_at_once(void *user, int64_t done, int64_t total) {
     return 2 * done >= total;
 }
 
-/* A stopped run leaves what was there; a smaller budget names what files take. */
-static void stopped_runs_leave_nothing(void **state) {
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void expect_text(const char *path, const char *text) {
+    char found[64] = "";
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(found, 1, sizeof found - 1, file), strlen(text));
+    assert_string_equal(found, text);
+    (void)fclose(file);
+}
+
+/* A plan counts what files take; a stopped run leaves what was there. */
+static void stopped_runs_leave_what_was_there(void **state) {
     (void)state;
     struct rfx_network *net = network_open_sized("fsrcnn", H, W);
     struct rfx_result_file file = result_file(0, PATH ".png");
@@ -143,9 +159,16 @@ static void stopped_runs_leave_nothing(void **state) {
     network_check(rfx_network_predict(net, NULL, &options, &with, &why), &why);
     assert_true(with.peak_bytes > without.peak_bytes);
     options.progress = end_at_once;
-    assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why),
-                     RFX_CODE_CANCELLED);
-    assert_int_equal(access(PATH ".png", F_OK), -1);
+    for (int there = 0; there < 2; there++) {
+        if (there == 1) write_text(PATH ".png", "as it was");
+        assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why),
+                         RFX_CODE_CANCELLED);
+        if (there == 1)
+            expect_text(PATH ".png", "as it was");
+        else
+            assert_int_equal(access(PATH ".png", F_OK), -1);
+    }
+    assert_int_equal(unlink(PATH ".png"), 0);
     free(image);
     rfx_network_free(net);
 }
@@ -155,7 +178,7 @@ int main(void) {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(runners_write_no_files),
-        cmocka_unit_test(stopped_runs_leave_nothing),
+        cmocka_unit_test(stopped_runs_leave_what_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
