@@ -11,8 +11,7 @@
 #include "rfexec/session/session_state.h"
 
 static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
-    if (!rfx_session_loads_by_stage(session, i))
-        return session->weights + session->packed_offset[i];
+    if (!rfx_session_loads_by_stage(session, i)) return rfx_packed_weights_of(session->weights, i);
     return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
@@ -168,7 +167,7 @@ static enum rfx_status give_stored(const struct rfx_session *session, const stru
     rfx_sink_look(sink, end, all, &view);
     for (int64_t y = all.y0; y < all.y1 && status == RFX_OK; y += step) {
         struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, all.y1), all.x0, all.x1);
-        status = rfx_memory_check_stop(session->graph->mem, err);
+        status = rfx_memory_check_stop(session->mem, err);
         if (status == RFX_OK) status = sink->write(sink->user, end, rows, &view, err);
     }
     return status;
@@ -299,7 +298,7 @@ struct run {
 
 static bool is_stop_wanted(void *user) {
     const struct rfx_session *session = user;
-    return rfx_memory_is_stopped(session->graph->mem);
+    return rfx_memory_is_stopped(session->mem);
 }
 
 /* All steps, within one team: threads are started once per run. A step of a large map takes
