@@ -211,7 +211,7 @@ enum rfx_code rfx_network_stages(struct rfx_network *network, const char *pictur
     enum rfx_status status = rfx_api_need(network, "network", &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
     struct rfx_graph *graph = rfx_network_graph(network);
-    status = rfx_job_open(&job, graph, options, &err);
+    status = rfx_job_open(&job, graph, graph->mem, options, &err);
     if (status == RFX_OK)
         status = picture != NULL ? rfx_job_use_picture(&job, picture, &err)
                                  : rfx_job_use_values(&job, &nothing, &err);
