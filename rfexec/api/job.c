@@ -61,7 +61,7 @@ void rfx_job_rest(struct rfx_job *job) {
 
 void rfx_job_close(struct rfx_job *job) {
     rfx_result_files_free(&job->files);
-    rfx_session_free(job->session);
+    rfx_run_release(&job->run);
     rfx_plan_free(job->own_plan);
     rfx_plan_free(job->smallest);
     rfx_job_rest(job);
@@ -199,9 +199,8 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
 }
 
 enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err) {
-    enum rfx_status status =
-        rfx_session_create_with(job->plan, job->weights, job->mem, &job->session, err);
-    return rfx_memory_settle(job->mem, status, err);
+    job->run = (struct rfx_run){.plan = job->plan, .weights = job->weights, .mem = job->mem};
+    return rfx_run_prepare(&job->run, err);
 }
 
 /* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
@@ -228,21 +227,30 @@ static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *e
                     (double)files / (1 << 20));
 }
 
+/* Opens the files of outputs. */
+static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
+    struct rfx_job *job = user;
+    return rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
+}
+
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     enum rfx_status status = check_room(job, err);
     if (status != RFX_OK) return status;
-    const struct rfx_output_sink sink = {
-        .look = rfx_output_look, .write = rfx_output_take_part, .user = job};
+    const struct rfx_output_sink sink = {.begin = begin_outputs,
+                                         .look = rfx_output_look,
+                                         .write = rfx_output_take_part,
+                                         .user = job};
     struct rfx_step_teller teller;
+    struct rfx_run *run = &job->run;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
-    rfx_session_set_sink(job->session, &sink);
-    rfx_session_set_spill_folder(job->session, job->options.spill_folder);
-    rfx_session_set_observer(job->session, job->options.observe != NULL ? &teller.observer : NULL);
-    status = rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
-    if (status == RFX_OK)
-        status = rfx_session_run(job->session, job->image, is_cancelled, &teller, NULL, err);
-    rfx_session_set_observer(job->session, NULL);
-    rfx_session_set_sink(job->session, NULL);
+    run->sink = &sink;
+    run->spill_folder = job->options.spill_folder;
+    run->observer = job->options.observe != NULL ? &teller.observer : NULL;
+    run->progress = is_cancelled;
+    run->user = &teller;
+    status = rfx_run_image(run, job->image, NULL, err);
+    run->sink = NULL;
+    run->observer = NULL;
     if (status == RFX_OK && teller.ends)
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                           (long long)teller.steps);

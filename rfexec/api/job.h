@@ -11,7 +11,7 @@
 #include "rfexec/api/result_files.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
-#include "rfexec/session/session.h"
+#include "rfexec/session/run.h"
 #include "tiler/plan/plan.h"
 
 struct rfx_job {
@@ -27,7 +27,7 @@ struct rfx_job {
         *weights;              /* of a shared plan; NULL: the session packs its own */
     struct rfx_plan *own_plan; /* NULL: the plan is shared */
     struct rfx_plan *smallest; /* when none fits the budget */
-    struct rfx_session *session;
+    struct rfx_run run;
     float *const *outputs; /* as many as the graph has, or NULL: all to options.write */
     struct rfx_result_files files;
 };

@@ -17,6 +17,12 @@
 #include "layers/graph/graph.h"
 
 struct rfx_output_sink {
+    /* Called when all memory of the run is there, before its first step: opens files. NULL: nothing
+     * is to be done. Another status than RFX_OK ends the run with it. */
+    enum rfx_status (*begin)(void *user, struct rfx_error *err);
+    /* Called after the last piece of a run that went well: completes files. NULL: nothing is to be
+     * done. Whoever owns the sink cleans up after a run that failed. */
+    enum rfx_status (*end)(void *user, struct rfx_error *err);
     /* Called before the first write of a map that the plan stores, all of which is `rect` in the
      * view: a sink that has to know the range of values looks here. NULL: it does not look. */
     void (*look)(void *user, const struct rfx_end *end, struct rfx_rect rect,
