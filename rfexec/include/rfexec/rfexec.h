@@ -231,6 +231,29 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64
                                                       int64_t *columns, int64_t *channels,
                                                       struct rfx_why *why);
 
+/* A picture that is no file: the bytes of one, of any kind that is recognised by its content (all
+ * but slides and Zarr). They are copied to a nameless file in `folder` (NULL: that of TMPDIR, or
+ * /var/tmp), of which nothing is left however the process ends. */
+struct rfx_picture;
+
+/* Copies a picture file's bytes from memory. USAGE: no bytes; SYSTEM: no room, or no such folder. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_bytes(const void *bytes, size_t n_bytes,
+                                                            const char *folder,
+                                                            struct rfx_picture **out,
+                                                            struct rfx_why *why);
+
+/* Copies what `read` gives, which is called until it returns 0, the end: it writes up to `most` bytes
+ * to `to` and returns their number. A negative number ends the copying with SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_stream(
+    int64_t (*read)(void *user, void *to, int64_t most), void *user, const char *folder,
+    struct rfx_picture **out, struct rfx_why *why);
+
+/* What stands for the picture wherever a call takes one: valid until it is freed. */
+RFX_API const char *rfx_picture_name(const struct rfx_picture *picture);
+
+/* Frees a picture that no call uses; NULL is fine. */
+RFX_API void rfx_picture_free(struct rfx_picture *picture);
+
 /* ---- runs -------------------------------------------------------------------------------- */
 
 /* A rectangle of an image or of a map: rows [row, row + rows), columns [column, column + columns),
