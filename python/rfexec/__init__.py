@@ -13,6 +13,7 @@ from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure,
 from ._files import File
 from ._forecast import Forecast
 from ._network import Network, Runner, TensorInfo, open
+from ._model import Model, Plan
 from ._modelmeta import ModelMetadata
 from ._onnxruntime import (
     ExecutionMode,
@@ -43,10 +44,12 @@ __all__ = [
     "InferenceSession",
     "Layer",
     "Layers",
+    "Model",
     "ModelMetadata",
     "Network",
     "Part",
     "Picture",
+    "Plan",
     "RefusedError",
     "RunOptions",
     "Runner",

@@ -276,6 +276,36 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
         c_int,
         [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
     ),
+    "rfx_model_open": (
+        c_int,
+        [c_char_p, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_model_open_memory": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_model_free": (None, [c_void_p]),
+    "rfx_model_plan_create": (
+        c_int,
+        [
+            c_void_p,
+            c_int64,
+            c_int64,
+            c_char_p,
+            POINTER(RunOptions),
+            POINTER(c_void_p),
+            POINTER(Why),
+        ],
+    ),
+    "rfx_model_plan_free": (None, [c_void_p]),
+    "rfx_model_plan_network": (c_void_p, [c_void_p]),
+    "rfx_model_plan_forecast": (c_int, [c_void_p, POINTER(Forecast), POINTER(Why)]),
+    "rfx_model_plan_stages": (
+        c_int,
+        [c_void_p, POINTER(StageReport), c_size_t, c_int, POINTER(c_int), POINTER(Why)],
+    ),
+    "rfx_model_plan_save": (c_int, [c_void_p, c_char_p, POINTER(Why)]),
+    "rfx_model_plan_runner": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Why)]),
     "rfx_runner_create": (
         c_int,
         [c_void_p, POINTER(RunOptions), POINTER(c_void_p), POINTER(Why)],
@@ -289,6 +319,10 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rfx_runner_run": (
         c_int,
         [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
+    ),
+    "rfx_runner_run_file": (
+        c_int,
+        [c_void_p, c_char_p, _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
     ),
 }
 

@@ -60,6 +60,45 @@ class TensorInfo:
         return n
 
 
+def inputs_of(network: Any) -> tuple[TensorInfo, ...]:
+    """The one input of a C network."""
+    dims = (ctypes.c_int64 * _c.MAX_DIMS)()
+    _c.library.rfx_network_input_shape(network, dims)
+    name = _c.text(_c.library.rfx_network_input_name(network))
+    return (TensorInfo(name, tuple(dims[:4])),)
+
+
+def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
+    """All outputs of a C network."""
+    dims = (ctypes.c_int64 * _c.MAX_DIMS)()
+    infos = []
+    for k in range(_c.library.rfx_network_output_count(network)):
+        rank = _c.library.rfx_network_output_shape(network, k, dims)
+        name = _c.text(_c.library.rfx_network_output_name(network, k))
+        kind = _c.text(_c.library.rfx_network_output_type(network, k))
+        area = _c.Area()
+        found = _c.library.rfx_network_output_map(network, k, ctypes.byref(area))
+        planes = (area.channels, area.rows, area.columns) if found else None
+        infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
+    return tuple(infos)
+
+
+def open_options(conv: str, seed: int, pad_to: int, padding: str) -> _c.OpenOptions:
+    """The C options of a model or network, without a size."""
+    options = _c.OpenOptions()
+    _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
+    if conv not in CONVOLUTIONS:
+        raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
+    options.convolution = CONVOLUTIONS[conv]
+    if padding not in PADDINGS:
+        raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
+    options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
+    options.seed = seed
+    return options
+
+
 _networks: weakref.WeakSet[Network]
 
 
@@ -92,20 +131,10 @@ class Network:
         self._current: Optional[Call] = None
         self._lost = False  # another thread ran it when this process was forked
         self._binding = threading.Lock()
-        self._options = options = _c.OpenOptions()
-        _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
         rows, columns = parse_size(size)
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
-        if conv not in CONVOLUTIONS:
-            raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
-        options.convolution = CONVOLUTIONS[conv]
-        if padding not in PADDINGS:
-            raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
-        options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
-        if not 0 <= seed < 2**64:
-            raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
-        options.seed = seed
+        self._options = open_options(conv, seed, pad_to, padding)
         self._name: Optional[bytes] = None
         if isinstance(model, (str, os.PathLike)):
             self.model = os.fspath(model)
@@ -145,8 +174,8 @@ class Network:
                 ctypes.byref(handle),
             )
         self._handle = handle
-        self._inputs = self._read_inputs()
-        self._outputs = self._read_outputs()
+        self._inputs = inputs_of(self._handle)
+        self._outputs = outputs_of(self._handle)
 
     def _probe(self) -> None:
         """Names and shapes without a size: what two sizes have in common."""
@@ -233,25 +262,6 @@ class Network:
             f"a rfexec.{type(self).__name__} cannot be copied or pickled: it holds memory of the C "
             "library; open it again where it is needed"
         )
-
-    def _read_inputs(self) -> tuple[TensorInfo, ...]:
-        dims = (ctypes.c_int64 * _c.MAX_DIMS)()
-        _c.library.rfx_network_input_shape(self._handle, dims)
-        name = _c.text(_c.library.rfx_network_input_name(self._handle))
-        return (TensorInfo(name, tuple(dims[:4])),)
-
-    def _read_outputs(self) -> tuple[TensorInfo, ...]:
-        dims = (ctypes.c_int64 * _c.MAX_DIMS)()
-        infos = []
-        for k in range(_c.library.rfx_network_output_count(self._handle)):
-            rank = _c.library.rfx_network_output_shape(self._handle, k, dims)
-            name = _c.text(_c.library.rfx_network_output_name(self._handle, k))
-            kind = _c.text(_c.library.rfx_network_output_type(self._handle, k))
-            area = _c.Area()
-            found = _c.library.rfx_network_output_map(self._handle, k, ctypes.byref(area))
-            planes = (area.channels, area.rows, area.columns) if found else None
-            infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
-        return tuple(infos)
 
     def __repr__(self) -> str:
         if self._closed or not self._bound:

@@ -8,7 +8,7 @@ from typing import Any, Optional
 from . import _c
 from ._call import Call
 from ._errors import UsageError
-from ._network import Network
+from ._network import Network, inputs_of, outputs_of
 
 
 def _ends(wanted: slice, size: int, what: str) -> tuple[int, int]:
@@ -51,8 +51,8 @@ class Part(Network):
             slice(area.row, area.row + area.rows),
             slice(area.column, area.column + area.columns),
         )
-        self._inputs = self._read_inputs()
-        self._outputs = self._read_outputs()
+        self._inputs = inputs_of(self._handle)
+        self._outputs = outputs_of(self._handle)
 
     def _need(self) -> None:
         if self._closed or self._handle.value not in self.whole._parts:
