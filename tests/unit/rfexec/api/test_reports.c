@@ -213,7 +213,8 @@ static void check_against_plan(struct rfx_network *net, const struct rfx_run_opt
     struct rfx_job job = {0};
     struct rfx_error err = {{0}};
     int n = 0;
-    assert_int_equal(rfx_job_open(&job, rfx_network_graph(net), options, &err), RFX_OK);
+    struct rfx_graph *graph = rfx_network_graph(net);
+    assert_int_equal(rfx_job_open(&job, graph, graph->mem, options, &err), RFX_OK);
     assert_int_equal(rfx_job_use_values(&job, &nothing, &err), RFX_OK);
     assert_int_equal(rfx_job_plan(&job, &err), RFX_OK);
     const struct rfx_plan *plan = job.plan;
