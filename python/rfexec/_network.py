@@ -169,8 +169,8 @@ class Network:
         self._inputs = self._outputs = ()
         if not infos:
             raise UsageError(
-                f"{self.model} leaves its size open, and takes neither 256x256 nor 384x512: "
-                "open(..., size=(rows, columns)) says it, or the first image"
+                f"{self.model} leaves its size open and takes neither 256x256 nor 384x512: "
+                "pass size=(rows, columns) to open(), or run an image first"
             )
         known = [
             TensorInfo(
@@ -211,8 +211,8 @@ class Network:
             raise UsageError("the network is closed")
         if not self._bound:
             raise UsageError(
-                "the network has no size yet, which its model leaves open: open(..., "
-                "size=(rows, columns)) or open(..., image=path) says it, or the first image that is run"
+                "the network has no size yet, because its model leaves the size open: pass "
+                "size=(rows, columns) or image=path to open(), or run an image first"
             )
 
     def close(self) -> None:
@@ -487,7 +487,7 @@ class Network:
             layout = layout_of(image, wanted, layout)
             if images_in(image, wanted, layout) > 1:
                 if output is not None:
-                    raise UsageError("a batch is returned: a file takes the output of one image")
+                    raise UsageError("output= writes the output of one image: the outputs of a batch are returned")
                 with self.prepare(memory, threads, spill) as runner:
                     return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
