@@ -48,7 +48,7 @@ class Area(ctypes.Structure):
     ]
 
 
-# Python's functions behind the bridge. Values come as addresses: Python makes arrays of them.
+# Python functions that the bridge calls. Values are addresses, of which Python makes arrays.
 READ = CFUNCTYPE(c_int, POINTER(Area), c_void_p)
 WRITE = CFUNCTYPE(c_int, c_int, POINTER(Area), c_void_p)
 PROGRESS = CFUNCTYPE(c_int, c_int64, c_int64)
@@ -328,7 +328,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
 
 
 def _beside() -> Path:
-    """Where the libraries lie: beside this file, or, of an editable install, in the package's folder
+    """The folder of the libraries: that of this file, or for an editable install the package's folder
     in site-packages."""
     folders = [Path(__file__).resolve().parent]
     folders += [Path(folder) for folder in getattr(sys.modules[__package__], "__path__", [])]
@@ -374,7 +374,7 @@ observe_address = _address(bridge.rfxpy_observe)
 
 
 def raise_again(raised: object) -> None:
-    """Raises what the bridge has kept, which it owns no longer."""
+    """Raises the exception that the bridge has kept; the bridge no longer owns it."""
     restore = _python.PyErr_Restore
     restore.argtypes, restore.restype = [c_void_p] * 3, None
     restore(*raised)  # type: ignore[misc]
