@@ -8,11 +8,10 @@
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/packer/packer_search.h"
-#include "tiler/packer/packer_tight.h"
-#include "tiler/strategies/placement_many.h"
-#include "tiler/strategies/placement_offsets.h"
-#include "tiler/strategies/placement_stop.h"
+#include "tiler/packer/exact_search.h"
+#include "tiler/packer/tight_search.h"
+#include "tiler/strategies/arena_problem.h"
+#include "tiler/strategies/greedy_packers.h"
 
 /* Budgets and widths double from round to round, so what the first ones are costs at most a factor
  * of two; they decide which of several best packings is found, and so the offsets of plans.
@@ -42,22 +41,22 @@ static const struct turn turns[] = {
     {true, false, 1, AT_BOUND},
     {true, false, 0, AT_TARGET},
     {true, false, 1, AT_TARGET},
-    {false, false, RFX_SEARCH_AREA, AT_BOUND},
-    {false, false, RFX_SEARCH_AREA, HALFWAY},
-    {false, false, RFX_SEARCH_LENGTH, AT_BOUND},
-    {false, false, RFX_SEARCH_LENGTH, HALFWAY},
-    {false, false, RFX_SEARCH_SIZE, AT_BOUND},
-    {false, false, RFX_SEARCH_SIZE, HALFWAY},
-    {false, false, RFX_SEARCH_SHUFFLED, AT_BOUND},
-    {false, false, RFX_SEARCH_SHUFFLED, HALFWAY},
-    {false, true, RFX_SEARCH_WAT, AT_BOUND},
-    {false, true, RFX_SEARCH_WAT, HALFWAY},
-    {false, true, RFX_SEARCH_TAW, AT_BOUND},
-    {false, true, RFX_SEARCH_TAW, HALFWAY},
-    {false, true, RFX_SEARCH_TWA, AT_BOUND},
-    {false, true, RFX_SEARCH_TWA, HALFWAY},
-    {false, true, RFX_SEARCH_WAT_SHUFFLED, AT_BOUND},
-    {false, true, RFX_SEARCH_WAT_SHUFFLED, HALFWAY},
+    {false, false, RFX_EXACT_AREA, AT_BOUND},
+    {false, false, RFX_EXACT_AREA, HALFWAY},
+    {false, false, RFX_EXACT_LENGTH, AT_BOUND},
+    {false, false, RFX_EXACT_LENGTH, HALFWAY},
+    {false, false, RFX_EXACT_SIZE, AT_BOUND},
+    {false, false, RFX_EXACT_SIZE, HALFWAY},
+    {false, false, RFX_EXACT_SHUFFLED, AT_BOUND},
+    {false, false, RFX_EXACT_SHUFFLED, HALFWAY},
+    {false, true, RFX_EXACT_WAT, AT_BOUND},
+    {false, true, RFX_EXACT_WAT, HALFWAY},
+    {false, true, RFX_EXACT_TAW, AT_BOUND},
+    {false, true, RFX_EXACT_TAW, HALFWAY},
+    {false, true, RFX_EXACT_TWA, AT_BOUND},
+    {false, true, RFX_EXACT_TWA, HALFWAY},
+    {false, true, RFX_EXACT_WAT_SHUFFLED, AT_BOUND},
+    {false, true, RFX_EXACT_WAT_SHUFFLED, HALFWAY},
     {true, true, 2, AT_BOUND},
     {true, true, 3, AT_BOUND},
 };
@@ -80,7 +79,7 @@ struct packer {
     atomic_flag asking;
     _Atomic int64_t asked_at_ns;
     int64_t begun_ns;
-    struct rfx_search *searches[MAX_THREADS]; /* one per thread, as trials */
+    struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, as trials */
     size_t *trials[MAX_THREADS];              /* offsets of one turn */
 
     pthread_mutex_t lock;
@@ -163,7 +162,7 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
 static size_t capacity_of(const struct packer *packer, int k) {
     const struct rfx_packer_result *result = &packer->result;
     size_t bound = result->lower_bound_bytes, target = packer->limits->target_bytes;
-    size_t unit = rfx_search_unit_bytes(packer->searches[0]);
+    size_t unit = rfx_exact_unit_bytes(packer->searches[0]);
     size_t capacity = bound;
     if (turns[k].patient && packer->limits->nodes != 0) return 0;
     if (turns[k].where == AT_TARGET) capacity = target;
@@ -222,27 +221,27 @@ static size_t arena_of(const struct packer *packer, const size_t *trial) {
 
 static void search_exactly(struct packer *packer, const struct task *task, int thread) {
     size_t *trial = packer->trials[thread];
-    struct rfx_search_request request = {.capacity_bytes = task->capacity,
-                                         .order = (enum rfx_search_order)turns[task->turn].variant,
+    struct rfx_exact_request request = {.capacity_bytes = task->capacity,
+                                         .order = (enum rfx_exact_order)turns[task->turn].variant,
                                          .seed = task->seed,
                                          .nodes = task->nodes,
                                          .stop = &packer->stop};
-    bool restarts = request.order == RFX_SEARCH_WAT_SHUFFLED;
+    bool restarts = request.order == RFX_EXACT_WAT_SHUFFLED;
     size_t next = 0;
     uint64_t nodes = 0;
-    enum rfx_search_outcome outcome = RFX_SEARCH_LIMIT;
+    enum rfx_exact_outcome outcome = RFX_EXACT_LIMIT;
     do {
         request.nodes = task->nodes - nodes;
         if (restarts && request.nodes > RESTART_NODES) request.nodes = RESTART_NODES;
-        outcome = rfx_search_probe(packer->searches[thread], &request, trial, &next, &nodes);
+        outcome = rfx_exact_probe(packer->searches[thread], &request, trial, &next, &nodes);
         request.seed++;
-    } while (restarts && outcome == RFX_SEARCH_LIMIT && nodes < task->nodes &&
+    } while (restarts && outcome == RFX_EXACT_LIMIT && nodes < task->nodes &&
              !rfx_place_must_stop(packer->problem->mem, &packer->stop));
     end_turn(packer, nodes, RFX_OK, NULL);
     struct rfx_packer_result *result = &packer->result;
-    if (outcome == RFX_SEARCH_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");
+    if (outcome == RFX_EXACT_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");
     /* No answer is below `next`, and the best known one is an answer. */
-    if (outcome == RFX_SEARCH_EXHAUSTED && next > result->lower_bound_bytes)
+    if (outcome == RFX_EXACT_EXHAUSTED && next > result->lower_bound_bytes)
         result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
     (void)pthread_mutex_unlock(&packer->lock);
 }
@@ -284,7 +283,7 @@ static void work(void *user, int64_t index, int thread) {
         if (packer->trials[k] == NULL)
             status = rfx_memory_fail(packer->problem->mem, "packer", n * sizeof(size_t), &err);
         if (status == RFX_OK)
-            status = rfx_search_create(packer->problem, &packer->searches[k], &err);
+            status = rfx_exact_create(packer->problem, &packer->searches[k], &err);
     }
     end_turn(packer, 0, status, &err); /* no turn yet */
     while (!must_end(packer)) {
@@ -308,7 +307,7 @@ static void work_together(struct rfx_team *team, void *user) {
 static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     int threads = limits->nodes == 0 && limits->threads > 1 ? limits->threads : 1;
-    enum rfx_status status = rfx_search_create(packer->problem, &packer->searches[0], err);
+    enum rfx_status status = rfx_exact_create(packer->problem, &packer->searches[0], err);
     if (status != RFX_OK) return status;
     packer->stop.stopped = &packer->stopped;
     rfx_team_run(threads < MAX_THREADS ? threads : MAX_THREADS, work_together, packer);
@@ -361,7 +360,7 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
     start_clock(&packer);
     enum rfx_status status = solve(&packer, err);
     for (int k = 0; k < MAX_THREADS; k++) {
-        rfx_search_free(packer.searches[k]);
+        rfx_exact_free(packer.searches[k]);
         rfx_memory_release(problem->mem, packer.trials[k]);
     }
     (void)pthread_mutex_destroy(&packer.lock);

@@ -12,7 +12,7 @@
 #ifndef RFX_TILER_PACKER_PACKER_H
 #define RFX_TILER_PACKER_PACKER_H
 
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 /* Larger problems are packed by the greedy strategies alone: the search needs O(n^2) bytes, 128 MiB
  * for so many items. */

@@ -3,7 +3,7 @@
 #define RFX_TILER_PLACEMENT_PLACEMENT_PEERS_H
 
 #include "tiler/placement/placement.h"
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 /* Lists of the records alive with each of n. Tables of the caller's. */
 struct rfx_peers {

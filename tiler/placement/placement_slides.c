@@ -12,7 +12,7 @@
 
 #include "layers/core/checked.h"
 #include "tiler/placement/placement_peers.h"
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 /* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
  * serve the planner, which compares many plans; as in placement.c plans hang on both values. An

@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "tiler/placement/placement_slides.h"
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 enum { MOST_RECORDS = 4096 }; /* each pair is looked at */
 

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 struct rfx_place_table {
     struct rfx_memory *mem;

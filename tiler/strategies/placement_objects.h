@@ -7,7 +7,7 @@
 #ifndef RFX_TILER_STRATEGIES_PLACEMENT_OBJECTS_H
 #define RFX_TILER_STRATEGIES_PLACEMENT_OBJECTS_H
 
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 enum rfx_object_strategy {
     RFX_OBJECTS_BY_SIZE,          /* algorithm 2 */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/strategies/placement_problem.h"
+#include "tiler/strategies/arena_problem.h"
 
 /* All tensors together: an address that moves on by overlaps and alignments, a few times all bytes
  * at most, then stays far from overflow. */

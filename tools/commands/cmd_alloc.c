@@ -7,8 +7,8 @@
 
 #include "rfexec/output/output_file.h"
 #include "tiler/packer/packer.h"
+#include "tiler/strategies/greedy_packers.h"
 #include "tiler/strategies/placement_csv.h"
-#include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
+#include "tiler/strategies/greedy_packers.h"
 #include "tiler/strategies/placement_csv.h"
-#include "tiler/strategies/placement_offsets.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MOST_ITEMS = 64 };

@@ -1,19 +1,18 @@
-/* Packings without a spare byte at any time.
+/* Beam search for packings without a spare byte at any time.
  *
- * Where every byte is in use before and after a time, the items that begin fill exactly the holes
- * of those that end. So what ends and what begins falls into groups of equal sums, the ends of a
- * group lying together, its begins taking their place; nothing else moves. Which orders of the live
- * items that leaves is a PQ-tree (packer_pq.h), exactly; what has to be tried is only which items
- * form the groups. A beam of `width` states goes through time.
+ * Where every byte is in use before and after a moment, the items that begin fill exactly the holes
+ * of the items that end. So the ends and begins of a moment fall into groups of equal sums: the
+ * ends of a group lie together, its begins take their place, and nothing else moves. The orders of
+ * the live items that remain possible are kept exactly, as a PQ-tree (pq_tree.h); only the choice
+ * of the groups has to be tried. A beam of `width` states goes through time.
  *
- * Bytes that are free at a time are guessed to be items ("fillers") that live from where the free
- * bytes become more to where they become less by as much. That nothing is found proves nothing.
- */
-#ifndef RFX_TILER_PACKER_PACKER_TIGHT_H
-#define RFX_TILER_PACKER_PACKER_TIGHT_H
+ * Where bytes are free at a moment, the search assumes items ("fillers") that live from where the
+ * number of free bytes rises to where it falls by as much. Finding nothing therefore proves
+ * nothing. */
+#ifndef RFX_TILER_PACKER_TIGHT_SEARCH_H
+#define RFX_TILER_PACKER_TIGHT_SEARCH_H
 
-#include "tiler/strategies/placement_problem.h"
-#include "tiler/strategies/placement_stop.h"
+#include "tiler/strategies/arena_problem.h"
 
 /* More items than this are refused (nothing is found): listing the boundaries takes items times
  * sections, and a tree of so many leaves for every state of the beam. */

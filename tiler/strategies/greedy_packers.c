@@ -1,11 +1,19 @@
-/* A heap of lines, and a tree of items in order of their first sections; see placement_strip.h.
+/* Greedy packers: an order of the items and a rule for the gap; strip packing; and the best of
+ * several strip packings, one per thread at a time.
  *
- * Invariants: 1. lines cover all sections without gaps, and two that touch differ in height;
- * 2. lines[s] is valid where a line begins at s; the heap holds each such s once; 3. a node of the
- * tree knows the best item below it that is not placed yet, and when the earliest of them ends. */
-#include "tiler/strategies/placement_strip.h"
+ * Strip packing keeps a heap of lines and a tree of items sorted by their first sections.
+ * Invariants:
+ * 1. lines cover all sections without gaps, and two adjacent lines differ in height; 2. lines[s] is
+ * valid where a line begins at section s, and the heap contains each such s once; 3. a node of the
+ * tree holds the best unplaced item below it, and the earliest end of those items. */
+#include "tiler/strategies/greedy_packers.h"
 
 #include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/core/team.h"
 
 /* From MANY_ITEMS on steps of less than a STEP_PART of the mean item are small, where they lose
  * less than a STEP_SHARE of the area of what could go there; found by trial. With fewer items it is
@@ -14,7 +22,7 @@ enum { MAX_DEPTH = 64, NONE = -1, MANY_ITEMS = 1 << 15, STEP_PART = 20, STEP_SHA
 static const double WEIGHED_TIME = 4503599627370496.0;
 
 /* Items between two questions whether to stop: less than a millisecond. */
-enum { ASK_EVERY = 256 };
+enum { ASK_EVERY_PLACED = 256 };
 
 /* The weight of a moment: a power of margin / (margin + 1 - load / bound); found by trial. */
 struct measure {
@@ -58,7 +66,7 @@ static uint64_t lifetime_of(const struct strip *strip, int i) {
 }
 
 /* Whether item i goes before j (NONE: after all). */
-static bool is_better(const struct strip *strip, int i, int j) {
+static bool goes_before(const struct strip *strip, int i, int j) {
     if (i == NONE || j == NONE) return j == NONE && i != NONE;
     uint64_t a = lifetime_of(strip, i);
     uint64_t b = lifetime_of(strip, j);
@@ -71,7 +79,7 @@ static bool is_better(const struct strip *strip, int i, int j) {
 /* Whether the best item of a node goes before that of another. */
 static bool is_better_node(const struct strip *strip, const struct node *a, const struct node *b) {
     if (a->lifetime != b->lifetime) return a->lifetime > b->lifetime;
-    return is_better(strip, a->best, b->best);
+    return goes_before(strip, a->best, b->best);
 }
 
 static bool is_lower(const struct strip *strip, int a, int b) {
@@ -189,7 +197,7 @@ static int longest_within(const struct strip *strip, int lo, int hi) {
     return best->best;
 }
 
-static void place(struct strip *strip, int line, int i, size_t *offsets) {
+static void place_item(struct strip *strip, int line, int i, size_t *offsets) {
     const struct rfx_place_problem *problem = strip->problem;
     offsets[i] = rfx_place_align(strip->lines[line].height, problem->items[i].alignment);
     strip->nodes[strip->n_leaves + strip->leaf[i]] = no_items;
@@ -287,9 +295,10 @@ static bool place_all(struct strip *strip, const struct rfx_place_stop *stop, si
             rise(strip, line);
             continue;
         }
-        place(strip, line, i, offsets);
+        place_item(strip, line, i, offsets);
         left--;
-        if (stop != NULL && left % ASK_EVERY == 0 && rfx_place_must_stop(strip->problem->mem, stop))
+        if (stop != NULL && left % ASK_EVERY_PLACED == 0 &&
+            rfx_place_must_stop(strip->problem->mem, stop))
             return false;
     }
     return true;
@@ -327,4 +336,288 @@ enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem
     for (size_t k = 0; k < sizeof blocks / sizeof blocks[0]; k++)
         rfx_memory_release(mem, blocks[k]);
     return status;
+}
+
+/* Up to FEW_ITEMS, where it takes some tenths of a second, every measure is tried. */
+enum { FEW_ITEMS = 1 << 18 };
+
+/* In which order; with more items only as many of the first two as there are threads, so that all
+ * take no longer than one. */
+static const int measure_order[] = {1, 2, 3, 0};
+enum { N_MEASURES = sizeof measure_order / sizeof *measure_order, N_OF_MANY = 2 };
+_Static_assert((int)N_MEASURES == (int)RFX_STRIP_MEASURES, "each once");
+
+/* What the threads share: everything below `lock` under it. */
+struct many {
+    const struct rfx_place_problem *problem;
+    const struct rfx_many_request *request;
+    size_t enough;
+    int count;
+
+    pthread_mutex_t lock;
+    size_t *offsets; /* the best answer */
+    size_t arena;    /* SIZE_MAX: there is none */
+    int best;        /* where its measure is in the order */
+    enum rfx_status status;
+    struct rfx_error err;
+};
+
+/* Whether the answer of measure k would be taken if it had this arena. Under the lock. */
+static bool is_better_answer(const struct many *many, int k, size_t arena) {
+    if (many->arena == SIZE_MAX) return true;
+    if (many->arena <= many->enough) return k < many->best && arena <= many->enough;
+    return arena < many->arena || (arena == many->arena && k < many->best);
+}
+
+/* Whether there is a use for measure k still. */
+static bool is_wanted(struct many *many, int k) {
+    if (k > 0 && rfx_place_must_stop(many->problem->mem, many->request->stop)) return false;
+    (void)pthread_mutex_lock(&many->lock);
+    bool wanted = many->status == RFX_OK && is_better_answer(many, k, 0);
+    (void)pthread_mutex_unlock(&many->lock);
+    return wanted;
+}
+
+static void keep(struct many *many, int k, const size_t *offsets) {
+    const struct rfx_place_problem *problem = many->problem;
+    size_t arena = rfx_place_arena_bytes(problem->items, problem->n, offsets);
+    (void)pthread_mutex_lock(&many->lock);
+    if (is_better_answer(many, k, arena)) {
+        memcpy(many->offsets, offsets, (size_t)problem->n * sizeof *offsets);
+        many->arena = arena;
+        many->best = k;
+    }
+    (void)pthread_mutex_unlock(&many->lock);
+}
+
+static void place_measured(void *user, int64_t index, int thread) {
+    struct many *many = user;
+    const struct rfx_place_problem *problem = many->problem;
+    int k = (int)index;
+    (void)thread;
+    if (!is_wanted(many, k)) return;
+    struct rfx_error err = {{0}};
+    size_t *offsets = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof *offsets);
+    enum rfx_status status = RFX_OK;
+    if (offsets == NULL)
+        status =
+            rfx_memory_fail(problem->mem, "offsets", (size_t)problem->n * sizeof *offsets, &err);
+    if (status == RFX_OK)
+        status = rfx_strip_place_measured(problem, measure_order[k],
+                                          k > 0 ? many->request->stop : NULL, offsets, &err);
+    if (status == RFX_OK) keep(many, k, offsets);
+    rfx_memory_release(problem->mem, offsets);
+    if (status == RFX_OK || status == RFX_STATUS_CANCELLED) return;
+    (void)pthread_mutex_lock(&many->lock);
+    if (many->status == RFX_OK) {
+        many->status = status;
+        many->err = err;
+    }
+    (void)pthread_mutex_unlock(&many->lock);
+}
+
+static void place_together(struct rfx_team *team, void *user) {
+    struct many *many = user;
+    rfx_team_for(team, many->count, place_measured, many);
+}
+
+enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
+                               const struct rfx_many_request *request, size_t *offsets,
+                               size_t *arena_bytes, struct rfx_error *err) {
+    struct many many = {.problem = problem,
+                        .request = request,
+                        .enough = problem->lower_bound,
+                        .count = N_MEASURES,
+                        .offsets = offsets,
+                        .arena = SIZE_MAX};
+    if (request->target_bytes > many.enough) many.enough = request->target_bytes;
+    if (pthread_mutex_init(&many.lock, NULL) != 0)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "placement: no mutex");
+    if (problem->n > FEW_ITEMS) many.count = request->threads < N_OF_MANY ? 1 : N_OF_MANY;
+    int threads = request->threads < many.count ? request->threads : many.count;
+    rfx_team_run(threads, place_together, &many);
+    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one */
+        many.status = RFX_OK;
+        place_measured(&many, 0, 0);
+    }
+    (void)pthread_mutex_destroy(&many.lock);
+    *arena_bytes = many.arena;
+    if (many.arena != SIZE_MAX) return RFX_OK;
+    if (err != NULL) *err = many.err;
+    return many.status;
+}
+
+enum order_kind { ORDER_SIZE, ORDER_BREADTH, ORDER_TIME, ORDER_LENGTH, ORDER_STRIP };
+enum fit_kind { FIT_FIRST, FIT_BEST };
+
+struct strategy_row {
+    const char *name;
+    enum order_kind order;
+    enum fit_kind fit;
+};
+
+static const struct strategy_row rows[] = {
+    [RFX_OFFSETS_BY_SIZE] = {"by-size", ORDER_SIZE, FIT_BEST},
+    [RFX_OFFSETS_BY_BREADTH] = {"by-breadth", ORDER_BREADTH, FIT_BEST},
+    [RFX_OFFSETS_STRIP_PACKING] = {"strip-packing", ORDER_STRIP, FIT_FIRST},
+    [RFX_OFFSETS_FIRST_FIT] = {"first-fit", ORDER_TIME, FIT_FIRST},
+    [RFX_OFFSETS_BEST_FIT] = {"best-fit", ORDER_TIME, FIT_BEST},
+    [RFX_OFFSETS_LONGER_FIRST] = {"longer-first", ORDER_LENGTH, FIT_FIRST},
+    [RFX_OFFSETS_BIGGER_FIRST] = {"bigger-first", ORDER_SIZE, FIT_FIRST},
+};
+_Static_assert(sizeof rows / sizeof rows[0] == RFX_OFFSETS_COUNT, "one row per strategy");
+
+const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy) {
+    return rows[strategy].name;
+}
+
+/* Tables of one placement. */
+struct scratch {
+    struct rfx_place_ranked *items;    /* n, in the order of placing */
+    struct rfx_place_ranked *sections; /* n_sections */
+    struct rfx_place_ranked *placed;   /* n: keys unused, sorted by offset */
+    bool *taken;                       /* n */
+};
+
+static uint64_t item_key(const struct rfx_place_problem *problem, enum order_kind order, int i) {
+    const struct rfx_place_item *item = &problem->items[i];
+    switch (order) {
+        case ORDER_SIZE:
+        case ORDER_BREADTH:
+        case ORDER_STRIP:
+            return item->size;
+        case ORDER_TIME:
+            return UINT64_MAX - (uint64_t)problem->first[i];
+        case ORDER_LENGTH:
+            return (uint64_t)item->hi - (uint64_t)item->lo;
+    }
+    return 0;
+}
+
+static void rank_items(const struct rfx_place_problem *problem, enum order_kind order,
+                       struct rfx_place_ranked *items) {
+    for (int i = 0; i < problem->n; i++) {
+        items[i].key = item_key(problem, order, i);
+        items[i].index = i;
+    }
+    qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
+}
+
+/* Items or sections between two questions whether to stop: some milliseconds. */
+enum { ASK_EVERY = 64 };
+
+static bool is_stopped(const struct rfx_place_problem *problem, const struct rfx_place_stop *stop,
+                       int step) {
+    return step % ASK_EVERY == 0 && rfx_place_must_stop(problem->mem, stop);
+}
+
+/* Rearranges items ranked by size: section by section of falling breadth. false: stopped. */
+static bool rank_by_breadth(const struct rfx_place_problem *problem,
+                            const struct rfx_place_stop *stop, struct scratch *scratch) {
+    struct rfx_place_ranked *by_size = scratch->placed;
+    int n = 0;
+    memcpy(by_size, scratch->items, (size_t)problem->n * sizeof *by_size);
+    memset(scratch->taken, 0, (size_t)problem->n * sizeof *scratch->taken);
+    for (int s = 0; s < problem->n_sections; s++) {
+        struct rfx_place_ranked section = {problem->breadth[s], s};
+        scratch->sections[s] = section;
+    }
+    qsort(scratch->sections, (size_t)problem->n_sections, sizeof *scratch->sections,
+          rfx_place_compare_ranked);
+    for (int k = 0; k < problem->n_sections && n < problem->n; k++) {
+        int s = scratch->sections[k].index;
+        if (is_stopped(problem, stop, k)) return false;
+        for (int j = 0; j < problem->n; j++) {
+            int i = by_size[j].index;
+            if (scratch->taken[i] || s < problem->first[i] || s >= problem->last[i]) continue;
+            scratch->taken[i] = true;
+            scratch->items[n++] = by_size[j];
+        }
+    }
+    assert(n == problem->n);
+    return true;
+}
+
+/* The offset for item i among the first n_placed items placed, which are sorted by offset. */
+static size_t find_gap(const struct rfx_place_problem *problem,
+                       const struct rfx_place_ranked *placed, int n_placed, const size_t *offsets,
+                       int i, enum fit_kind fit) {
+    const struct rfx_place_item *item = &problem->items[i];
+    size_t best = 0;
+    size_t best_gap = SIZE_MAX;
+    size_t end = 0; /* of all overlapping items so far */
+    for (int k = 0; k < n_placed; k++) {
+        int j = placed[k].index;
+        if (!rfx_place_items_overlap(item, &problem->items[j])) continue;
+        size_t start = rfx_place_align(end, item->alignment);
+        if (offsets[j] >= start && offsets[j] - start >= item->size &&
+            offsets[j] - start < best_gap) {
+            best = start;
+            best_gap = offsets[j] - start;
+            if (fit == FIT_FIRST) return best;
+        }
+        size_t next = offsets[j] + problem->items[j].size;
+        if (next > end) end = next;
+    }
+    return best_gap == SIZE_MAX ? rfx_place_align(end, item->alignment) : best;
+}
+
+/* false: stopped. */
+static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
+                           const struct rfx_place_stop *stop, struct scratch *scratch,
+                           size_t *offsets) {
+    for (int k = 0; k < problem->n; k++) {
+        if (is_stopped(problem, stop, k)) return false;
+        int i = scratch->items[k].index;
+        offsets[i] = find_gap(problem, scratch->placed, k, offsets, i, fit);
+        int at = k;
+        while (at > 0 && offsets[scratch->placed[at - 1].index] > offsets[i]) at--;
+        memmove(&scratch->placed[at + 1], &scratch->placed[at],
+                (size_t)(k - at) * sizeof *scratch->placed);
+        scratch->placed[at].index = i;
+    }
+    return true;
+}
+
+enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
+                                  enum rfx_offset_strategy strategy, size_t *offsets,
+                                  size_t *arena_bytes, struct rfx_error *err) {
+    return rfx_offsets_place_until(problem, strategy, NULL, offsets, arena_bytes, err);
+}
+
+enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
+                                        enum rfx_offset_strategy strategy,
+                                        const struct rfx_place_stop *stop, size_t *offsets,
+                                        size_t *arena_bytes, struct rfx_error *err) {
+    struct rfx_memory *mem = problem->mem;
+    const struct strategy_row *row = &rows[strategy];
+    size_t n = (size_t)problem->n;
+    struct scratch scratch = {
+        .items = rfx_memory_calloc(mem, n, sizeof *scratch.items),
+        .sections = rfx_memory_calloc(mem, 2 * n, sizeof *scratch.sections),
+        .placed = rfx_memory_calloc(mem, n, sizeof *scratch.placed),
+        .taken = rfx_memory_calloc(mem, n, sizeof *scratch.taken),
+    };
+    enum rfx_status status = RFX_OK;
+    if (scratch.items == NULL || scratch.sections == NULL || scratch.placed == NULL ||
+        scratch.taken == NULL) {
+        status = rfx_memory_fail(mem, "placement tables", n * sizeof *scratch.items, err);
+    } else if (row->order == ORDER_STRIP) {
+        status = rfx_strip_place(problem, offsets, err);
+    } else {
+        rank_items(problem, row->order, scratch.items);
+        if ((row->order == ORDER_BREADTH && !rank_by_breadth(problem, stop, &scratch)) ||
+            !place_in_order(problem, row->fit, stop, &scratch, offsets))
+            status = RFX_STATUS_CANCELLED;
+    }
+    rfx_memory_release(mem, scratch.items);
+    rfx_memory_release(mem, scratch.sections);
+    rfx_memory_release(mem, scratch.placed);
+    rfx_memory_release(mem, scratch.taken);
+    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* placing breaks off then */
+    if (status != RFX_OK) return status;
+    *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
+    if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))
+        return rfx_place_fail_check(rfx_offset_strategy_name(strategy), problem->n, err);
+    return RFX_OK;
 }

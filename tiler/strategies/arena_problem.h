@@ -1,16 +1,19 @@
-/* A placement problem: items that need bytes for a time, to be laid into one arena.
+/* A placement problem: items that need bytes for a time are to be placed in one arena.
  *
  * Invariants: 1. a problem is a constant value, an answer is an array of offsets beside it;
  * 2. lifetimes are half-open and never empty, sizes are positive, alignments are powers of two;
- * 3. the sum of all sizes and alignments fits int64_t, so that no packer can overflow;
- * 4. time is cut into sections, the longest ranges in which nothing begins or ends; what is alive
- * in a section is constant, so sections stand for the operators of paper 000. */
-#ifndef RFX_TILER_STRATEGIES_PLACEMENT_PROBLEM_H
-#define RFX_TILER_STRATEGIES_PLACEMENT_PROBLEM_H
+ * 3. the sum of all sizes and alignments fits int64_t, so that no packer can overflow; 4. time is
+ * cut into sections, the longest ranges in which no item begins or ends. The set of live items is
+ * constant within a section, so sections play the role of the operators of paper 000.
+ * Also here: when a search for a placement has to stop (struct rfx_place_stop). */
+#ifndef RFX_TILER_STRATEGIES_ARENA_PROBLEM_H
+#define RFX_TILER_STRATEGIES_ARENA_PROBLEM_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
@@ -71,4 +74,39 @@ RFX_NODISCARD enum rfx_status rfx_place_fail_check(const char *strategy, int n,
 
 /* The smallest arena that holds all items at these offsets. */
 size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const size_t *offsets);
+
+/* When a search is to stop without an answer, beside what stops all work (rfx_memory_set_stop). */
+struct rfx_place_stop {
+    int64_t deadline_ns;  /* of CLOCK_MONOTONIC; 0: none */
+    atomic_bool *stopped; /* set by whoever wants all to stop; NULL: nobody does */
+
+    /* Asked every so often, by one thread at a time; true: stop. NULL: nobody is asked. */
+    bool (*ask)(void *user);
+    void *user;
+    atomic_flag *asking;          /* with `ask`: held by the thread that asks */
+    _Atomic int64_t *asked_at_ns; /* with `ask`: when it was asked last */
+};
+
+/* How often `ask` is called at most: ten times as often as anybody could notice. */
+#define RFX_PLACE_ASK_EVERY_NS ((int64_t)20 * 1000 * 1000)
+
+/* Of CLOCK_MONOTONIC; 0 when there is none. */
+static inline int64_t rfx_place_now_ns(void) {
+    struct timespec now;
+    if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) return 0;
+    return (int64_t)now.tv_sec * 1000 * 1000 * 1000 + now.tv_nsec;
+}
+
+/* Whether the work on what lies in `mem` is to stop; stop NULL: for no other reason than all work.
+ * Looks at the clock only where there is a use for it. */
+bool rfx_place_must_stop(const struct rfx_memory *mem, const struct rfx_place_stop *stop);
+
+/* A well mixed function of its argument: splitmix64 (Steele, Lea and Flood 2014), whose constants
+ * these are. Shuffled orders and the states that are held for equal hang on it. */
+static inline uint64_t rfx_place_mix(uint64_t x) {
+    x += 0x9e3779b97f4a7c15U;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
+    return x ^ (x >> 31);
+}
 #endif

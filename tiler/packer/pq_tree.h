@@ -1,14 +1,15 @@
-/* PQ-trees: all orders of leaves on a line in which given sets of them lie together.
+/* PQ-trees (Booth and Lueker 1976): all orders of leaves on a line in which given sets of leaves
+ * are contiguous.
  *
- * (Booth and Lueker 1976.) The children of a P node may be permuted, those of a Q node only be
- * reversed. The one operation is what a perfect packing does from one time to the next: leaves that
- * lie side by side go, others come in their place.
+ * The children of a P node may be permuted freely; the children of a Q node may only be reversed.
+ * The one operation is the step of a perfect packing from one moment to the next: leaves that are
+ * contiguous are removed, and other leaves take their place.
  *
- * Invariants: 1. a tree is a flat array in preorder, so that it is copied by memcpy; 2. P and Q
- * nodes have at least two children, so that a tree of n leaves has fewer than 2 n nodes; 3. a
- * replacement keeps exactly the orders of the old tree in which the leaves lie together. */
-#ifndef RFX_TILER_PACKER_PACKER_PQ_H
-#define RFX_TILER_PACKER_PACKER_PQ_H
+ * Invariants: 1. a tree is a flat array in preorder, so that memcpy copies it; 2. P and Q nodes
+ * have at least two children, so a tree of n leaves has fewer than 2 n nodes; 3. a replacement
+ * keeps exactly those orders of the old tree in which the removed leaves are contiguous. */
+#ifndef RFX_TILER_PACKER_PQ_TREE_H
+#define RFX_TILER_PACKER_PQ_TREE_H
 
 #include <stdbool.h>
 

@@ -1,0 +1,78 @@
+/* Greedy packers: each takes the items of a placement problem one after the other, in an order of
+ * its own, gives each an offset and never moves it again.
+ *
+ * Sources: paper 000 section 5 (by size, by breadth), paper 001 section III-C (first-fit, best-fit,
+ * longer-first, bigger-first), Sekiyama et al., "Profile-guided memory optimization for deep neural
+ * networks" (2018; strip packing), which builds on the best fit of Burke, Kendall and Whitwell
+ * (2004). Ties are broken by the items' positions in the problem, so that an answer is a function
+ * of the problem alone.
+ *
+ * Strip packing: the lowest line of the skyline takes the item of longest lifetime that fits
+ * between its neighbours, or rises to the lower neighbour when none fits. It is the one greedy
+ * packer that is fast for millions of items, and where many items are alive at once it comes close
+ * to the lower bound. With more than 32,768 items, a line only little lower than its neighbour
+ * rises before it takes an item. */
+#ifndef RFX_TILER_STRATEGIES_GREEDY_PACKERS_H
+#define RFX_TILER_STRATEGIES_GREEDY_PACKERS_H
+
+#include "tiler/strategies/arena_problem.h"
+
+enum rfx_offset_strategy {
+    RFX_OFFSETS_BY_SIZE,       /* larger first, smallest gap that fits */
+    RFX_OFFSETS_BY_BREADTH,    /* sections of larger breadth first, in each the larger item */
+    RFX_OFFSETS_STRIP_PACKING, /* the lowest place takes the longest item that fits there */
+    RFX_OFFSETS_FIRST_FIT,     /* in order of time, lowest gap */
+    RFX_OFFSETS_BEST_FIT,      /* in order of time, smallest gap */
+    RFX_OFFSETS_LONGER_FIRST,  /* longer lifetime first, lowest gap */
+    RFX_OFFSETS_BIGGER_FIRST,  /* larger first, lowest gap */
+    RFX_OFFSETS_COUNT
+};
+
+/* "by-size", "strip-packing"... */
+const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy);
+
+/* Fills offsets[n] and the arena's size. RFX_STATUS_OUT_OF_MEMORY. O(n^2 + n * sections). */
+RFX_NODISCARD enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
+                                                enum rfx_offset_strategy strategy, size_t *offsets,
+                                                size_t *arena_bytes, struct rfx_error *err);
+
+/* As rfx_offsets_place; where `stop` says so it returns RFX_STATUS_CANCELLED without a text. */
+RFX_NODISCARD enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
+                                                      enum rfx_offset_strategy strategy,
+                                                      const struct rfx_place_stop *stop,
+                                                      size_t *offsets, size_t *arena_bytes,
+                                                      struct rfx_error *err);
+
+/* Ways to measure how long a lifetime is. 0: its length. Others: moments weigh the more the nearer
+ * their load is to the bound. Where it is at the bound what is left below an item makes the arena
+ * larger, elsewhere it does not; and the longest item that fits leaves the least. */
+enum { RFX_STRIP_MEASURES = 4 };
+
+/* Fills offsets[n]. Of items of equal lifetime the larger goes first, then the earlier in the
+ * problem; of equally low lines the earlier in time. RFX_STATUS_OUT_OF_MEMORY. O(n log n) but for
+ * the look for the longest item, which visits some ten nodes of a tree on problems with many short
+ * items and n at worst. */
+RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem,
+                                              size_t *offsets, struct rfx_error *err);
+
+/* The same with a measure, 0 .. RFX_STRIP_MEASURES - 1. Where `stop` (NULL: none) says so it
+ * returns RFX_STATUS_CANCELLED without a text. */
+RFX_NODISCARD enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem,
+                                                       int measure,
+                                                       const struct rfx_place_stop *stop,
+                                                       size_t *offsets, struct rfx_error *err);
+
+struct rfx_many_request {
+    int threads;                       /* at least 1 */
+    size_t target_bytes;               /* an arena that is small enough; 0: the bound */
+    const struct rfx_place_stop *stop; /* NULL: none. The first packing is made in any case */
+};
+
+/* Fills offsets[n] and the arena's size; the answer is not checked. Of several that reach the
+ * target it is the first, however many threads there are; but with more than 262,144 items a second
+ * thread makes a second packing. RFX_STATUS_OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
+                                             const struct rfx_many_request *request,
+                                             size_t *offsets, size_t *arena_bytes,
+                                             struct rfx_error *err);
+#endif
