@@ -1,11 +1,9 @@
-/* What each layer of a network is: receptive field, jump, padding, MACs, parameters, memory.
- *
- * Source: paper 003 section 2 and Araujo et al., "Computing Receptive Fields of Convolutional
- * Neural Networks" (Distill 2019); joins take the union of their branches. */
+/* TODO */
 #ifndef RFX_RF_ANALYSIS_ANALYSIS_H
 #define RFX_RF_ANALYSIS_ANALYSIS_H
 
 #include "layers/graph/graph.h"
+#include "rf_analysis/regions.h"
 
 /* A rational of positive denominator: input pixels per output pixel ("effective stride"); negative
  * where the map is mirrored. */
@@ -51,4 +49,20 @@ void rfx_analysis_free(struct rfx_analysis *analysis);
 
 /* Last node that reads each node's tensor (n_nodes for outputs), into last_use[n_nodes]. */
 void rfx_last_uses(const struct rfx_graph *graph, int *last_use);
+
+/* Input range of input k for output range `out` of one axis as if the map had no border. Only for
+ * ops that are local in space. */
+struct rfx_range rfx_unbounded_range(const struct rfx_graph *graph, const struct rfx_node *node,
+                                     int k, enum rfx_axis axis, struct rfx_range out);
+
+/* Positions of the image that position `at` of a node depends on, inside the image; operators that
+ * see all of a map (global pools, norms) are not passed through, as they would make that
+ * everything. Empty: no other path leads there. `scratch` has n_nodes elements. O(edges). */
+struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_axis axis,
+                              int64_t at, struct rfx_range *scratch);
+
+/* Fills info[i].global and info[i].field for every node. `scratch` has n_nodes elements.
+ * O(nodes^2), times the number of phases where the network upsamples. */
+void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
+                          struct rfx_range *scratch);
 #endif

@@ -1,8 +1,4 @@
-/* What an output is made of where parts of it are asked for: maps, of which shares are rows.
- *
- * Those are the ends of the graph, and more: an output that moves the pixels of maps and changes
- * nothing (reshaped, put one after the other) is made of them for parts, though a run of the whole
- * computes it as a tensor. */
+/* TODO */
 #ifndef RFX_RF_ANALYSIS_PART_ENDS_H
 #define RFX_RF_ANALYSIS_PART_ENDS_H
 
@@ -32,4 +28,9 @@ struct rfx_rect rfx_part_end_share(const struct rfx_graph *base, int e, int64_t 
 /* Number i of those ends of which the share has some: output i of the share's graph. */
 struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t index, int64_t count,
                                   int i);
+
+/* Writes the nodes of a finished graph, or of a part, that make such maps into cuts[n_nodes], from
+ * the image to the outputs, and returns their number. Neither the image nor an output is one; what
+ * comes from constants alone does not count. O(edges). Pinned by test_sections. */
+int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts);
 #endif

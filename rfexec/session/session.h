@@ -15,7 +15,7 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_sink.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/step.h"
+#include "tiler/plan/schedule.h"
 
 struct rfx_session;
 

@@ -1,8 +1,4 @@
-/* Counts of stages, and the time that they come to; see cost.h.
- *
- * Where a byte comes from follows from what has been touched since it was last: the rows that the
- * nodes in between make in a step or, for rows kept from the step before, all that a step touches.
- */
+/* TODO */
 #include "tiler/cost/cost.h"
 
 #include <math.h>
@@ -13,9 +9,256 @@
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "tiler/cost/cost_constants.h"
-#include "tiler/cost/cost_nodes.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_build.h"
+#include "tiler/plan/stage.h"
+
+/* How the area of a node is made: rows x cols in all, by so many steps down and across. */
+struct area {
+    double rows, cols, down, across;
+};
+
+/* Which unit a backend's multiply-adds are. */
+static const struct {
+    const char *backend;
+    enum rfx_cost_unit unit;
+} backends[] = {{"direct", RFX_COST_DIRECT_MAC},
+                {"openblas", RFX_COST_OPENBLAS_MAC},
+                {"depthwise", RFX_COST_CHANNEL_MAC},
+                {"few-channels", RFX_COST_FEW_MAC}};
+
+static enum rfx_cost_unit unit_of_backend(const char *name) {
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(name, backends[i].backend) == 0) return backends[i].unit;
+    return RFX_COST_DIRECT_MAC;
+}
+
+static void describe_tiles(const struct rfx_conv_tiles *t, const struct rfx_conv_attr *a,
+                           struct rfx_cost_node *fact) {
+    double pixels = (double)(t->edge * t->edge);
+    fact->pixel.n[RFX_COST_WINOGRAD_MAC] = (double)t->products / pixels;
+    fact->pixel.n[RFX_COST_TILE_ELEMENT] = (double)t->transformed / pixels;
+    fact->pixel.n[RFX_COST_CONV_ELEMENT] = (double)a->oc;
+    fact->dense = true;
+    fact->tile = t->edge;
+    fact->tiles = t->together;
+    fact->made = (double)t->made;
+}
+
+static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_cost_node *fact) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    if (backend->tiles != NULL) {
+        struct rfx_conv_tiles tiles = backend->tiles(node);
+        describe_tiles(&tiles, a, fact);
+        return;
+    }
+    enum rfx_cost_unit unit = unit_of_backend(backend->name);
+    int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
+    int64_t made = unit == RFX_COST_DIRECT_MAC ? rfx_conv_filled(ocg) : ocg;
+    bool sums = unit != RFX_COST_CHANNEL_MAC;
+    fact->pixel.n[unit] = (double)(a->groups * made * a->kh * a->kw * icg);
+    fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
+    fact->dense = sums;
+    fact->by_units = unit == RFX_COST_DIRECT_MAC;
+    fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
+}
+
+/* Scores of attention and values of a softmax, of which each is an exponential, and that takes half
+ * its time: the rest are the bias, the largest, the sum and the division (swinir_light, one
+ * thread). */
+#define EXPONENTIAL 2.0
+
+static double scores_of(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->op == RFX_OP_WINDOW_ATTENTION) {
+        const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+        return (double)(a->h * a->w * a->heads);
+    }
+    if (node->op == RFX_OP_ATTENTION) {
+        const struct rfx_tensor *q = &graph->nodes[node->in[0]].out;
+        const struct rfx_shape *k = &graph->nodes[node->in[1]].out.shape;
+        int64_t rows = q->elems / q->shape.dims[q->shape.rank - 1];
+        return (double)rows * (double)k->dims[k->rank - 1];
+    }
+    return node->op == RFX_OP_SOFTMAX || node->op == RFX_OP_PLAIN_SOFTMAX
+               ? (double)node->out.elems / (double)(node->out.h * node->out.w)
+               : 0.0;
+}
+
+static double summed_of(const struct rfx_tensor *in, struct rfx_rect taken) {
+    return (double)(in->elems / (in->h * in->w) * rfx_rect_area(taken));
+}
+
+static void describe_other(const struct rfx_graph *graph, const struct rfx_node *node,
+                           struct rfx_rect taken, double elements, struct rfx_cost_node *fact) {
+    uint64_t macs = rfx_op_macs(graph, node, rfx_rect_full(1, 1));
+    fact->pixel.n[RFX_COST_ELEMENT] = elements;
+    fact->pixel.n[RFX_COST_ACT_ELEMENT] = EXPONENTIAL * scores_of(graph, node);
+    if (macs > 0) fact->pixel.n[RFX_COST_OTHER_MAC] = (double)macs;
+    if (rfx_node_reduction(node) != NULL) {
+        fact->pixel.n[RFX_COST_SUM_ELEMENT] = summed_of(&graph->nodes[node->in[0]].out, taken);
+    } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
+        struct rfx_window w = rfx_op_window(node);
+        /* every value in a window is a tap, of all channels if they become one */
+        double read =
+            rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
+        fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
+    }
+}
+
+/* Fills `fact` of a node that is no group; a reduction takes in `taken` of its input, in the graph
+ * of a part less than the whole. */
+static void describe_node(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_rect taken, struct rfx_cost_node *fact) {
+    double pixels = (double)(node->out.h * node->out.w);
+    double elements = (double)node->out.elems / pixels;
+    float lo, hi;
+    memset(fact, 0, sizeof *fact);
+    fact->bytes = (double)rfx_tensor_bytes(&node->out) / pixels;
+    if (rfx_node_is_constant(node) || rfx_op_def(node->op)->view) return;
+    fact->packed = (double)rfx_op_packed_bytes(graph, node);
+    fact->runs = 1.0;
+    if (node->op == RFX_OP_INPUT)
+        fact->pixel.n[RFX_COST_IMAGE_ELEMENT] = elements;
+    else if (node->op == RFX_OP_CONV)
+        describe_conv(graph, node, fact);
+    else
+        describe_other(graph, node, taken, elements, fact);
+    if (!rfx_conv_clamp(&node->act, &lo, &hi)) fact->pixel.n[RFX_COST_ACT_ELEMENT] += elements;
+    if (!rfx_op_def(node->op)->spatial || node->n_in == 0) return;
+    struct rfx_window w = rfx_op_window(node);
+    fact->halo = rfx_max_i64(0, (w.kernel[0] - 1) * w.dilation[0] + 1 - w.stride[0]);
+}
+
+static void add_pixels(const struct rfx_cost_node *fact, const struct area *area,
+                       struct rfx_cost_counts *counts) {
+    for (int u = 0; u < RFX_COST_RUN; u++)
+        counts->n[u] += fact->pixel.n[u] * area->rows * area->cols;
+    counts->n[RFX_COST_RUN] += fact->runs * area->rows * area->across;
+    counts->n[RFX_COST_STEP] += area->down * area->across;
+}
+
+static void add_meetings(const struct rfx_cost_model *model, const struct area *area,
+                         struct rfx_cost_counts *counts) {
+    if (model->threads > 1) counts->n[RFX_COST_MEETING] += area->down * area->across;
+}
+
+/* Adds what a node, or a group's nodes, compute of an area; without bytes. */
+static void add_node(const struct rfx_cost_model *model, int node, const struct area *area,
+                     struct rfx_cost_counts *counts) {
+    add_pixels(&model->nodes[node], area, counts);
+    add_meetings(model, area, counts);
+}
+
+void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact) {
+    int64_t two[RFX_GROUP_MAX_NODES];
+    for (int axis = 0; axis < 2; axis++) {
+        rfx_group_extents(group, axis, 1, fact->one[axis]);
+        rfx_group_extents(group, axis, 2, two);
+        for (int i = 0; i <= group->last - group->first; i++)
+            fact->more[axis][i] = two[i] - fact->one[axis][i];
+    }
+}
+
+/* A group in an area: steps of so many rows and columns. */
+struct group_area {
+    const struct rfx_group_attr *group;
+    const struct rfx_cost_group *fact;
+    const struct area *area;
+    int64_t rows, cols; /* of a step, in a strip */
+    int64_t strips;
+    double rounds; /* of a few rows through all nodes */
+};
+
+static struct group_area group_area_of(const struct rfx_group_attr *group,
+                                       const struct rfx_cost_group *fact, const struct area *area) {
+    struct group_area g = {.group = group, .fact = fact, .area = area};
+    double steps = area->down * area->across;
+    int64_t w = rfx_max_i64(1, (int64_t)ceil(area->cols / area->across));
+    g.rows = rfx_max_i64(1, (int64_t)ceil(area->rows / area->down));
+    g.strips = rfx_group_strips(group, w);
+    g.cols = rfx_ceil_div(w, g.strips);
+    g.rounds = steps * (double)g.strips * (double)rfx_ceil_div(g.rows, group->step_rows);
+    return g;
+}
+
+/* Positions of map i for so many of the last one. */
+static double extent_of(const struct group_area *g, int axis, int64_t size, int i) {
+    const struct rfx_tensor *out = &g->group->base->nodes[g->group->first + i].out;
+    int64_t needed = g->fact->one[axis][i] + g->fact->more[axis][i] * (size - 1);
+    return (double)rfx_min_i64(needed, axis == 0 ? out->h : out->w);
+}
+
+/* What is made of map i in all. */
+static struct area area_inside(const struct group_area *g, int i) {
+    struct area part = {.down = g->rounds / (double)g->strips / g->area->across,
+                        .across = g->area->across * (double)g->strips};
+    part.rows = g->area->down * extent_of(g, 0, g->rows, i);
+    part.cols = part.across * extent_of(g, 1, g->cols, i);
+    return part;
+}
+
+/* How much of what is touched again after so many bytes a cache has lost: none that it holds
+ * `from` of, all from its size on. */
+static double lost_share(double distance, double from, double size) {
+    if (distance <= from) return 0.0;
+    return distance >= size ? 1.0 : (distance - from) / (size - from);
+}
+
+static void add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                      enum rfx_cost_unit near, enum rfx_cost_unit far,
+                      struct rfx_cost_counts *counts) {
+    double own = (double)model->caches.second_bytes * model->threads;
+    double shared = (double)model->caches.shared_bytes;
+    double outside = lost_share(distance, own / 2, own);
+    double dram = lost_share(distance, shared / 4, shared);
+    if (dram > outside) dram = outside;
+    counts->n[near] += bytes * (outside - dram);
+    counts->n[far] += bytes * dram;
+}
+
+/* Adds bytes of maps that a node reads or writes and that were last touched so many bytes ago: free
+ * in a core's own caches. */
+static void add_map_bytes(const struct rfx_cost_model *model, int node, double bytes,
+                          double distance, struct rfx_cost_counts *counts) {
+    bool dense = model->nodes[node].dense;
+    add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE,
+              dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
+}
+
+/* The same of constants, which are read while multiply-adds go on. */
+static void add_weight_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                             struct rfx_cost_counts *counts) {
+    add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
+}
+
+static void add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
+                      const struct rfx_cost_group *fact, const struct area *area,
+                      struct rfx_cost_counts *counts) {
+    struct group_area g = group_area_of(group, fact, area);
+    double packed = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        struct area part = area_inside(&g, i - group->first);
+        add_pixels(&model->nodes[i], &part, counts);
+        packed += model->nodes[i].packed;
+    }
+    add_meetings(model, area, counts);
+    double held = packed + g.fact->ring_bytes;
+    add_weight_bytes(model, packed * g.rounds, held * model->threads, counts);
+}
+
+/* Picoseconds that its nodes take at least for an area. */
+static double least_of_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
+                             const struct area *area) {
+    struct group_area g = group_area_of(group, model->nodes[group->last].group, area);
+    double least = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        struct area part = area_inside(&g, i - group->first);
+        least += model->nodes[i].least * part.rows * part.cols;
+    }
+    return least;
+}
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
@@ -27,12 +270,11 @@
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac", "winograd_mac", "openblas_mac", "channel_mac",   "pool_tap",
-        "few_mac",    "other_mac",    "conv_element", "tile_element",  "tile_factor",
-        "element",    "act_element",  "sum_element",  "image_element", "run",
-        "step",       "meeting",      "weight_byte",  "shared_byte",   "plain_byte",
-        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte",
-        "decoding"};
+        "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
+        "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
+        "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
+        "shared_byte", "plain_byte",    "cold_byte",    "ahead_byte",  "dram_byte", "load_byte",
+        "spill_byte",  "decoding"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -62,9 +304,9 @@ void rfx_cost_release(struct rfx_cost_model *model) {
 struct counter {
     const struct rfx_cost_model *model;
     const struct rfx_stage_shape *shape;
-    double *bytes;           /* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step */
-    double round;            /* bytes that one time through the nodes touches */
-    struct rfx_cost_area at; /* of the node at hand */
+    double *bytes;  /* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step */
+    double round;   /* bytes that one time through the nodes touches */
+    struct area at; /* of the node at hand */
 };
 
 static const struct rfx_node *node_of(const struct counter *c, int i) {
@@ -93,9 +335,9 @@ static int64_t step_rows(const struct counter *c, int i) {
     return less > 0 ? less : rows;
 }
 
-static struct rfx_cost_area area_of(const struct counter *c, int i) {
+static struct area area_of(const struct counter *c, int i) {
     const struct rfx_node_rows *rows = &c->shape->rows[i];
-    struct rfx_cost_area area = {1.0, 1.0, 1.0, 1.0};
+    struct area area = {1.0, 1.0, 1.0, 1.0};
     area.across = c->shape->cols != NULL ? (double)c->shape->spec.parts_x : 1.0;
     if (c->shape->places[i] == RFX_PLACE_REDUCED) {
         int in = node_of(c, i)->in[0];
@@ -199,8 +441,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
         bool read = rfx_node_is_input(&graph->nodes[i]); /* of a section: computed in the base */
-        rfx_cost_describe(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
-                          &m.nodes[i]);
+        describe_node(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
+                      &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
@@ -227,9 +469,9 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     if (c->shape->places[i] == RFX_PLACE_REDUCED || rows > all * c->at.down) rows = all;
     double back = c->bytes[i + 1] - c->bytes[in];
     if (!rfx_place_is_computed(place) && back < map_bytes(c, in)) back = map_bytes(c, in);
-    rfx_cost_add_bytes(m, i, rows * row, back, counts);
+    add_map_bytes(m, i, rows * row, back, counts);
     double again = k == 0 ? (double)m->nodes[i].halo * (c->at.down - 1.0) : 0.0;
-    if (again > 0.0) rfx_cost_add_bytes(m, i, again * row, c->round, counts);
+    if (again > 0.0) add_map_bytes(m, i, again * row, c->round, counts);
 }
 
 /* What is written: into bytes that were used a round ago, or a few nodes ago; out and, where memory
@@ -244,11 +486,11 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     bool fresh = rows->lasting && rfx_stage_has_fresh(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !fresh) back = c->round;
-    rfx_cost_add_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
+    add_map_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
     if (!fresh) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
     counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
-    rfx_cost_add_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
+    add_map_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
@@ -297,9 +539,9 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     }
     const double bytes = shown * fact->packed;
     /* the first time they come from memory */
-    rfx_cost_add_weights(m, readers * bytes, (double)m->caches.shared_bytes, counts);
-    rfx_cost_add_weights(m, readers * bytes * (steps - 1.0), c->round, counts);
-    rfx_cost_add_weights(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
+    add_weight_bytes(m, readers * bytes, (double)m->caches.shared_bytes, counts);
+    add_weight_bytes(m, readers * bytes * (steps - 1.0), c->round, counts);
+    add_weight_bytes(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
 /* What is read from a file, into rows that are written like any others. */
@@ -332,12 +574,12 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
     if (rfx_op_def(node->op)->view) return;
     if (node->op == RFX_OP_GROUP) {
         const struct rfx_group_attr *g = &node->attr.group;
-        rfx_cost_add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
+        add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
         if (c->shape->spec.weights_by_stage)
             for (int m = g->first; m <= g->last; m++)
                 counts->n[RFX_COST_LOAD_BYTE] += c->model->nodes[m].packed;
     } else {
-        rfx_cost_add_node(c->model, i, &c->at, counts);
+        add_node(c->model, i, &c->at, counts);
         count_constants(c, i, counts);
     }
     for (int k = 0; k < node->n_in; k++) count_input(c, i, k, counts);
@@ -364,8 +606,8 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
         if (node->op != RFX_OP_GROUP) {
             least += model->nodes[i].least * (double)rows * cols_of(&c, i);
         } else if (rows > 0 && cols_of(&c, i) > 0.0) {
-            struct rfx_cost_area area = area_of(&c, i);
-            least += rfx_cost_least_of_group(model, &node->attr.group, &area);
+            struct area area = area_of(&c, i);
+            least += least_of_group(model, &node->attr.group, &area);
         }
     }
     return least;
@@ -393,7 +635,7 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
                           const struct rfx_cost_group *fact, struct rfx_cost_counts *counts) {
     struct counter c = count_of_whole(model);
     c.at = area_of(&c, group->last);
-    rfx_cost_add_group(model, group, fact, &c.at, counts);
+    add_group(model, group, fact, &c.at, counts);
     for (int i = group->first; i <= group->last; i++)
         for (int k = 0; k < model->graph->nodes[i].n_in; k++)
             if (model->graph->nodes[i].in[k] < group->first) count_input(&c, i, k, counts);
@@ -410,4 +652,64 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
         time += part;
     }
     return time < 1.0 ? 1 : (uint64_t)time;
+}
+
+/* Tables of one stage, made anew for each. */
+struct tables {
+    struct rfx_node_rows *rows;
+    struct rfx_tile_extent *cols;
+    struct rfx_axis_region *regions;
+    int64_t *done;
+};
+
+static void release_tables(struct rfx_memory *mem, struct tables *t) {
+    rfx_memory_release(mem, t->rows);
+    rfx_memory_release(mem, t->cols);
+    rfx_memory_release(mem, t->regions);
+    rfx_memory_release(mem, t->done);
+}
+
+static enum rfx_status allocate_tables(struct rfx_memory *mem, size_t n, struct tables *t,
+                                       struct rfx_error *err) {
+    t->rows = rfx_memory_calloc(mem, n, sizeof *t->rows);
+    t->cols = rfx_memory_calloc(mem, n, sizeof *t->cols);
+    t->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *t->regions);
+    t->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *t->done);
+    if (t->rows == NULL || t->cols == NULL || t->regions == NULL || t->done == NULL)
+        return rfx_memory_fail(mem, "counts of a plan", n * sizeof *t->rows, err);
+    return RFX_OK;
+}
+
+static void count_plan_stage(const struct rfx_cost_model *model, const struct rfx_stage *stage,
+                             struct tables *t, struct rfx_cost_counts *counts) {
+    const struct rfx_graph *graph = model->graph;
+    struct rfx_stage_shape shape = {.spec = stage->spec,
+                                    .first = stage->first,
+                                    .end = stage->last + 1,
+                                    .places = stage->places,
+                                    .rows = t->rows};
+    struct rfx_mode_measure measure = {graph, stage->places, &stage->spec, t->done, t->regions};
+    stage->spec.mode->measure(&measure, t->rows, &shape.overlap_rows);
+    if (rfx_stage_cuts_cols(&stage->spec)) {
+        rfx_stage_extents(graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, t->regions,
+                          t->cols);
+        shape.cols = t->cols;
+    }
+    for (int i = stage->first; i <= stage->last; i++) rfx_cost_count(model, &shape, i, &counts[i]);
+}
+
+enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rfx_caches *caches,
+                                    struct rfx_cost_counts *counts, struct rfx_error *err) {
+    struct rfx_memory *mem = plan->graph->mem;
+    struct rfx_cost_model model = {0};
+    struct tables t = {0};
+    enum rfx_status status = rfx_cost_init(&model, plan->graph, caches, plan->threads, err);
+    if (status == RFX_OK) status = allocate_tables(mem, (size_t)plan->graph->n_nodes, &t, err);
+    for (int i = 0; status == RFX_OK && i < plan->graph->n_nodes; i++)
+        counts[i] = (struct rfx_cost_counts){{0}};
+    for (int s = 0; status == RFX_OK && s < plan->n_stages; s++)
+        count_plan_stage(&model, &plan->stages[s], &t, counts);
+    release_tables(mem, &t);
+    rfx_cost_release(&model);
+    return status;
 }

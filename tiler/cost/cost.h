@@ -1,11 +1,4 @@
-/* Predicted time: what a plan makes and moves, counted from the shapes of its stages, times what
- * each unit takes on this instruction set (cost_constants.h, measured).
- *
- * The time is a sum of counts times constants, never anything else: so the constants can be fitted
- * to measured times, and a candidate is predicted without being placed. Invariants: 1. nothing
- * that is measured while running enters, but the sizes of caches that the request gives; 2. counts
- * do not fall when there are more pixels, more steps or smaller caches. It does not know about
- * budgets, nor where buffers lie. */
+/* TODO */
 #ifndef RFX_TILER_COST_COST_H
 #define RFX_TILER_COST_COST_H
 

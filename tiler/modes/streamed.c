@@ -8,7 +8,7 @@
 
 #include "layers/core/checked.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/stream_notes.h"
+#include "tiler/modes/stream_cache.h"
 #include "tiler/modes/stream_slides.h"
 #include "tiler/modes/streaming.h"
 #include "tiler/modes/trial.h"

@@ -8,7 +8,7 @@
 #include "layers/graph/op.h"
 #include "tiler/modes/modes.h"
 #include "tiler/modes/trial.h"
-#include "tiler/placement/placement_rows.h"
+#include "tiler/placement/placement_slides.h"
 
 struct state {
     int node;

@@ -1,13 +1,10 @@
-/* Tensor usage records of a plan, and where they are laid in one arena.
- *
- * Invariants: 1. two records whose lifetimes overlap never share a byte, but where one dies row by
- * row while the other is made (struct rfx_slide); 2. offsets are multiples of RFX_ALIGNMENT_BYTES;
- * 3. the result is a function of the records alone. */
+/* TODO */
 #ifndef RFX_TILER_PLACEMENT_PLACEMENT_H
 #define RFX_TILER_PLACEMENT_PLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
@@ -53,4 +50,66 @@ size_t rfx_place_lower_bound(const struct rfx_record *records, int n, int n_step
  * their slide allows; upwards[k] is the direction of slide k. Knows nothing of any packer. */
 bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rfx_slide *slides,
                         int n_slides, const bool *upwards, size_t arena_bytes);
+
+/* Steps [begin, end). */
+struct rfx_place_span {
+    int begin, end;
+};
+
+/* What is placed: records, and slides by rising steps, those of a node next to each other. */
+struct rfx_place_job {
+    const struct rfx_record *records;
+    const struct rfx_slide *slides;
+    int n, n_slides;
+    int n_steps;
+    const struct rfx_place_span *spans; /* rising: no record begins, and none has ended, at any
+                                           other step; NULL: all steps */
+    int n_spans;
+};
+
+/* Largest sum of live bytes, or what of it no slide can save; *rest: in steps from rest_first on.
+ * `live` is scratch of n_steps + 1 elements. O(n + n_slides + steps of spans). */
+size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, size_t *live,
+                              size_t *rest);
+
+enum { RFX_PLACE_MEMO_ENTRIES = 4096 };
+
+struct rfx_place_key {
+    uint64_t low, high;
+};
+
+struct rfx_place_memo {
+    struct rfx_place_key key;
+    size_t arena; /* 0: no entry */
+};
+
+/* One placement as a whole, which is asked for again. */
+struct rfx_place_kept {
+    struct rfx_place_key key;
+    size_t arena;    /* 0: none */
+    size_t peak;     /* of the process with it */
+    size_t *offsets; /* of the records, room for capacity */
+    bool *upwards;   /* of the slides, likewise */
+    const char *strategy;
+    int capacity;
+};
+
+/* Room for placements of so many records and slides; false: there is none. */
+bool rfx_place_kept_init(struct rfx_place_kept *kept, struct rfx_memory *mem, int capacity);
+void rfx_place_kept_release(struct rfx_place_kept *kept, struct rfx_memory *mem);
+
+/* Takes a placement over whose peak is smaller than that of the one that is kept. */
+void rfx_place_keep(struct rfx_place_kept *kept, struct rfx_place_key key,
+                    const struct rfx_place_job *job, const bool *upwards, size_t arena,
+                    const char *strategy, size_t peak);
+
+/* Lays the records as it was kept under the key; false: it was not. */
+bool rfx_place_lay_kept(const struct rfx_place_kept *kept, struct rfx_place_key key,
+                        const struct rfx_place_job *job, struct rfx_record *records, bool *upwards);
+
+struct rfx_place_key rfx_place_key_of(const struct rfx_place_job *job, bool quick);
+
+/* The arena that was kept under the key in memo[RFX_PLACE_MEMO_ENTRIES]; 0: none. */
+size_t rfx_place_recall(const struct rfx_place_memo *memo, struct rfx_place_key key);
+void rfx_place_remember(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena);
 #endif

@@ -10,65 +10,6 @@
 #include "rf_analysis/regions.h"
 #include "tiler/placement/placement_slides.h"
 
-static size_t map_row_bytes(const struct rfx_node *n) {
-    return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
-}
-
-/* A map is made in about this many steps where it runs row by row: with more, maps slide over each
- * other more closely, but each step starts the kernels anew. */
-#define STEP_PARTS 32
-
-int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
-    const struct rfx_node *n = &graph->nodes[node];
-    int64_t block = rfx_conv_block_of(graph, n).h;
-    int64_t rows = rfx_max_i64(1, rfx_rect_rows(n->wanted));
-    return rfx_ceil_div(rfx_ceil_div(rows, STEP_PARTS), block) * block;
-}
-
-struct rfx_row_steps rfx_row_steps_of(const struct rfx_graph *graph, int node, int64_t rows) {
-    struct rfx_conv_block block = rfx_conv_block_of(graph, &graph->nodes[node]);
-    struct rfx_range all = rfx_rect_row_range(graph->nodes[node].wanted);
-    int64_t before = rfx_floor_div(all.lo - block.from, block.h) * block.h + block.from;
-    struct rfx_row_steps steps = {all, rows, all.lo - before};
-    return steps;
-}
-
-void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
-    const struct rfx_node *n = &graph->nodes[node];
-    const struct rfx_node *in = &graph->nodes[n->in[k]];
-    struct rfx_row_steps steps = rfx_row_steps_of(graph, node, rfx_row_step_rows(graph, node));
-    int64_t row_out = (int64_t)map_row_bytes(n);
-    int64_t row_in = (int64_t)map_row_bytes(in);
-    int64_t down = 0;
-    int64_t up = 0;
-    struct rfx_range out = steps.all, all = rfx_rect_row_range(in->wanted);
-    for (int64_t s = 0; s < rfx_row_step_count(&steps); s++) {
-        int64_t lo = rfx_row_step_at(&steps, s).lo, hi = rfx_row_step_at(&steps, s).hi;
-        struct rfx_range after = {lo, out.hi};
-        struct rfx_range before = {out.lo, hi};
-        struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
-        struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
-        /* rows from the first one that there is of each map */
-        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, all.lo), all.hi) - all.lo;
-        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, all.hi), all.lo) - all.lo;
-        down = rfx_max_i64(down, (hi - out.lo) * row_out - needed_from * row_in);
-        up = rfx_max_i64(up, needed_to * row_in - (lo - out.lo) * row_out);
-    }
-    slide->down = rfx_align_up((size_t)down) + RFX_RED_ZONE_BYTES;
-    slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;
-}
-
-void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
-    for (int s = *n_slides - 1; s >= 0 && slides[s].after == slide->after; s--) {
-        struct rfx_slide *have = &slides[s];
-        if (have->before != slide->before) continue;
-        if (slide->down > have->down) have->down = slide->down;
-        if (slide->up > have->up) have->up = slide->up;
-        return;
-    }
-    slides[(*n_slides)++] = *slide;
-}
-
 /* Tiles of all maps, and the lifetimes of one map's rows. */
 struct row_tiles {
     const struct rfx_row_run *run;

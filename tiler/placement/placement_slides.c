@@ -1,18 +1,144 @@
-/* Greedy placement with pairwise distances. A record goes to the lowest offset at which it keeps
- * its distance from every placed record alive with it, which for two in a slide is the slide's;
- * choosing a side fixes the direction of that node.
- *
- * What is placed is looked at by rising offset, so that one pass finds the next free bytes;
- * partners in slides one by one. Where few are alive at a time, each has a list of them. */
+/* TODO */
 #include "tiler/placement/placement_slides.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
-#include "tiler/placement/placement_peers.h"
+#include "layers/graph/op.h"
+#include "rf_analysis/analysis.h"
+#include "rf_analysis/regions.h"
+#include "tiler/placement/placement.h"
+#include "tiler/placement/placement_rows.h"
 #include "tiler/strategies/arena_problem.h"
+
+/* Lists of the records alive with each of n. Tables of the caller's. */
+struct rfx_peers {
+    const int *count; /* [n], as peers_count fills it */
+    int *first;       /* [n + 1]: record i's are peers[first[i] .. first[i + 1]) */
+    int *peers;       /* as many as the counts add up to */
+};
+
+static size_t map_row_bytes(const struct rfx_node *n) {
+    return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
+}
+
+/* A map is made in about this many steps where it runs row by row: with more, maps slide over each
+ * other more closely, but each step starts the kernels anew. */
+#define STEP_PARTS 32
+
+int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
+    const struct rfx_node *n = &graph->nodes[node];
+    int64_t block = rfx_conv_block_of(graph, n).h;
+    int64_t rows = rfx_max_i64(1, rfx_rect_rows(n->wanted));
+    return rfx_ceil_div(rfx_ceil_div(rows, STEP_PARTS), block) * block;
+}
+
+struct rfx_row_steps rfx_row_steps_of(const struct rfx_graph *graph, int node, int64_t rows) {
+    struct rfx_conv_block block = rfx_conv_block_of(graph, &graph->nodes[node]);
+    struct rfx_range all = rfx_rect_row_range(graph->nodes[node].wanted);
+    int64_t before = rfx_floor_div(all.lo - block.from, block.h) * block.h + block.from;
+    struct rfx_row_steps steps = {all, rows, all.lo - before};
+    return steps;
+}
+
+void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rfx_slide *slide) {
+    const struct rfx_node *n = &graph->nodes[node];
+    const struct rfx_node *in = &graph->nodes[n->in[k]];
+    struct rfx_row_steps steps = rfx_row_steps_of(graph, node, rfx_row_step_rows(graph, node));
+    int64_t row_out = (int64_t)map_row_bytes(n);
+    int64_t row_in = (int64_t)map_row_bytes(in);
+    int64_t down = 0;
+    int64_t up = 0;
+    struct rfx_range out = steps.all, all = rfx_rect_row_range(in->wanted);
+    for (int64_t s = 0; s < rfx_row_step_count(&steps); s++) {
+        int64_t lo = rfx_row_step_at(&steps, s).lo, hi = rfx_row_step_at(&steps, s).hi;
+        struct rfx_range after = {lo, out.hi};
+        struct rfx_range before = {out.lo, hi};
+        struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
+        struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
+        /* rows from the first one that there is of each map */
+        int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, all.lo), all.hi) - all.lo;
+        int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, all.hi), all.lo) - all.lo;
+        down = rfx_max_i64(down, (hi - out.lo) * row_out - needed_from * row_in);
+        up = rfx_max_i64(up, needed_to * row_in - (lo - out.lo) * row_out);
+    }
+    slide->down = rfx_align_up((size_t)down) + RFX_RED_ZONE_BYTES;
+    slide->up = rfx_align_up((size_t)up) + RFX_RED_ZONE_BYTES;
+}
+
+void rfx_slide_add(struct rfx_slide *slides, int *n_slides, const struct rfx_slide *slide) {
+    for (int s = *n_slides - 1; s >= 0 && slides[s].after == slide->after; s--) {
+        struct rfx_slide *have = &slides[s];
+        if (have->before != slide->before) continue;
+        if (slide->down > have->down) have->down = slide->down;
+        if (slide->up > have->up) have->up = slide->up;
+        return;
+    }
+    slides[(*n_slides)++] = *slide;
+}
+
+static int compare_ints(const void *pa, const void *pb) {
+    int a = *(const int *)pa;
+    int b = *(const int *)pb;
+    return (a > b) - (a < b);
+}
+
+/* How many of the sorted values are below `limit`. */
+static int count_below(const int *values, int n, int limit) {
+    int lo = 0, hi = n;
+    while (lo < hi) {
+        int middle = lo + (hi - lo) / 2;
+        if (values[middle] < limit)
+            lo = middle + 1;
+        else
+            hi = middle;
+    }
+    return lo;
+}
+
+/* Fills count[n]: how many others are alive with each record. scratch: 2 n. O(n log n). */
+static void peers_count(const struct rfx_record *records, int n, int *scratch, int *count) {
+    int *firsts = scratch, *lasts = scratch + n;
+    for (int i = 0; i < n; i++) {
+        firsts[i] = records[i].first;
+        lasts[i] = records[i].last;
+    }
+    qsort(firsts, (size_t)n, sizeof *firsts, compare_ints);
+    qsort(lasts, (size_t)n, sizeof *lasts, compare_ints);
+    /* all that begin before it ends, but those that have ended before it begins, and itself */
+    for (int i = 0; i < n; i++)
+        count[i] = count_below(firsts, n, records[i].last + 1) -
+                   count_below(lasts, n, records[i].first) - 1;
+}
+
+/* Fills first and peers. by_time: the records by rising first step. scratch: 2 n. O(n + peers +
+ * what is alive at a time). */
+static void peers_list(const struct rfx_record *records, int n,
+                       const struct rfx_place_ranked *by_time, const struct rfx_peers *lists,
+                       int *scratch) {
+    int *at = scratch, *alive = scratch + n;
+    int n_alive = 0;
+    lists->first[0] = 0;
+    for (int i = 0; i < n; i++) {
+        at[i] = lists->first[i];
+        lists->first[i + 1] = lists->first[i] + lists->count[i];
+    }
+    for (int o = 0; o < n; o++) {
+        int i = by_time[o].index, kept = 0;
+        for (int a = 0; a < n_alive; a++) {
+            int other = alive[a];
+            if (records[other].last < records[i].first) continue;
+            lists->peers[at[i]++] = other;
+            lists->peers[at[other]++] = i;
+            alive[kept++] = other;
+        }
+        alive[kept++] = i;
+        n_alive = kept;
+    }
+}
 
 /* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
  * serve the planner, which compares many plans; as in placement.c plans hang on both values. An
@@ -350,7 +476,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     s->best = s->offset + n;
     s->best_direction = s->direction + m;
     list_partners(s);
-    rfx_peers_count(s->records, s->n, s->order, s->n_peers);
+    peers_count(s->records, s->n, s->order, s->n_peers);
     size_t peers = 0;
     for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
     if (peers > n * FEW_PEERS && (peers > n * SOME_PEERS || peers / n * peers > 2 * n * n))
@@ -360,7 +486,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
         return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);
     rank(s, ORDER_TIME, false);
     struct rfx_peers lists = {s->n_peers, s->first_peer, s->peers};
-    rfx_peers_list(s->records, s->n, s->ranked, &lists, s->order);
+    peers_list(s->records, s->n, s->ranked, &lists, s->order);
     return RFX_OK;
 }
 
@@ -396,5 +522,143 @@ enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem, struct rfx_rec
         status = rfx_place_fail_check("row by row", n, err);
 done:
     release(&s);
+    return status;
+}
+
+enum { MOST_RECORDS = 4096 }; /* each pair is looked at */
+
+struct spread {
+    const struct rfx_record *records;
+    const struct rfx_slide *slides;
+    int n, n_slides;
+    struct rfx_slide *loose; /* [n_slides]: distances as if rows died at once */
+    bool *upwards;           /* [n_slides] */
+    size_t *kept, *offset;   /* [n]: as they were, and spread */
+    int *order;              /* [n]: from the lowest on */
+    int *slide_of;           /* [n]: of the record at hand and each other one; -1: none */
+};
+
+/* Records and where they lie, to be sorted. */
+struct place {
+    size_t offset;
+    int first, record;
+};
+
+/* From the lowest on; of those that lie together what is made later, which will lie below. */
+static int compare_places(const void *pa, const void *pb) {
+    const struct place *a = pa, *b = pb;
+    if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
+    if (a->first != b->first) return a->first > b->first ? -1 : 1;
+    return (a->record > b->record) - (a->record < b->record);
+}
+
+/* What the sizes alone ask for: of a longer map what is longer. Streams do not slide upwards. */
+static void loosen(const struct spread *s) {
+    for (int k = 0; k < s->n_slides; k++) {
+        const struct rfx_slide *slide = &s->slides[k];
+        size_t before = s->records[slide->before].bytes, after = s->records[slide->after].bytes;
+        size_t down = after > before ? after - before : 0, up = before > after ? before - after : 0;
+        s->loose[k] = *slide;
+        if (down < slide->down) s->loose[k].down = down;
+        if (up < slide->up && slide->up < before) s->loose[k].up = up;
+    }
+}
+
+/* How far record i lies above record j, which is below it, at least. */
+static size_t distance(const struct spread *s, int i, int j) {
+    size_t apart = s->records[j].bytes;
+    int k = s->slide_of[j];
+    if (k < 0) return apart;
+    bool i_dies = s->slides[k].before == i;
+    if (i_dies == s->upwards[k]) return apart; /* it would slide the other way */
+    size_t reach = i_dies ? s->slides[k].down : s->slides[k].up;
+    return reach < apart ? reach : apart;
+}
+
+/* Lays all records in their order; returns the arena. */
+static size_t spread_out(const struct spread *s) {
+    size_t arena = 0;
+    for (int o = 0; o < s->n; o++) {
+        int i = s->order[o];
+        for (int k = 0; k < s->n_slides; k++) {
+            if (s->slides[k].before == i) s->slide_of[s->slides[k].after] = k;
+            if (s->slides[k].after == i) s->slide_of[s->slides[k].before] = k;
+        }
+        size_t at = 0;
+        for (int below = 0; below < o; below++) {
+            int j = s->order[below];
+            if (!rfx_records_overlap(&s->records[i], &s->records[j])) continue;
+            size_t least = s->offset[j] + distance(s, i, j);
+            if (least > at) at = least;
+        }
+        s->offset[i] = rfx_align_up(at);
+        if (s->offset[i] + s->records[i].bytes > arena) arena = s->offset[i] + s->records[i].bytes;
+        for (int k = 0; k < s->n_slides; k++)
+            s->slide_of[s->slides[k].before] = s->slide_of[s->slides[k].after] = -1;
+    }
+    return arena;
+}
+
+static enum rfx_status sort_places(struct rfx_memory *mem, const struct spread *s,
+                                   struct rfx_error *err) {
+    size_t bytes = (size_t)s->n * sizeof(struct place);
+    struct place *places = rfx_memory_alloc(mem, bytes);
+    if (places == NULL) return rfx_memory_fail(mem, "row placement", bytes, err);
+    for (int i = 0; i < s->n; i++)
+        places[i] = (struct place){s->records[i].offset, s->records[i].first, i};
+    qsort(places, (size_t)s->n, sizeof *places, compare_places);
+    for (int i = 0; i < s->n; i++) s->order[i] = places[i].record;
+    rfx_memory_release(mem, places);
+    return RFX_OK;
+}
+
+/* Tries it, where it may be better than what the records have; keeps what is. */
+static enum rfx_status try_spread(struct rfx_memory *mem, struct spread *s,
+                                  struct rfx_record *records, bool quick, size_t bound,
+                                  bool *upwards, size_t *arena_bytes, struct rfx_error *err) {
+    size_t loose_arena;
+    loosen(s);
+    for (int i = 0; i < s->n; i++) s->kept[i] = records[i].offset;
+    enum rfx_status status = rfx_slides_place_greedily(mem, records, s->n, s->loose, s->n_slides,
+                                                       quick, bound, s->upwards, &loose_arena, err);
+    bool worth_it = status == RFX_OK && loose_arena < *arena_bytes;
+    if (worth_it) status = sort_places(mem, s, err);
+    size_t arena = worth_it && status == RFX_OK ? spread_out(s) : SIZE_MAX;
+    bool better = arena < *arena_bytes;
+    for (int i = 0; i < s->n; i++) records[i].offset = better ? s->offset[i] : s->kept[i];
+    if (!better) return status;
+    if (!rfx_place_is_valid(records, s->n, s->slides, s->n_slides, s->upwards, arena))
+        return rfx_place_fail_check("spread rows", s->n, err);
+    memcpy(upwards, s->upwards, (size_t)s->n_slides * sizeof *upwards);
+    *arena_bytes = arena;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records, int n,
+                                 const struct rfx_slide *slides, int n_slides, bool quick,
+                                 size_t bound, bool *upwards, size_t *arena_bytes,
+                                 struct rfx_error *err) {
+    enum rfx_status status = rfx_slides_place_greedily(mem, records, n, slides, n_slides, quick,
+                                                       bound, upwards, arena_bytes, err);
+    if (status != RFX_OK || *arena_bytes <= bound || n_slides < 2 || n > MOST_RECORDS)
+        return status;
+    struct spread s = {.records = records, .slides = slides, .n = n, .n_slides = n_slides};
+    size_t count = (size_t)n;
+    s.loose = rfx_memory_calloc(mem, (size_t)n_slides, sizeof *s.loose);
+    s.upwards = rfx_memory_calloc(mem, (size_t)n_slides, sizeof *s.upwards);
+    s.kept = rfx_memory_calloc(mem, 2 * count, sizeof *s.kept);
+    s.order = rfx_memory_calloc(mem, 2 * count, sizeof *s.order);
+    if (s.loose == NULL || s.upwards == NULL || s.kept == NULL || s.order == NULL) {
+        status = rfx_memory_fail(mem, "row placement", count * sizeof *s.kept, err);
+    } else {
+        s.offset = s.kept + n;
+        s.slide_of = s.order + n;
+        for (int i = 0; i < n; i++) s.slide_of[i] = -1;
+        status = try_spread(mem, &s, records, quick, bound, upwards, arena_bytes, err);
+    }
+    rfx_memory_release(mem, s.order);
+    rfx_memory_release(mem, s.kept);
+    rfx_memory_release(mem, s.upwards);
+    rfx_memory_release(mem, s.loose);
     return status;
 }

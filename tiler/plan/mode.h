@@ -14,7 +14,7 @@
 
 #include "rf_analysis/regions.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/step.h"
+#include "tiler/plan/schedule.h"
 #include "tiler/plan/tiling.h"
 
 /* Rows of one node in a stage. */

@@ -1,12 +1,121 @@
-/* From a candidate to a plan: MACs, the row window, the breakdown in bytes, the placement. */
-#include "tiler/plan/plan_build.h"
-
+/* TODO */
+#include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/printable.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement_bound.h"
+#include "tiler/placement/placement.h"
 #include "tiler/placement/placement_slides.h"
+#include "tiler/plan/mode.h"
+#include "tiler/plan/plan.h"
+#include "tiler/plan/plan_build.h"
+#include "tiler/plan/splits.h"
+
+void rfx_plan_free(struct rfx_plan *plan) {
+    if (plan == NULL) return;
+    for (int s = 0; plan->stages != NULL && s < plan->n_stages; s++) {
+        rfx_memory_release(plan->mem, plan->stages[s].places);
+        rfx_memory_release(plan->mem, plan->stages[s].nodes);
+        rfx_memory_release(plan->mem, plan->stages[s].targets);
+        rfx_memory_release(plan->mem, plan->stages[s].spilled);
+        rfx_memory_release(plan->mem, plan->stages[s].forgotten);
+    }
+    rfx_memory_release(plan->mem, plan->stages);
+    rfx_memory_release(plan->mem, plan->stored);
+    rfx_memory_release(plan->mem, plan->resident);
+    rfx_graph_free(plan->grouped);
+    rfx_memory_release(plan->mem, plan);
+}
+
+static bool allocate_stage(struct rfx_memory *mem, size_t n, const struct rfx_stage_spec *spec,
+                           struct rfx_stage *stage) {
+    stage->places = rfx_memory_calloc(mem, n, sizeof *stage->places);
+    stage->nodes = rfx_memory_calloc(mem, n, sizeof *stage->nodes);
+    stage->targets = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->targets);
+    stage->spilled = rfx_memory_calloc(mem, (size_t)spec->n_targets, sizeof *stage->spilled);
+    if (spec->n_forgotten > 0) {
+        size_t n_forgotten = (size_t)spec->n_forgotten;
+        stage->forgotten = rfx_memory_calloc(mem, n_forgotten, sizeof *stage->forgotten);
+        if (stage->forgotten == NULL) return false;
+        memcpy(stage->forgotten, spec->forgotten, n_forgotten * sizeof *stage->forgotten);
+    }
+    return stage->places != NULL && stage->nodes != NULL && stage->targets != NULL &&
+           stage->spilled != NULL;
+}
+
+static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
+                                     const struct rfx_stage_shape *shapes, int n_stages,
+                                     struct rfx_plan **out, struct rfx_error *err) {
+    struct rfx_memory *mem = context->graph->mem;
+    size_t n = (size_t)context->graph->n_nodes;
+    struct rfx_plan *plan = rfx_memory_calloc(mem, 1, sizeof *plan);
+    if (plan == NULL) return rfx_memory_fail(mem, "plan", sizeof *plan, err);
+    plan->mem = mem;
+    plan->graph = context->graph;
+    plan->threads = context->request->threads;
+    plan->n_stages = n_stages;
+    plan->stored = rfx_memory_calloc(mem, n, sizeof *plan->stored);
+    plan->stages = rfx_memory_calloc(mem, (size_t)n_stages, sizeof *plan->stages);
+    plan->resident = rfx_memory_calloc(mem, n, sizeof *plan->resident);
+    bool all = plan->stored != NULL && plan->stages != NULL && plan->resident != NULL;
+    for (int s = 0; all && s < n_stages; s++)
+        all = allocate_stage(mem, n, &shapes[s].spec, &plan->stages[s]);
+    if (!all) {
+        rfx_plan_free(plan);
+        return rfx_memory_fail(mem, "plan", n * sizeof *plan->stages->nodes, err);
+    }
+    *out = plan;
+    return RFX_OK;
+}
+
+/* Bytes of a node that a stage reads from its file: of parts that overlap, again. */
+static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
+                              int node) {
+    const struct rfx_tensor *out = &graph->nodes[node].out;
+    int64_t cols =
+        shape->cols != NULL ? shape->cols[node].sum : rfx_rect_cols(graph->nodes[node].wanted);
+    return rfx_tensor_pixel_bytes(out, shape->rows[node].computed * cols);
+}
+
+static bool is_fetched_after(const struct rfx_stage_shape *shapes, int n_stages, int stage,
+                             int node) {
+    for (int s = stage + 1; s < n_stages; s++)
+        if (shapes[s].places[node] == RFX_PLACE_FETCHED) return true;
+    return false;
+}
+
+static struct rfx_plan_spill count_spill(const struct rfx_graph *graph,
+                                         const struct rfx_stage_shape *shapes, int n_stages) {
+    struct rfx_plan_spill spill = {0};
+    uint64_t held = 0;
+    for (int s = 0; s < n_stages; s++) {
+        uint64_t over = 0; /* held no longer than this stage */
+        for (int i = 0; i < graph->n_nodes; i++) {
+            enum rfx_node_place place = shapes[s].places[i];
+            if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
+            uint64_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
+            if (place == RFX_PLACE_SPILLED) {
+                spill.written += bytes;
+                held += bytes;
+            }
+            if (place == RFX_PLACE_FETCHED) spill.read += fetched_bytes(graph, &shapes[s], i);
+            if (!is_fetched_after(shapes, n_stages, s, i)) over += bytes;
+        }
+        if (held > spill.most) spill.most = held;
+        held -= over;
+    }
+    return spill;
+}
+
+int rfx_plan_spill_last(const struct rfx_plan *plan, int node) {
+    int last = -1;
+    for (int s = 0; s < plan->n_stages; s++) {
+        enum rfx_node_place place = plan->stages[s].places[node];
+        if (place == RFX_PLACE_SPILLED || place == RFX_PLACE_FETCHED) last = s;
+    }
+    return last;
+}
 
 static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_error *err) {
     struct rfx_memory *mem = c->graph->mem;
@@ -353,7 +462,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
                                const struct rfx_stage_shape *shapes, int n_stages, uint64_t cost,
                                struct rfx_plan **out, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
-    enum rfx_status status = rfx_plan_allocate(context, shapes, n_stages, &plan, err);
+    enum rfx_status status = allocate_plan(context, shapes, n_stages, &plan, err);
     if (status != RFX_OK) return status;
     for (int s = 0; s < n_stages; s++) fill_stage(context->graph, &shapes[s], &plan->stages[s]);
     rfx_plan_list_records(context, shapes, n_stages);
@@ -383,9 +492,41 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
                                plan->bytes.arena + rfx_plan_fixed_bytes(context, shapes, n_stages));
     plan->bytes.reserve = plan->peak_bytes - counted;
     plan->macs = rfx_plan_count_macs(context, shapes, n_stages);
-    plan->spill = rfx_plan_count_spill(context->graph, shapes, n_stages);
+    plan->spill = count_spill(context->graph, shapes, n_stages);
     plan->macs_untiled = context->macs_untiled;
     plan->cost = cost;
     *out = plan;
     return RFX_OK;
+}
+
+/* The node that a stage is named after: the last map that it makes for others. */
+static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
+    for (int i = stage->last; i >= stage->first; i--) {
+        if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];
+        if (stage->places[i] > RFX_PLACE_LOCAL) return i;
+    }
+    return stage->last;
+}
+
+static bool spills(const struct rfx_stage *stage) {
+    for (int t = 0; t < stage->spec.n_targets; t++)
+        if (stage->spilled[t]) return true;
+    return false;
+}
+
+void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size) {
+    size_t at = 0;
+    bool alone = plan->n_stages == 1;
+    for (int s = 0; s < plan->n_stages && at < size; s++) {
+        const struct rfx_stage *stage = &plan->stages[s];
+        const char *to = rfx_split_label(plan->graph, last_target(plan, stage));
+        if (s > 0) at += (size_t)snprintf(text + at, size - at, "; ");
+        if (at < size)
+            at += (size_t)stage->spec.mode->describe(&stage->spec, to, alone, text + at, size - at);
+        if (spills(stage) && at < size) at += (size_t)snprintf(text + at, size - at, ", spilled");
+    }
+    if (rfx_plan_loads_by_stage(plan) && at < size)
+        (void)snprintf(text + at, size - at, "%s weights by stage",
+                       alone && !plan->stages[0].spec.mode->local ? "," : ";");
+    rfx_trim_cut_character(text);
 }

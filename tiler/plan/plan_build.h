@@ -5,8 +5,7 @@
 #ifndef RFX_TILER_PLAN_PLAN_BUILD_H
 #define RFX_TILER_PLAN_PLAN_BUILD_H
 
-#include "tiler/placement/placement_bound.h"
-#include "tiler/placement/placement_memo.h"
+#include "tiler/placement/placement.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/stage.h"
@@ -83,14 +82,6 @@ void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_s
 void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                            int n_stages);
 
-/* Adds slides of a stage whose mode says of two maps how they slide (mode.h), to the records of the
- * stages up to it (plan_slides.c). */
-void rfx_plan_list_stage_slides(struct rfx_plan_context *context,
-                                const struct rfx_stage_shape *shape, int stage);
-
-/* What is known of the slide of two nodes, for a mode's functions; INT64_MAX: nothing yet. */
-int64_t *rfx_plan_lag(struct rfx_plan_sliding *sliding, int before, int after);
-
 /* Takes the directions of slides over into the plan, where stages that slide as a whole are row by
  * row if they do. */
 void rfx_plan_take_slides(const struct rfx_plan_context *context, struct rfx_plan *plan);
@@ -109,11 +100,6 @@ int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stag
                             int node);
 bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node);
 
-/* The bytes that the stages laid out write to files and read, and that files hold at most: a map's
- * is there from the stage that makes it to the last one that reads it. O(stages^2 * nodes). */
-struct rfx_plan_spill rfx_plan_count_spill(const struct rfx_graph *graph,
-                                           const struct rfx_stage_shape *shapes, int n_stages);
-
 /* Lower bound of the process peak; fills the records. Row by row stages: what no slide can save. */
 size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                       int n_stages);
@@ -130,11 +116,6 @@ int64_t rfx_plan_window_rows(const struct rfx_plan_context *context,
 /* Everything but the arena. */
 size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                             int n_stages);
-
-/* A plan for the shapes with all its tables, empty. OUT_OF_MEMORY. Free with rfx_plan_free. */
-RFX_NODISCARD enum rfx_status rfx_plan_allocate(const struct rfx_plan_context *context,
-                                                const struct rfx_stage_shape *shapes, int n_stages,
-                                                struct rfx_plan **out, struct rfx_error *err);
 
 /* Peak of the plan that rfx_plan_build would make, as `quick` has it. */
 RFX_NODISCARD enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,

@@ -1,17 +1,110 @@
-/* The walk. Memory is the spans of rows that nobody has written over (plan_spans.h). A write takes
- * back every row on the bytes that it touches; a read needs spans on all rows that the op's region
- * map asks for. Columns are checked against the views, rows byte by byte. */
+/* TODO */
 #include "tiler/plan/plan_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/memory.h"
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
+#include "layers/graph/tensor.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/plan_spans.h"
 #include "tiler/plan/schedule.h"
+
+/* Rows [y0, y1) of a node that are in memory, one after the other. */
+struct rfx_row_span {
+    int node;
+    int64_t y0, y1;
+    size_t begin, row_bytes; /* in the arena */
+    struct rfx_range cols;   /* that have been written (the hull) */
+    int64_t x0;              /* the view's first column when they were written */
+};
+
+/* All zero but `mem` is empty. */
+struct rfx_row_spans {
+    struct rfx_memory *mem;
+    struct rfx_row_span *items;
+    size_t count, capacity;
+};
+
+static bool add_span(struct rfx_row_spans *s, struct rfx_row_span span) {
+    if (span.y0 >= span.y1) return true;
+    struct rfx_row_span *items =
+        rfx_memory_reserve(s->mem, s->items, &s->capacity, s->count + 1, sizeof *s->items);
+    if (items == NULL) return false;
+    s->items = items;
+    s->items[s->count++] = span;
+    return true;
+}
+
+/* Takes rows [lo, hi) out of span i, whose place another one may take. */
+static bool cut_span(struct rfx_row_spans *s, size_t i, int64_t lo, int64_t hi) {
+    struct rfx_row_span above = s->items[i];
+    struct rfx_row_span below = above;
+    s->items[i] = s->items[--s->count];
+    above.y1 = rfx_min_i64(lo, above.y1);
+    below.y0 = rfx_max_i64(hi, below.y0);
+    below.begin += (size_t)(below.y0 - above.y0) * below.row_bytes;
+    return add_span(s, above) && add_span(s, below);
+}
+
+/* Takes back what any node has on bytes [begin, end). */
+static bool spans_overwrite(struct rfx_row_spans *s, size_t begin, size_t end) {
+    for (size_t i = s->count; i-- > 0;) {
+        const struct rfx_row_span *span = &s->items[i];
+        size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
+        if (begin >= span_end || end <= span->begin) continue;
+        size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
+        size_t to = (end - span->begin + span->row_bytes - 1) / span->row_bytes;
+        if (!cut_span(s, i, span->y0 + (int64_t)from, span->y0 + (int64_t)to)) return false;
+    }
+    return true;
+}
+
+/* Takes back rows [lo, hi) of a node wherever they are. */
+static bool spans_forget(struct rfx_row_spans *s, int node, int64_t lo, int64_t hi) {
+    for (size_t i = s->count; i-- > 0;) {
+        const struct rfx_row_span *span = &s->items[i];
+        if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
+        if (!cut_span(s, i, lo, hi)) return false;
+    }
+    return true;
+}
+
+/* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
+static const struct rfx_row_span *spans_find(const struct rfx_row_spans *s, int node, int64_t y,
+                                             int64_t *until) {
+    for (size_t i = 0; i < s->count; i++) {
+        const struct rfx_row_span *span = &s->items[i];
+        if (span->node != node) continue;
+        if (span->y0 <= y && y < span->y1) {
+            *until = rfx_min_i64(*until, span->y1);
+            return span;
+        }
+        if (span->y0 > y) *until = rfx_min_i64(*until, span->y0);
+    }
+    return NULL;
+}
+
+/* Adds a span on bytes that none has, or lengthens the one that it continues. Empty: nothing. */
+static bool spans_join(struct rfx_row_spans *s, struct rfx_row_span span) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct rfx_row_span *have = &s->items[i];
+        bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
+                     have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
+                     have->cols.hi == span.cols.hi;
+        if (!alike || have->y1 != span.y0) continue;
+        if (have->begin + (size_t)(have->y1 - have->y0) * have->row_bytes != span.begin) continue;
+        have->y1 = span.y1;
+        return true;
+    }
+    return add_span(s, span);
+}
+
+static void spans_free(struct rfx_row_spans *s) {
+    rfx_memory_release(s->mem, s->items);
+}
 
 struct state {
     const struct rfx_plan *plan;
@@ -77,7 +170,7 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
         size_t bytes;
         until = need.y1;
         size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, in, y, &until);
+        const struct rfx_row_span *span = spans_find(&s->spans, in, y, &until);
         if (!is_where(span, y, begin, bytes, part.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
@@ -140,7 +233,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         until = step->rect.y1;
         bool fresh = step->kind != RFX_STEP_KEEP;
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, step->node, y, &until);
+        const struct rfx_row_span *span = spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
         if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
@@ -150,9 +243,8 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
             cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
         struct rfx_row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
-        if (!rfx_row_spans_overwrite(&s->spans, begin, end) ||
-            !rfx_row_spans_forget(&s->spans, step->node, y, until) ||
-            !rfx_row_spans_join(&s->spans, made))
+        if (!spans_overwrite(&s->spans, begin, end) ||
+            !spans_forget(&s->spans, step->node, y, until) || !spans_join(&s->spans, made))
             return complain_of_memory(s, step->node);
     }
     return true;
@@ -222,7 +314,7 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     }
     if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
-    return rfx_row_spans_overwrite(&s->spans, buffer->offset, buffer->offset + buffer->bytes) ||
+    return spans_overwrite(&s->spans, buffer->offset, buffer->offset + buffer->bytes) ||
            complain_of_memory(s, step->node);
 }
 
@@ -241,14 +333,13 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
     if (!check_rows_there(s, step->node, step->node, step->rect)) return false;
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        const struct rfx_row_span *span = spans_find(&s->files, step->node, y, &until);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
         size_t begin = place_in_files(step->node) + (size_t)y * row_bytes;
         struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
-        if (!rfx_row_spans_forget(&s->files, step->node, y, until) ||
-            !rfx_row_spans_join(&s->files, made))
+        if (!spans_forget(&s->files, step->node, y, until) || !spans_join(&s->files, made))
             return complain_of_memory(s, step->node);
     }
     s->spill.written += rfx_tensor_pixel_bytes(out, rfx_rect_area(step->rect));
@@ -262,7 +353,7 @@ static bool check_fetch(struct state *s, const struct rfx_step *step) {
         return complain(s, step->node, "is not to be read from a file", step->rect.y0, 0);
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        const struct rfx_row_span *span = spans_find(&s->files, step->node, y, &until);
         if (span == NULL || step->rect.x0 < span->cols.lo || step->rect.x1 > span->cols.hi)
             return complain(s, step->node, "reads of its file what was not written", y, until);
     }
@@ -380,8 +471,8 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     sound = sound && check_end(&s);
 done:
     rfx_schedule_free(s.schedule);
-    rfx_row_spans_free(&s.spans);
-    rfx_row_spans_free(&s.files);
+    spans_free(&s.spans);
+    spans_free(&s.files);
     rfx_memory_release(mem, s.reduced);
     rfx_memory_release(mem, s.emitted);
     return sound;

@@ -1,10 +1,4 @@
-/* Checks a plan by walking its schedule; knows nothing of how plans are made.
- *
- * What it holds: every step reads only what a step before it has written and nobody has written
- * over since; nothing lies outside the arena; every output is complete at the end; tiles cover the
- * stitched map exactly once; MACs and the highest arena byte are what the plan says.
- * It includes nothing of the planner but the plan and its schedule, which the executor walks too.
- */
+/* TODO */
 #ifndef RFX_TILER_PLAN_PLAN_CHECK_H
 #define RFX_TILER_PLAN_PLAN_CHECK_H
 

@@ -1,6 +1,4 @@
-/* The iterator over a plan's steps. Every stage first loads its packed constants (when they go by
- * stage, and its mode does not load them node by node) and begins its reductions, then goes through
- * its body, which is its mode's, then finishes its reductions. */
+/* TODO */
 #include "tiler/plan/schedule.h"
 
 #include "layers/core/checked.h"

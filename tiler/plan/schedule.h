@@ -1,12 +1,43 @@
-/* The schedule: an iterator of steps over a plan, shared by planner checks and executor.
- *
- * A step computes the rectangle `rect` of node `node`. Inputs' views are the current regions of the
- * producers. No allocation after rfx_schedule_create. */
+/* TODO */
 #ifndef RFX_TILER_PLAN_SCHEDULE_H
 #define RFX_TILER_PLAN_SCHEDULE_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "layers/core/rect.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/step.h"
+
+enum rfx_step_kind {
+    RFX_STEP_RUN,           /* compute `rect` of the node (the input: read it) */
+    RFX_STEP_LOAD,          /* pack the node's constants into its stage's buffer */
+    RFX_STEP_REDUCE_BEGIN,  /* make the reduction's state that of no pixels */
+    RFX_STEP_REDUCE_ADD,    /* add `rect` of the node's input to its state */
+    RFX_STEP_REDUCE_FINISH, /* write the result from the state */
+    RFX_STEP_KEEP,          /* copy `rect` of the node from its fresh rows to its ring */
+    RFX_STEP_EMIT,          /* hand out `rect` of the node, just computed */
+    RFX_STEP_SPILL,         /* write `rect` of the node, just computed, to its file */
+    RFX_STEP_FETCH,         /* read `rect` of the node from its file */
+};
+
+struct rfx_step {
+    enum rfx_step_kind kind;
+    int stage, node;
+    struct rfx_rect rect;  /* in the node's full map (of a reduction: in its input's) */
+    bool restart;          /* of the input node: the image is read from its first row again */
+    int64_t unit, n_units; /* progress: unit of n_units (parts or image rows, then nodes) */
+};
+
+/* What of a node is in memory. */
+struct rfx_part {
+    struct rfx_rect rect; /* in the node's full map */
+    size_t offset;        /* in the arena, of the first row, or of the ring */
+    int64_t ring_rows;    /* 0: linear */
+    bool has_fresh;       /* rows from fresh_y0 on lie at fresh_offset */
+    int64_t fresh_y0;
+    size_t fresh_offset;
+};
 
 struct rfx_schedule;
 

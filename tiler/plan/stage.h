@@ -1,9 +1,4 @@
-/* What a stage computes: from its targets back to the image or to what earlier stages stored.
- *
- * Invariants: 1. a node is computed in a stage when a target needs it and no earlier stage stored
- * it, or one has forgotten it since; 2. everything in a stage of a local mode is local in space,
- * but for reductions that are targets; 3. the parts of a stage cut the maps of all its targets into
- * the same number. It does not know where anything is stored. */
+/* TODO */
 #ifndef RFX_TILER_PLAN_STAGE_H
 #define RFX_TILER_PLAN_STAGE_H
 

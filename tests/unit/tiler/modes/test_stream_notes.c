@@ -11,7 +11,7 @@
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/stream_notes.h"
+#include "tiler/modes/stream_cache.h"
 #include "tiler/modes/streaming.h"
 #include "tiler/plan/stage.h"
 

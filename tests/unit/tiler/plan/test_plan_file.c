@@ -17,8 +17,8 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"

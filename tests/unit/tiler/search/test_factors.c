@@ -17,7 +17,7 @@
 #include "tests/support/run/catch_outputs.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
+#include "tiler/plan/plan_file.h"
 #include "tiler/search/forms/factors.h"
 
 /* resnet18 at 672x672 has seven layers with many factors: three of 256 channels on maps of 42x42,

@@ -17,8 +17,8 @@
 #include "tests/support/run/plan_spoil.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
 #include "tiler/search/forms/groups.h"
 #include "tiler/search/forms/plan_groups.h"
 

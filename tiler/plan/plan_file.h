@@ -1,3 +1,9 @@
+/* TODO */
+#ifndef RFX_TILER_PLAN_PLAN_FILE_H
+#define RFX_TILER_PLAN_PLAN_FILE_H
+
+#include "tiler/plan/plan.h"
+
 /* Plans as text that can be edited: stages, bands, strips, tiles and flags in JSON.
  *
  *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "conv": "direct",
@@ -25,10 +31,6 @@
  * ones make again (no key: nothing);
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
-#ifndef RFX_TILER_PLAN_FILE_PLAN_FILE_H
-#define RFX_TILER_PLAN_FILE_PLAN_FILE_H
-
-#include "tiler/plan/plan.h"
 
 #define RFX_PLAN_FILE_SCHEMA 1
 #define RFX_PLAN_FILE_KIND "rfexec plan"

@@ -1,5 +1,5 @@
-/* One walk for all stages from the image; see stream_notes.h. */
-#include "tiler/modes/stream_notes.h"
+/* TODO */
+#include "tiler/modes/stream_cache.h"
 
 #include <string.h>
 
