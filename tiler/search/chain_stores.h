@@ -7,7 +7,7 @@
 #ifndef RFX_TILER_SEARCH_CHAIN_STORES_H
 #define RFX_TILER_SEARCH_CHAIN_STORES_H
 
-#include "tiler/search/skeleton.h"
+#include "tiler/search/partition.h"
 
 /* What a choice comes to. */
 struct rfx_chain_count {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tiler/search/plan_counts.h"
-#include "tiler/search/planner_search.h"
+#include "tiler/search/candidates.h"
 
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     static const char *const names[] = {"untiled", "streamed", "two streams", "strips",

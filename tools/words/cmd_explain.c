@@ -7,7 +7,7 @@
 #include "layers/core/byte_text.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/measure/machine_speed.h"

@@ -11,7 +11,7 @@
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/search/planner_search.h"
+#include "tiler/search/candidates.h"
 
 /* Bytes of records that are alive at a step: of stored maps, or of all else. */
 static size_t alive_at(const struct rfx_plan_context *context, int step, bool stored) {

@@ -18,7 +18,7 @@
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_file.h"
-#include "tiler/search/forms/factors.h"
+#include "tiler/search/graph_variants.h"
 
 /* resnet18 at 672x672 has seven layers with many factors: three of 256 channels on maps of 42x42,
  * then one with stride 2 and three of 512 channels on maps of 21x21. */

@@ -19,8 +19,8 @@
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/plan_file.h"
-#include "tiler/search/forms/groups.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/graph_variants.h"
+#include "tiler/search/plan_counts.h"
 
 #define KIB ((size_t)1024)
 

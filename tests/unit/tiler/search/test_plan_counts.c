@@ -18,7 +18,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/stage.h"
-#include "tiler/search/forms/groups.h"
+#include "tiler/search/graph_variants.h"
 #include "tiler/search/plan_counts.h"
 
 enum { MOST_GROUPS = 40 };

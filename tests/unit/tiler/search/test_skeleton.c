@@ -11,7 +11,7 @@
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/search/skeleton.h"
+#include "tiler/search/partition.h"
 
 #define NO_CUT INT64_MAX
 

@@ -1,11 +1,267 @@
-/* The list of candidates, and plans made of them; see planner_search.h. */
-#include "tiler/search/planner_search.h"
+/* TODO */
+#include "tiler/search/candidates.h"
 
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
+
+static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
+    return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
+           a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more &&
+           a->store_to == b->store_to && a->late_to == b->late_to && a->late == b->late &&
+           a->waist == b->waist && a->until == b->until;
+}
+
+/* Rows in bands are always worth keeping: a walk through a stream takes long. */
+static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
+    if (search->skeleton == NULL && !search->by_rows) return false; /* by hand: come once */
+    return spec->band_rows != 0 || (search->placing && spec->mode->local);
+}
+
+static void measure_rows(struct rfx_search *search, int s) {
+    const struct rfx_graph *graph = search->context.graph;
+    struct rfx_stage_shape *shape = &search->shapes[s];
+    struct rfx_node_rows *rows = search->rows + (size_t)s * (size_t)graph->n_nodes;
+    shape->rows = rows;
+    struct rfx_mode_measure measure = {graph, shape->places, &search->specs[s], search->done,
+                                       search->regions};
+    const struct rfx_mode *mode = shape->spec.mode;
+    void *notes = search->skeleton == NULL ? NULL : rfx_known_notes(search->known, mode, graph);
+    if (notes != NULL && mode->recall(notes, &measure, rows, &shape->overlap_rows)) return;
+    if (rfx_known_find(search->known, shape, rows, &shape->overlap_rows)) return;
+    shape->spec.mode->measure(&measure, rows, &shape->overlap_rows);
+    if (is_worth_keeping(search, &shape->spec)) rfx_known_keep(search->known, shape);
+}
+
+enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
+                                    struct rfx_error *err) {
+    search->specs[s].band_rows = rows;
+    search->shapes[s].spec.band_rows = rows;
+    measure_rows(search, s);
+    return rfx_memory_check_stop(search->context.graph->mem, err);
+}
+
+/* Columns of a stage whose number of parts across is settled. Before a single cut they are kept:
+ * grids come back to them for every number of rows. */
+static void measure_cols(struct rfx_search *search, int s) {
+    const struct rfx_graph *graph = search->context.graph;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_stage_shape *shape = &search->shapes[s];
+    struct rfx_known_cols *known = &search->known_cols;
+    struct rfx_tile_extent *cols = search->cols + (size_t)s * n;
+    int64_t parts = shape->spec.parts_x;
+    shape->cols = NULL;
+    if (!rfx_stage_cuts_cols(&shape->spec)) return;
+    for (int i = 0; s == 0 && i < known->n; i++)
+        if (known->counts[i] == parts) shape->cols = known->extents + (size_t)i * n;
+    if (shape->cols != NULL) return;
+    if (s == 0 && search->skeleton != NULL && known->n < RFX_TILING_MAX_COUNTS) {
+        cols = known->extents + (size_t)known->n * n;
+        known->counts[known->n++] = parts;
+    }
+    shape->cols = cols;
+    if (search->skeleton != NULL && rfx_known_find_cols(search->known, shape, cols)) return;
+    rfx_stage_extents(graph, shape->places, RFX_AXIS_COLS, parts, search->regions, cols);
+    if (search->skeleton != NULL) rfx_known_keep_cols(search->known, shape);
+}
+
+static void find_span(const struct rfx_graph *graph, struct rfx_stage_shape *shape) {
+    shape->end = graph->n_nodes;
+    while (shape->end > 0 && !rfx_place_is_computed(shape->places[shape->end - 1])) shape->end--;
+    while (shape->first < shape->end && !rfx_place_is_computed(shape->places[shape->first]))
+        shape->first++;
+}
+
+/* Geometry of stage s of the candidate at hand, from its specification. */
+enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_error *err) {
+    const struct rfx_graph *graph = search->context.graph;
+    const struct rfx_plan_request *request = search->context.request;
+    enum rfx_node_place *places = search->places + (size_t)s * (size_t)graph->n_nodes;
+    struct rfx_stage_spec *spec = &search->specs[s];
+    bool emit = request->emit_outputs;
+    enum rfx_status status =
+        rfx_stage_places(graph, spec, emit, search->stored, search->in_file, places, err);
+    if (status != RFX_OK) return status;
+    rfx_stage_limit_parts(graph, spec);
+    search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
+    find_span(graph, &search->shapes[s]);
+    measure_rows(search, s);
+    measure_cols(search, s);
+    return rfx_memory_check_stop(graph->mem, err); /* measuring breaks off then */
+}
+
+/* Before the first stage nothing is stored but what the caller has. */
+void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) {
+    const struct rfx_graph *graph = search->context.graph;
+    struct rfx_known_cols *cols = &search->known_cols;
+    memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
+    memset(search->in_file, 0, (size_t)graph->n_nodes * sizeof *search->in_file);
+    search->skeleton = c != NULL ? &c->skeleton : NULL;
+    if (c == NULL || cols->mode != c->way.mode || !is_same_skeleton(&cols->skeleton, &c->skeleton))
+        cols->n = 0; /* they are another stage's */
+    if (c == NULL) return;
+    cols->mode = c->way.mode;
+    cols->skeleton = c->skeleton;
+}
+
+/* Gives a stage the numbers and flags of a way that its mode knows. */
+void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way) {
+    spec->tight = way->tight && (spec->mode->knows & RFX_KNOWS_TIGHT) != 0;
+    spec->row_by_row = way->row_by_row && (spec->mode->knows & RFX_KNOWS_ROW_BY_ROW) != 0;
+    spec->weights_by_stage = way->weights_by_stage;
+}
+
+static const struct rfx_levels *levels_of(const struct rfx_search *search,
+                                          const struct rfx_skeleton *skeleton) {
+    if (skeleton->waist > 0) return &search->waists[skeleton->waist - 1].levels;
+    for (int k = 0; k < RFX_SEARCH_MORE; k++)
+        if (skeleton->more == rfx_search_more(k)) return &search->more[k];
+    return &search->levels;
+}
+
+/* Fills the stages of a candidate and their geometry. */
+enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_candidate *c,
+                                   int *n_stages, struct rfx_error *err) {
+    const struct rfx_stage_spec *way = &c->way;
+    int n = rfx_skeleton_stages(levels_of(search, &c->skeleton), &c->skeleton, search->rest,
+                                search->specs, search->targets, search->spilled);
+    rfx_search_begin(search, c);
+    for (int s = 0; s < n; s++) {
+        struct rfx_stage_spec *spec = &search->specs[s];
+        if (spec->mode == NULL) {
+            spec->mode = way->mode;
+            spec->parts_y = way->parts_y;
+            spec->parts_x = way->parts_x;
+            spec->band_rows = way->band_rows;
+        }
+        rfx_search_set_flags(spec, way);
+        enum rfx_status status = rfx_search_measure(search, s, err);
+        if (status != RFX_OK) return status;
+    }
+    *n_stages = n;
+    return RFX_OK;
+}
+
+uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages) {
+    struct rfx_cost_counts counts = {{0}};
+    for (int s = 0; s < n_stages; s++)
+        rfx_cost_count(&search->cost, &search->shapes[s], -1, &counts);
+    return rfx_cost_picoseconds(&search->cost, &counts);
+}
+
+void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,
+                           int n_stages) {
+    for (int s = 0; s < n_stages; s++) {
+        struct rfx_stage_spec *spec = &search->shapes[s].spec;
+        if (spec->mode != mode || !spec->mode->local) continue;
+        spec->parts_x = parts;
+        rfx_stage_limit_parts(search->context.graph, spec);
+        measure_cols(search, s);
+    }
+}
+
+bool rfx_search_wants_all(const struct rfx_search *search) {
+    size_t budget = search->context.request->memory_bytes;
+    return budget == 0 || budget == SIZE_MAX;
+}
+
+static bool is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
+                       uint64_t cost) {
+    const struct rfx_search_rivals *rivals = search->rivals;
+    bool fits = bound <= search->context.request->memory_bytes;
+    if (!fits && bound > search->bound_limit) return true;
+    if (rivals == NULL) return cost > search->cost_limit;
+    if (fits) {
+        int n = rivals->n[kind];
+        return n == RFX_SEARCH_RIVAL_TRIES && cost > rivals->costs[kind][n - 1];
+    }
+    if (bound == rivals->least_bound[kind]) return cost > rivals->least_cost[kind];
+    return bound > rivals->least_bound[kind];
+}
+
+/* Sums of other order than the cost's need some room. */
+static uint64_t least_cost_of(const struct rfx_search *search, enum rfx_plan_kind kind,
+                              int n_stages) {
+    const struct rfx_search_rivals *rivals = search->rivals;
+    double least = 0.0;
+    bool limited = search->cost_limit != UINT64_MAX;
+    if (rivals != NULL) limited = rivals->least_bound[kind] != SIZE_MAX;
+    if (!limited) return 0; /* nothing is known that takes less */
+    for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
+    least = least * (1.0 - 2e-9) - 2.0;
+    return least < 0.0 ? 0 : (uint64_t)least;
+}
+
+static void note_behind(struct rfx_search *search, int way, int n_stages) {
+    struct rfx_search_behind *behind = &search->behind[way];
+    struct rfx_plan_context *c = &search->context;
+    if (n_stages < 2 || search->shapes[n_stages - 1].spec.mode != search->rest) return;
+    size_t window = c->request->source.window_row_bytes *
+                    (size_t)rfx_plan_window_rows(c, search->shapes, n_stages);
+    behind->arena = c->rest_bytes;
+    behind->fixed = rfx_plan_fixed_bytes(c, search->shapes, n_stages) - window;
+}
+
+static size_t least_bound_of(const struct rfx_search *search, int way) {
+    const struct rfx_search_behind *behind = &search->behind[way];
+    const struct rfx_search_behind *plain = &search->behind[0];
+    if (behind->fixed != 0) return behind->arena + behind->fixed;
+    if (plain->fixed == 0) return 0;
+    return plain->arena / 2 + plain->fixed - search->context.weights_bytes;
+}
+
+/* Ways of squeezing a plan, from the fastest to the smallest. */
+struct way {
+    bool tight, row_by_row, weights_by_stage;
+    bool coarse; /* tried for grids and strips too, of which there are many */
+};
+static const struct way ways[RFX_SEARCH_WAYS] = {
+    {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
+    {true, true, false, false},  {false, false, true, false}, {true, false, true, false},
+    {false, true, true, true},   {true, true, true, true},
+};
+
+static bool is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w) {
+    const struct rfx_plan_request *request = search->context.request;
+    const struct way *way = &ways[w];
+    const struct rfx_stage_spec *asked = &request->asked;
+    bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
+    bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
+    if (way->tight && !tight) return false;
+    bool more = (way->tight && !asked->tight) || (way->row_by_row && !asked->row_by_row) ||
+                (way->weights_by_stage && !asked->weights_by_stage);
+    bool less = (tight && asked->tight && !way->tight) || (asked->row_by_row && !way->row_by_row) ||
+                (asked->weights_by_stage && !way->weights_by_stage);
+    if (less || (more && request->memory_bytes == 0)) return false;
+    return !more || !coarse || way->coarse;
+}
+
+bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *c) {
+    for (int w = 0; w < RFX_SEARCH_WAYS; w++)
+        if (is_open_way(search, c, w) &&
+            !is_out(search, c->kind, least_bound_of(search, w), 0))
+            return false;
+    return true;
+}
+
+static void note_rival(struct rfx_search *search, const struct rfx_candidate *c) {
+    struct rfx_search_rivals *rivals = search->rivals;
+    if (rivals == NULL) return;
+    if (c->bound < rivals->least_bound[c->kind]) {
+        rivals->least_bound[c->kind] = c->bound;
+        rivals->least_cost[c->kind] = c->cost;
+    } else if (c->bound == rivals->least_bound[c->kind] && c->cost < rivals->least_cost[c->kind]) {
+        rivals->least_cost[c->kind] = c->cost;
+    }
+    if (c->bound > search->context.request->memory_bytes) return;
+    uint64_t *costs = rivals->costs[c->kind];
+    int *n = &rivals->n[c->kind];
+    int at = *n < RFX_SEARCH_RIVAL_TRIES ? (*n)++ : RFX_SEARCH_RIVAL_TRIES - 1;
+    for (; at > 0 && costs[at - 1] > c->cost; at--) costs[at] = costs[at - 1];
+    costs[at] = c->cost;
+}
 
 static enum rfx_status push(struct rfx_search *search, const struct rfx_candidate *c,
                             struct rfx_error *err) {
@@ -24,32 +280,6 @@ static enum rfx_status push(struct rfx_search *search, const struct rfx_candidat
     search->candidates[search->n_candidates] = *c;
     search->candidates[search->n_candidates++].number = search->n_listed++;
     return RFX_OK;
-}
-
-/* Ways of squeezing a plan, from the fastest to the smallest. */
-struct way {
-    bool tight, row_by_row, weights_by_stage;
-    bool coarse; /* tried for grids and strips too, of which there are many */
-};
-static const struct way ways[RFX_SEARCH_WAYS] = {
-    {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
-    {true, true, false, false},  {false, false, true, false}, {true, false, true, false},
-    {false, true, true, true},   {true, true, true, true},
-};
-
-bool rfx_search_is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w) {
-    const struct rfx_plan_request *request = search->context.request;
-    const struct way *way = &ways[w];
-    const struct rfx_stage_spec *asked = &request->asked;
-    bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
-    bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
-    if (way->tight && !tight) return false;
-    bool more = (way->tight && !asked->tight) || (way->row_by_row && !asked->row_by_row) ||
-                (way->weights_by_stage && !asked->weights_by_stage);
-    bool less = (tight && asked->tight && !way->tight) || (asked->row_by_row && !way->row_by_row) ||
-                (asked->weights_by_stage && !way->weights_by_stage);
-    if (less || (more && request->memory_bytes == 0)) return false;
-    return !more || !coarse || way->coarse;
 }
 
 /* What stages without rings need in any way, given the bound of the plain one: sliding saves at
@@ -84,21 +314,21 @@ static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *
     bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
     c->bound = 0;
     if (by_cost) c->cost = rfx_search_cost(search, n_stages);
-    if (rfx_search_is_out(search, c->kind, 0, c->cost)) return RFX_OK;
+    if (is_out(search, c->kind, 0, c->cost)) return RFX_OK;
     c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
-    rfx_search_note_behind(search, w, n_stages);
+    note_behind(search, w, n_stages);
     struct rfx_candidate whole = *c; /* with loading and planning, which come before the run */
     size_t before =
         rfx_plan_prepare_bytes(search->context.graph, search->context.max_stages, n_stages);
     if (whole.bound < before) whole.bound = before;
-    if (rfx_search_is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
+    if (is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
     bool waits = !by_cost && may_wait(search, &whole);
     if (!by_cost) {
         c->cost = waits ? RFX_COST_UNKNOWN : rfx_search_cost(search, n_stages);
-        if (rfx_search_is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
+        if (is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
     }
     whole.cost = c->cost;
-    rfx_search_note_rival(search, &whole);
+    note_rival(search, &whole);
     search->some_fit |= whole.bound <= search->context.request->memory_bytes;
     if (c->macs == 0 && !waits)
         c->macs = rfx_plan_count_macs(&search->context, search->shapes, n_stages);
@@ -110,13 +340,13 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
                                int n_stages, struct rfx_error *err) {
     struct rfx_candidate c = *laid_out;
     enum rfx_status status = RFX_OK;
-    uint64_t least_cost = rfx_search_least_cost(search, c.kind, n_stages);
+    uint64_t least_cost = least_cost_of(search, c.kind, n_stages);
     size_t least = 0;
     c.macs = 0; /* the same in every way: counted once */
     for (int w = 0; status == RFX_OK && w < RFX_SEARCH_WAYS; w++) {
-        if (!rfx_search_is_open_way(search, &c, w)) continue;
-        size_t bound = rfx_search_least_bound(search, w);
-        if (rfx_search_is_out(search, c.kind, bound > least ? bound : least, least_cost)) continue;
+        if (!is_open_way(search, &c, w)) continue;
+        size_t bound = least_bound_of(search, w);
+        if (is_out(search, c.kind, bound > least ? bound : least, least_cost)) continue;
         c.way.tight = ways[w].tight;
         c.way.row_by_row = ways[w].row_by_row;
         c.way.weights_by_stage = ways[w].weights_by_stage;

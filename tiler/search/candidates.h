@@ -1,17 +1,19 @@
-/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
- *
- * Candidates are the trials of all modes, phase by phase (trial.h): first what computes nothing
- * twice. Private to tiler/: planner.c chooses among them, plan_survey.c shows them. */
-#ifndef RFX_TILER_SEARCH_PLANNER_SEARCH_H
-#define RFX_TILER_SEARCH_PLANNER_SEARCH_H
+/* TODO */
+#ifndef RFX_TILER_SEARCH_CANDIDATES_H
+#define RFX_TILER_SEARCH_CANDIDATES_H
 
 #include "tiler/cost/cost.h"
 #include "tiler/modes/trial.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
-#include "tiler/search/planner_known.h"
-#include "tiler/search/skeleton.h"
+#include "tiler/search/measurement_cache.h"
+#include "tiler/search/partition.h"
+
+/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
+ *
+ * Candidates are the trials of all modes, phase by phase (trial.h): first what computes nothing
+ * twice. Private to tiler/: planner.c chooses among them, plan_survey.c shows them. */
 
 #define RFX_COST_UNKNOWN UINT64_MAX
 
@@ -153,10 +155,6 @@ RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
                                                const struct rfx_candidate *candidate,
                                                struct rfx_plan **out, struct rfx_error *err);
 
-/* Makes the plan that the request gives stage by stage. INVALID_ARGUMENT: no plan of this graph. */
-RFX_NODISCARD enum rfx_status rfx_search_build_given(struct rfx_search *search,
-                                                     struct rfx_plan **out, struct rfx_error *err);
-
 /* planner_chains.c: how many stages more the k-th of `more` has. */
 int rfx_search_more(int k);
 
@@ -179,44 +177,17 @@ RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int 
 RFX_NODISCARD enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
                                                   struct rfx_error *err);
 
-/* planner_rows.c: gives each stage of a plan that fits its own number of rows a step, where that
- * takes less time and still fits; the plan may become another one. */
-RFX_NODISCARD enum rfx_status rfx_search_choose_rows(struct rfx_search *search,
-                                                     struct rfx_plan **plan, struct rfx_error *err);
-
 /* Gives a stage the flags of a way that its mode knows. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
 
 /* Predicted time of the stages laid out, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
-/* Whether a way (of so many) is what was asked for, or more where a budget may need it. */
-bool rfx_search_is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w);
-
 /* planner_interest.c: whether no budget is given, or fronts want what is best in every one. */
 bool rfx_search_wants_all(const struct rfx_search *search);
 
-/* Whether a candidate of this kind that needs and takes at least so much is of
- * no interest. */
-bool rfx_search_is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
-                       uint64_t cost);
-
-/* What the stages laid out take at least in any way; 0 where nothing is known that takes less. */
-uint64_t rfx_search_least_cost(const struct rfx_search *search, enum rfx_plan_kind kind,
-                               int n_stages);
-
-/* Notes what the last stage of the candidate asks for whose bound was just found. */
-void rfx_search_note_behind(struct rfx_search *search, int way, int n_stages);
-
-/* What any candidate of the skeleton at hand needs at least: for its last stage. Sliding saves at
- * most half of what is alive: so much is sure of ways that were not looked at. */
-size_t rfx_search_least_bound(const struct rfx_search *search, int way);
-
 /* Whether the last stage alone asks for too much in every way that is open. */
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
-
-/* Notes a candidate among the smallest and the cheapest of its kind. */
-void rfx_search_note_rival(struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the candidate whose stages are laid out, in every way that is open. */
 RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,

@@ -1,8 +1,8 @@
-/* Rows of stages that were measured before, found by what the stage computes; see planner_search.h.
- */
-#include "layers/core/checked.h"
+/* TODO */
+#include "tiler/search/measurement_cache.h"
 
-#include "tiler/search/planner_search.h"
+#include "layers/core/checked.h"
+#include "tiler/search/candidates.h"
 
 #define SLOTS 256
 

@@ -1,8 +1,6 @@
-/* Rows of stages that were measured before, found by what a stage computes: stages of different
- * candidates compute the same nodes in the same bands, a candidate is laid out again to be placed
- * or in other parts, and a graph is planned again for other budgets or threads. */
-#ifndef RFX_TILER_SEARCH_PLANNER_KNOWN_H
-#define RFX_TILER_SEARCH_PLANNER_KNOWN_H
+/* TODO */
+#ifndef RFX_TILER_SEARCH_MEASUREMENT_CACHE_H
+#define RFX_TILER_SEARCH_MEASUREMENT_CACHE_H
 
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"

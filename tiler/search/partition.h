@@ -1,11 +1,6 @@
-/* The kinds of plan that the planner tries: which stages, with which targets.
- *
- * A skeleton says where the network is cut; modes, bands and parts are chosen on top of it.
- * Global operations are barriers: what comes after one can begin only when its whole input has been
- * seen. Nodes have a level: the number of barriers before them, and of cuts where maps go through
- * files that a stream would hold too many rows of. */
-#ifndef RFX_TILER_SEARCH_SKELETON_H
-#define RFX_TILER_SEARCH_SKELETON_H
+/* TODO */
+#ifndef RFX_TILER_SEARCH_PARTITION_H
+#define RFX_TILER_SEARCH_PARTITION_H
 
 #include "tiler/plan/plan.h"
 
