@@ -11,7 +11,6 @@
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
 #include "tiler/placement/placement.h"
-#include "tiler/placement/placement_rows.h"
 #include "tiler/strategies/arena_problem.h"
 
 /* Lists of the records alive with each of n. Tables of the caller's. */

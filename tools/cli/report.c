@@ -9,7 +9,6 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
-#include "rf_analysis/baseline.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
@@ -19,6 +18,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
 #include "tools/measure/machine_speed.h"
+#include "tools/study/baseline.h"
 
 char *rfx_human_bytes(size_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

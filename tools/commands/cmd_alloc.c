@@ -8,11 +8,11 @@
 #include "rfexec/output/output_file.h"
 #include "tiler/packer/packer.h"
 #include "tiler/strategies/greedy_packers.h"
-#include "tiler/strategies/placement_csv.h"
 #include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/study/placement_csv.h"
 
 struct alloc_job {
     struct rfx_place_table *table;

@@ -7,7 +7,6 @@
 #include "tiler/packer/packer.h"
 #include "tiler/plan/splits.h"
 #include "tiler/strategies/greedy_packers.h"
-#include "tiler/strategies/placement_objects.h"
 #include "tools/chart/chart.h"
 #include "tools/chart/memory_chart.h"
 #include "tools/cli/command.h"
@@ -15,6 +14,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
+#include "tools/study/shared_objects.h"
 
 struct memory_table {
     struct rfx_memory *mem;

@@ -6,7 +6,7 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tiler/strategies/greedy_packers.h"
-#include "tiler/strategies/placement_csv.h"
+#include "tools/study/placement_csv.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MOST_ITEMS = 64 };

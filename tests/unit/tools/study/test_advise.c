@@ -9,8 +9,8 @@
 
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
-#include "tiler/curves/advise.h"
 #include "tiler/plan/splits.h"
+#include "tools/study/advise.h"
 
 /* Peaks over the points as in figure 8d: at 1, unchanged, up, unchanged, up, down, down. */
 static void cases_by_hand(void **state) {

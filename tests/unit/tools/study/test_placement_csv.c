@@ -1,5 +1,5 @@
 /* The text form of placement problems: what is read, what is refused, what is written. */
-#include "tiler/strategies/placement_csv.h"
+#include "tools/study/placement_csv.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,8 +6,8 @@
  * the halo unless the caller gives tile sizes with it, smaller tiles at the border, the stitched
  * map while the head runs, and joins other than the block's own Add. From a graph:
  * tiler/curves/curve_formulas.h. */
-#ifndef RFX_RF_ANALYSIS_FORMULAS_H
-#define RFX_RF_ANALYSIS_FORMULAS_H
+#ifndef RFX_TOOLS_STUDY_FORMULAS_H
+#define RFX_TOOLS_STUDY_FORMULAS_H
 
 #include <stdbool.h>
 #include <stdint.h>

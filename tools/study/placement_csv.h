@@ -3,8 +3,8 @@
  * order; an `offset` column of an earlier answer is skipped. Lines may end in CR LF, blank ones and
  * those that start with # are skipped. Ids are any text without commas, quotes and control
  * characters, and unique. Alignment is 1 where it is not given. */
-#ifndef RFX_TILER_STRATEGIES_PLACEMENT_CSV_H
-#define RFX_TILER_STRATEGIES_PLACEMENT_CSV_H
+#ifndef RFX_TOOLS_STUDY_PLACEMENT_CSV_H
+#define RFX_TOOLS_STUDY_PLACEMENT_CSV_H
 
 #include <stdio.h>
 

@@ -4,8 +4,8 @@
  * are alive; 2. constants are parameters, not activations; 3. all sizes are float32 bytes.
  * Source: paper 003, sections 2.1 and 3 (its figures count as EAGER, docs/notes/tradeoff.md).
  * It knows sizes per node only, so that whole maps and the parts of a tile are counted alike. */
-#ifndef RFX_RF_ANALYSIS_BASELINE_H
-#define RFX_RF_ANALYSIS_BASELINE_H
+#ifndef RFX_TOOLS_STUDY_BASELINE_H
+#define RFX_TOOLS_STUDY_BASELINE_H
 
 #include "layers/graph/graph.h"
 

@@ -4,13 +4,13 @@
  * Time of the records: one step per node. Time of the tiles: one per step of rows of a node, as
  * the executor runs them, so that the same bytes can be judged by both. No map takes over another's
  * bytes (in place): that is what row by row does anyway. */
-#ifndef RFX_TILER_PLACEMENT_PLACEMENT_ROWS_H
-#define RFX_TILER_PLACEMENT_PLACEMENT_ROWS_H
+#ifndef RFX_TOOLS_STUDY_ROW_RUN_H
+#define RFX_TOOLS_STUDY_ROW_RUN_H
 
 #include "layers/core/checked.h"
 #include "layers/graph/graph.h"
 #include "tiler/placement/placement_slides.h"
-#include "tiler/strategies/placement_tiles.h"
+#include "tools/study/tile_placement.h"
 
 struct rfx_row_run {
     struct rfx_memory *mem;

@@ -20,8 +20,8 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/placement/placement_rows.h"
 #include "tiler/plan/plan_build.h"
+#include "tools/study/row_run.h"
 
 struct simulation {
     const struct rfx_row_run *run;

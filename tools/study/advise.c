@@ -1,5 +1,5 @@
 /* The cases and guidelines of paper 003, section 3.3, on the exact curve; see advise.h. */
-#include "tiler/curves/advise.h"
+#include "tools/study/advise.h"
 
 #include "layers/graph/op.h"
 

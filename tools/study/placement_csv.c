@@ -1,6 +1,6 @@
 /* The text form of placement problems: a strict reader (every line is an item or an error) and the
  * writer of answers. */
-#include "tiler/strategies/placement_csv.h"
+#include "tools/study/placement_csv.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The baselines' tensors and the simulation of what is alive; see baseline.h. */
-#include "rf_analysis/baseline.h"
+#include "tools/study/baseline.h"
 
 #include <string.h>
 

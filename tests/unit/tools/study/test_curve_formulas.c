@@ -10,7 +10,7 @@
 
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
-#include "tiler/curves/curve_formulas.h"
+#include "tools/study/curve_formulas.h"
 
 struct net {
     struct rfx_memory *mem;

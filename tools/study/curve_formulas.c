@@ -1,7 +1,7 @@
 /* From a graph to the blocks of the equations; see curve_formulas.h. The equations speak of modules
  * made of one convolution each, so this file asks for operators by name; what they do not speak of
  * is refused. */
-#include "tiler/curves/curve_formulas.h"
+#include "tools/study/curve_formulas.h"
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"

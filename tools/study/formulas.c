@@ -1,5 +1,5 @@
 /* Equations 1 to 4 of paper 003; see formulas.h. */
-#include "rf_analysis/formulas.h"
+#include "tools/study/formulas.h"
 
 #include <stddef.h>
 

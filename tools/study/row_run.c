@@ -1,5 +1,5 @@
 /* Distances of slides, and when each row of each map is made and last read. */
-#include "tiler/placement/placement_rows.h"
+#include "tools/study/row_run.h"
 
 #include <string.h>
 

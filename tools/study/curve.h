@@ -6,10 +6,10 @@
  * is a live tensor; 3. peak, head and tail bytes include all parameters; 4. points are in the order
  * of the graph, the Pareto front in the order of MACs. Source: paper 003, sections 3.1-3.3 and
  * figure 9. */
-#ifndef RFX_TILER_CURVES_CURVE_H
-#define RFX_TILER_CURVES_CURVE_H
+#ifndef RFX_TOOLS_STUDY_CURVE_H
+#define RFX_TOOLS_STUDY_CURVE_H
 
-#include "rf_analysis/baseline.h"
+#include "tools/study/baseline.h"
 
 struct rfx_curve_point {
     int split; /* node; -1: untiled */

@@ -1,5 +1,5 @@
 /* Evaluating every aggregation point and grid under one baseline; see curve.h. */
-#include "tiler/curves/curve.h"
+#include "tools/study/curve.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  *
  * Ties are broken by the items' positions in the problem, then by the objects' age: the paper
  * states no order (docs/memory_placement.md has what the orders give). */
-#ifndef RFX_TILER_STRATEGIES_PLACEMENT_OBJECTS_H
-#define RFX_TILER_STRATEGIES_PLACEMENT_OBJECTS_H
+#ifndef RFX_TOOLS_STUDY_SHARED_OBJECTS_H
+#define RFX_TOOLS_STUDY_SHARED_OBJECTS_H
 
 #include "tiler/strategies/arena_problem.h"
 

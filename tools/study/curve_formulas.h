@@ -8,11 +8,11 @@
  * that of equation 1, or 3 where there are residual blocks, for the head with the sizes of a tile
  * and for the tail with whole maps, both with all parameters; MACs are those of equations 2 and 4,
  * every tile an inner one: its whole halo is counted, also outside of the image. */
-#ifndef RFX_TILER_CURVES_CURVE_FORMULAS_H
-#define RFX_TILER_CURVES_CURVE_FORMULAS_H
+#ifndef RFX_TOOLS_STUDY_CURVE_FORMULAS_H
+#define RFX_TOOLS_STUDY_CURVE_FORMULAS_H
 
-#include "rf_analysis/formulas.h"
-#include "tiler/curves/curve.h"
+#include "tools/study/curve.h"
+#include "tools/study/formulas.h"
 
 struct rfx_curve_formulas {
     struct rfx_memory *mem;

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "rf_analysis/formulas.h"
+#include "tools/study/formulas.h"
 
 /* Paper 003, table 1: 3x32x32, two 32-channel 3x3 convolutions, max pool, two with 64 channels at
  * 16x16, max pool, two with 128 channels at 8x8. */

@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "rf_analysis/baseline.h"
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
+#include "tools/study/baseline.h"
 
 struct fixture {
     struct rfx_memory *mem;

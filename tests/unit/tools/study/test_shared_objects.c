@@ -1,6 +1,6 @@
 /* Shared objects on problems worked out by hand, and what holds of all strategies on random ones.
  */
-#include "tiler/strategies/placement_objects.h"
+#include "tools/study/shared_objects.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

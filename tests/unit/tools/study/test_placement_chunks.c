@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "tests/support/random/random_tiles.h"
-#include "tiler/strategies/placement_chunks.h"
+#include "tools/study/tile_placement.h"
 
 #define PLANE 16384 /* 128 x 128 bytes */
 

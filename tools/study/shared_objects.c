@@ -1,5 +1,5 @@
 /* The shared-objects strategies: an order of the items, then a rule for the object. */
-#include "tiler/strategies/placement_objects.h"
+#include "tools/study/shared_objects.h"
 
 #include <stdlib.h>
 #include <string.h>

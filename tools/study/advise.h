@@ -2,10 +2,10 @@
  *
  * Invariants: 1. every verdict is kept with the figures that it was made from; 2. a point's case
  * compares its peak with the untiled one and with the aggregation point before it. */
-#ifndef RFX_TILER_CURVES_ADVISE_H
-#define RFX_TILER_CURVES_ADVISE_H
+#ifndef RFX_TOOLS_STUDY_ADVISE_H
+#define RFX_TOOLS_STUDY_ADVISE_H
 
-#include "tiler/curves/curve.h"
+#include "tools/study/curve.h"
 
 /* What happens to the memory ratio at an aggregation point (section 3.3, numbered as there). */
 enum rfx_case {

@@ -11,9 +11,9 @@
 #include "rf_analysis/regions.h"
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"
-#include "tiler/curves/curve.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/tiling.h"
+#include "tools/study/curve.h"
 
 static struct rfx_curve *curve_or_fail(const struct rfx_graph *graph, enum rfx_baseline baseline,
                                        int64_t tiles_y, int64_t tiles_x, bool pareto) {
