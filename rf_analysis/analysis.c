@@ -14,11 +14,6 @@ static struct rfx_ratio ratio_scale(struct rfx_ratio r, int64_t num, int64_t den
     return v;
 }
 
-struct rfx_range rfx_unbounded_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                     int k, enum rfx_axis axis, struct rfx_range out) {
-    return rfx_op_endless_range(graph, node, k, (int)axis, out);
-}
-
 /* Whether a node's output position depends on the whole image: an op that is not local in space, or
  * such a node before it. */
 static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -73,7 +68,7 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
         const struct rfx_node *node = &graph->nodes[i];
         if (ranges[i].lo >= ranges[i].hi) continue;
         for (int k = 0; k < node->n_in; k++) {
-            struct rfx_range r = rfx_unbounded_range(graph, node, k, axis, ranges[i]);
+            struct rfx_range r = rfx_op_endless_range(graph, node, k, (int)axis, ranges[i]);
             struct rfx_range *in = &ranges[node->in[k]];
             if (in->lo >= in->hi) {
                 *in = r;
@@ -120,8 +115,8 @@ static void fill_field(const struct rfx_graph *graph, int node, enum rfx_axis ax
     field->middle_px = middles / (double)phases;
 }
 
-void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
-                          struct rfx_range *scratch) {
+static void find_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
+                                  struct rfx_range *scratch) {
     for (int i = 0; i < graph->n_nodes && !rfx_memory_is_stopped(graph->mem); i++) {
         const struct rfx_node *node = &graph->nodes[i];
         info[i].global = sees_everything(graph, node, info);
@@ -177,7 +172,7 @@ enum rfx_status rfx_analysis_create(const struct rfx_graph *graph, struct rfx_an
     analysis->n_layers = graph->n_nodes;
     analysis->layers = layers;
     analysis->params = rfx_graph_param_count(graph);
-    rfx_receptive_fields(graph, layers, ranges);
+    find_receptive_fields(graph, layers, ranges);
     enum rfx_status status = rfx_memory_check_stop(mem, err);
     rfx_last_uses(graph, last_use);
     for (int i = 0; i < graph->n_nodes; i++) {

@@ -50,19 +50,10 @@ void rfx_analysis_free(struct rfx_analysis *analysis);
 /* Last node that reads each node's tensor (n_nodes for outputs), into last_use[n_nodes]. */
 void rfx_last_uses(const struct rfx_graph *graph, int *last_use);
 
-/* Input range of input k for output range `out` of one axis as if the map had no border. Only for
- * ops that are local in space. */
-struct rfx_range rfx_unbounded_range(const struct rfx_graph *graph, const struct rfx_node *node,
-                                     int k, enum rfx_axis axis, struct rfx_range out);
-
 /* Positions of the image that position `at` of a node depends on, inside the image; operators that
  * see all of a map (global pools, norms) are not passed through, as they would make that
  * everything. Empty: no other path leads there. `scratch` has n_nodes elements. O(edges). */
 struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_axis axis,
                               int64_t at, struct rfx_range *scratch);
 
-/* Fills info[i].global and info[i].field for every node. `scratch` has n_nodes elements.
- * O(nodes^2), times the number of phases where the network upsamples. */
-void rfx_receptive_fields(const struct rfx_graph *graph, struct rfx_layer_info *info,
-                          struct rfx_range *scratch);
 #endif

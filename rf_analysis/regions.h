@@ -19,8 +19,8 @@ struct rfx_axis_region {
 };
 
 /* Fills regions[0 .. target] (one axis) with what each node must provide so that `target` can give
- * `out`. Nodes before `first` (0: none) are not passed through. O(edges). */
-void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
+ * `out`. O(edges). */
+void rfx_regions_backprop(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
 /* Rows (axis 0) or columns (axis 1) of a node's full map. */

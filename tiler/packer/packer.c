@@ -80,7 +80,7 @@ struct packer {
     _Atomic int64_t asked_at_ns;
     int64_t begun_ns;
     struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, as trials */
-    size_t *trials[MAX_THREADS];              /* offsets of one turn */
+    size_t *trials[MAX_THREADS];                    /* offsets of one turn */
 
     pthread_mutex_t lock;
     int next, round, first_round; /* the next turn; the round in which the bound was raised last */
@@ -119,8 +119,8 @@ static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strat
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
     size_t *trial = packer->trials[0];
-    enum rfx_status status = rfx_offsets_place_until(
-        packer->problem, strategy, may_stop ? &packer->stop : NULL, trial, &arena, err);
+    enum rfx_status status = rfx_offsets_place(packer->problem, strategy,
+                                               may_stop ? &packer->stop : NULL, trial, &arena, err);
     if (status == RFX_OK) keep_trial(packer, trial, arena, rfx_offset_strategy_name(strategy));
     return status;
 }
@@ -222,10 +222,10 @@ static size_t arena_of(const struct packer *packer, const size_t *trial) {
 static void search_exactly(struct packer *packer, const struct task *task, int thread) {
     size_t *trial = packer->trials[thread];
     struct rfx_exact_request request = {.capacity_bytes = task->capacity,
-                                         .order = (enum rfx_exact_order)turns[task->turn].variant,
-                                         .seed = task->seed,
-                                         .nodes = task->nodes,
-                                         .stop = &packer->stop};
+                                        .order = (enum rfx_exact_order)turns[task->turn].variant,
+                                        .seed = task->seed,
+                                        .nodes = task->nodes,
+                                        .stop = &packer->stop};
     bool restarts = request.order == RFX_EXACT_WAT_SHUFFLED;
     size_t next = 0;
     uint64_t nodes = 0;

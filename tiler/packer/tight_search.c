@@ -13,38 +13,38 @@
 #include "tiler/strategies/arena_problem.h"
 
 /* More items than this end or begin at no inner boundary: they are bits of a mask. */
-#define RFX_BOUNDARY_MAX_SIDE 64
+#define MAX_SIDE 64
 
-struct rfx_boundary_item {
+struct boundary_item {
     size_t size;
     int begin, end; /* boundaries */
     int bit;        /* its place among those that end at `end` */
 };
 
-struct rfx_boundary {
+struct boundary {
     int ends, n_ends, begins, n_begins; /* ranges of by_end, by_begin */
 };
 
-struct rfx_boundaries {
+struct boundaries {
     struct rfx_memory *mem;
     int n_items, n; /* n: sections + 1 */
     int room;       /* for items */
-    struct rfx_boundary_item *items;
+    struct boundary_item *items;
     int *by_end, *by_begin;
-    struct rfx_boundary *at;
+    struct boundary *at;
     int max_live;  /* no more items live at once, those of a boundary counted on both sides */
-    bool possible; /* RFX_BOUNDARY_MAX_SIDE is kept, and there is room for all fillers */
+    bool possible; /* MAX_SIDE is kept, and there is room for all fillers */
 };
 
-static void add_filler(struct rfx_boundaries *b, size_t size, int at) {
+static void add_filler(struct boundaries *b, size_t size, int at) {
     if (b->n_items == b->room)
         b->possible = false;
     else
-        b->items[b->n_items++] = (struct rfx_boundary_item){size, at, -1, 0};
+        b->items[b->n_items++] = (struct boundary_item){size, at, -1, 0};
 }
 
 /* Ends fillers of `less` bytes at a boundary: one of that size, else the youngest. */
-static void end_fillers(struct rfx_boundaries *b, int first_filler, size_t less, int at) {
+static void end_fillers(struct boundaries *b, int first_filler, size_t less, int at) {
     int exact = -1;
     for (int i = b->n_items - 1; i >= first_filler && exact < 0; i--)
         if (b->items[i].end < 0 && b->items[i].size == less) exact = i;
@@ -70,14 +70,14 @@ static size_t free_bytes(const struct rfx_place_problem *problem, size_t capacit
     return capacity - problem->breadth[backwards ? sections - 1 - section : section];
 }
 
-static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem *problem,
+static void make_items(struct boundaries *b, const struct rfx_place_problem *problem,
                        size_t capacity, bool backwards) {
     int sections = problem->n_sections;
     size_t before = 0;
     b->n_items = problem->n;
     for (int i = 0; i < problem->n; i++) {
-        struct rfx_boundary_item item = {problem->items[i].size, problem->first[i],
-                                         problem->last[i], 0};
+        struct boundary_item item = {problem->items[i].size, problem->first[i], problem->last[i],
+                                     0};
         if (backwards) {
             item.begin = sections - problem->last[i];
             item.end = sections - problem->first[i];
@@ -92,16 +92,16 @@ static void make_items(struct rfx_boundaries *b, const struct rfx_place_problem 
     }
 }
 
-static void list_boundaries(struct rfx_boundaries *b) {
+static void list_boundaries(struct boundaries *b) {
     int live = 0;
     int n_ends = 0;
     int n_begins = 0;
     for (int at = 0; at < b->n; at++) {
-        struct rfx_boundary *boundary = &b->at[at];
+        struct boundary *boundary = &b->at[at];
         boundary->ends = n_ends;
         boundary->begins = n_begins;
         for (int i = 0; i < b->n_items; i++) {
-            struct rfx_boundary_item *item = &b->items[i];
+            struct boundary_item *item = &b->items[i];
             if (item->begin == at) b->by_begin[n_begins++] = i;
             if (item->end != at) continue;
             item->bit = n_ends - boundary->ends;
@@ -113,13 +113,12 @@ static void list_boundaries(struct rfx_boundaries *b) {
         if (live > b->max_live) b->max_live = live;
         live -= boundary->n_ends;
         bool inner = at > 0 && at < b->n - 1;
-        if (inner && (boundary->n_ends > RFX_BOUNDARY_MAX_SIDE ||
-                      boundary->n_begins > RFX_BOUNDARY_MAX_SIDE))
+        if (inner && (boundary->n_ends > MAX_SIDE || boundary->n_begins > MAX_SIDE))
             b->possible = false;
     }
 }
 
-static void boundaries_free(struct rfx_boundaries *boundaries) {
+static void boundaries_free(struct boundaries *boundaries) {
     if (boundaries == NULL) return;
     rfx_memory_release(boundaries->mem, boundaries->items);
     rfx_memory_release(boundaries->mem, boundaries->by_end);
@@ -131,10 +130,10 @@ static void boundaries_free(struct rfx_boundaries *boundaries) {
 /* For a capacity >= the largest breadth of a problem of n >= 1 items; `backwards`: in time. Free
  * with boundaries_free. O(items * sections). */
 static enum rfx_status boundaries_create(const struct rfx_place_problem *problem, size_t capacity,
-                                         bool backwards, struct rfx_boundaries **out,
+                                         bool backwards, struct boundaries **out,
                                          struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
-    struct rfx_boundaries *b = rfx_memory_calloc(mem, 1, sizeof *b);
+    struct boundaries *b = rfx_memory_calloc(mem, 1, sizeof *b);
     if (b == NULL) return rfx_memory_fail(mem, "packer", sizeof *b, err);
     b->mem = mem;
     b->n = problem->n_sections + 1;
@@ -156,42 +155,42 @@ static enum rfx_status boundaries_create(const struct rfx_place_problem *problem
 }
 
 /* Some of a boundary's ends and begins: bits by their order there. */
-struct rfx_group {
+struct group {
     uint64_t ends, begins;
 };
 
 /* What groups are made of: the items of a boundary that are in none yet, and the orders of all that
  * lives there. */
-struct rfx_group_source {
+struct group_source {
     int boundary;
-    struct rfx_group left;
+    struct group left;
     const struct rfx_pq_node *tree;
     int n_tree;
 };
 
-struct rfx_groups {
-    struct rfx_group *list; /* [n], of the last groups_list */
+struct groups {
+    struct group *list; /* [n], of the last groups_list */
     int n;
     bool complete; /* no group was left out so far for the sake of time */
 
     /* tables and scratch */
     struct rfx_memory *mem;
-    const struct rfx_boundaries *b; /* borrowed */
+    const struct boundaries *b; /* borrowed */
     struct rfx_pq *pq;
-    int *leaves, *order, *block;            /* per item */
-    bool *marked;                           /* per item; false between calls */
-    struct rfx_subset *unions, *low, *high; /* of blocks; of two halves of the begins listed last */
+    int *leaves, *order, *block;        /* per item */
+    bool *marked;                       /* per item; false between calls */
+    struct subset *unions, *low, *high; /* of blocks; of two halves of the begins listed last */
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
 };
 
 /* The lowest n <= 64 bits. */
-static inline uint64_t rfx_group_all(int n) {
+static inline uint64_t lowest_bits(int n) {
     return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
 /* Items of a list named by the bits of a mask; returns their number. */
-static inline int rfx_group_select(const int *list, uint64_t mask, int *out) {
+static inline int select_items(const int *list, uint64_t mask, int *out) {
     int n = 0;
     for (; mask != 0; mask &= mask - 1) out[n++] = list[__builtin_ctzll(mask)];
     return n;
@@ -208,12 +207,12 @@ enum { MAX_SUBSETS = 1 << 11, MAX_GROUPS = 1 << 9, MAX_ALIKE = 64 };
  * full. */
 enum { MAX_COUNTED_PARTS = 62 };
 
-struct rfx_subset {
+struct subset {
     size_t sum;
     uint64_t mask;
 };
 
-static void groups_free(struct rfx_groups *groups) {
+static void groups_free(struct groups *groups) {
     if (groups == NULL) return;
     void *const blocks[] = {groups->leaves, groups->order,  groups->block, groups->marked,
                             groups->list,   groups->unions, groups->low,   groups->high};
@@ -224,11 +223,10 @@ static void groups_free(struct rfx_groups *groups) {
 }
 
 /* The boundaries must outlive it. RFX_STATUS_OUT_OF_MEMORY. Free with groups_free. */
-static enum rfx_status groups_create(struct rfx_memory *mem,
-                                     const struct rfx_boundaries *boundaries,
-                                     struct rfx_groups **out, struct rfx_error *err) {
+static enum rfx_status groups_create(struct rfx_memory *mem, const struct boundaries *boundaries,
+                                     struct groups **out, struct rfx_error *err) {
     size_t items = (size_t)boundaries->n_items;
-    struct rfx_groups *g = rfx_memory_calloc(mem, 1, sizeof *g);
+    struct groups *g = rfx_memory_calloc(mem, 1, sizeof *g);
     if (g == NULL) return rfx_memory_fail(mem, "packer", sizeof *g, err);
     g->mem = mem;
     g->b = boundaries;
@@ -257,22 +255,22 @@ fail:
 }
 
 static int compare_subsets(const void *pa, const void *pb) {
-    const struct rfx_subset *a = pa;
-    const struct rfx_subset *b = pb;
+    const struct subset *a = pa;
+    const struct subset *b = pb;
     if (a->sum != b->sum) return a->sum < b->sum ? -1 : 1;
     return (a->mask > b->mask) - (a->mask < b->mask);
 }
 
 /* Unions of n parts, of few parts first where there are too many, and always of all. */
-static int list_subsets(struct rfx_groups *g, const struct rfx_subset *parts, int n, bool empty,
-                        struct rfx_subset *subsets) {
+static int list_subsets(struct groups *g, const struct subset *parts, int n, bool empty,
+                        struct subset *subsets) {
     int count = 0;
-    uint64_t all = rfx_group_all(n);
+    uint64_t all = lowest_bits(n);
     if (n > MAX_COUNTED_PARTS || (uint64_t)1 << n > MAX_SUBSETS) g->complete = false;
     for (int size = empty ? 0 : 1; size <= n; size++) {
-        uint64_t mask = size == n || count >= MAX_SUBSETS - 1 ? all : rfx_group_all(size);
+        uint64_t mask = size == n || count >= MAX_SUBSETS - 1 ? all : lowest_bits(size);
         while (mask <= all) {
-            struct rfx_subset made = {0, 0};
+            struct subset made = {0, 0};
             for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
                 made.sum += parts[__builtin_ctzll(rest)].sum;
                 made.mask |= parts[__builtin_ctzll(rest)].mask;
@@ -289,17 +287,17 @@ static int list_subsets(struct rfx_groups *g, const struct rfx_subset *parts, in
     return count;
 }
 
-static void mark(struct rfx_groups *g, const int *list, int n, bool marked) {
+static void mark(struct groups *g, const int *list, int n, bool marked) {
     for (int i = 0; i < n; i++) g->marked[list[i]] = marked;
 }
 
 /* Replaces the ends of a group of boundary `at` by its begins (rfx_pq_replace). Returns the number
  * of nodes of the tree written to *out; 0: the ends do not lie together in any order. */
-static int groups_replace(struct rfx_groups *g, int at, const struct rfx_pq_node *tree, int n_tree,
-                          struct rfx_group group, struct rfx_pq_node *out, struct rfx_pq_run *run) {
-    const struct rfx_boundary *boundary = &g->b->at[at];
-    int n_gone = rfx_group_select(&g->b->by_end[boundary->ends], group.ends, g->order);
-    int n_with = rfx_group_select(&g->b->by_begin[boundary->begins], group.begins, g->block);
+static int groups_replace(struct groups *g, int at, const struct rfx_pq_node *tree, int n_tree,
+                          struct group group, struct rfx_pq_node *out, struct rfx_pq_run *run) {
+    const struct boundary *boundary = &g->b->at[at];
+    int n_gone = select_items(&g->b->by_end[boundary->ends], group.ends, g->order);
+    int n_with = select_items(&g->b->by_begin[boundary->begins], group.begins, g->block);
     mark(g, g->order, n_gone, true);
     int n = rfx_pq_replace(g->pq, tree, n_tree, g->marked, n_gone, g->block, n_with, out, run);
     mark(g, g->order, n_gone, false);
@@ -307,12 +305,12 @@ static int groups_replace(struct rfx_groups *g, int at, const struct rfx_pq_node
 }
 
 /* Whether an equal item of lower number is left out: then the same is found with that one. */
-static bool skips_twin(const struct rfx_groups *g, const int *list, uint64_t left, uint64_t mask) {
+static bool skips_twin(const struct groups *g, const int *list, uint64_t left, uint64_t mask) {
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
-        const struct rfx_boundary_item *item = &g->b->items[list[bit]];
-        for (uint64_t out = left & ~mask & rfx_group_all(bit); out != 0; out &= out - 1) {
-            const struct rfx_boundary_item *other = &g->b->items[list[__builtin_ctzll(out)]];
+        const struct boundary_item *item = &g->b->items[list[bit]];
+        for (uint64_t out = left & ~mask & lowest_bits(bit); out != 0; out &= out - 1) {
+            const struct boundary_item *other = &g->b->items[list[__builtin_ctzll(out)]];
             if (other->size == item->size && other->end == item->end) return true;
         }
     }
@@ -321,17 +319,16 @@ static bool skips_twin(const struct rfx_groups *g, const int *list, uint64_t lef
 
 /* The blocks of the items left to end: what lies together in every order the tree still allows.
  * The runs that end side by side are unions of them. */
-static int list_blocks(struct rfx_groups *g, const struct rfx_group_source *from,
-                       struct rfx_subset *blocks) {
-    const struct rfx_boundary *boundary = &g->b->at[from->boundary];
-    int n = rfx_group_select(&g->b->by_end[boundary->ends], from->left.ends, g->order);
+static int list_blocks(struct groups *g, const struct group_source *from, struct subset *blocks) {
+    const struct boundary *boundary = &g->b->at[from->boundary];
+    int n = select_items(&g->b->by_end[boundary->ends], from->left.ends, g->order);
     int n_blocks = 0;
     mark(g, g->order, n, true);
     (void)rfx_pq_blocks(g->pq, from->tree, from->n_tree, g->marked, g->order, g->block);
     mark(g, g->order, n, false);
     for (int i = 0; i < n; i++) {
-        const struct rfx_boundary_item *item = &g->b->items[g->order[i]];
-        if (g->block[i] == n_blocks) blocks[n_blocks++] = (struct rfx_subset){0, 0};
+        const struct boundary_item *item = &g->b->items[g->order[i]];
+        if (g->block[i] == n_blocks) blocks[n_blocks++] = (struct subset){0, 0};
         blocks[g->block[i]].sum += item->size;
         blocks[g->block[i]].mask |= (uint64_t)1 << item->bit;
     }
@@ -339,17 +336,16 @@ static int list_blocks(struct rfx_groups *g, const struct rfx_group_source *from
 }
 
 /* Adds the groups of these ends: begins of the same sum, found in two halves. */
-static void add_groups(struct rfx_groups *g, const struct rfx_group_source *from,
-                       struct rfx_subset ends) {
+static void add_groups(struct groups *g, const struct group_source *from, struct subset ends) {
     const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
-    const struct rfx_subset *low = g->low;
-    const struct rfx_subset *high = g->high;
+    const struct subset *low = g->low;
+    const struct subset *high = g->high;
     int most = g->n + MAX_ALIKE < MAX_GROUPS ? g->n + MAX_ALIKE : MAX_GROUPS;
     int h = g->n_high - 1;
     for (int l = 0; l < g->n_low && low[l].sum <= ends.sum; l++) {
         while (h >= 0 && high[h].sum > ends.sum - low[l].sum) h--;
         for (int k = h; k >= 0 && high[k].sum == ends.sum - low[l].sum; k--) {
-            struct rfx_group group = {ends.mask, low[l].mask | high[k].mask};
+            struct group group = {ends.mask, low[l].mask | high[k].mask};
             if (g->n == most) {
                 g->complete = false;
                 return;
@@ -362,7 +358,7 @@ static void add_groups(struct rfx_groups *g, const struct rfx_group_source *from
 }
 
 /* Keeps the groups of the block that is in the fewest. */
-static void keep_fewest(struct rfx_groups *g, const struct rfx_subset *blocks, int n) {
+static void keep_fewest(struct groups *g, const struct subset *blocks, int n) {
     uint64_t best = 0;
     int fewest = INT32_MAX;
     for (int b = 0; b < n; b++) {
@@ -379,14 +375,14 @@ static void keep_fewest(struct rfx_groups *g, const struct rfx_subset *blocks, i
 }
 
 /* Lists the sums of the begins left in two halves, unless that was done just before. */
-static void list_halves(struct rfx_groups *g, const struct rfx_group_source *from) {
+static void list_halves(struct groups *g, const struct group_source *from) {
     if (g->listed_boundary == from->boundary && g->listed_begins == from->left.begins) return;
-    struct rfx_subset parts[RFX_BOUNDARY_MAX_SIDE];
+    struct subset parts[MAX_SIDE];
     const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
     int n = 0;
     for (uint64_t rest = from->left.begins; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
-        parts[n++] = (struct rfx_subset){g->b->items[begins[bit]].size, (uint64_t)1 << bit};
+        parts[n++] = (struct subset){g->b->items[begins[bit]].size, (uint64_t)1 << bit};
     }
     g->n_low = list_subsets(g, parts, n / 2, true, g->low);
     g->n_high = list_subsets(g, &parts[n / 2], n - n / 2, true, g->high);
@@ -398,10 +394,10 @@ static void list_halves(struct rfx_groups *g, const struct rfx_group_source *fro
 
 /* Lists the groups to try: those of one block, one of which every packing makes (when complete).
  * `scratch` has room for a tree. */
-static void groups_list(struct rfx_groups *groups, const struct rfx_group_source *from,
+static void groups_list(struct groups *groups, const struct group_source *from,
                         struct rfx_pq_node *scratch) {
-    struct rfx_groups *g = groups;
-    struct rfx_subset blocks[RFX_BOUNDARY_MAX_SIDE];
+    struct groups *g = groups;
+    struct subset blocks[MAX_SIDE];
     int n_blocks = list_blocks(g, from, blocks);
     int n_unions = list_subsets(g, blocks, n_blocks, false, g->unions);
     struct rfx_pq_run run = {.leaves = g->leaves};
@@ -418,8 +414,9 @@ static void groups_list(struct rfx_groups *groups, const struct rfx_group_source
     keep_fewest(g, blocks, n_blocks);
 }
 
-/* To begin with all zero but for `mem` and `slot_nodes`, the nodes of a slot. */
-struct rfx_pq_slots {
+/* Slots of equal size for the PQ-trees of the beam's states. All zero to begin with, except for
+ * `mem` and `slot_nodes`, the number of nodes of a slot. */
+struct slots {
     struct rfx_memory *mem;
     struct rfx_pq_node *nodes;
     int *free_slots;
@@ -427,48 +424,38 @@ struct rfx_pq_slots {
     size_t nodes_capacity, free_capacity;
 };
 
-/* Makes sure that the next n are there: taking them moves none, and writes nothing that
- * pq_slots_at reads. false: no memory. */
-static bool pq_slots_reserve(struct rfx_pq_slots *slots, int n) {
-    if (n <= slots->n_free) return true;
-    int n_slots = slots->n_slots + n - slots->n_free;
-    size_t wanted = (size_t)n_slots;
+/* Returns a slot whose nodes are not set; -1: no memory. All slots may move. */
+static int take_slot(struct slots *slots) {
+    if (slots->n_free > 0) return slots->free_slots[--slots->n_free];
+    size_t wanted = (size_t)slots->n_slots + 1;
     struct rfx_pq_node *nodes =
         rfx_memory_reserve(slots->mem, slots->nodes, &slots->nodes_capacity,
                            wanted * (size_t)slots->slot_nodes, sizeof *nodes);
-    if (nodes == NULL) return false;
+    if (nodes == NULL) return -1;
     slots->nodes = nodes;
     int *free_slots = rfx_memory_reserve(slots->mem, slots->free_slots, &slots->free_capacity,
                                          wanted, sizeof *free_slots);
-    if (free_slots == NULL) return false;
+    if (free_slots == NULL) return -1;
     slots->free_slots = free_slots;
-    for (int k = n_slots; k > slots->n_slots; k--) free_slots[slots->n_free++] = k - 1;
-    slots->n_slots = n_slots;
-    return true;
+    return slots->n_slots++;
 }
 
-/* A slot, its nodes not set; -1: no memory. All slots may move. */
-static int pq_slots_take(struct rfx_pq_slots *slots) {
-    if (!pq_slots_reserve(slots, 1)) return -1;
-    return slots->free_slots[--slots->n_free];
-}
-
-static void pq_slots_give(struct rfx_pq_slots *slots, int slot) {
+static void give_slot(struct slots *slots, int slot) {
     slots->free_slots[slots->n_free++] = slot;
 }
 
 /* The nodes of a slot. */
-static struct rfx_pq_node *pq_slots_at(const struct rfx_pq_slots *slots, int slot) {
+static struct rfx_pq_node *slot_at(const struct slots *slots, int slot) {
     return &slots->nodes[(size_t)slot * (size_t)slots->slot_nodes];
 }
 
-static void pq_slots_release(struct rfx_pq_slots *slots) {
+static void release_slots(struct slots *slots) {
     rfx_memory_release(slots->mem, slots->nodes);
     rfx_memory_release(slots->mem, slots->free_slots);
 }
 
 enum {
-    BUCKETS = RFX_BOUNDARY_MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
+    BUCKETS = MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
     BIT = 64, /* of a score, which is counted in fractions of bits; one item joined costs one bit */
     CHANCE = 4 * BIT /* with a seed: how much better a state may seem */
 };
@@ -476,11 +463,11 @@ enum {
 /* What was done up to a boundary, or within. */
 struct state {
     int previous, from; /* the step before (-1: none), and the boundary and group of the last */
-    struct rfx_group group;
+    struct group group;
     int boundary;
-    struct rfx_group left; /* what is not grouped yet */
-    int slot, n_tree;      /* the tree: its slot and nodes */
-    int64_t joined; /* items of all groups so far, beyond one that ends and one that begins */
+    struct group left; /* what is not grouped yet */
+    int slot, n_tree;  /* the tree: its slot and nodes */
+    int64_t joined;    /* items of all groups so far, beyond one that ends and one that begins */
     int64_t score;
     uint64_t hash;
 };
@@ -488,14 +475,14 @@ struct state {
 /* A group that was made; the runs are filled when the way is found. */
 struct step {
     int previous, boundary;
-    struct rfx_group group;
+    struct group group;
     struct rfx_pq_run run;
 };
 
 struct tight {
     struct rfx_memory *mem;
-    struct rfx_boundaries *b;
-    struct rfx_groups *groups;
+    struct boundaries *b;
+    struct groups *groups;
     int *run_leaves, *order, *with;
     uint64_t *hashes; /* per node of a tree */
     bool *marked;
@@ -505,7 +492,7 @@ struct tight {
     int n_steps;
     uint64_t seed;
     size_t steps_capacity;
-    struct rfx_pq_slots trees;
+    struct slots trees;
     bool complete; /* no state and no group listed was left out so far */
 };
 
@@ -527,7 +514,7 @@ static enum rfx_status allocate(struct tight *t, struct rfx_error *err) {
 static void release(struct tight *t) {
     void *const blocks[] = {t->run_leaves, t->order,  t->with, t->hashes,
                             t->marked,     t->states, t->steps};
-    pq_slots_release(&t->trees);
+    release_slots(&t->trees);
     groups_free(t->groups);
     boundaries_free(t->b);
     for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++)
@@ -535,7 +522,7 @@ static void release(struct tight *t) {
 }
 
 static struct rfx_pq_node *tree_of(const struct tight *t, const struct state *state) {
-    return pq_slots_at(&t->trees, state->slot);
+    return slot_at(&t->trees, state->slot);
 }
 
 /* About BIT * log2(n). */
@@ -544,7 +531,7 @@ static int64_t bits_of(int n) {
     return BIT * whole + (int64_t)BIT * (n - (1 << whole)) / (1 << whole);
 }
 
-static uint64_t hash_item(const struct rfx_boundary_item *item) {
+static uint64_t hash_item(const struct boundary_item *item) {
     return rfx_place_mix(item->size ^ rfx_place_mix((uint64_t)item->end));
 }
 
@@ -597,7 +584,7 @@ static void insert(struct tight *t, int bucket, struct state state) {
     int worst = 0;
     for (int i = 0; i < n; i++) {
         if (states[i].hash == state.hash) {
-            pq_slots_give(&t->trees, state.slot);
+            give_slot(&t->trees, state.slot);
             return;
         }
         if (states[i].score < states[worst].score) worst = i;
@@ -606,10 +593,10 @@ static void insert(struct tight *t, int bucket, struct state state) {
     if (n < t->width) {
         states[t->n_states[bucket]++] = state;
     } else if (states[worst].score < state.score) {
-        pq_slots_give(&t->trees, states[worst].slot);
+        give_slot(&t->trees, states[worst].slot);
         states[worst] = state;
     } else {
-        pq_slots_give(&t->trees, state.slot);
+        give_slot(&t->trees, state.slot);
     }
 }
 
@@ -617,8 +604,8 @@ static void insert(struct tight *t, int bucket, struct state state) {
 static void enter(const struct tight *t, struct state *state, int boundary) {
     bool last = boundary == t->b->n - 1;
     state->boundary = boundary;
-    state->left.ends = last ? 0 : rfx_group_all(t->b->at[boundary].n_ends);
-    state->left.begins = last ? 0 : rfx_group_all(t->b->at[boundary].n_begins);
+    state->left.ends = last ? 0 : lowest_bits(t->b->at[boundary].n_ends);
+    state->left.begins = last ? 0 : lowest_bits(t->b->at[boundary].n_begins);
 }
 
 /* Remembers how a state was reached. false: no memory. */
@@ -634,12 +621,12 @@ static bool add_step(struct tight *t, const struct state *state) {
 /* Tries the groups of a state, up to a number of nodes. false: no memory. */
 static bool expand(struct tight *t, const struct state *state, int ended, uint64_t limit,
                    uint64_t *nodes) {
-    int slot = pq_slots_take(&t->trees);
+    int slot = take_slot(&t->trees);
     if (slot < 0 || !add_step(t, state)) return false;
-    struct rfx_group_source from = {state->boundary, state->left, tree_of(t, state), state->n_tree};
-    groups_list(t->groups, &from, pq_slots_at(&t->trees, slot));
+    struct group_source from = {state->boundary, state->left, tree_of(t, state), state->n_tree};
+    groups_list(t->groups, &from, slot_at(&t->trees, slot));
     for (int i = 0; i < t->groups->n; i++) {
-        struct rfx_group group = t->groups->list[i];
+        struct group group = t->groups->list[i];
         struct rfx_pq_run run = {.leaves = t->run_leaves};
         struct state next = {t->n_steps - 1, state->boundary, group, .slot = slot};
         int items = __builtin_popcountll(group.ends) + __builtin_popcountll(group.begins);
@@ -661,10 +648,10 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
         next.joined = state->joined + items - 2;
         judge(t, &next);
         insert(t, (ended + __builtin_popcountll(group.ends)) % BUCKETS, next);
-        slot = pq_slots_take(&t->trees);
+        slot = take_slot(&t->trees);
         if (slot < 0) return false;
     }
-    pq_slots_give(&t->trees, slot);
+    give_slot(&t->trees, slot);
     return true;
 }
 
@@ -672,7 +659,7 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
  * number. */
 static int undo(struct tight *t, const struct step *step, int n) {
     const int *begins = &t->b->by_begin[t->b->at[step->boundary].begins];
-    int n_with = rfx_group_select(begins, step->group.begins, t->with);
+    int n_with = select_items(begins, step->group.begins, t->with);
     int n_gone = step->run.count;
     int start = 0;
     bool reversed = false;
@@ -712,9 +699,9 @@ static int gather_steps(struct tight *t, const struct state *state) {
 /* Goes the way to the state again, for the runs; then from an order of what is live at the end back
  * to the beginning. */
 static void reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
-    const struct rfx_boundary *start = &t->b->at[0];
-    struct rfx_pq_node *tree = pq_slots_at(&t->trees, 0); /* of no more use, as the next */
-    struct rfx_pq_node *next = pq_slots_at(&t->trees, 1);
+    const struct boundary *start = &t->b->at[0];
+    struct rfx_pq_node *tree = slot_at(&t->trees, 0); /* of no more use, as the next */
+    struct rfx_pq_node *next = slot_at(&t->trees, 1);
     int n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
     int n_steps = state->previous < 0 ? 0 : gather_steps(t, state);
     int *leaves = t->run_leaves;
@@ -742,10 +729,10 @@ static void reconstruct(struct tight *t, const struct state *state, int n_items,
 /* Looks for a state at the last boundary: last->boundary is set. false: no memory. */
 static bool search(struct tight *t, const struct rfx_tight_request *request, uint64_t *nodes,
                    struct state *last) {
-    const struct rfx_boundary *start = &t->b->at[0];
+    const struct boundary *start = &t->b->at[0];
     struct state first = {.previous = -1};
     int waiting = 1;
-    if (pq_slots_take(&t->trees) < 0 || pq_slots_take(&t->trees) < 0)
+    if (take_slot(&t->trees) < 0 || take_slot(&t->trees) < 0)
         return false; /* two trees for reconstruct */
     enter(t, &first, 1);
     struct rfx_pq_node *tree = tree_of(t, &first);
@@ -765,7 +752,7 @@ static bool search(struct tight *t, const struct rfx_tight_request *request, uin
                 return true;
             }
             if (!expand(t, &states[i], ended, request->nodes, nodes)) return false;
-            pq_slots_give(&t->trees, states[i].slot);
+            give_slot(&t->trees, states[i].slot);
         }
         t->n_states[bucket] = 0;
         waiting = 0;

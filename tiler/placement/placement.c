@@ -59,21 +59,6 @@ enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *rec
     return status;
 }
 
-size_t rfx_place_lower_bound(const struct rfx_record *records, int n, int n_steps, size_t *live) {
-    memset(live, 0, ((size_t)n_steps + 1) * sizeof *live);
-    for (int i = 0; i < n; i++) {
-        live[records[i].first] += records[i].bytes;
-        if (records[i].last + 1 <= n_steps) live[records[i].last + 1] -= records[i].bytes;
-    }
-    size_t bound = 0;
-    size_t current = 0;
-    for (int t = 0; t < n_steps; t++) {
-        current += live[t]; /* modular sums: each prefix is a true size */
-        if (current > bound) bound = current;
-    }
-    return bound;
-}
-
 static bool are_apart(const struct rfx_record *a, const struct rfx_record *b) {
     return a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
 }

@@ -42,10 +42,6 @@ RFX_NODISCARD enum rfx_status rfx_place_records(struct rfx_memory *mem, struct r
                                                 int n, bool quick, size_t *arena_bytes,
                                                 const char **strategy, struct rfx_error *err);
 
-/* Lower bound: the largest sum of live bytes over the steps 0 .. n_steps - 1. `live` is scratch of
- * n_steps + 1 elements. O(n + n_steps). */
-size_t rfx_place_lower_bound(const struct rfx_record *records, int n, int n_steps, size_t *live);
-
 /* Whether the offsets keep invariants 1 and 2 within arena_bytes, records in slides apart or as
  * their slide allows; upwards[k] is the direction of slide k. Knows nothing of any packer. */
 bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rfx_slide *slides,

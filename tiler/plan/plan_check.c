@@ -13,7 +13,7 @@
 #include "tiler/plan/schedule.h"
 
 /* Rows [y0, y1) of a node that are in memory, one after the other. */
-struct rfx_row_span {
+struct row_span {
     int node;
     int64_t y0, y1;
     size_t begin, row_bytes; /* in the arena */
@@ -22,15 +22,15 @@ struct rfx_row_span {
 };
 
 /* All zero but `mem` is empty. */
-struct rfx_row_spans {
+struct row_spans {
     struct rfx_memory *mem;
-    struct rfx_row_span *items;
+    struct row_span *items;
     size_t count, capacity;
 };
 
-static bool add_span(struct rfx_row_spans *s, struct rfx_row_span span) {
+static bool add_span(struct row_spans *s, struct row_span span) {
     if (span.y0 >= span.y1) return true;
-    struct rfx_row_span *items =
+    struct row_span *items =
         rfx_memory_reserve(s->mem, s->items, &s->capacity, s->count + 1, sizeof *s->items);
     if (items == NULL) return false;
     s->items = items;
@@ -39,9 +39,9 @@ static bool add_span(struct rfx_row_spans *s, struct rfx_row_span span) {
 }
 
 /* Takes rows [lo, hi) out of span i, whose place another one may take. */
-static bool cut_span(struct rfx_row_spans *s, size_t i, int64_t lo, int64_t hi) {
-    struct rfx_row_span above = s->items[i];
-    struct rfx_row_span below = above;
+static bool cut_span(struct row_spans *s, size_t i, int64_t lo, int64_t hi) {
+    struct row_span above = s->items[i];
+    struct row_span below = above;
     s->items[i] = s->items[--s->count];
     above.y1 = rfx_min_i64(lo, above.y1);
     below.y0 = rfx_max_i64(hi, below.y0);
@@ -50,9 +50,9 @@ static bool cut_span(struct rfx_row_spans *s, size_t i, int64_t lo, int64_t hi) 
 }
 
 /* Takes back what any node has on bytes [begin, end). */
-static bool spans_overwrite(struct rfx_row_spans *s, size_t begin, size_t end) {
+static bool spans_overwrite(struct row_spans *s, size_t begin, size_t end) {
     for (size_t i = s->count; i-- > 0;) {
-        const struct rfx_row_span *span = &s->items[i];
+        const struct row_span *span = &s->items[i];
         size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
         if (begin >= span_end || end <= span->begin) continue;
         size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
@@ -63,9 +63,9 @@ static bool spans_overwrite(struct rfx_row_spans *s, size_t begin, size_t end) {
 }
 
 /* Takes back rows [lo, hi) of a node wherever they are. */
-static bool spans_forget(struct rfx_row_spans *s, int node, int64_t lo, int64_t hi) {
+static bool spans_forget(struct row_spans *s, int node, int64_t lo, int64_t hi) {
     for (size_t i = s->count; i-- > 0;) {
-        const struct rfx_row_span *span = &s->items[i];
+        const struct row_span *span = &s->items[i];
         if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
         if (!cut_span(s, i, lo, hi)) return false;
     }
@@ -73,10 +73,10 @@ static bool spans_forget(struct rfx_row_spans *s, int node, int64_t lo, int64_t 
 }
 
 /* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
-static const struct rfx_row_span *spans_find(const struct rfx_row_spans *s, int node, int64_t y,
-                                             int64_t *until) {
+static const struct row_span *spans_find(const struct row_spans *s, int node, int64_t y,
+                                         int64_t *until) {
     for (size_t i = 0; i < s->count; i++) {
-        const struct rfx_row_span *span = &s->items[i];
+        const struct row_span *span = &s->items[i];
         if (span->node != node) continue;
         if (span->y0 <= y && y < span->y1) {
             *until = rfx_min_i64(*until, span->y1);
@@ -88,9 +88,9 @@ static const struct rfx_row_span *spans_find(const struct rfx_row_spans *s, int 
 }
 
 /* Adds a span on bytes that none has, or lengthens the one that it continues. Empty: nothing. */
-static bool spans_join(struct rfx_row_spans *s, struct rfx_row_span span) {
+static bool spans_join(struct row_spans *s, struct row_span span) {
     for (size_t i = 0; i < s->count; i++) {
-        struct rfx_row_span *have = &s->items[i];
+        struct row_span *have = &s->items[i];
         bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
                      have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
                      have->cols.hi == span.cols.hi;
@@ -102,7 +102,7 @@ static bool spans_join(struct rfx_row_spans *s, struct rfx_row_span span) {
     return add_span(s, span);
 }
 
-static void spans_free(struct rfx_row_spans *s) {
+static void spans_free(struct row_spans *s) {
     rfx_memory_release(s->mem, s->items);
 }
 
@@ -110,9 +110,9 @@ struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct rfx_row_spans spans, files; /* files: of the maps that are spilled */
-    int64_t *reduced;                  /* per node: pixels that it has taken */
-    int64_t *emitted;                  /* per node: pixels handed out */
+    struct row_spans spans, files; /* files: of the maps that are spilled */
+    int64_t *reduced;              /* per node: pixels that it has taken */
+    int64_t *emitted;              /* per node: pixels handed out */
     int stage;
     size_t high_water;
     uint64_t macs;
@@ -156,7 +156,7 @@ static size_t row_at(const struct state *s, int node, const struct rfx_part *par
 }
 
 /* Whether a span has row y where the view expects it. */
-static bool is_where(const struct rfx_row_span *span, int64_t y, size_t begin, size_t row_bytes,
+static bool is_where(const struct row_span *span, int64_t y, size_t begin, size_t row_bytes,
                      int64_t x0) {
     return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
            span->begin + (size_t)(y - span->y0) * row_bytes == begin;
@@ -170,7 +170,7 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
         size_t bytes;
         until = need.y1;
         size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
-        const struct rfx_row_span *span = spans_find(&s->spans, in, y, &until);
+        const struct row_span *span = spans_find(&s->spans, in, y, &until);
         if (!is_where(span, y, begin, bytes, part.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
@@ -233,7 +233,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         until = step->rect.y1;
         bool fresh = step->kind != RFX_STEP_KEEP;
         size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
-        const struct rfx_row_span *span = spans_find(&s->spans, step->node, y, &until);
+        const struct row_span *span = spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
         if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
@@ -242,7 +242,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
-        struct rfx_row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
+        struct row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
         if (!spans_overwrite(&s->spans, begin, end) ||
             !spans_forget(&s->spans, step->node, y, until) || !spans_join(&s->spans, made))
             return complain_of_memory(s, step->node);
@@ -333,12 +333,12 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
     if (!check_rows_there(s, step->node, step->node, step->rect)) return false;
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = spans_find(&s->files, step->node, y, &until);
+        const struct row_span *span = spans_find(&s->files, step->node, y, &until);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
         size_t begin = place_in_files(step->node) + (size_t)y * row_bytes;
-        struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
+        struct row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
         if (!spans_forget(&s->files, step->node, y, until) || !spans_join(&s->files, made))
             return complain_of_memory(s, step->node);
     }
@@ -353,7 +353,7 @@ static bool check_fetch(struct state *s, const struct rfx_step *step) {
         return complain(s, step->node, "is not to be read from a file", step->rect.y0, 0);
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = spans_find(&s->files, step->node, y, &until);
+        const struct row_span *span = spans_find(&s->files, step->node, y, &until);
         if (span == NULL || step->rect.x0 < span->cols.lo || step->rect.x1 > span->cols.hi)
             return complain(s, step->node, "reads of its file what was not written", y, until);
     }

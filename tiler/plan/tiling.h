@@ -26,10 +26,8 @@ struct rfx_tile_overlap {
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
                      struct rfx_axis_region *regions, struct rfx_tile_extent *extents);
 
-/* Adds one tile's regions, from the first tile to the last; extents begin as zeros. input: the
- * image's node, -1: none. */
-void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes,
-                          struct rfx_tile_extent *extents);
+/* Adds one tile's regions; tiles come in order, from the first to the last. input: the image's node;
+ * -1: none. */
 void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
                           struct rfx_tile_overlap *overlap);
 

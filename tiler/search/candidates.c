@@ -168,7 +168,7 @@ bool rfx_search_wants_all(const struct rfx_search *search) {
 }
 
 static bool is_out(const struct rfx_search *search, enum rfx_plan_kind kind, size_t bound,
-                       uint64_t cost) {
+                   uint64_t cost) {
     const struct rfx_search_rivals *rivals = search->rivals;
     bool fits = bound <= search->context.request->memory_bytes;
     if (!fits && bound > search->bound_limit) return true;
@@ -240,8 +240,7 @@ static bool is_open_way(const struct rfx_search *search, const struct rfx_candid
 
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *c) {
     for (int w = 0; w < RFX_SEARCH_WAYS; w++)
-        if (is_open_way(search, c, w) &&
-            !is_out(search, c->kind, least_bound_of(search, w), 0))
+        if (is_open_way(search, c, w) && !is_out(search, c->kind, least_bound_of(search, w), 0))
             return false;
     return true;
 }

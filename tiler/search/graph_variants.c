@@ -229,8 +229,8 @@ static int by_pixels(const void *a, const void *b) {
     return x->node - y->node;
 }
 
-enum rfx_status rfx_factors_keep(const struct rfx_graph *graph, const struct rfx_plan *plan,
-                                 size_t room, struct rfx_graph **out, struct rfx_error *err) {
+static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct rfx_plan *plan,
+                                    size_t room, struct rfx_graph **out, struct rfx_error *err) {
     const struct rfx_graph *from = plan->graph;
     size_t bytes = (size_t)from->n_nodes * sizeof(struct keeper);
     struct keeper *keepers = rfx_memory_alloc(graph->mem, bytes);
@@ -255,9 +255,9 @@ enum rfx_status rfx_factors_keep(const struct rfx_graph *graph, const struct rfx
     return status;
 }
 
-enum rfx_status rfx_factors_apply(const struct rfx_graph *graph,
-                                  const struct rfx_plan_request *request, struct rfx_graph **made,
-                                  struct rfx_error *err) {
+static enum rfx_status apply_factors(const struct rfx_graph *graph,
+                                     const struct rfx_plan_request *request,
+                                     struct rfx_graph **made, struct rfx_error *err) {
     for (int k = 0; k < request->n_keepers; k++) {
         int node = request->keepers[k];
         if (node < 0 || node >= graph->n_nodes || graph->nodes[node].op != RFX_OP_CONV)
@@ -365,7 +365,7 @@ static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
     struct rfx_plan *better = NULL;
     if (request->stages != NULL || request->keepers != NULL) return RFX_OK;
     enum rfx_status status =
-        rfx_factors_keep(graph, *plan, budget != 0 ? budget - peak : SIZE_MAX, &keeping, err);
+        keep_factors(graph, *plan, budget != 0 ? budget - peak : SIZE_MAX, &keeping, err);
     if (status != RFX_OK || keeping == NULL) return status;
     struct rfx_error why = {{0}};
     status = plan_alike(keeping, request, *plan, &better, &why);
@@ -408,7 +408,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_graph *grouped = NULL;
     struct answers a = {.plan = NULL};
     enum rfx_status status = rfx_groups_apply(graph, request, &grouped, err);
-    if (status == RFX_OK) status = rfx_factors_apply(graph, request, &grouped, err);
+    if (status == RFX_OK) status = apply_factors(graph, request, &grouped, err);
     if (status != RFX_OK) {
         rfx_graph_free(grouped);
         return status;

@@ -31,7 +31,7 @@ struct rfx_known_chunk {
     size_t bytes, used;
 };
 
-void rfx_known_init(struct rfx_known *known, const struct rfx_graph *graph, size_t limit) {
+static void init_cache(struct rfx_known *known, const struct rfx_graph *graph, size_t limit) {
     *known = (struct rfx_known){.mem = graph->mem, .n_nodes = graph->n_nodes, .limit = limit};
 }
 
@@ -298,7 +298,7 @@ struct rfx_known *rfx_plan_notes_of(struct rfx_plan_notes *notes, const struct r
                                     size_t limit, struct rfx_known *own) {
     const struct rfx_graph *base = graph;
     while (base->base != NULL) base = base->base;
-    rfx_known_init(own, graph, limit);
+    init_cache(own, graph, limit);
     for (int b = 0; notes != NULL && b < BOOKS; b++)
         if (is_about(&notes->books[b], base, graph)) return &notes->books[b].known;
     if (notes == NULL) return own;
@@ -308,7 +308,7 @@ struct rfx_known *rfx_plan_notes_of(struct rfx_plan_notes *notes, const struct r
     if (book->pages == NULL) return own;
     for (int i = 0; i < graph->n_nodes; i++) book->pages[i] = page_of(&graph->nodes[i]);
     book->base = base;
-    rfx_known_init(&book->known, graph, limit);
+    init_cache(&book->known, graph, limit);
     notes->oldest = (notes->oldest + 1) % BOOKS;
     return &book->known;
 }

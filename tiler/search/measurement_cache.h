@@ -20,8 +20,6 @@ struct rfx_known {
     void *notes;
 };
 
-/* An empty store; memory is taken when rows are kept, up to limit bytes. */
-void rfx_known_init(struct rfx_known *known, const struct rfx_graph *graph, size_t limit);
 void rfx_known_release(struct rfx_known *known);
 
 /* Fills rows of the nodes that are computed as they were measured for these places, mode, bands and

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/search/plan_counts.h"
 #include "tiler/search/candidates.h"
+#include "tiler/search/plan_counts.h"
 
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     static const char *const names[] = {"untiled", "streamed", "two streams", "strips",

@@ -304,14 +304,9 @@ static bool place_all(struct strip *strip, const struct rfx_place_stop *stop, si
     return true;
 }
 
-enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, size_t *offsets,
+enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, int measure,
+                                const struct rfx_place_stop *stop, size_t *offsets,
                                 struct rfx_error *err) {
-    return rfx_strip_place_measured(problem, 0, NULL, offsets, err);
-}
-
-enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem, int measure,
-                                         const struct rfx_place_stop *stop, size_t *offsets,
-                                         struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     struct strip strip = {.problem = problem, .n_leaves = 1};
     size_t n = (size_t)problem->n;
@@ -403,8 +398,8 @@ static void place_measured(void *user, int64_t index, int thread) {
         status =
             rfx_memory_fail(problem->mem, "offsets", (size_t)problem->n * sizeof *offsets, &err);
     if (status == RFX_OK)
-        status = rfx_strip_place_measured(problem, measure_order[k],
-                                          k > 0 ? many->request->stop : NULL, offsets, &err);
+        status = rfx_strip_place(problem, measure_order[k], k > 0 ? many->request->stop : NULL,
+                                 offsets, &err);
     if (status == RFX_OK) keep(many, k, offsets);
     rfx_memory_release(problem->mem, offsets);
     if (status == RFX_OK || status == RFX_STATUS_CANCELLED) return;
@@ -580,15 +575,9 @@ static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kin
 }
 
 enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
-                                  enum rfx_offset_strategy strategy, size_t *offsets,
+                                  enum rfx_offset_strategy strategy,
+                                  const struct rfx_place_stop *stop, size_t *offsets,
                                   size_t *arena_bytes, struct rfx_error *err) {
-    return rfx_offsets_place_until(problem, strategy, NULL, offsets, arena_bytes, err);
-}
-
-enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
-                                        enum rfx_offset_strategy strategy,
-                                        const struct rfx_place_stop *stop, size_t *offsets,
-                                        size_t *arena_bytes, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     const struct strategy_row *row = &rows[strategy];
     size_t n = (size_t)problem->n;
@@ -603,7 +592,7 @@ enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
         scratch.taken == NULL) {
         status = rfx_memory_fail(mem, "placement tables", n * sizeof *scratch.items, err);
     } else if (row->order == ORDER_STRIP) {
-        status = rfx_strip_place(problem, offsets, err);
+        status = rfx_strip_place(problem, 0, NULL, offsets, err);
     } else {
         rank_items(problem, row->order, scratch.items);
         if ((row->order == ORDER_BREADTH && !rank_by_breadth(problem, stop, &scratch)) ||

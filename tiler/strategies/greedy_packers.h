@@ -31,36 +31,27 @@ enum rfx_offset_strategy {
 /* "by-size", "strip-packing"... */
 const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy);
 
-/* Fills offsets[n] and the arena's size. RFX_STATUS_OUT_OF_MEMORY. O(n^2 + n * sections). */
+/* Places all items with one of the greedy packers: fills offsets[n] and the arena's size. Returns
+ * OUT_OF_MEMORY, or CANCELLED without a text where `stop` (NULL: none) ends the work.
+ * O(n^2 + n * sections). */
 RFX_NODISCARD enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
-                                                enum rfx_offset_strategy strategy, size_t *offsets,
+                                                enum rfx_offset_strategy strategy,
+                                                const struct rfx_place_stop *stop, size_t *offsets,
                                                 size_t *arena_bytes, struct rfx_error *err);
-
-/* As rfx_offsets_place; where `stop` says so it returns RFX_STATUS_CANCELLED without a text. */
-RFX_NODISCARD enum rfx_status rfx_offsets_place_until(const struct rfx_place_problem *problem,
-                                                      enum rfx_offset_strategy strategy,
-                                                      const struct rfx_place_stop *stop,
-                                                      size_t *offsets, size_t *arena_bytes,
-                                                      struct rfx_error *err);
 
 /* Ways to measure how long a lifetime is. 0: its length. Others: moments weigh the more the nearer
  * their load is to the bound. Where it is at the bound what is left below an item makes the arena
  * larger, elsewhere it does not; and the longest item that fits leaves the least. */
 enum { RFX_STRIP_MEASURES = 4 };
 
-/* Fills offsets[n]. Of items of equal lifetime the larger goes first, then the earlier in the
- * problem; of equally low lines the earlier in time. RFX_STATUS_OUT_OF_MEMORY. O(n log n) but for
- * the look for the longest item, which visits some ten nodes of a tree on problems with many short
- * items and n at worst. */
-RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem,
-                                              size_t *offsets, struct rfx_error *err);
-
-/* The same with a measure, 0 .. RFX_STRIP_MEASURES - 1. Where `stop` (NULL: none) says so it
- * returns RFX_STATUS_CANCELLED without a text. */
-RFX_NODISCARD enum rfx_status rfx_strip_place_measured(const struct rfx_place_problem *problem,
-                                                       int measure,
-                                                       const struct rfx_place_stop *stop,
-                                                       size_t *offsets, struct rfx_error *err);
+/* Strip packing by one measure (0 .. RFX_STRIP_MEASURES - 1): fills offsets[n]. Of items of equal
+ * lifetime the larger goes first, then the earlier one in the problem; of equally low lines the
+ * earlier one in time. Returns OUT_OF_MEMORY, or CANCELLED without a text where `stop` (NULL: none)
+ * ends the work. O(n log n), but for the search for the longest item that fits: it visits about ten
+ * nodes of a tree on problems with many short items, and n nodes in the worst case. */
+RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, int measure,
+                                              const struct rfx_place_stop *stop, size_t *offsets,
+                                              struct rfx_error *err);
 
 struct rfx_many_request {
     int threads;                       /* at least 1 */

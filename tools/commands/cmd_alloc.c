@@ -103,7 +103,7 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
         result->method = strategy_name(strategy);
         result->lower_bound_bytes = job->problem->lower_bound;
         status = rfx_offsets_place(job->problem, (enum rfx_offset_strategy)(strategy - NAME_GREEDY),
-                                   job->offsets, &result->arena_bytes, err);
+                                   NULL, job->offsets, &result->arena_bytes, err);
         result->optimal = result->arena_bytes == result->lower_bound_bytes;
     }
     if (status != RFX_OK) return status;

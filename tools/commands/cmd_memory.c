@@ -84,7 +84,7 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
         status = rfx_objects_place(problem, (enum rfx_object_strategy)k, objects,
                                    &table->objects[k], err);
     for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++)
-        status = rfx_offsets_place(problem, (enum rfx_offset_strategy)k, offsets,
+        status = rfx_offsets_place(problem, (enum rfx_offset_strategy)k, NULL, offsets,
                                    &table->offsets[k], err);
     if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &table->best, err);
     rfx_memory_release(mem, objects);

@@ -16,7 +16,7 @@ static void place(const struct rfx_place_problem *problem) {
     struct rfx_error err = {""};
     for (enum rfx_offset_strategy s = 0; s < RFX_OFFSETS_COUNT; s++) {
         const char *name = rfx_offset_strategy_name(s);
-        enum rfx_status status = rfx_offsets_place(problem, s, offsets, &arena, &err);
+        enum rfx_status status = rfx_offsets_place(problem, s, NULL, offsets, &arena, &err);
         fuzz_check_status(status, &err);
         if (status != RFX_OK) continue;
         if (arena < problem->lower_bound) fuzz_fail("%s: below the lower bound", name);

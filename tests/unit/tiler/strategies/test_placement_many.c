@@ -28,7 +28,7 @@ static size_t place(const struct rfx_place_problem *problem, struct rfx_many_req
 
 static size_t place_measured(const struct rfx_place_problem *problem, int measure,
                              size_t *offsets) {
-    assert_int_equal(rfx_strip_place_measured(problem, measure, NULL, offsets, NULL), RFX_OK);
+    assert_int_equal(rfx_strip_place(problem, measure, NULL, offsets, NULL), RFX_OK);
     return rfx_place_arena_bytes(problem->items, problem->n, offsets);
 }
 
@@ -113,8 +113,7 @@ static void there_is_an_answer_after_a_stop(void **state) {
     struct rfx_many_request request = {.threads = 2, .stop = &stop};
     assert_int_equal(place(problem, request, offsets), place_measured(problem, 1, first));
     assert_memory_equal(offsets, first, sizeof offsets);
-    assert_int_equal(rfx_strip_place_measured(problem, 1, &stop, offsets, NULL),
-                     RFX_STATUS_CANCELLED);
+    assert_int_equal(rfx_strip_place(problem, 1, &stop, offsets, NULL), RFX_STATUS_CANCELLED);
     rfx_place_problem_free(problem);
     free(made.items);
 }

@@ -16,7 +16,7 @@ static void expect(const struct rfx_place_item *items, int n, enum rfx_offset_st
                    const size_t *expected) {
     struct rfx_place_problem *problem = placement_problem(items, n);
     size_t offsets[16], arena = 0;
-    assert_int_equal(rfx_offsets_place(problem, strategy, offsets, &arena, NULL), RFX_OK);
+    assert_int_equal(rfx_offsets_place(problem, strategy, NULL, offsets, &arena, NULL), RFX_OK);
     for (int i = 0; i < n; i++)
         if (offsets[i] != expected[i])
             fail_msg("%s: item %d at %zu, expected %zu", rfx_offset_strategy_name(strategy), i,
@@ -104,9 +104,9 @@ static void random_problems(void **state) {
         struct rfx_place_problem *problem = placement_problem(items, n);
         for (int s = 0; s < RFX_OFFSETS_COUNT; s++) {
             size_t arena = 0;
-            assert_int_equal(
-                rfx_offsets_place(problem, (enum rfx_offset_strategy)s, offsets, &arena, NULL),
-                RFX_OK);
+            assert_int_equal(rfx_offsets_place(problem, (enum rfx_offset_strategy)s, NULL, offsets,
+                                               &arena, NULL),
+                             RFX_OK);
             assert_true(rfx_place_answer_is_valid(items, n, offsets, arena));
             assert_false(rfx_place_answer_is_valid(items, n, offsets, arena - 1));
             assert_true(arena >= problem->lower_bound);

@@ -138,8 +138,8 @@ static void walk_tiles(const struct rfx_curve *curve, const struct rfx_curve_poi
     for (int64_t t = 0; t < p->tiles_y * p->tiles_x; t++) {
         struct rfx_range y = rfx_tile_range(map->h, p->tiles_y, t / p->tiles_x);
         struct rfx_range x = rfx_tile_range(map->w, p->tiles_x, t % p->tiles_x);
-        rfx_regions_backprop(graph, 0, p->split, RFX_AXIS_ROWS, y, rows);
-        rfx_regions_backprop(graph, 0, p->split, RFX_AXIS_COLS, x, cols);
+        rfx_regions_backprop(graph, p->split, RFX_AXIS_ROWS, y, rows);
+        rfx_regions_backprop(graph, p->split, RFX_AXIS_COLS, x, cols);
         for (int i = 0; i <= p->split; i++) {
             struct rfx_rect r = rfx_rect_from_ranges(rows[i].clamped, cols[i].clamped);
             bytes[i] = (size_t)(rfx_rect_area(r) * graph->nodes[i].out.c) * sizeof(float);
