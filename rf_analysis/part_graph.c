@@ -21,13 +21,13 @@ static void add_wanted(struct rfx_node *node, enum rfx_axis axis, struct rfx_ran
     struct rfx_range inside = {rfx_max_i64(range.lo, 0),
                                rfx_min_i64(range.hi, rfx_node_extent(node, axis))};
     if (inside.lo < inside.hi)
-        set_wanted(node, axis, rfx_range_union(rfx_node_wanted(node, axis), inside));
+        set_wanted(node, axis, rfx_range_union(rfx_node_roi(node, axis), inside));
 }
 
 /* What is not local in space is made whole, from whole inputs. */
 static void want_inputs(struct rfx_graph *graph, int i, enum rfx_axis axis) {
     struct rfx_node *node = &graph->nodes[i];
-    struct rfx_range need = rfx_node_wanted(node, axis);
+    struct rfx_range need = rfx_node_roi(node, axis);
     if (need.lo >= need.hi) return;
     if (!rfx_op_def(node->op)->spatial) need = (struct rfx_range){0, rfx_node_extent(node, axis)};
     set_wanted(node, axis, need);

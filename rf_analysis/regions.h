@@ -29,7 +29,7 @@ static inline int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis
 }
 
 /* Those of them that are computed. */
-static inline struct rfx_range rfx_node_wanted(const struct rfx_node *node, enum rfx_axis axis) {
+static inline struct rfx_range rfx_node_roi(const struct rfx_node *node, enum rfx_axis axis) {
     return axis == RFX_AXIS_ROWS ? rfx_rect_row_range(node->wanted)
                                  : rfx_rect_col_range(node->wanted);
 }
@@ -43,7 +43,7 @@ static inline struct rfx_range rfx_node_stage_range(const struct rfx_node *node,
 }
 
 /* Elements of a node that are computed, as bytes. */
-static inline size_t rfx_node_wanted_bytes(const struct rfx_node *node) {
+static inline size_t rfx_node_roi_bytes(const struct rfx_node *node) {
     return rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted));
 }
 

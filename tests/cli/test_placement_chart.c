@@ -191,9 +191,9 @@ static void test_random(void **state) {
             names[i] = "x";
         }
         assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
-        assert_int_equal(rfx_offsets_place(problem, RFX_OFFSETS_BY_SIZE, NULL, offsets,
-                                           &result.arena_bytes, NULL),
-                         RFX_OK);
+        assert_int_equal(
+            rfx_greedy_place(problem, RFX_GREEDY_BY_SIZE, NULL, offsets, &result.arena_bytes, NULL),
+            RFX_OK);
         struct rfx_placement_picture picture = {.subject = "random",
                                                 .items = "items",
                                                 .problem = problem,

@@ -322,18 +322,18 @@ static double cols_of(const struct counter *c, int i) {
 }
 
 static double map_bytes(const struct counter *c, int i) {
-    return (double)rfx_node_wanted_bytes(node_of(c, i));
+    return (double)rfx_node_roi_bytes(node_of(c, i));
 }
 
 /* Bytes of rows of a node, as wide as a part. */
 static double rows_bytes(const struct counter *c, int i, int64_t rows) {
-    double across = c->shape->cols != NULL ? (double)c->shape->spec.parts_x : 1.0;
+    double across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     return (double)rows * cols_of(c, i) / across * c->model->nodes[i].bytes;
 }
 
 /* Rows that a step makes of a node, at most. */
 static int64_t step_rows(const struct counter *c, int i) {
-    int64_t rows = rfx_max_i64(1, c->shape->rows[i].fresh);
+    int64_t rows = rfx_max_i64(1, c->shape->rows[i].per_step);
     int64_t less = rfx_stage_step_rows(c->model->graph, c->shape, i);
     return less > 0 ? less : rows;
 }
@@ -341,11 +341,11 @@ static int64_t step_rows(const struct counter *c, int i) {
 static struct area area_of(const struct counter *c, int i) {
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     struct area area = {1.0, 1.0, 1.0, 1.0};
-    area.across = c->shape->cols != NULL ? (double)c->shape->spec.parts_x : 1.0;
+    area.across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     if (c->shape->places[i] == RFX_PLACE_REDUCED) {
         int in = node_of(c, i)->in[0];
         int64_t h = rfx_rect_rows(node_of(c, i)->taken);
-        area.down = (double)rfx_ceil_div(h, rfx_max_i64(1, c->shape->rows[in].fresh));
+        area.down = (double)rfx_ceil_div(h, rfx_max_i64(1, c->shape->rows[in].per_step));
         return area;
     }
     area.rows = (double)rows->computed;
@@ -364,7 +364,7 @@ static void measure_round(struct counter *c) {
         double made = 0.0;
         enum rfx_node_place place = c->shape->places[i];
         if (rfx_place_is_computed(place) && place != RFX_PLACE_REDUCED) {
-            made = rows_bytes(c, i, c->shape->rows[i].fresh);
+            made = rows_bytes(c, i, c->shape->rows[i].per_step);
             if (c->shape->rows[i].lasting)
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
             if (place != RFX_PLACE_FETCHED) lasting += c->model->nodes[i].packed;
@@ -486,11 +486,11 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     double bytes = c->at.rows * c->at.cols * m->nodes[i].bytes;
     double back = c->bytes[i + 1] - c->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
-    bool fresh = rows->lasting && rfx_stage_has_fresh(c->shape, i);
+    bool staged = rows->lasting && rfx_stage_has_staging(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
-    if (rows->lasting && !fresh) back = c->round;
+    if (rows->lasting && !staged) back = c->round;
     add_map_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
-    if (!fresh) return;
+    if (!staged) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
     counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
     add_map_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
@@ -694,7 +694,7 @@ static void count_plan_stage(const struct rfx_cost_model *model, const struct rf
     struct rfx_mode_measure measure = {graph, stage->places, &stage->spec, t->done, t->regions};
     stage->spec.mode->measure(&measure, t->rows, &shape.overlap_rows);
     if (rfx_stage_cuts_cols(&stage->spec)) {
-        rfx_stage_extents(graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, t->regions,
+        rfx_stage_extents(graph, stage->places, RFX_AXIS_COLS, stage->spec.tiles_x, t->regions,
                           t->cols);
         shape.cols = t->cols;
     }

@@ -472,7 +472,7 @@ static void measure_turn(void *user, const struct rfx_stream_turn *turn) {
     struct rfx_node_rows *ring = &m->rings[turn->node];
     int64_t first = rfx_min_i64(m->look.keep_from[turn->node], turn->rows.lo);
     ring->most = rfx_max_i64(ring->most, turn->rows.hi - first);
-    ring->fresh = rfx_max_i64(ring->fresh, rfx_range_size(turn->rows));
+    ring->per_step = rfx_max_i64(ring->per_step, rfx_range_size(turn->rows));
 }
 
 /* What a stage has of a reduction is its state: none of its rows. */

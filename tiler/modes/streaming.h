@@ -1,11 +1,3 @@
-/* TODO */
-#ifndef RFX_TILER_MODES_STREAMING_H
-#define RFX_TILER_MODES_STREAMING_H
-
-#include "layers/core/rect.h"
-#include "layers/graph/graph.h"
-#include "tiler/plan/mode.h"
-
 /* Rows streamed through a stage: every node computes its next rows as soon as its inputs have them.
  *
  * Invariants: 1. a node's rows are computed once per strip, in order; 2. a row is kept until the
@@ -14,6 +6,12 @@
  * start; a reduction takes its input's rows as they come; 5. rows that are fetched from a file need
  * no input, as those of the image.
  * It does not know where rows are stored, nor about columns. */
+#ifndef RFX_TILER_MODES_STREAMING_H
+#define RFX_TILER_MODES_STREAMING_H
+
+#include "layers/core/rect.h"
+#include "layers/graph/graph.h"
+#include "tiler/plan/mode.h"
 
 /* What a node has been found to wait for, that has made rows [0, from). */
 struct rfx_stream_wait {

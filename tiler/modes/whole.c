@@ -6,8 +6,8 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
 #include "tiler/placement/placement_slides.h"
 
 struct state {
@@ -20,7 +20,7 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
                     int64_t *overlap_rows) {
     for (int i = 0; i < m->graph->n_nodes; i++) {
         int64_t h = rfx_rect_rows(m->graph->nodes[i].wanted);
-        rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
+        rows[i] = (struct rfx_node_rows){.most = h, .per_step = h, .computed = h};
     }
     *overlap_rows = 0;
 }
@@ -111,12 +111,12 @@ static int describe(const struct rfx_stage_spec *spec, const char *to, bool alon
                     spec->row_by_row ? ", row by row" : "");
 }
 
-static const struct rfx_trial trials[] = {
+static const struct rfx_candidate_template templates[] = {
     {.phase = RFX_PHASE_EXACT,
      .kind = RFX_PLAN_UNTILED,
-     .kind_in_parts = RFX_PLAN_UNTILED,
+     .kind_in_tiles = RFX_PLAN_UNTILED,
      .cuts = RFX_CUTS_NONE,
-     .parts = RFX_PARTS_ONE,
+     .tiles = RFX_TILES_ONE,
      .when_asked = true,
      .always = true},
 };
@@ -128,8 +128,8 @@ const struct rfx_mode rfx_mode_whole = {
     .once = true,
     .knows = RFX_KNOWS_ROW_BY_ROW,
     .take_over = RFX_TAKE_ANY,
-    .trials = trials,
-    .n_trials = sizeof trials / sizeof trials[0],
+    .templates = templates,
+    .n_templates = sizeof templates / sizeof templates[0],
     .measure = measure,
     .step_rows = step_rows,
     .sweep_rows = sweep_rows,

@@ -80,7 +80,7 @@ struct packer {
     _Atomic int64_t asked_at_ns;
     int64_t begun_ns;
     struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, as trials */
-    size_t *trials[MAX_THREADS];                    /* offsets of one turn */
+    size_t *attempts[MAX_THREADS];                  /* offsets of one turn */
 
     pthread_mutex_t lock;
     int next, round, first_round; /* the next turn; the round in which the bound was raised last */
@@ -92,10 +92,10 @@ struct packer {
     struct rfx_error err;
 };
 
-static void keep_trial(struct packer *packer, const size_t *trial, size_t arena,
-                       const char *method) {
+static void keep_attempt(struct packer *packer, const size_t *attempt, size_t arena,
+                         const char *method) {
     if (arena >= packer->result.arena_bytes) return;
-    memcpy(packer->offsets, trial, (size_t)packer->problem->n * sizeof *trial);
+    memcpy(packer->offsets, attempt, (size_t)packer->problem->n * sizeof *attempt);
     packer->result.arena_bytes = arena;
     packer->result.method = method;
 }
@@ -115,27 +115,27 @@ static bool must_end(const struct packer *packer) {
 }
 
 /* `may_stop`: the caller's wish to stop is heeded. */
-static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
+static enum rfx_status try_strategy(struct packer *packer, enum rfx_greedy_packer strategy,
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
-    size_t *trial = packer->trials[0];
-    enum rfx_status status = rfx_offsets_place(packer->problem, strategy,
-                                               may_stop ? &packer->stop : NULL, trial, &arena, err);
-    if (status == RFX_OK) keep_trial(packer, trial, arena, rfx_offset_strategy_name(strategy));
+    size_t *attempt = packer->attempts[0];
+    enum rfx_status status = rfx_greedy_place(
+        packer->problem, strategy, may_stop ? &packer->stop : NULL, attempt, &arena, err);
+    if (status == RFX_OK) keep_attempt(packer, attempt, arena, rfx_greedy_name(strategy));
     return status;
 }
 
 /* As many strip packings as there is time for, at least one. */
 static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
-    struct rfx_many_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
-                                       .target_bytes = limits->target_bytes,
-                                       .stop = &packer->stop};
+    struct rfx_strip_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
+                                        .target_bytes = limits->target_bytes,
+                                        .stop = &packer->stop};
     size_t arena = 0;
-    size_t *trial = packer->trials[0];
-    enum rfx_status status = rfx_many_place(packer->problem, &request, trial, &arena, err);
+    size_t *attempt = packer->attempts[0];
+    enum rfx_status status = rfx_strip_place_best(packer->problem, &request, attempt, &arena, err);
     if (status == RFX_OK)
-        keep_trial(packer, trial, arena, rfx_offset_strategy_name(RFX_OFFSETS_STRIP_PACKING));
+        keep_attempt(packer, attempt, arena, rfx_greedy_name(RFX_GREEDY_STRIP_PACKING));
     return status;
 }
 
@@ -147,14 +147,14 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
     packer->result.arena_bytes = SIZE_MAX;
     if (packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS) return try_many(packer, err);
     if (may_stop && packer->problem->n > RFX_PACKER_MAX_ITEMS)
-        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
-    for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++) {
-        status = try_strategy(packer, (enum rfx_offset_strategy)k, may_stop, err);
+        status = try_strategy(packer, RFX_GREEDY_STRIP_PACKING, false, err);
+    for (int k = 0; k < RFX_GREEDY_COUNT && status == RFX_OK; k++) {
+        status = try_strategy(packer, (enum rfx_greedy_packer)k, may_stop, err);
         if (is_done(packer)) break;
     }
     if (status == RFX_STATUS_CANCELLED) status = RFX_OK;
     if (status == RFX_OK && packer->result.arena_bytes == SIZE_MAX)
-        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
+        status = try_strategy(packer, RFX_GREEDY_STRIP_PACKING, false, err);
     return status;
 }
 
@@ -215,12 +215,12 @@ static void end_turn(struct packer *packer, uint64_t nodes, enum rfx_status stat
     packer->err = *err;
 }
 
-static size_t arena_of(const struct packer *packer, const size_t *trial) {
-    return rfx_place_arena_bytes(packer->problem->items, packer->problem->n, trial);
+static size_t arena_of(const struct packer *packer, const size_t *attempt) {
+    return rfx_place_arena_bytes(packer->problem->items, packer->problem->n, attempt);
 }
 
 static void search_exactly(struct packer *packer, const struct task *task, int thread) {
-    size_t *trial = packer->trials[thread];
+    size_t *attempt = packer->attempts[thread];
     struct rfx_exact_request request = {.capacity_bytes = task->capacity,
                                         .order = (enum rfx_exact_order)turns[task->turn].variant,
                                         .seed = task->seed,
@@ -233,13 +233,14 @@ static void search_exactly(struct packer *packer, const struct task *task, int t
     do {
         request.nodes = task->nodes - nodes;
         if (restarts && request.nodes > RESTART_NODES) request.nodes = RESTART_NODES;
-        outcome = rfx_exact_probe(packer->searches[thread], &request, trial, &next, &nodes);
+        outcome = rfx_exact_probe(packer->searches[thread], &request, attempt, &next, &nodes);
         request.seed++;
     } while (restarts && outcome == RFX_EXACT_LIMIT && nodes < task->nodes &&
              !rfx_place_must_stop(packer->problem->mem, &packer->stop));
     end_turn(packer, nodes, RFX_OK, NULL);
     struct rfx_packer_result *result = &packer->result;
-    if (outcome == RFX_EXACT_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");
+    if (outcome == RFX_EXACT_FOUND)
+        keep_attempt(packer, attempt, arena_of(packer, attempt), "exact");
     /* No answer is below `next`, and the best known one is an answer. */
     if (outcome == RFX_EXACT_EXHAUSTED && next > result->lower_bound_bytes)
         result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
@@ -248,7 +249,7 @@ static void search_exactly(struct packer *packer, const struct task *task, int t
 
 /* Looks for a packing without a spare byte. */
 static void search_tight(struct packer *packer, const struct task *task, int thread) {
-    size_t *trial = packer->trials[thread];
+    size_t *attempt = packer->attempts[thread];
     int variant = turns[task->turn].variant;
     struct rfx_tight_request request = {
         .capacity_bytes = task->capacity,
@@ -261,10 +262,10 @@ static void search_tight(struct packer *packer, const struct task *task, int thr
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
     enum rfx_status status =
-        rfx_tight_place(packer->problem, &request, trial, &outcome, &nodes, &err);
+        rfx_tight_place(packer->problem, &request, attempt, &outcome, &nodes, &err);
     end_turn(packer, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
-        keep_trial(packer, trial, arena_of(packer, trial), "exact");
+        keep_attempt(packer, attempt, arena_of(packer, attempt), "exact");
     if (outcome == RFX_TIGHT_ALL_TRIED) packer->over_at[task->turn] = task->capacity;
     (void)pthread_mutex_unlock(&packer->lock);
 }
@@ -279,8 +280,9 @@ static void work(void *user, int64_t index, int thread) {
     struct task task;
     (void)thread;
     if (k > 0) { /* thread 0 has its own */
-        packer->trials[k] = rfx_memory_calloc(packer->problem->mem, n, sizeof *packer->trials[k]);
-        if (packer->trials[k] == NULL)
+        packer->attempts[k] =
+            rfx_memory_calloc(packer->problem->mem, n, sizeof *packer->attempts[k]);
+        if (packer->attempts[k] == NULL)
             status = rfx_memory_fail(packer->problem->mem, "packer", n * sizeof(size_t), &err);
         if (status == RFX_OK)
             status = rfx_exact_create(packer->problem, &packer->searches[k], &err);
@@ -337,8 +339,8 @@ static void start_clock(struct packer *packer) {
 
 static enum rfx_status solve(struct packer *packer, struct rfx_error *err) {
     const struct rfx_place_problem *problem = packer->problem;
-    packer->trials[0] = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof(size_t));
-    if (packer->trials[0] == NULL)
+    packer->attempts[0] = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof(size_t));
+    if (packer->attempts[0] == NULL)
         return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
     enum rfx_status status = try_greedy(packer, err);
     if (status == RFX_OK && !is_done(packer) && problem->n <= RFX_PACKER_MAX_ITEMS)
@@ -361,7 +363,7 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
     enum rfx_status status = solve(&packer, err);
     for (int k = 0; k < MAX_THREADS; k++) {
         rfx_exact_free(packer.searches[k]);
-        rfx_memory_release(problem->mem, packer.trials[k]);
+        rfx_memory_release(problem->mem, packer.attempts[k]);
     }
     (void)pthread_mutex_destroy(&packer.lock);
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;

@@ -181,31 +181,31 @@ struct rfx_place_key rfx_place_key_of(const struct rfx_place_job *job, bool quic
     return key;
 }
 
-size_t rfx_place_recall(const struct rfx_place_memo *memo, struct rfx_place_key key) {
+size_t rfx_place_memo_find(const struct rfx_place_memo *memo, struct rfx_place_key key) {
     const struct rfx_place_memo *entry = &memo[key.low % RFX_PLACE_MEMO_ENTRIES];
     bool same = entry->key.low == key.low && entry->key.high == key.high;
     return same ? entry->arena : 0;
 }
 
-void rfx_place_remember(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena) {
+void rfx_place_memo_add(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena) {
     memo[key.low % RFX_PLACE_MEMO_ENTRIES] = (struct rfx_place_memo){key, arena};
 }
 
-bool rfx_place_kept_init(struct rfx_place_kept *kept, struct rfx_memory *mem, int capacity) {
-    *kept = (struct rfx_place_kept){.capacity = capacity};
+bool rfx_place_saved_init(struct rfx_place_saved *kept, struct rfx_memory *mem, int capacity) {
+    *kept = (struct rfx_place_saved){.capacity = capacity};
     kept->offsets = rfx_memory_calloc(mem, (size_t)capacity, sizeof *kept->offsets);
     kept->upwards = rfx_memory_calloc(mem, (size_t)capacity, sizeof *kept->upwards);
     return kept->offsets != NULL && kept->upwards != NULL;
 }
 
-void rfx_place_kept_release(struct rfx_place_kept *kept, struct rfx_memory *mem) {
+void rfx_place_saved_release(struct rfx_place_saved *kept, struct rfx_memory *mem) {
     rfx_memory_release(mem, kept->offsets);
     rfx_memory_release(mem, kept->upwards);
 }
 
-void rfx_place_keep(struct rfx_place_kept *kept, struct rfx_place_key key,
-                    const struct rfx_place_job *job, const bool *upwards, size_t arena,
-                    const char *strategy, size_t peak) {
+void rfx_place_saved_offer(struct rfx_place_saved *kept, struct rfx_place_key key,
+                           const struct rfx_place_job *job, const bool *upwards, size_t arena,
+                           const char *strategy, size_t peak) {
     if (kept->arena != 0 && kept->peak <= peak) return;
     if (job->n > kept->capacity || job->n_slides > kept->capacity) return;
     for (int i = 0; i < job->n; i++) kept->offsets[i] = job->records[i].offset;
@@ -216,9 +216,9 @@ void rfx_place_keep(struct rfx_place_kept *kept, struct rfx_place_key key,
     kept->strategy = strategy;
 }
 
-bool rfx_place_lay_kept(const struct rfx_place_kept *kept, struct rfx_place_key key,
-                        const struct rfx_place_job *job, struct rfx_record *records,
-                        bool *upwards) {
+bool rfx_place_saved_find(const struct rfx_place_saved *kept, struct rfx_place_key key,
+                          const struct rfx_place_job *job, struct rfx_record *records,
+                          bool *upwards) {
     if (kept->arena == 0 || kept->key.low != key.low || kept->key.high != key.high) return false;
     for (int i = 0; i < job->n; i++) records[i].offset = kept->offsets[i];
     for (int k = 0; k < job->n_slides; k++) upwards[k] = kept->upwards[k];

@@ -10,10 +10,10 @@
 #include "layers/core/status.h"
 
 enum rfx_record_kind {
-    RFX_RECORD_STORED, /* full map of a node */
-    RFX_RECORD_LOCAL,  /* what a stage has at hand of a node; the state of a reduction */
-    RFX_RECORD_FRESH,  /* the rows that a step of a tight stream makes of a node */
-    RFX_RECORD_PACKED, /* packed constants of a node in a stage */
+    RFX_RECORD_STORED,  /* full map of a node */
+    RFX_RECORD_LOCAL,   /* what a stage has at hand of a node; the state of a reduction */
+    RFX_RECORD_STAGING, /* the rows that a step of a tight stream makes of a node */
+    RFX_RECORD_PACKED,  /* packed constants of a node in a stage */
 };
 
 /* A tensor usage record: bytes (aligned), alive in the closed range of steps [first, last]. */
@@ -80,7 +80,7 @@ struct rfx_place_memo {
 };
 
 /* One placement as a whole, which is asked for again. */
-struct rfx_place_kept {
+struct rfx_place_saved {
     struct rfx_place_key key;
     size_t arena;    /* 0: none */
     size_t peak;     /* of the process with it */
@@ -91,21 +91,22 @@ struct rfx_place_kept {
 };
 
 /* Room for placements of so many records and slides; false: there is none. */
-bool rfx_place_kept_init(struct rfx_place_kept *kept, struct rfx_memory *mem, int capacity);
-void rfx_place_kept_release(struct rfx_place_kept *kept, struct rfx_memory *mem);
+bool rfx_place_saved_init(struct rfx_place_saved *kept, struct rfx_memory *mem, int capacity);
+void rfx_place_saved_release(struct rfx_place_saved *kept, struct rfx_memory *mem);
 
 /* Takes a placement over whose peak is smaller than that of the one that is kept. */
-void rfx_place_keep(struct rfx_place_kept *kept, struct rfx_place_key key,
-                    const struct rfx_place_job *job, const bool *upwards, size_t arena,
-                    const char *strategy, size_t peak);
+void rfx_place_saved_offer(struct rfx_place_saved *kept, struct rfx_place_key key,
+                           const struct rfx_place_job *job, const bool *upwards, size_t arena,
+                           const char *strategy, size_t peak);
 
 /* Lays the records as it was kept under the key; false: it was not. */
-bool rfx_place_lay_kept(const struct rfx_place_kept *kept, struct rfx_place_key key,
-                        const struct rfx_place_job *job, struct rfx_record *records, bool *upwards);
+bool rfx_place_saved_find(const struct rfx_place_saved *kept, struct rfx_place_key key,
+                          const struct rfx_place_job *job, struct rfx_record *records,
+                          bool *upwards);
 
 struct rfx_place_key rfx_place_key_of(const struct rfx_place_job *job, bool quick);
 
 /* The arena that was kept under the key in memo[RFX_PLACE_MEMO_ENTRIES]; 0: none. */
-size_t rfx_place_recall(const struct rfx_place_memo *memo, struct rfx_place_key key);
-void rfx_place_remember(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena);
+size_t rfx_place_memo_find(const struct rfx_place_memo *memo, struct rfx_place_key key);
+void rfx_place_memo_add(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena);
 #endif

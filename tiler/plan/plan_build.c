@@ -94,7 +94,7 @@ static struct rfx_plan_spill count_spill(const struct rfx_graph *graph,
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = shapes[s].places[i];
             if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
-            uint64_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
+            uint64_t bytes = rfx_node_roi_bytes(&graph->nodes[i]);
             if (place == RFX_PLACE_SPILLED) {
                 spill.written += bytes;
                 held += bytes;
@@ -134,15 +134,15 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     c->resident = rfx_memory_calloc(mem, n, sizeof *c->resident);
     c->own_memo = rfx_memory_calloc(mem, RFX_PLACE_MEMO_ENTRIES, sizeof *c->memo);
     c->memo = c->own_memo;
-    bool can_keep = rfx_place_kept_init(&c->kept, mem, (int)records) &&
+    bool can_keep = rfx_place_saved_init(&c->kept, mem, (int)records) &&
                     rfx_plan_sliding_init(&c->sliding, c->graph);
     c->spans = rfx_memory_calloc(mem, 2 * stages, sizeof *c->spans);
     c->live = rfx_memory_calloc(mem, (n + 1) * stages + 1, sizeof *c->live);
     c->stored_record = rfx_memory_calloc(mem, (4 + stages) * n, sizeof *c->stored_record);
-    c->fresh = rfx_memory_calloc(mem, stages * n, sizeof *c->fresh);
+    c->staging = rfx_memory_calloc(mem, stages * n, sizeof *c->staging);
     if (c->packed_bytes == NULL || c->records == NULL || c->slides == NULL || c->upwards == NULL ||
         c->memo == NULL || !can_keep || c->spans == NULL || c->measured == NULL ||
-        c->resident == NULL || c->live == NULL || c->stored_record == NULL || c->fresh == NULL)
+        c->resident == NULL || c->live == NULL || c->stored_record == NULL || c->staging == NULL)
         return rfx_memory_fail(mem, "planner tables", records * sizeof *c->records, err);
     c->stored_last = c->stored_record + n;
     c->last_reader = c->stored_last + n;
@@ -185,12 +185,12 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->measured);
     rfx_memory_release(mem, context->resident);
     rfx_memory_release(mem, context->own_memo);
-    rfx_place_kept_release(&context->kept, mem);
+    rfx_place_saved_release(&context->kept, mem);
     rfx_plan_sliding_release(&context->sliding, mem);
     rfx_memory_release(mem, context->spans);
     rfx_memory_release(mem, context->live);
     rfx_memory_release(mem, context->stored_record);
-    rfx_memory_release(mem, context->fresh);
+    rfx_memory_release(mem, context->staging);
 }
 
 /* Rows x columns of a node that a stage computes in all. */
@@ -208,8 +208,8 @@ static uint64_t node_macs(const struct rfx_graph *graph, const struct rfx_stage_
     struct rfx_rect area = computed_area(graph, shape, i);
     if (rfx_op_def(node->op)->rect_macs == NULL || rfx_rect_is_empty(area))
         return rfx_op_macs(graph, node, area);
-    int64_t down = rfx_ceil_div(area.y1, rfx_max_i64(1, shape->rows[i].fresh));
-    int64_t across = shape->spec.parts_x;
+    int64_t down = rfx_ceil_div(area.y1, rfx_max_i64(1, shape->rows[i].per_step));
+    int64_t across = shape->spec.tiles_x;
     struct rfx_rect part =
         rfx_rect_full(rfx_ceil_div(area.y1, down), rfx_ceil_div(area.x1, across));
     return (uint64_t)(down * across) * rfx_op_macs(graph, node, part);
@@ -351,17 +351,17 @@ static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int r
 }
 
 /* Rows of steps of a tight stage. */
-static void fill_fresh(const struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
-                       int s, struct rfx_stage *stage) {
+static void fill_staging(const struct rfx_plan_context *context,
+                         const struct rfx_stage_shape *shapes, int s, struct rfx_stage *stage) {
     int n = context->graph->n_nodes;
-    const struct rfx_plan_fresh *fresh = context->fresh + (size_t)s * (size_t)n;
+    const struct rfx_plan_staging *staging = context->staging + (size_t)s * (size_t)n;
     for (int i = n - 1; i >= 0; i--) { /* those that are written over another one first */
         struct rfx_stage_node *node = &stage->nodes[i];
         node->over = -1;
-        if (!rfx_stage_has_fresh(&shapes[s], i)) continue;
-        node->fresh = buffer_of(context, fresh[i].record);
-        node->last_reader = fresh[i].last_reader;
-        node->over = fresh[i].over;
+        if (!rfx_stage_has_staging(&shapes[s], i)) continue;
+        node->staging = buffer_of(context, staging[i].record);
+        node->last_reader = staging[i].last_reader;
+        node->over = staging[i].over;
         if (node->over >= 0)
             stage->nodes[node->over].lead = stage->nodes[node->over].ring_rows + node->lead;
     }
@@ -379,7 +379,7 @@ static void fill_buffers(const struct rfx_plan_context *context,
     }
     for (int s = 0; s < plan->n_stages; s++) {
         struct rfx_stage *stage = &plan->stages[s];
-        fill_fresh(context, shapes, s, stage);
+        fill_staging(context, shapes, s, stage);
         const int *local = context->local_records + (size_t)s * (size_t)graph->n_nodes;
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = stage->places[i];
@@ -413,7 +413,7 @@ static enum rfx_status place(struct rfx_plan_context *c, const struct rfx_place_
     struct rfx_memory *mem = c->graph->mem;
     size_t rest;
     placed->bound = rfx_place_slides_bound(job, 0, c->live, &rest);
-    if (rfx_place_lay_kept(&c->kept, key, job, c->records, c->upwards)) {
+    if (rfx_place_saved_find(&c->kept, key, job, c->records, c->upwards)) {
         placed->arena = c->kept.arena;
         placed->strategy = c->kept.strategy;
         return RFX_OK;
@@ -432,14 +432,14 @@ enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
     rfx_plan_list_records(context, shapes, n_stages);
     struct rfx_place_job job = job_of(context, n_stages);
     struct rfx_place_key key = rfx_place_key_of(&job, is_quick(context));
-    struct placed placed = {.arena = rfx_place_recall(context->memo, key)};
+    struct placed placed = {.arena = rfx_place_memo_find(context->memo, key)};
     size_t fixed = rfx_plan_fixed_bytes(context, shapes, n_stages);
     if (placed.arena == 0) {
         enum rfx_status status = place(context, &job, key, &placed, err);
         if (status != RFX_OK) return status;
-        rfx_place_remember(context->memo, key, placed.arena);
-        rfx_place_keep(&context->kept, key, &job, context->upwards, placed.arena, placed.strategy,
-                       placed.arena + fixed);
+        rfx_place_memo_add(context->memo, key, placed.arena);
+        rfx_place_saved_offer(&context->kept, key, &job, context->upwards, placed.arena,
+                              placed.strategy, placed.arena + fixed);
     }
     *peak_bytes = peak_of(context, n_stages, placed.arena + fixed);
     return RFX_OK;

@@ -144,15 +144,15 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
 
 /* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
  * is lowered to where they do not follow each other any more. */
-static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
-                     int64_t y, int64_t *until, size_t *row_bytes) {
-    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(part->rect));
-    if (fresh && part->has_fresh && y >= part->fresh_y0)
-        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
-    if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
-    int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
-    if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
-    return part->offset + (size_t)slot * *row_bytes;
+static size_t row_at(const struct state *s, int node, const struct rfx_resident_region *region,
+                     bool staging, int64_t y, int64_t *until, size_t *row_bytes) {
+    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(region->rect));
+    if (staging && region->has_staging && y >= region->staging_y0)
+        return region->staging_offset + (size_t)(y - region->staging_y0) * *row_bytes;
+    if (staging && region->has_staging) *until = rfx_min_i64(*until, region->staging_y0);
+    int64_t slot = region->ring_rows != 0 ? y % region->ring_rows : y - region->rect.y0;
+    if (region->ring_rows != 0) *until = rfx_min_i64(*until, y + region->ring_rows - slot);
+    return region->offset + (size_t)slot * *row_bytes;
 }
 
 /* Whether a span has row y where the view expects it. */
@@ -163,15 +163,15 @@ static bool is_where(const struct row_span *span, int64_t y, size_t begin, size_
 }
 
 static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
-    struct rfx_part part = rfx_schedule_part(s->schedule, in);
-    if (!rfx_rect_contains(part.rect, need))
+    struct rfx_resident_region region = rfx_schedule_resident_region(s->schedule, in);
+    if (!rfx_rect_contains(region.rect, need))
         return complain(s, node, "reads outside a view", need.y0, need.y1);
     for (int64_t y = need.y0, until; y < need.y1; y = until) {
         size_t bytes;
         until = need.y1;
-        size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
+        size_t begin = row_at(s, in, &region, true, y, &until, &bytes);
         const struct row_span *span = spans_find(&s->spans, in, y, &until);
-        if (!is_where(span, y, begin, bytes, part.rect.x0))
+        if (!is_where(span, y, begin, bytes, region.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
             return complain(s, node, "reads columns that were not made", in, y);
@@ -185,8 +185,8 @@ static int64_t in_place_from(const struct state *s, const struct rfx_step *step,
     const struct rfx_node *n = &s->graph->nodes[step->node];
     const struct rfx_op_def *def = rfx_op_def(n->op);
     if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return INT64_MAX;
-    struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
-    struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
+    struct rfx_resident_region out = rfx_schedule_resident_region(s->schedule, step->node);
+    struct rfx_resident_region in = rfx_schedule_resident_region(s->schedule, n->in[k]);
     int64_t from = step->rect.y1, until = from;
     for (int64_t y = from - 1; y >= step->rect.y0 && from == y + 1; y--) {
         size_t bytes;
@@ -218,31 +218,31 @@ static bool check_reads(const struct state *s, const struct rfx_step *step, bool
 /* The buffer that holds a row which the step writes. */
 static const struct rfx_buffer *written_buffer(const struct state *s, const struct rfx_step *step) {
     const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
-    bool fresh = how->fresh.bytes != 0 && step->kind != RFX_STEP_KEEP;
-    return fresh ? &how->fresh : rfx_plan_buffer(s->plan, step->stage, step->node);
+    bool staging = how->staging.bytes != 0 && step->kind != RFX_STEP_KEEP;
+    return staging ? &how->staging : rfx_plan_buffer(s->plan, step->stage, step->node);
 }
 
 /* Writes the step's rows, after the inputs of the same step were found in place. */
 static bool apply_write(struct state *s, const struct rfx_step *step) {
-    struct rfx_part part = rfx_schedule_part(s->schedule, step->node);
+    struct rfx_resident_region region = rfx_schedule_resident_region(s->schedule, step->node);
     const struct rfx_buffer *buffer = written_buffer(s, step);
-    if (!rfx_rect_contains(part.rect, step->rect))
+    if (!rfx_rect_contains(region.rect, step->rect))
         return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         size_t bytes;
         until = step->rect.y1;
-        bool fresh = step->kind != RFX_STEP_KEEP;
-        size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
+        bool staging = step->kind != RFX_STEP_KEEP;
+        size_t begin = row_at(s, step->node, &region, staging, y, &until, &bytes);
         const struct row_span *span = spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
         if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
         if (!check_bytes(s, step->node, buffer, end - buffer->offset)) return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
-        if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
+        if (is_where(span, y, begin, bytes, region.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
-        struct row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
+        struct row_span made = {step->node, y, until, begin, bytes, cols, region.rect.x0};
         if (!spans_overwrite(&s->spans, begin, end) ||
             !spans_forget(&s->spans, step->node, y, until) || !spans_join(&s->spans, made))
             return complain_of_memory(s, step->node);

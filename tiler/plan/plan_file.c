@@ -199,15 +199,15 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
     struct rfx_stage_spec *spec = &r->file->stages[s];
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
     if (!json_is_object(stage)) return refuse(r, place, "%s is no stage", shown(stage, text));
-    *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
+    *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1};
     const json_t *targets = json_object_get(stage, "targets");
     enum rfx_status status = check_keys(r, place, stage, keys);
     if (status == RFX_OK) status = read_mode(r, place, stage, &spec->mode);
     if (status == RFX_OK)
-        status = read_pair(r, place, stage, "tiles", &spec->parts_y, &spec->parts_x);
+        status = read_pair(r, place, stage, "tiles", &spec->tiles_y, &spec->tiles_x);
     if (status == RFX_OK)
         status = read_member(r, place, stage, "band_rows", 0, MAX_COUNT, &spec->band_rows);
-    if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->tight);
+    if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->staging);
     if (status == RFX_OK) status = read_flag(r, place, stage, "row_by_row", &spec->row_by_row);
     if (status == RFX_OK) status = check_mode(r, place, spec);
     if (status != RFX_OK) return status;
@@ -484,10 +484,10 @@ static json_t *stage_json(const struct rfx_plan *plan, const struct rfx_stage *s
             ? NULL
             : json_pack("{s:s, s:O, s:[I, I], s:I, s:b, s:b, s:O*, s:O*}", "mode",
                         stage->spec.mode->name, "targets", targets, "tiles",
-                        (json_int_t)stage->spec.parts_y, (json_int_t)stage->spec.parts_x,
-                        "band_rows", (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight,
-                        "row_by_row", stage->spec.row_by_row, "spilled", spills ? spilled : NULL,
-                        "forgets", forgets ? forgotten : NULL);
+                        (json_int_t)stage->spec.tiles_y, (json_int_t)stage->spec.tiles_x,
+                        "band_rows", (json_int_t)stage->spec.band_rows, "tight",
+                        stage->spec.staging, "row_by_row", stage->spec.row_by_row, "spilled",
+                        spills ? spilled : NULL, "forgets", forgets ? forgotten : NULL);
     json_decref(targets);
     json_decref(spilled);
     json_decref(forgotten);

@@ -1,9 +1,3 @@
-/* TODO */
-#ifndef RFX_TILER_PLAN_PLAN_FILE_H
-#define RFX_TILER_PLAN_PLAN_FILE_H
-
-#include "tiler/plan/plan.h"
-
 /* Plans as text that can be edited: stages, bands, strips, tiles and flags in JSON.
  *
  *     {"schema": 1, "kind": "rfexec plan", "model": "mobilenet_v2", "conv": "direct",
@@ -31,6 +25,10 @@
  * ones make again (no key: nothing);
  * 3. whether the stages make a plan of this network is decided where any plan is made
  * (rfx_plan_create), and rfx_plan_check then walks it. */
+#ifndef RFX_TILER_PLAN_PLAN_FILE_H
+#define RFX_TILER_PLAN_PLAN_FILE_H
+
+#include "tiler/plan/plan.h"
 
 #define RFX_PLAN_FILE_SCHEMA 1
 #define RFX_PLAN_FILE_KIND "rfexec plan"
@@ -55,7 +53,7 @@ struct rfx_plan_file {
 RFX_NODISCARD enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *path,
                                                  struct rfx_plan_file **out, struct rfx_error *err);
 
-/* The same from a text of `length` bytes; `name` stands for the path in messages. */
+/* The same from a text of `length` bytes; `name` replaces the path in messages. */
 RFX_NODISCARD enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *text,
                                                   size_t length, const char *name,
                                                   struct rfx_plan_file **out,
@@ -63,10 +61,10 @@ RFX_NODISCARD enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph,
 
 void rfx_plan_file_free(struct rfx_plan_file *file);
 
-/* Lets a request ask for the plan of the file, which must outlive its use. */
+/* Makes a request ask for the plan of the file, which must outlive the request. */
 void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_request *request);
 
-/* The plan as the text of a file, to be released with rfx_memory_release(plan->mem). */
+/* Writes the plan as the text of a plan file; release it with rfx_memory_release(plan->mem). */
 RFX_NODISCARD enum rfx_status rfx_plan_file_text(const struct rfx_plan *plan, const char *model,
                                                  char **text, struct rfx_error *err);
 #endif

@@ -225,8 +225,8 @@ static void find_readers(const struct lister *l) {
     }
 }
 
-bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
-    return shape->spec.tight && rfx_place_is_local(shape->places[node]);
+bool rfx_stage_has_staging(const struct rfx_stage_shape *shape, int node) {
+    return shape->spec.staging && rfx_place_is_local(shape->places[node]);
 }
 
 int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
@@ -238,7 +238,7 @@ int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stag
 
 int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
     const struct rfx_node_rows *rows = &shape->rows[node];
-    return rfx_stage_has_fresh(shape, node) ? rows->kept : rows->most;
+    return rfx_stage_has_staging(shape, node) ? rows->kept : rows->most;
 }
 
 /* Bytes of so many rows of a node as wide as the stage's parts. */
@@ -290,7 +290,7 @@ static int taken_over(const struct lister *l, int node) {
     const struct rfx_node *n = &l->graph->nodes[node];
     enum rfx_take_over rule = l->shape->spec.mode->take_over;
     bool local = l->shape->places[node] == RFX_PLACE_LOCAL;
-    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_PART && local);
+    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_TILE && local);
     if (!possible || rfx_op_def(n->op)->in_place == NULL || l->context->request->no_inplace)
         return -1;
     for (int k = 0; k < inputs_of(l, node); k++) {
@@ -311,12 +311,12 @@ static void list_stored(const struct lister *l, int i, int taken) {
         c->stored_record[i] = taken;
     } else {
         c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
-                                         rfx_node_wanted_bytes(&l->graph->nodes[i]));
+                                         rfx_node_roi_bytes(&l->graph->nodes[i]));
     }
 }
 
-static struct rfx_plan_fresh *fresh_of(const struct lister *l, int node) {
-    return l->context->fresh + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
+static struct rfx_plan_staging *staging_of(const struct lister *l, int node) {
+    return l->context->staging + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
 }
 
 /* Whether a node, of all that it reads of an input, reads what lies where its result does. */
@@ -333,38 +333,38 @@ static bool takes_all(const struct lister *l, int node, int in) {
 static bool may_overwrite(const struct lister *l, int i, int in) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_mode *mode = l->shape->spec.mode;
-    if (l->shape->places[in] != RFX_PLACE_LOCAL || fresh_of(l, in)->record < 0) return false;
+    if (l->shape->places[in] != RFX_PLACE_LOCAL || staging_of(l, in)->record < 0) return false;
     if (c->last_reader[in] != i)
         return false; /* `frees` says so, too, after a walk over all nodes */
-    if (l->shape->rows[in].kept >= l->shape->rows[i].fresh || !takes_all(l, i, in)) return false;
+    if (l->shape->rows[in].kept >= l->shape->rows[i].per_step || !takes_all(l, i, in)) return false;
     return c->n_readers[in] == 1 ||
            mode->frees(l->graph, l->shape, in, i, c->sliding.scratch, lag_of(&c->sliding, in, i));
 }
 
 /* The rows of a step of node i. In strips an input has more columns than it. */
-static void list_fresh(const struct lister *l, int i) {
+static void list_staging(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_node *node = &l->graph->nodes[i];
-    struct rfx_plan_fresh *fresh = fresh_of(l, i);
+    struct rfx_plan_staging *staging = staging_of(l, i);
     const struct rfx_node_rows *rows = l->shape->rows;
     int last = l->begin + c->last_reader[i];
     bool possible = l->shape->spec.mode->frees != NULL && l->shape->cols == NULL &&
                     rfx_op_def(node->op)->in_place != NULL && !c->request->no_inplace;
-    *fresh = (struct rfx_plan_fresh){-1, -1, c->last_reader[i]};
+    *staging = (struct rfx_plan_staging){-1, -1, c->last_reader[i]};
     for (int k = 0; possible && k < inputs_of(l, i); k++) {
         int in = node->in[k];
-        bool less = fresh->over < 0 || rows[in].kept < rows[fresh->over].kept;
-        if (less && may_overwrite(l, i, in)) fresh->over = in;
+        bool less = staging->over < 0 || rows[in].kept < rows[staging->over].kept;
+        if (less && may_overwrite(l, i, in)) staging->over = in;
     }
-    if (fresh->over < 0) {
-        fresh->record =
-            add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last, rows_bytes(l, i, rows[i].fresh));
+    if (staging->over < 0) {
+        staging->record = add_record(l, RFX_RECORD_STAGING, i, l->begin + i, last,
+                                     rows_bytes(l, i, rows[i].per_step));
         return;
     }
-    fresh->record = fresh_of(l, fresh->over)->record;
-    struct rfx_record *record = &c->records[fresh->record];
+    staging->record = staging_of(l, staging->over)->record;
+    struct rfx_record *record = &c->records[staging->record];
     record->last = last;
-    record->bytes += rfx_align_up(rows_bytes(l, i, rows[fresh->over].kept));
+    record->bytes += rfx_align_up(rows_bytes(l, i, rows[staging->over].kept));
 }
 
 static void list_local(const struct lister *l, int i, int taken) {
@@ -376,7 +376,7 @@ static void list_local(const struct lister *l, int i, int taken) {
         local_record(l)[i] = taken;
         return;
     }
-    if (rfx_stage_has_fresh(l->shape, i)) list_fresh(l, i);
+    if (rfx_stage_has_staging(l->shape, i)) list_staging(l, i);
     local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, lasting ? l->begin : l->begin + i,
                                     lasting ? l->end : last, local_bytes(l, i));
 }

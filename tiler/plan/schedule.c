@@ -128,15 +128,16 @@ bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step) {
     return false;
 }
 
-struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node) {
+struct rfx_resident_region rfx_schedule_resident_region(const struct rfx_schedule *schedule,
+                                                        int node) {
     const struct rfx_plan *plan = schedule->plan;
     const struct rfx_stage *stage = schedule->walk.stage;
     bool local = rfx_place_is_local(stage->places[node]);
-    struct rfx_part part = {
+    struct rfx_resident_region region = {
         .rect = plan->graph->nodes[node].wanted,
         .offset = rfx_plan_buffer(plan, (int)(stage - plan->stages), node)->offset,
     };
-    if (local && stage->spec.mode->part != NULL)
-        stage->spec.mode->part(&schedule->walk, node, &part);
-    return part;
+    if (local && stage->spec.mode->resident_region != NULL)
+        stage->spec.mode->resident_region(&schedule->walk, node, &region);
+    return region;
 }

@@ -12,10 +12,10 @@
 static const char *find_unknown(const struct rfx_stage_spec *spec) {
     unsigned knows = spec->mode->knows;
     if (spec->band_rows != 0 && !(knows & RFX_KNOWS_BANDS)) return "has no bands";
-    if (spec->tight && !(knows & RFX_KNOWS_TIGHT)) return "cannot be tight";
+    if (spec->staging && !(knows & RFX_KNOWS_STAGING)) return "cannot be tight";
     if (spec->row_by_row && !(knows & RFX_KNOWS_ROW_BY_ROW)) return "cannot run row by row";
-    if (spec->parts_y != 1 && !(knows & RFX_KNOWS_PARTS_Y)) return "has no rows of tiles";
-    if (spec->parts_x != 1 && !(knows & RFX_KNOWS_PARTS_X)) return "has no tiles";
+    if (spec->tiles_y != 1 && !(knows & RFX_KNOWS_TILES_Y)) return "has no rows of tiles";
+    if (spec->tiles_x != 1 && !(knows & RFX_KNOWS_TILES_X)) return "has no tiles";
     return NULL;
 }
 
@@ -25,15 +25,15 @@ enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_er
     const char *why = NULL;
     enum rfx_status status = spec->mode->check != NULL ? spec->mode->check(spec, err) : RFX_OK;
     if (status != RFX_OK) return status;
-    if (spec->parts_y < 1 || spec->parts_x < 1)
+    if (spec->tiles_y < 1 || spec->tiles_x < 1)
         why = "tiles are 1 or more";
     else
         why = find_unknown(spec);
     if (why == NULL) return RFX_OK;
-    bool ours = spec->parts_y >= 1 && spec->parts_x >= 1;
+    bool ours = spec->tiles_y >= 1 && spec->tiles_x >= 1;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s%s%s (band_rows %lld, tiles [%lld, %lld])",
                     ours ? spec->mode->a_mode : "", ours ? " " : "", why,
-                    (long long)spec->band_rows, (long long)spec->parts_y, (long long)spec->parts_x);
+                    (long long)spec->band_rows, (long long)spec->tiles_y, (long long)spec->tiles_x);
 }
 
 /* Whether nothing but the user reads the node. */
@@ -223,13 +223,13 @@ static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_sta
     return extent;
 }
 
-void rfx_stage_limit_parts(const struct rfx_graph *graph, struct rfx_stage_spec *spec) {
-    spec->parts_y = rfx_min_i64(spec->parts_y, target_extent(graph, spec, RFX_AXIS_ROWS));
-    spec->parts_x = rfx_min_i64(spec->parts_x, target_extent(graph, spec, RFX_AXIS_COLS));
+void rfx_stage_limit_tiles(const struct rfx_graph *graph, struct rfx_stage_spec *spec) {
+    spec->tiles_y = rfx_min_i64(spec->tiles_y, target_extent(graph, spec, RFX_AXIS_ROWS));
+    spec->tiles_x = rfx_min_i64(spec->tiles_x, target_extent(graph, spec, RFX_AXIS_COLS));
 }
 
 bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec) {
-    return spec->parts_x > 1 || spec->mode->trims;
+    return spec->tiles_x > 1 || spec->mode->trims;
 }
 
 #define FEWEST_TILES 12  /* that are worth the trouble */

@@ -30,23 +30,24 @@ static int list_cuts(const struct rfx_search *search, int *cuts) {
 }
 
 /* The numbers of parts along an axis that a trial looks at, or the one that was asked for. */
-static int list_parts(const struct rfx_search *search, const struct rfx_trial *trial,
-                      const struct rfx_skeleton *skeleton, enum rfx_axis axis, int64_t *counts) {
+static int list_parts(const struct rfx_search *search,
+                      const struct rfx_candidate_template *template,
+                      const struct rfx_partition *partition, enum rfx_axis axis, int64_t *counts) {
     const struct rfx_stage_spec *asked = &search->context.request->asked;
-    int64_t given = axis == RFX_AXIS_ROWS ? asked->parts_y : asked->parts_x;
-    bool grid = trial->parts == RFX_PARTS_GRID;
-    bool listed = trial->parts == RFX_PARTS_ACROSS && axis == RFX_AXIS_COLS;
+    int64_t given = axis == RFX_AXIS_ROWS ? asked->tiles_y : asked->tiles_x;
+    bool grid = template->tiles == RFX_TILES_GRID;
+    bool listed = template->tiles == RFX_TILES_ACROSS && axis == RFX_AXIS_COLS;
     if (asked->mode != NULL || !(grid || listed)) {
         counts[0] = rfx_max_i64(given, 1);
         return 1;
     }
     if (grid) {
-        const struct rfx_node *cut = &search->context.graph->nodes[skeleton->cut];
-        int64_t extent = rfx_range_size(rfx_node_wanted(cut, axis));
+        const struct rfx_node *cut = &search->context.graph->nodes[partition->cut];
+        int64_t extent = rfx_range_size(rfx_node_roi(cut, axis));
         return rfx_tiling_counts(rfx_max_i64(1, extent), counts);
     }
-    memcpy(counts, trial->across, (size_t)trial->n_across * sizeof *counts);
-    return trial->n_across;
+    memcpy(counts, template->across, (size_t) template->n_across * sizeof *counts);
+    return template->n_across;
 }
 
 /* Leaves out every other one of a list, never the last. */
@@ -58,11 +59,11 @@ static void halve(int64_t *list, int *n) {
 
 /* Of several skeletons, no more than the search may look at in all: the longest list is thinned
  * out first. */
-static void limit_choices(const struct rfx_search *search, int n_skeletons,
+static void limit_choices(const struct rfx_search *search, int n_partitions,
                           struct choices_of_template *c) {
     for (;;) {
         int64_t each = (int64_t)c->n_down * c->n_across * c->n_bands;
-        if (each == 1 || n_skeletons * each <= search->most) return;
+        if (each == 1 || n_partitions * each <= search->most) return;
         if (c->n_down >= c->n_across && c->n_down >= c->n_bands)
             halve(c->down, &c->n_down);
         else if (c->n_across >= c->n_bands)
@@ -73,21 +74,22 @@ static void limit_choices(const struct rfx_search *search, int n_skeletons,
 }
 
 /* Those of one skeleton of so many, which are no more in all than a trial may have. */
-static void list_choices(const struct rfx_search *search, const struct rfx_trial *trial,
-                         const struct rfx_skeleton *skeleton, int n_skeletons,
+static void list_choices(const struct rfx_search *search,
+                         const struct rfx_candidate_template *template,
+                         const struct rfx_partition *partition, int n_partitions,
                          struct choices_of_template *c) {
     const struct rfx_stage_spec *asked = &search->context.request->asked;
-    c->n_down = list_parts(search, trial, skeleton, RFX_AXIS_ROWS, c->down);
-    c->n_across = list_parts(search, trial, skeleton, RFX_AXIS_COLS, c->across);
+    c->n_down = list_parts(search, template, partition, RFX_AXIS_ROWS, c->down);
+    c->n_across = list_parts(search, template, partition, RFX_AXIS_COLS, c->across);
     c->n_bands = 1;
     c->bands[0] = 0;
-    if (trial->n_bands > 0 && asked->mode != NULL && asked->band_rows > 0) {
+    if (template->n_bands > 0 && asked->mode != NULL && asked->band_rows > 0) {
         c->bands[0] = asked->band_rows;
-    } else if (trial->n_bands > 0) {
-        c->n_bands = trial->n_bands;
-        memcpy(c->bands, trial->bands, (size_t)trial->n_bands * sizeof *c->bands);
+    } else if (template->n_bands > 0) {
+        c->n_bands = template->n_bands;
+        memcpy(c->bands, template->bands, (size_t) template->n_bands * sizeof *c->bands);
     }
-    limit_choices(search, n_skeletons, c);
+    limit_choices(search, n_partitions, c);
 }
 
 /* Tiles so small that they are mostly halo take this many times as long as an untiled run; more of
@@ -101,10 +103,10 @@ static bool seems_settled(const struct rfx_search *search, enum rfx_plan_kind ki
     return search->rivals != NULL ? search->rivals->n[kind] > 0 : search->some_fit;
 }
 
-static bool takes_too_long(struct rfx_search *search, const struct rfx_trial *trial,
+static bool takes_too_long(struct rfx_search *search, const struct rfx_candidate_template *template,
                            enum rfx_plan_kind kind, int n_stages) {
     double least = 0.0;
-    if (trial->parts != RFX_PARTS_GRID || !seems_settled(search, kind)) return false;
+    if (template->tiles != RFX_TILES_GRID || !seems_settled(search, kind)) return false;
     for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
     bool slow = least > TOO_MANY_TIMES * (double)search->cost_untiled;
     search->left_out |= slow;
@@ -113,24 +115,25 @@ static bool takes_too_long(struct rfx_search *search, const struct rfx_trial *tr
 
 /* A candidate in every number of parts across. Its stages are laid out for the first that may be of
  * interest: rows do not depend on the number. *slow: even the fewest take too long. */
-static enum rfx_status add_across(struct rfx_search *search, const struct rfx_trial *trial,
+static enum rfx_status add_across(struct rfx_search *search,
+                                  const struct rfx_candidate_template *template,
                                   const struct choices_of_template *choices,
                                   struct rfx_candidate *c, bool *slow, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int n_stages = 0;
     *slow = false;
     for (int x = 0; status == RFX_OK && x < choices->n_across; x++) {
-        bool cut = c->way.parts_y > 1 || choices->across[x] > 1;
-        c->kind = cut ? trial->kind_in_parts : trial->kind;
-        c->way.parts_x = choices->across[x];
+        bool cut = c->spec.tiles_y > 1 || choices->across[x] > 1;
+        c->kind = cut ? template->kind_in_tiles : template->kind;
+        c->spec.tiles_x = choices->across[x];
         search->tried++;
         status = rfx_memory_check_stop(search->context.graph->mem, err);
         if (status != RFX_OK || rfx_search_is_hopeless(search, c)) continue;
         if (n_stages == 0)
             status = rfx_search_lay_out(search, c, &n_stages, err);
         else
-            rfx_search_lay_across(search, c->way.mode, c->way.parts_x, n_stages);
-        if (status == RFX_OK && takes_too_long(search, trial, c->kind, n_stages)) {
+            rfx_search_lay_across(search, c->spec.mode, c->spec.tiles_x, n_stages);
+        if (status == RFX_OK && takes_too_long(search, template, c->kind, n_stages)) {
             *slow = x == 0;
             break;
         }
@@ -140,39 +143,40 @@ static enum rfx_status add_across(struct rfx_search *search, const struct rfx_tr
 }
 
 /* A skeleton, one of so many, in every number of bands and parts of the trial. */
-static enum rfx_status add_skeleton(struct rfx_search *search, const struct rfx_mode *mode,
-                                    const struct rfx_trial *trial, struct rfx_skeleton skeleton,
-                                    int n_skeletons, struct rfx_error *err) {
+static enum rfx_status add_partition(struct rfx_search *search, const struct rfx_mode *mode,
+                                     const struct rfx_candidate_template *template,
+                                     struct rfx_partition partition, int n_partitions,
+                                     struct rfx_error *err) {
     struct choices_of_template choices;
     enum rfx_status status = RFX_OK;
-    list_choices(search, trial, &skeleton, n_skeletons, &choices);
+    list_choices(search, template, &partition, n_partitions, &choices);
     memset(search->behind, 0, sizeof search->behind);
     for (int b = 0; b < choices.n_bands; b++) {
         bool slow = false;
         for (int y = 0; status == RFX_OK && !slow && y < choices.n_down; y++) {
-            struct rfx_candidate c = {.skeleton = skeleton};
-            c.way = (struct rfx_stage_spec){
-                .mode = mode, .parts_y = choices.down[y], .band_rows = choices.bands[b]};
-            status = add_across(search, trial, &choices, &c, &slow, err);
+            struct rfx_candidate c = {.partition = partition};
+            c.spec = (struct rfx_stage_spec){
+                .mode = mode, .tiles_y = choices.down[y], .band_rows = choices.bands[b]};
+            status = add_across(search, template, &choices, &c, &slow, err);
         }
     }
     return status;
 }
 
-enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_SKELETON_MAX_SPILLS };
+enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_PARTITION_MAX_SPILLS };
 
 /* By rising sizes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
  * those of the next size may be stored too. */
-static int list_small(const struct rfx_levels *levels, struct rfx_skeleton *list) {
+static int list_small(const struct rfx_levels *levels, struct rfx_partition *list) {
     static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int count = 0, n = rfx_skeleton_spills(levels, sizes);
+    size_t sizes[RFX_PARTITION_MAX_SPILLS];
+    int count = 0, n = rfx_partition_spills(levels, sizes);
     for (int k = 0; k < N_LATE; k++)
         for (int i = n - 1; i > 0; i--)
-            list[count++] = (struct rfx_skeleton){.kind = RFX_SKELETON_CHAIN,
-                                                  .store_to = sizes[i],
-                                                  .late_to = sizes[i - 1],
-                                                  .late = levels->n * late[k] / QUARTERS};
+            list[count++] = (struct rfx_partition){.kind = RFX_PARTITION_CHAIN,
+                                                   .store_to = sizes[i],
+                                                   .late_to = sizes[i - 1],
+                                                   .late = levels->n * late[k] / QUARTERS};
     return count;
 }
 
@@ -213,7 +217,7 @@ static bool is_new(const struct rfx_search *search) {
 /* What adds chains whose stored maps are chosen one by one. */
 struct chooser {
     const struct rfx_mode *mode;
-    const struct rfx_trial *trial;
+    const struct rfx_candidate_template *template;
     struct rfx_chain_stores *stores;
     size_t *beside; /* per stage of a choice */
     int share;
@@ -225,19 +229,19 @@ struct chooser {
  * takes its part. *room: what is taken of it. *least: what one of them needs at least; 0: they are
  * there already, or of no interest. */
 static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
-                                  struct rfx_chain_way way, size_t *room, size_t *least,
-                                  struct rfx_error *err) {
+                                  struct rfx_chain_preference preference, size_t *room,
+                                  size_t *least, struct rfx_error *err) {
     size_t n = (size_t)search->context.graph->n_nodes, before = search->n_candidates;
     int *until = search->chosen + (size_t)search->n_chosen * n;
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .until = until};
+    struct rfx_partition chain = {.kind = RFX_PARTITION_CHAIN, .until = until};
     struct rfx_chain_count count;
     *least = 0;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
-    rfx_chain_stores_choose(c->stores, *room, way, until, &count);
+    rfx_chain_stores_choose(c->stores, *room, preference, until, &count);
     if (count.bytes < *room) *room = count.bytes;
     if (!is_new(search)) return RFX_OK;
     search->n_chosen++;
-    enum rfx_status status = add_skeleton(search, c->mode, c->trial, chain, c->share, err);
+    enum rfx_status status = add_partition(search, c->mode, c->template, chain, c->share, err);
     if (status == RFX_OK && !rfx_search_wants_all(search))
         status = find_fitting(search, before, &c->fit, err);
     *least = least_bound(search, before);
@@ -251,21 +255,21 @@ static enum rfx_status measure_beside(struct rfx_search *search, struct chooser 
     const struct rfx_levels *levels = &search->levels;
     size_t n = (size_t)search->context.graph->n_nodes;
     struct rfx_candidate last = {
-        .skeleton = {.kind = RFX_SKELETON_CHAIN,
-                     .until = search->chosen + (size_t)(search->n_chosen - 1) * n},
-        .way = {.mode = c->mode,
-                .parts_y = 1,
-                .parts_x = 1,
-                .tight = true,
-                .row_by_row = true,
-                .weights_by_stage = true}};
+        .partition = {.kind = RFX_PARTITION_CHAIN,
+                      .until = search->chosen + (size_t)(search->n_chosen - 1) * n},
+        .spec = {.mode = c->mode,
+                 .tiles_y = 1,
+                 .tiles_x = 1,
+                 .staging = true,
+                 .row_by_row = true,
+                 .weights_by_stage = true}};
     struct choices_of_template choices;
     int n_stages;
-    list_choices(search, c->trial, &last.skeleton, c->share, &choices);
-    last.way.band_rows = choices.bands[choices.n_bands - 1];
+    list_choices(search, c->template, &last.partition, c->share, &choices);
+    last.spec.band_rows = choices.bands[choices.n_bands - 1];
     enum rfx_status status = rfx_search_lay_out(search, &last, &n_stages, err);
     if (status != RFX_OK) return status;
-    for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &last.way);
+    for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &last.spec);
     size_t *beside = rfx_chain_stores_beside(c->stores);
     rfx_plan_list_beside(&search->context, search->shapes, n_stages, c->beside);
     for (int s = 0; s < n_stages; s++) {
@@ -279,7 +283,8 @@ static enum rfx_status measure_beside(struct rfx_search *search, struct chooser 
 /* For what there is room for level by level, as what the choices before have there beside stored
  * maps: a map may be stored where little is computed again that has no room where much is. */
 static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser *c,
-                                       struct rfx_chain_way way, struct rfx_error *err) {
+                                       struct rfx_chain_preference preference,
+                                       struct rfx_error *err) {
     enum { TRIES = 3, LITTLE = 64 };
     size_t budget = search->context.request->memory_bytes, fixed, least;
     enum rfx_status status = RFX_OK;
@@ -289,7 +294,7 @@ static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser
         status = measure_beside(search, c, &fixed, err);
         size_t room = budget > fixed ? budget - fixed : 0;
         room -= room / LITTLE * (size_t)k;
-        if (status == RFX_OK) status = add_choice(search, c, way, &room, &least, err);
+        if (status == RFX_OK) status = add_choice(search, c, preference, &room, &least, err);
     }
     c->by_level |= c->fit;
     c->fit = fit;
@@ -301,7 +306,8 @@ static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser
  * not the first, and for a quarter less than that: what is computed again may take less time than
  * what shorter bands cost. */
 static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c,
-                                         struct rfx_chain_way way, struct rfx_error *err) {
+                                         struct rfx_chain_preference preference,
+                                         struct rfx_error *err) {
     enum { TRIES = 4, LITTLE = 32 };
     size_t budget = search->context.request->memory_bytes, room = budget, least;
     enum rfx_status status = RFX_OK;
@@ -309,14 +315,14 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
     int tried = 0;
     c->fit = false;
     for (; status == RFX_OK && tried < TRIES && !c->fit; tried++) {
-        status = add_choice(search, c, way, &room, &least, err);
+        status = add_choice(search, c, preference, &room, &least, err);
         size_t over = least > budget ? least - budget : room / LITTLE;
         room = room > over ? room - over : 0;
     }
     if (status == RFX_OK && tried > 1 && search->n_chosen > 0)
-        status = choose_by_level(search, c, way, err);
+        status = choose_by_level(search, c, preference, err);
     room -= room / 4;
-    if (status == RFX_OK && c->fit) status = add_choice(search, c, way, &room, &least, err);
+    if (status == RFX_OK && c->fit) status = add_choice(search, c, preference, &room, &least, err);
     c->fit |= fit;
     return status;
 }
@@ -327,7 +333,7 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
     static const int beside[] = {9, 7, 12, 6}; /* eighths */
-    const struct rfx_chain_way by_span = {true, true}, at_all = {false, true};
+    const struct rfx_chain_preference by_span = {true, true}, at_all = {false, true};
     size_t n = (size_t)search->context.graph->n_nodes, least, best = SIZE_MAX, best_room = 0;
     struct rfx_chain_count all;
     enum rfx_status status = RFX_OK;
@@ -371,8 +377,8 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     bool wanted = status == RFX_OK && rfx_chain_stores_looks(c->stores) <= MOST_LOOKS;
     bool all = rfx_search_wants_all(search);
     for (int k = 0; wanted && !all && status == RFX_OK && k < 3; k++) {
-        struct rfx_chain_way way = {k != 1, k < 2};
-        status = choose_for_budget(search, c, way, err);
+        struct rfx_chain_preference preference = {k != 1, k < 2};
+        status = choose_for_budget(search, c, preference, err);
     }
     bool none_fits = !c->fit && !c->by_level;
     if (none_fits && search->rivals == NULL) { /* the least does not hang on the budget */
@@ -392,11 +398,12 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
  * deep network or a large image few are tried, those that store least. Then those whose maps are
  * chosen one by one, and, where none fits, one more that stores little. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
-                                        const struct rfx_trial *trial, struct rfx_error *err) {
+                                        const struct rfx_candidate_template *template,
+                                        struct rfx_error *err) {
     enum { BANDS = 3, CHOICE_BANDS = 4, ROWS_BESIDE = 1536, MOST_STEPS = 200 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     enum rfx_status status = RFX_OK;
-    struct rfx_skeleton list[MOST_SMALL];
+    struct rfx_partition list[MOST_SMALL];
     int64_t rows = graph->nodes[graph->input].out.h + ROWS_BESIDE;
     int64_t walks = MOST_STEPS / ((int64_t)search->levels.n * graph->n_nodes) / rows;
     int n = list_small(&search->levels, list);
@@ -404,14 +411,14 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     int64_t each = chains > 0 ? walks / chains : 1;
     int share = (int)rfx_min_i64(INT_MAX, rfx_max_i64(1, search->most / each));
     for (int i = 0; status == RFX_OK && i < chains; i++)
-        status = add_skeleton(search, mode, trial, list[i], share, err);
+        status = add_partition(search, mode, template, list[i], share, err);
     int64_t of_choices = rfx_max_i64(1, search->most / rfx_max_i64(each, CHOICE_BANDS));
     struct chooser chooser = {
-        .mode = mode, .trial = trial, .share = (int)rfx_min_i64(INT_MAX, of_choices)};
+        .mode = mode, .template = template, .share = (int)rfx_min_i64(INT_MAX, of_choices)};
     if (status == RFX_OK) status = add_choices(search, &chooser, err);
     bool more = walks > 0 && chains < n && !chooser.fit;
     if (status == RFX_OK && more)
-        status = add_skeleton(search, mode, trial, list[chains], share, err);
+        status = add_partition(search, mode, template, list[chains], share, err);
     return status;
 }
 
@@ -423,28 +430,28 @@ struct passes {
 };
 
 static enum rfx_status measure_passes(struct rfx_search *search, const struct rfx_mode *mode,
-                                      const struct rfx_trial *trial, struct passes *p,
-                                      struct rfx_error *err) {
-    struct rfx_candidate c = {.skeleton = {.kind = RFX_SKELETON_CHAIN, .passes = p->n}};
+                                      const struct rfx_candidate_template *template,
+                                      struct passes *p, struct rfx_error *err) {
+    struct rfx_candidate c = {.partition = {.kind = RFX_PARTITION_CHAIN, .passes = p->n}};
     const struct rfx_stage_spec *asked = &search->context.request->asked;
     struct choices_of_template choices;
-    list_choices(search, trial, &c.skeleton, search->levels.n, &choices);
+    list_choices(search, template, &c.partition, search->levels.n, &choices);
     memset(p->bounds, 0, sizeof p->bounds);
     for (int b = 0; b < choices.n_bands; b++) {
         int n_stages;
-        c.way = (struct rfx_stage_spec){.mode = mode,
-                                        .parts_y = choices.down[0],
-                                        .parts_x = choices.across[0],
-                                        .band_rows = choices.bands[b]};
+        c.spec = (struct rfx_stage_spec){.mode = mode,
+                                         .tiles_y = choices.down[0],
+                                         .tiles_x = choices.across[0],
+                                         .band_rows = choices.bands[b]};
         enum rfx_status status = rfx_search_lay_out(search, &c, &n_stages, err);
         if (status != RFX_OK) return status;
         for (int squeezed = 0; squeezed < 2; squeezed++) { /* rows do not hang on flags */
             bool s = squeezed != 0;
-            c.way.tight = s || asked->tight;
-            c.way.row_by_row = s || asked->row_by_row;
-            c.way.weights_by_stage = s || asked->weights_by_stage;
+            c.spec.staging = s || asked->staging;
+            c.spec.row_by_row = s || asked->row_by_row;
+            c.spec.weights_by_stage = s || asked->weights_by_stage;
             for (int i = 0; i < n_stages; i++)
-                rfx_search_set_flags(&search->shapes[i].spec, &c.way);
+                rfx_search_set_flags(&search->shapes[i].spec, &c.spec);
             p->bounds[2 * b + squeezed] =
                 rfx_plan_bound(&search->context, search->shapes, n_stages);
         }
@@ -465,15 +472,17 @@ static bool need_alike(const struct passes *a, const struct passes *b) {
 /* The chains with a number of passes between two that were looked at. More passes take longer;
  * where two numbers need the same, those between are taken to need it too, and to be of no use. */
 static enum rfx_status add_passes_between(struct rfx_search *search, const struct rfx_mode *mode,
-                                          const struct rfx_trial *trial, const struct passes *few,
-                                          const struct passes *many, struct rfx_error *err) {
+                                          const struct rfx_candidate_template *template,
+                                          const struct passes *few, const struct passes *many,
+                                          struct rfx_error *err) {
     struct passes middle = {.n = few->n + (many->n - few->n) / 2};
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = middle.n};
+    struct rfx_partition chain = {.kind = RFX_PARTITION_CHAIN, .passes = middle.n};
     if (middle.n == few->n || need_alike(few, many)) return RFX_OK;
-    enum rfx_status status = measure_passes(search, mode, trial, &middle, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, few, &middle, err);
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-    if (status == RFX_OK) status = add_passes_between(search, mode, trial, &middle, many, err);
+    enum rfx_status status = measure_passes(search, mode, template, &middle, err);
+    if (status == RFX_OK) status = add_passes_between(search, mode, template, few, &middle, err);
+    if (status == RFX_OK)
+        status = add_partition(search, mode, template, chain, search->levels.n, err);
+    if (status == RFX_OK) status = add_passes_between(search, mode, template, &middle, many, err);
     return status;
 }
 
@@ -482,43 +491,47 @@ enum { FEW_LEVELS = 32 };
 
 /* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
 static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
-                                  const struct rfx_trial *trial, struct rfx_error *err) {
+                                  const struct rfx_candidate_template *template,
+                                  struct rfx_error *err) {
     struct passes one = {.n = 1}, all = {.n = search->levels.n - 1};
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .passes = one.n};
+    struct rfx_partition chain = {.kind = RFX_PARTITION_CHAIN, .passes = one.n};
     if (all.n < 1) return RFX_OK;
-    enum rfx_status status = measure_passes(search, mode, trial, &one, err);
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
-    if (status == RFX_OK) status = add_small_stores(search, mode, trial, err);
+    enum rfx_status status = measure_passes(search, mode, template, &one, err);
+    if (status == RFX_OK)
+        status = add_partition(search, mode, template, chain, search->levels.n, err);
+    if (status == RFX_OK) status = add_small_stores(search, mode, template, err);
     if (status != RFX_OK || all.n == one.n) return status;
-    status = measure_passes(search, mode, trial, &all, err);
+    status = measure_passes(search, mode, template, &all, err);
     if (status == RFX_OK && (search->n_chosen == 0 || search->levels.n <= FEW_LEVELS))
-        status = add_passes_between(search, mode, trial, &one, &all, err);
+        status = add_passes_between(search, mode, template, &one, &all, err);
     chain.passes = all.n;
-    if (status == RFX_OK) status = add_skeleton(search, mode, trial, chain, search->levels.n, err);
+    if (status == RFX_OK)
+        status = add_partition(search, mode, template, chain, search->levels.n, err);
     return status;
 }
 
 /* Around each waist, with the maps at its ends stored and more and more of what is read behind it:
  * what is not stored, such as a U-Net's skips, is made again from the image. */
 static enum rfx_status add_waists(struct rfx_search *search, const struct rfx_mode *mode,
-                                  const struct rfx_trial *trial, struct rfx_error *err) {
+                                  const struct rfx_candidate_template *template,
+                                  struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < search->n_waists; k++) {
         const struct rfx_search_waist *w = &search->waists[k];
-        size_t sizes[RFX_SKELETON_MAX_SPILLS];
-        int n = w->levels.n > 0 ? rfx_skeleton_spills(&w->levels, sizes) : 0;
+        size_t sizes[RFX_PARTITION_MAX_SPILLS];
+        int n = w->levels.n > 0 ? rfx_partition_spills(&w->levels, sizes) : 0;
         for (int i = n - 1; status == RFX_OK && i >= 0; i--) {
-            struct rfx_skeleton chain = {
-                .kind = RFX_SKELETON_CHAIN, .store_to = sizes[i], .waist = k + 1};
+            struct rfx_partition chain = {
+                .kind = RFX_PARTITION_CHAIN, .store_to = sizes[i], .waist = k + 1};
             if (sizes[i] < w->waist.cut_bytes) continue;
-            status = add_skeleton(search, mode, trial, chain, search->n_waists * n, err);
+            status = add_partition(search, mode, template, chain, search->n_waists * n, err);
         }
     }
     return status;
 }
 
 int rfx_search_more(int k) {
-    static const int more[RFX_SEARCH_MORE] = {1, 2, 3, 5, 8, RFX_SKELETON_MAX_MORE};
+    static const int more[RFX_SEARCH_MORE] = {1, 2, 3, 5, 8, RFX_PARTITION_MAX_MORE};
     return more[k];
 }
 
@@ -527,39 +540,41 @@ int rfx_search_more(int k) {
  * computed from the image again: up to the first barriers, as a first convolution takes less time
  * than a file. */
 static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
-                                   const struct rfx_trial *trial, struct rfx_error *err) {
+                                   const struct rfx_candidate_template *template,
+                                   struct rfx_error *err) {
     enum { PASSES = 3 };
     enum rfx_status status = RFX_OK;
-    size_t sizes[RFX_SKELETON_MAX_SPILLS];
-    int n = search->levels.n > 0 ? rfx_skeleton_spills(&search->levels, sizes) : 0;
+    size_t sizes[RFX_PARTITION_MAX_SPILLS];
+    int n = search->levels.n > 0 ? rfx_partition_spills(&search->levels, sizes) : 0;
     int passes = search->levels.n < PASSES ? search->levels.n : PASSES;
     for (int p = 0; p < passes; p++)
         for (int i = 0; status == RFX_OK && i < n; i++) {
-            struct rfx_skeleton chain = {
-                .kind = RFX_SKELETON_CHAIN, .passes = p, .spill_from = sizes[i]};
-            status = add_skeleton(search, mode, trial, chain, passes * n, err);
+            struct rfx_partition chain = {
+                .kind = RFX_PARTITION_CHAIN, .passes = p, .spill_from = sizes[i]};
+            status = add_partition(search, mode, template, chain, passes * n, err);
         }
     for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++) {
-        struct rfx_skeleton cut = {
-            .kind = RFX_SKELETON_CHAIN, .spill_from = 1, .more = rfx_search_more(k)};
+        struct rfx_partition cut = {
+            .kind = RFX_PARTITION_CHAIN, .spill_from = 1, .more = rfx_search_more(k)};
         if (search->more[k].n > 0)
-            status = add_skeleton(search, mode, trial, cut, RFX_SEARCH_MORE, err);
+            status = add_partition(search, mode, template, cut, RFX_SEARCH_MORE, err);
     }
     return status;
 }
 
 /* All pairs of a few cuts. */
 static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mode *mode,
-                                 const struct rfx_trial *trial, struct rfx_error *err) {
+                                 const struct rfx_candidate_template *template,
+                                 struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int cuts[MAX_CUTS];
     int n = list_cuts(search, cuts);
     int pairs = n * (n - 1) / 2;
     for (int i = 0; i < n; i++)
         for (int j = i + 1; status == RFX_OK && j < n; j++) {
-            struct rfx_skeleton pair = {
-                .kind = RFX_SKELETON_CUTS, .cut = cuts[i], .second = cuts[j]};
-            status = add_skeleton(search, mode, trial, pair, pairs, err);
+            struct rfx_partition pair = {
+                .kind = RFX_PARTITION_CUTS, .cut = cuts[i], .second = cuts[j]};
+            status = add_partition(search, mode, template, pair, pairs, err);
         }
     return status;
 }
@@ -567,65 +582,68 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
 /* One cut, of a few or wherever there may be one: in graphs so large that a handful of tilings of
  * each would be too many, of cuts spread over them. */
 static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
-                                const struct rfx_trial *trial, struct rfx_error *err) {
+                                const struct rfx_candidate_template *template,
+                                struct rfx_error *err) {
     enum { HANDFUL = 9 };
     enum rfx_status status = RFX_OK;
-    bool few = trial->cuts == RFX_CUTS_FEW;
+    bool few = template->cuts == RFX_CUTS_FEW;
     int some[MAX_CUTS];
     const int *cuts = few ? some : search->splits;
     int n = few ? list_cuts(search, some) : search->n_splits;
     int most = few ? n : (int)rfx_min_i64(n, rfx_max_i64(1, search->most / HANDFUL));
     for (int i = 0; status == RFX_OK && i < most; i++) {
         int at = (int)((int64_t)(i + 1) * n / most) - 1;
-        struct rfx_skeleton cut = {.kind = few ? RFX_SKELETON_CUT : RFX_SKELETON_MAP,
-                                   .cut = cuts[at]};
-        status = add_skeleton(search, mode, trial, cut, most, err);
+        struct rfx_partition cut = {.kind = few ? RFX_PARTITION_CUT : RFX_PARTITION_MAP,
+                                    .cut = cuts[at]};
+        status = add_partition(search, mode, template, cut, most, err);
     }
     return status;
 }
 
-static enum rfx_status add_trial(struct rfx_search *search, const struct rfx_mode *mode,
-                                 const struct rfx_trial *trial, struct rfx_error *err) {
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN};
-    switch (trial->cuts) {
+static enum rfx_status add_template(struct rfx_search *search, const struct rfx_mode *mode,
+                                    const struct rfx_candidate_template *template,
+                                    struct rfx_error *err) {
+    struct rfx_partition chain = {.kind = RFX_PARTITION_CHAIN};
+    switch (template->cuts) {
         case RFX_CUTS_NONE:
-            chain.kind = RFX_SKELETON_REST;
-            return add_skeleton(search, mode, trial, chain, 1, err);
+            chain.kind = RFX_PARTITION_REST;
+            return add_partition(search, mode, template, chain, 1, err);
         case RFX_CUTS_CHAIN:
-            return search->levels.n > 0 ? add_skeleton(search, mode, trial, chain, 1, err) : RFX_OK;
+            return search->levels.n > 0 ? add_partition(search, mode, template, chain, 1, err)
+                                        : RFX_OK;
         case RFX_CUTS_PASSES:
-            return add_passes(search, mode, trial, err);
+            return add_passes(search, mode, template, err);
         case RFX_CUTS_WAIST:
-            return add_waists(search, mode, trial, err);
+            return add_waists(search, mode, template, err);
         case RFX_CUTS_SPILLED:
-            return add_spilled(search, mode, trial, err);
+            return add_spilled(search, mode, template, err);
         case RFX_CUTS_PAIRS:
-            return add_pairs(search, mode, trial, err);
+            return add_pairs(search, mode, template, err);
         case RFX_CUTS_FEW:
         case RFX_CUTS_EVERY:
             break;
     }
-    return add_cuts(search, mode, trial, err);
+    return add_cuts(search, mode, template, err);
 }
 
 /* Whether the request leaves a trial open. */
-static bool is_open_trial(const struct rfx_plan_request *request, const struct rfx_mode *mode,
-                          const struct rfx_trial *trial) {
-    bool at_cut = trial->cuts == RFX_CUTS_FEW || trial->cuts == RFX_CUTS_EVERY;
+static bool is_open_template(const struct rfx_plan_request *request, const struct rfx_mode *mode,
+                             const struct rfx_candidate_template *template) {
+    bool at_cut = template->cuts == RFX_CUTS_FEW || template->cuts == RFX_CUTS_EVERY;
     if (request->split != NULL && !at_cut) return false;
-    if (trial->cuts == RFX_CUTS_SPILLED && !request->may_spill) return false;
-    if (request->asked.mode == mode) return trial->when_asked;
-    return request->memory_bytes != 0 || trial->always;
+    if (template->cuts == RFX_CUTS_SPILLED && !request->may_spill) return false;
+    if (request->asked.mode == mode) return template->when_asked;
+    return request->memory_bytes != 0 || template->always;
 }
 
 /* Adds the trials of a mode that belong to a phase and are open. */
 static enum rfx_status add_mode(struct rfx_search *search, const struct rfx_mode *mode, int phase,
                                 struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    for (int t = 0; status == RFX_OK && t < mode->n_trials; t++)
-        if ((int)mode->trials[t].phase == phase &&
-            is_open_trial(search->context.request, mode, &mode->trials[t]))
-            status = add_trial(search, mode, &mode->trials[t], err);
+    for (int t = 0; status == RFX_OK && t < mode->n_templates; t++)
+        if ((int)mode->templates[t].phase == phase &&
+            is_open_template(search->context.request, mode, &mode->templates[t]))
+            status = add_template(search, mode, &mode->templates[t], err);
     return status;
 }
 

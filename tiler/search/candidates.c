@@ -7,7 +7,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 
-static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skeleton *b) {
+static bool is_same_partition(const struct rfx_partition *a, const struct rfx_partition *b) {
     return a->kind == b->kind && a->cut == b->cut && a->second == b->second &&
            a->passes == b->passes && a->spill_from == b->spill_from && a->more == b->more &&
            a->store_to == b->store_to && a->late_to == b->late_to && a->late == b->late &&
@@ -16,7 +16,7 @@ static bool is_same_skeleton(const struct rfx_skeleton *a, const struct rfx_skel
 
 /* Rows in bands are always worth keeping: a walk through a stream takes long. */
 static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
-    if (search->skeleton == NULL && !search->by_rows) return false; /* by hand: come once */
+    if (search->partition == NULL && !search->by_rows) return false; /* by hand: come once */
     return spec->band_rows != 0 || (search->placing && spec->mode->local);
 }
 
@@ -28,11 +28,12 @@ static void measure_rows(struct rfx_search *search, int s) {
     struct rfx_mode_measure measure = {graph, shape->places, &search->specs[s], search->done,
                                        search->regions};
     const struct rfx_mode *mode = shape->spec.mode;
-    void *notes = search->skeleton == NULL ? NULL : rfx_known_notes(search->known, mode, graph);
-    if (notes != NULL && mode->recall(notes, &measure, rows, &shape->overlap_rows)) return;
-    if (rfx_known_find(search->known, shape, rows, &shape->overlap_rows)) return;
+    void *cache =
+        search->partition == NULL ? NULL : rfx_measurements_of_mode(search->cache, mode, graph);
+    if (cache != NULL && mode->measure_cached(cache, &measure, rows, &shape->overlap_rows)) return;
+    if (rfx_measurements_find(search->cache, shape, rows, &shape->overlap_rows)) return;
     shape->spec.mode->measure(&measure, rows, &shape->overlap_rows);
-    if (is_worth_keeping(search, &shape->spec)) rfx_known_keep(search->known, shape);
+    if (is_worth_keeping(search, &shape->spec)) rfx_measurements_add(search->cache, shape);
 }
 
 enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
@@ -49,22 +50,22 @@ static void measure_cols(struct rfx_search *search, int s) {
     const struct rfx_graph *graph = search->context.graph;
     size_t n = (size_t)graph->n_nodes;
     struct rfx_stage_shape *shape = &search->shapes[s];
-    struct rfx_known_cols *known = &search->known_cols;
+    struct rfx_cached_cols *cached = &search->cached_cols;
     struct rfx_tile_extent *cols = search->cols + (size_t)s * n;
-    int64_t parts = shape->spec.parts_x;
+    int64_t parts = shape->spec.tiles_x;
     shape->cols = NULL;
     if (!rfx_stage_cuts_cols(&shape->spec)) return;
-    for (int i = 0; s == 0 && i < known->n; i++)
-        if (known->counts[i] == parts) shape->cols = known->extents + (size_t)i * n;
+    for (int i = 0; s == 0 && i < cached->n; i++)
+        if (cached->counts[i] == parts) shape->cols = cached->extents + (size_t)i * n;
     if (shape->cols != NULL) return;
-    if (s == 0 && search->skeleton != NULL && known->n < RFX_TILING_MAX_COUNTS) {
-        cols = known->extents + (size_t)known->n * n;
-        known->counts[known->n++] = parts;
+    if (s == 0 && search->partition != NULL && cached->n < RFX_TILING_MAX_COUNTS) {
+        cols = cached->extents + (size_t)cached->n * n;
+        cached->counts[cached->n++] = parts;
     }
     shape->cols = cols;
-    if (search->skeleton != NULL && rfx_known_find_cols(search->known, shape, cols)) return;
+    if (search->partition != NULL && rfx_measurements_find_cols(search->cache, shape, cols)) return;
     rfx_stage_extents(graph, shape->places, RFX_AXIS_COLS, parts, search->regions, cols);
-    if (search->skeleton != NULL) rfx_known_keep_cols(search->known, shape);
+    if (search->partition != NULL) rfx_measurements_add_cols(search->cache, shape);
 }
 
 static void find_span(const struct rfx_graph *graph, struct rfx_stage_shape *shape) {
@@ -84,7 +85,7 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     enum rfx_status status =
         rfx_stage_places(graph, spec, emit, search->stored, search->in_file, places, err);
     if (status != RFX_OK) return status;
-    rfx_stage_limit_parts(graph, spec);
+    rfx_stage_limit_tiles(graph, spec);
     search->shapes[s] = (struct rfx_stage_shape){.spec = *spec, .places = places};
     find_span(graph, &search->shapes[s]);
     measure_rows(search, s);
@@ -95,48 +96,49 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
 /* Before the first stage nothing is stored but what the caller has. */
 void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) {
     const struct rfx_graph *graph = search->context.graph;
-    struct rfx_known_cols *cols = &search->known_cols;
+    struct rfx_cached_cols *cols = &search->cached_cols;
     memset(search->stored, 0, (size_t)graph->n_nodes * sizeof *search->stored);
     memset(search->in_file, 0, (size_t)graph->n_nodes * sizeof *search->in_file);
-    search->skeleton = c != NULL ? &c->skeleton : NULL;
-    if (c == NULL || cols->mode != c->way.mode || !is_same_skeleton(&cols->skeleton, &c->skeleton))
+    search->partition = c != NULL ? &c->partition : NULL;
+    if (c == NULL || cols->mode != c->spec.mode ||
+        !is_same_partition(&cols->partition, &c->partition))
         cols->n = 0; /* they are another stage's */
     if (c == NULL) return;
-    cols->mode = c->way.mode;
-    cols->skeleton = c->skeleton;
+    cols->mode = c->spec.mode;
+    cols->partition = c->partition;
 }
 
 /* Gives a stage the numbers and flags of a way that its mode knows. */
-void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way) {
-    spec->tight = way->tight && (spec->mode->knows & RFX_KNOWS_TIGHT) != 0;
-    spec->row_by_row = way->row_by_row && (spec->mode->knows & RFX_KNOWS_ROW_BY_ROW) != 0;
-    spec->weights_by_stage = way->weights_by_stage;
+void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *flags) {
+    spec->staging = flags->staging && (spec->mode->knows & RFX_KNOWS_STAGING) != 0;
+    spec->row_by_row = flags->row_by_row && (spec->mode->knows & RFX_KNOWS_ROW_BY_ROW) != 0;
+    spec->weights_by_stage = flags->weights_by_stage;
 }
 
 static const struct rfx_levels *levels_of(const struct rfx_search *search,
-                                          const struct rfx_skeleton *skeleton) {
-    if (skeleton->waist > 0) return &search->waists[skeleton->waist - 1].levels;
+                                          const struct rfx_partition *partition) {
+    if (partition->waist > 0) return &search->waists[partition->waist - 1].levels;
     for (int k = 0; k < RFX_SEARCH_MORE; k++)
-        if (skeleton->more == rfx_search_more(k)) return &search->more[k];
+        if (partition->more == rfx_search_more(k)) return &search->more[k];
     return &search->levels;
 }
 
 /* Fills the stages of a candidate and their geometry. */
 enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_candidate *c,
                                    int *n_stages, struct rfx_error *err) {
-    const struct rfx_stage_spec *way = &c->way;
-    int n = rfx_skeleton_stages(levels_of(search, &c->skeleton), &c->skeleton, search->rest,
-                                search->specs, search->targets, search->spilled);
+    const struct rfx_stage_spec *wanted = &c->spec;
+    int n = rfx_partition_stages(levels_of(search, &c->partition), &c->partition, search->rest,
+                                 search->specs, search->targets, search->spilled);
     rfx_search_begin(search, c);
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &search->specs[s];
         if (spec->mode == NULL) {
-            spec->mode = way->mode;
-            spec->parts_y = way->parts_y;
-            spec->parts_x = way->parts_x;
-            spec->band_rows = way->band_rows;
+            spec->mode = wanted->mode;
+            spec->tiles_y = wanted->tiles_y;
+            spec->tiles_x = wanted->tiles_x;
+            spec->band_rows = wanted->band_rows;
         }
-        rfx_search_set_flags(spec, way);
+        rfx_search_set_flags(spec, wanted);
         enum rfx_status status = rfx_search_measure(search, s, err);
         if (status != RFX_OK) return status;
     }
@@ -156,8 +158,8 @@ void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mod
     for (int s = 0; s < n_stages; s++) {
         struct rfx_stage_spec *spec = &search->shapes[s].spec;
         if (spec->mode != mode || !spec->mode->local) continue;
-        spec->parts_x = parts;
-        rfx_stage_limit_parts(search->context.graph, spec);
+        spec->tiles_x = parts;
+        rfx_stage_limit_tiles(search->context.graph, spec);
         measure_cols(search, s);
     }
 }
@@ -194,8 +196,8 @@ static uint64_t least_cost_of(const struct rfx_search *search, enum rfx_plan_kin
     return least < 0.0 ? 0 : (uint64_t)least;
 }
 
-static void note_behind(struct rfx_search *search, int way, int n_stages) {
-    struct rfx_search_behind *behind = &search->behind[way];
+static void note_behind(struct rfx_search *search, int mode, int n_stages) {
+    struct rfx_search_behind *behind = &search->behind[mode];
     struct rfx_plan_context *c = &search->context;
     if (n_stages < 2 || search->shapes[n_stages - 1].spec.mode != search->rest) return;
     size_t window = c->request->source.window_row_bytes *
@@ -204,8 +206,8 @@ static void note_behind(struct rfx_search *search, int way, int n_stages) {
     behind->fixed = rfx_plan_fixed_bytes(c, search->shapes, n_stages) - window;
 }
 
-static size_t least_bound_of(const struct rfx_search *search, int way) {
-    const struct rfx_search_behind *behind = &search->behind[way];
+static size_t least_bound_of(const struct rfx_search *search, int mode) {
+    const struct rfx_search_behind *behind = &search->behind[mode];
     const struct rfx_search_behind *plain = &search->behind[0];
     if (behind->fixed != 0) return behind->arena + behind->fixed;
     if (plain->fixed == 0) return 0;
@@ -213,34 +215,35 @@ static size_t least_bound_of(const struct rfx_search *search, int way) {
 }
 
 /* Ways of squeezing a plan, from the fastest to the smallest. */
-struct way {
-    bool tight, row_by_row, weights_by_stage;
+struct memory_mode {
+    bool staging, row_by_row, weights_by_stage;
     bool coarse; /* tried for grids and strips too, of which there are many */
 };
-static const struct way ways[RFX_SEARCH_WAYS] = {
+static const struct memory_mode memory_modes[RFX_MEMORY_MODES] = {
     {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
     {true, true, false, false},  {false, false, true, false}, {true, false, true, false},
     {false, true, true, true},   {true, true, true, true},
 };
 
-static bool is_open_way(const struct rfx_search *search, const struct rfx_candidate *c, int w) {
+static bool is_open(const struct rfx_search *search, const struct rfx_candidate *c, int w) {
     const struct rfx_plan_request *request = search->context.request;
-    const struct way *way = &ways[w];
+    const struct memory_mode *mode = &memory_modes[w];
     const struct rfx_stage_spec *asked = &request->asked;
-    bool tight = c->way.mode != NULL && (c->way.mode->knows & RFX_KNOWS_TIGHT) != 0;
-    bool coarse = c->way.parts_x > 1 || c->skeleton.kind == RFX_SKELETON_MAP;
-    if (way->tight && !tight) return false;
-    bool more = (way->tight && !asked->tight) || (way->row_by_row && !asked->row_by_row) ||
-                (way->weights_by_stage && !asked->weights_by_stage);
-    bool less = (tight && asked->tight && !way->tight) || (asked->row_by_row && !way->row_by_row) ||
-                (asked->weights_by_stage && !way->weights_by_stage);
+    bool can_stage = c->spec.mode != NULL && (c->spec.mode->knows & RFX_KNOWS_STAGING) != 0;
+    bool coarse = c->spec.tiles_x > 1 || c->partition.kind == RFX_PARTITION_MAP;
+    if (mode->staging && !can_stage) return false;
+    bool more = (mode->staging && !asked->staging) || (mode->row_by_row && !asked->row_by_row) ||
+                (mode->weights_by_stage && !asked->weights_by_stage);
+    bool less = (can_stage && asked->staging && !mode->staging) ||
+                (asked->row_by_row && !mode->row_by_row) ||
+                (asked->weights_by_stage && !mode->weights_by_stage);
     if (less || (more && request->memory_bytes == 0)) return false;
-    return !more || !coarse || way->coarse;
+    return !more || !coarse || mode->coarse;
 }
 
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *c) {
-    for (int w = 0; w < RFX_SEARCH_WAYS; w++)
-        if (is_open_way(search, c, w) && !is_out(search, c->kind, least_bound_of(search, w), 0))
+    for (int w = 0; w < RFX_MEMORY_MODES; w++)
+        if (is_open(search, c, w) && !is_out(search, c->kind, least_bound_of(search, w), 0))
             return false;
     return true;
 }
@@ -308,8 +311,8 @@ enum rfx_status rfx_search_complete(struct rfx_search *search, struct rfx_candid
 
 /* Adds the candidate in way w, whose flags are set, unless it is out. Its bound stays 0 when the
  * cost says so. */
-static enum rfx_status add_way(struct rfx_search *search, struct rfx_candidate *c, int w,
-                               int n_stages, struct rfx_error *err) {
+static enum rfx_status add_in_mode(struct rfx_search *search, struct rfx_candidate *c, int w,
+                                   int n_stages, struct rfx_error *err) {
     bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
     c->bound = 0;
     if (by_cost) c->cost = rfx_search_cost(search, n_stages);
@@ -342,17 +345,17 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     uint64_t least_cost = least_cost_of(search, c.kind, n_stages);
     size_t least = 0;
     c.macs = 0; /* the same in every way: counted once */
-    for (int w = 0; status == RFX_OK && w < RFX_SEARCH_WAYS; w++) {
-        if (!is_open_way(search, &c, w)) continue;
+    for (int w = 0; status == RFX_OK && w < RFX_MEMORY_MODES; w++) {
+        if (!is_open(search, &c, w)) continue;
         size_t bound = least_bound_of(search, w);
         if (is_out(search, c.kind, bound > least ? bound : least, least_cost)) continue;
-        c.way.tight = ways[w].tight;
-        c.way.row_by_row = ways[w].row_by_row;
-        c.way.weights_by_stage = ways[w].weights_by_stage;
-        for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.way);
+        c.spec.staging = memory_modes[w].staging;
+        c.spec.row_by_row = memory_modes[w].row_by_row;
+        c.spec.weights_by_stage = memory_modes[w].weights_by_stage;
+        for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c.spec);
         c.cost = least_cost;
-        status = add_way(search, &c, w, n_stages, err);
-        bool plain = w == 0 && c.way.band_rows == 0 && c.bound != 0;
+        status = add_in_mode(search, &c, w, n_stages, err);
+        bool plain = w == 0 && c.spec.band_rows == 0 && c.bound != 0;
         if (plain) least = least_of_ways(search, c.bound, n_stages);
     }
     return status;
@@ -406,8 +409,8 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
 
 /* Whether a mode that is asked for needs no legal cut. */
 static bool tries_chains(const struct rfx_mode *mode) {
-    for (int t = 0; t < mode->n_trials; t++)
-        if (mode->trials[t].when_asked && mode->trials[t].cuts == RFX_CUTS_CHAIN) return true;
+    for (int t = 0; t < mode->n_templates; t++)
+        if (mode->templates[t].when_asked && mode->templates[t].cuts == RFX_CUTS_CHAIN) return true;
     return false;
 }
 
@@ -443,7 +446,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     size_t n = (size_t)search->context.graph->n_nodes;
     size_t stages = (size_t)search->max_stages;
     size_t choices = search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* stores: between levels */
-    struct rfx_known_cols *cols = &search->known_cols;
+    struct rfx_cached_cols *cols = &search->cached_cols;
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
     search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
     search->specs = rfx_memory_calloc(mem, stages, sizeof *search->specs);
@@ -458,8 +461,9 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     search->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *search->regions);
     cols->extents = rfx_memory_calloc(mem, RFX_TILING_MAX_COUNTS * n, sizeof *cols->extents);
     const struct rfx_plan_request *request = search->context.request;
-    search->known = rfx_plan_notes_of(request->notes, search->context.graph,
-                                      known_bytes(search->context.graph, request), &search->own);
+    search->cache =
+        rfx_plan_cache_of(request->cache, search->context.graph,
+                          known_bytes(search->context.graph, request), &search->own_cache);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
         search->cols == NULL || search->stored == NULL || search->spilled == NULL ||
@@ -497,9 +501,9 @@ int64_t rfx_search_most(const struct rfx_graph *graph) {
 static enum rfx_status init_more(struct rfx_search *search, const struct rfx_graph *graph,
                                  struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    int cuts[RFX_SKELETON_MAX_MORE];
+    int cuts[RFX_PARTITION_MAX_MORE];
     for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++)
-        if (rfx_skeleton_find_cuts(graph, rfx_search_more(k), cuts))
+        if (rfx_partition_find_cuts(graph, rfx_search_more(k), cuts))
             status = rfx_levels_init(&search->more[k], graph, cuts, rfx_search_more(k), err);
     return status;
 }
@@ -512,7 +516,7 @@ static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_g
     struct rfx_waist waist = {.pixels = INT64_MAX};
     if (search->levels.n != 1 || graph->n_nodes > RFX_SEARCH_WAIST_NODES) return RFX_OK;
     while (status == RFX_OK && search->n_waists < RFX_SEARCH_WAISTS &&
-           rfx_skeleton_find_waist(graph, waist.pixels, &waist)) {
+           rfx_partition_find_waist(graph, waist.pixels, &waist)) {
         struct rfx_search_waist *w = &search->waists[search->n_waists];
         if (!waist.is_one) continue;
         w->waist = waist;
@@ -523,7 +527,7 @@ static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_g
 }
 
 static void take_levels(struct rfx_search *search, const struct rfx_levels *levels) {
-    int stages = rfx_skeleton_max_stages(levels);
+    int stages = rfx_partition_max_stages(levels);
     if (stages > search->max_stages) search->max_stages = stages;
 }
 
@@ -551,7 +555,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     if (status != RFX_OK) return status;
     if (request->n_stages > search->max_stages) search->max_stages = request->n_stages;
     status = rfx_plan_context_init(&search->context, graph, request, search->max_stages, err);
-    struct rfx_place_memo *memo = rfx_plan_notes_arenas(request->notes);
+    struct rfx_place_memo *memo = rfx_plan_cache_arenas(request->cache);
     if (status == RFX_OK && memo != NULL) search->context.memo = memo;
     if (status == RFX_OK) status = allocate_tables(search, err);
     if (status == RFX_OK)
@@ -582,8 +586,8 @@ void rfx_search_release(struct rfx_search *search) {
     rfx_memory_release(mem, search->spilled);
     rfx_memory_release(mem, search->chosen);
     rfx_memory_release(mem, search->done);
-    rfx_known_release(&search->own);
-    rfx_memory_release(mem, search->known_cols.extents);
+    rfx_measurements_release(&search->own_cache);
+    rfx_memory_release(mem, search->cached_cols.extents);
     rfx_memory_release(mem, search->regions);
     rfx_memory_release(mem, search->candidates);
     rfx_cost_release(&search->cost);

@@ -1,26 +1,24 @@
-/* TODO */
+/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
+ *
+ * Candidates are the trials of all modes, phase by phase (trial.h): first what computes nothing
+ * twice. Private to tiler/: planner.c chooses among them, plan_survey.c shows them. */
 #ifndef RFX_TILER_SEARCH_CANDIDATES_H
 #define RFX_TILER_SEARCH_CANDIDATES_H
 
 #include "tiler/cost/cost.h"
-#include "tiler/modes/trial.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/tiling.h"
 #include "tiler/search/measurement_cache.h"
 #include "tiler/search/partition.h"
 
-/* The planner's candidates: which plans are tried in which phase, with their MACs, cost and bound.
- *
- * Candidates are the trials of all modes, phase by phase (trial.h): first what computes nothing
- * twice. Private to tiler/: planner.c chooses among them, plan_survey.c shows them. */
-
 #define RFX_COST_UNKNOWN UINT64_MAX
 
 /* A plan that could be made: where the network is cut, and how its stages run. */
 struct rfx_candidate {
-    struct rfx_skeleton skeleton;
-    struct rfx_stage_spec way; /* of the stages before the cut; its flags hold for all stages whose
+    struct rfx_partition partition;
+    struct rfx_stage_spec spec; /* of the stages before the cut; its flags hold for all stages whose
                                   mode knows them. No targets */
     enum rfx_plan_kind kind;
     uint64_t macs, cost; /* cost: may be UNKNOWN, as macs then, where the bound does not fit */
@@ -31,8 +29,8 @@ struct rfx_candidate {
 };
 
 /* Columns of the stage before a single cut, by number of parts across. */
-struct rfx_known_cols {
-    struct rfx_skeleton skeleton;
+struct rfx_cached_cols {
+    struct rfx_partition partition;
     const struct rfx_mode *mode;
     int n;
     int64_t counts[RFX_TILING_MAX_COUNTS];
@@ -42,7 +40,7 @@ struct rfx_known_cols {
 /* Choices of the maps that a chain stores that are tried. */
 enum { RFX_SEARCH_CHOICES = 40 };
 
-enum { RFX_SEARCH_WAYS = 8 }; /* of squeezing a plan */
+enum { RFX_MEMORY_MODES = 8 }; /* of squeezing a plan */
 
 /* What a last stage that is left to the rest's mode asks for, however the stages before it are cut
  * up. */
@@ -87,12 +85,12 @@ struct rfx_search {
     int n_chosen;
     int64_t *done;
     struct rfx_axis_region *regions;
-    const struct rfx_skeleton *skeleton; /* of the candidate at hand; NULL: stages by hand */
-    struct rfx_known *known;             /* the request's notes, or `own` */
-    struct rfx_known own;
+    const struct rfx_partition *partition; /* of the candidate at hand; NULL: stages by hand */
+    struct rfx_measurement_cache *cache;   /* the request's notes, or `own` */
+    struct rfx_measurement_cache own_cache;
     bool placing; /* candidates of a few cuts come again and again: their rows are kept */
     bool by_rows; /* the stages of one plan come in many numbers of rows: they are kept too */
-    struct rfx_known_cols known_cols;
+    struct rfx_cached_cols cached_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
     struct rfx_cost_model cost;
@@ -108,8 +106,8 @@ struct rfx_search {
     bool left_out;       /* of a listing, what took too long to be wanted beside that */
     bool patient;        /* nothing fitted after all: nothing is left out any more */
     uint64_t cost_limit; /* what takes longer is of no interest: a plan that fits is known */
-    struct rfx_search_behind behind[RFX_SEARCH_WAYS]; /* of the skeleton at hand, in every way */
-    struct rfx_search_rivals *rivals;                 /* NULL: every candidate is of interest */
+    struct rfx_search_behind behind[RFX_MEMORY_MODES]; /* of the skeleton at hand, in every way */
+    struct rfx_search_rivals *rivals;                  /* NULL: every candidate is of interest */
 };
 
 /* Most candidates of a kind whose bound fits that are placed when the best that fits is wanted. */
@@ -178,7 +176,7 @@ RFX_NODISCARD enum rfx_status rfx_search_set_rows(struct rfx_search *search, int
                                                   struct rfx_error *err);
 
 /* Gives a stage the flags of a way that its mode knows. */
-void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *way);
+void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *flags);
 
 /* Predicted time of the stages laid out, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);

@@ -174,7 +174,7 @@ static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
     memset(s->dying, 0, 2 * (size_t)levels->n * sizeof *s->dying);
     for (int i = 0; i < levels->graph->n_nodes; i++) {
         if (until[i] < 0 && !has_to_be(levels, i)) continue;
-        size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+        size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
         int first = levels->level[i], last = s->last[i];
         for (int l = first; l <= last; l++) s->held[l] += bytes;
         add_largest(&s->made[first], bytes);
@@ -212,7 +212,7 @@ void rfx_chain_stores_count(struct rfx_chain_stores *s, const int *until,
 /* What a choice is asked for, and what it comes to so far. */
 struct choice {
     size_t room;
-    struct rfx_chain_way way;
+    struct rfx_chain_preference preference;
     int *until;
     struct rfx_chain_count count;
 };
@@ -221,13 +221,14 @@ struct choice {
  * nothing. */
 static double gain_until(struct rfx_chain_stores *s, const struct choice *c, int i, int until,
                          struct rfx_chain_count *then) {
-    size_t bytes = rfx_node_wanted_bytes(&s->levels->graph->nodes[i]);
+    size_t bytes = rfx_node_roi_bytes(&s->levels->graph->nodes[i]);
     int before = c->until[i];
     if (bytes > c->room) return -1.0;
     c->until[i] = until;
     rfx_chain_stores_count(s, c->until, then);
     c->until[i] = before;
-    int64_t span = c->way.by_span ? s->last[i] - rfx_max_i64(before, s->levels->level[i] - 1) : 1;
+    int64_t span =
+        c->preference.by_span ? s->last[i] - rfx_max_i64(before, s->levels->level[i] - 1) : 1;
     if (then->bytes > c->room || then->time >= c->count.time) return -1.0;
     return (c->count.time - then->time) / (double)rfx_max_i64(span, 1) / (double)bytes;
 }
@@ -254,7 +255,7 @@ static void count_offer(struct rfx_chain_stores *s, const struct choice *c, stru
     o->until = INT_MAX;
     o->gain = gain_until(s, c, o->node, INT_MAX, &then);
     s->watched = -1;
-    int gap = c->way.forgets && c->until[o->node] < 0 ? gap_of(s, o->node) : -1;
+    int gap = c->preference.forgets && c->until[o->node] < 0 ? gap_of(s, o->node) : -1;
     double gain = gap < 0 ? -1.0 : gain_until(s, c, o->node, gap, &then);
     if (gain <= o->gain) return;
     o->gain = gain;
@@ -274,9 +275,10 @@ static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
 
 /* Gains fall as more is stored: of the one that seemed best it is counted again, and it is taken if
  * it still is. What had no room is asked again at the end, as others may end earlier by then. */
-void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room, struct rfx_chain_way way,
-                             int *until, struct rfx_chain_count *count) {
-    struct choice c = {.room = room, .way = way, .until = until};
+void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room,
+                             struct rfx_chain_preference preference, int *until,
+                             struct rfx_chain_count *count) {
+    struct choice c = {.room = room, .preference = preference, .until = until};
     for (int i = 0; i < s->levels->graph->n_nodes; i++) until[i] = -1;
     rfx_chain_stores_count(s, until, &c.count);
     for (bool more = true; more;) {

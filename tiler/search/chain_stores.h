@@ -32,15 +32,16 @@ size_t *rfx_chain_stores_beside(struct rfx_chain_stores *stores);
 int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *stores);
 
 /* What is preferred while maps are chosen one by one. */
-struct rfx_chain_way {
+struct rfx_chain_preference {
     bool by_span; /* bytes count once per stage that they wait */
     bool forgets; /* maps may be stored for some of the stages that read them */
 };
 
-/* Fills until[n_nodes] (struct rfx_skeleton) for so many bytes; where even what has to be stored
+/* Fills until[n_nodes] (struct rfx_partition) for so many bytes; where even what has to be stored
  * takes more, that alone. */
-void rfx_chain_stores_choose(struct rfx_chain_stores *stores, size_t room, struct rfx_chain_way way,
-                             int *until, struct rfx_chain_count *count);
+void rfx_chain_stores_choose(struct rfx_chain_stores *stores, size_t room,
+                             struct rfx_chain_preference preference, int *until,
+                             struct rfx_chain_count *count);
 
 /* What a choice comes to. O(stages * edges). */
 void rfx_chain_stores_count(struct rfx_chain_stores *stores, const int *until,

@@ -8,12 +8,12 @@
 
 /* Rows of a node that fit; taller maps are measured again. */
 struct packed_rows {
-    int32_t most, kept, fresh, computed;
+    int32_t most, kept, per_step, computed;
     bool lasting;
 };
 
-struct rfx_known_rows {
-    struct rfx_known_rows *next; /* of the same slot */
+struct rfx_cached_rows {
+    struct rfx_cached_rows *next; /* of the same slot */
     uint64_t hash;
     const struct rfx_mode *mode;
     int64_t band_rows, parts, overlap_rows;
@@ -26,54 +26,58 @@ struct rfx_known_rows {
  * planning, and small blocks would stay in the process. */
 #define CHUNK_BYTES ((size_t)1 << 20) /* what memory.c maps by itself */
 
-struct rfx_known_chunk {
-    struct rfx_known_chunk *next;
+struct rfx_cache_chunk {
+    struct rfx_cache_chunk *next;
     size_t bytes, used;
 };
 
-static void init_cache(struct rfx_known *known, const struct rfx_graph *graph, size_t limit) {
-    *known = (struct rfx_known){.mem = graph->mem, .n_nodes = graph->n_nodes, .limit = limit};
+static void init_cache(struct rfx_measurement_cache *cache, const struct rfx_graph *graph,
+                       size_t limit) {
+    *cache = (struct rfx_measurement_cache){
+        .mem = graph->mem, .n_nodes = graph->n_nodes, .limit = limit};
 }
 
-void rfx_known_release(struct rfx_known *known) {
-    for (struct rfx_known_chunk *c = known->chunks, *next; c != NULL; c = next) {
+void rfx_measurements_release(struct rfx_measurement_cache *cache) {
+    for (struct rfx_cache_chunk *c = cache->chunks, *next; c != NULL; c = next) {
         next = c->next;
-        rfx_memory_release(known->mem, c);
+        rfx_memory_release(cache->mem, c);
     }
-    rfx_memory_release(known->mem, known->rows);
-    rfx_memory_release(known->mem, known->notes);
-    known->notes = NULL;
-    known->noting = NULL;
-    known->chunks = NULL;
-    known->rows = NULL;
-    known->bytes = known->cols_bytes = 0;
+    rfx_memory_release(cache->mem, cache->rows);
+    rfx_memory_release(cache->mem, cache->mode_block);
+    cache->mode_block = NULL;
+    cache->block_mode = NULL;
+    cache->chunks = NULL;
+    cache->rows = NULL;
+    cache->bytes = cache->cols_bytes = 0;
 }
 
 /* Room for so many bytes, which are aligned and not taken until they are committed; NULL: none. */
-static void *find_room(struct rfx_known *known, size_t bytes) {
-    struct rfx_known_chunk *c = known->chunks;
+static void *find_room(struct rfx_measurement_cache *cache, size_t bytes) {
+    struct rfx_cache_chunk *c = cache->chunks;
     if (c == NULL || c->bytes - c->used < bytes) {
         size_t size = rfx_align_up(sizeof *c) + bytes;
         if (size < CHUNK_BYTES) size = CHUNK_BYTES;
-        if (known->bytes + size > known->limit) return NULL;
-        c = rfx_memory_alloc(known->mem, size);
+        if (cache->bytes + size > cache->limit) return NULL;
+        c = rfx_memory_alloc(cache->mem, size);
         if (c == NULL) return NULL;
-        *c = (struct rfx_known_chunk){known->chunks, size, rfx_align_up(sizeof *c)};
-        known->chunks = c;
-        known->bytes += size;
+        *c = (struct rfx_cache_chunk){cache->chunks, size, rfx_align_up(sizeof *c)};
+        cache->chunks = c;
+        cache->bytes += size;
     }
     return (char *)c + c->used;
 }
 
 /* One mode has notes, which come beside the rows; they are asked for once. */
-void *rfx_known_notes(struct rfx_known *known, const struct rfx_mode *mode,
-                      const struct rfx_graph *graph) {
-    if (mode->notes_bytes == NULL || (known->noting != NULL && known->noting != mode)) return NULL;
-    size_t bytes = known->noting == NULL ? mode->notes_bytes(graph) : 0;
-    if (bytes > 0 && bytes <= known->limit / 2)
-        known->notes = rfx_memory_calloc(known->mem, bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes, 1);
-    known->noting = mode;
-    return known->notes;
+void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct rfx_mode *mode,
+                               const struct rfx_graph *graph) {
+    if (mode->cache_bytes == NULL || (cache->block_mode != NULL && cache->block_mode != mode))
+        return NULL;
+    size_t bytes = cache->block_mode == NULL ? mode->cache_bytes(graph) : 0;
+    if (bytes > 0 && bytes <= cache->limit / 2)
+        cache->mode_block =
+            rfx_memory_calloc(cache->mem, bytes < CHUNK_BYTES ? CHUNK_BYTES : bytes, 1);
+    cache->block_mode = mode;
+    return cache->mode_block;
 }
 
 /* What measures hang on; of columns, without a mode and bands. */
@@ -85,11 +89,11 @@ struct key {
 
 static struct key key_of_rows(const struct rfx_stage_shape *shape) {
     const struct rfx_stage_spec *spec = &shape->spec;
-    return (struct key){shape, spec->mode, spec->band_rows, spec->parts_y};
+    return (struct key){shape, spec->mode, spec->band_rows, spec->tiles_y};
 }
 
 static struct key key_of_cols(const struct rfx_stage_shape *shape) {
-    return (struct key){shape, NULL, 0, shape->spec.parts_x};
+    return (struct key){shape, NULL, 0, shape->spec.tiles_x};
 }
 
 static uint64_t hash_of(const struct key *key) {
@@ -102,7 +106,7 @@ static uint64_t hash_of(const struct key *key) {
     return hash ^ hash >> 29;
 }
 
-static bool is_same(const struct rfx_known_rows *k, const struct key *key) {
+static bool is_same(const struct rfx_cached_rows *k, const struct key *key) {
     const struct rfx_stage_shape *shape = key->shape;
     if (k->mode != key->mode || k->band_rows != key->band_rows || k->parts != key->parts ||
         k->first != shape->first || k->end != shape->end)
@@ -112,24 +116,26 @@ static bool is_same(const struct rfx_known_rows *k, const struct key *key) {
     return true;
 }
 
-static const struct rfx_known_rows *find(const struct rfx_known *known, const struct key *key) {
-    if (known->rows == NULL) return NULL;
+static const struct rfx_cached_rows *find(const struct rfx_measurement_cache *cache,
+                                          const struct key *key) {
+    if (cache->rows == NULL) return NULL;
     uint64_t hash = hash_of(key);
-    const struct rfx_known_rows *k = known->rows[hash % SLOTS];
+    const struct rfx_cached_rows *k = cache->rows[hash % SLOTS];
     while (k != NULL && (k->hash != hash || !is_same(k, key))) k = k->next;
     return k;
 }
 
-bool rfx_known_find(const struct rfx_known *known, const struct rfx_stage_shape *shape,
-                    struct rfx_node_rows *rows, int64_t *overlap_rows) {
+bool rfx_measurements_find(const struct rfx_measurement_cache *cache,
+                           const struct rfx_stage_shape *shape, struct rfx_node_rows *rows,
+                           int64_t *overlap_rows) {
     struct key key = key_of_rows(shape);
-    const struct rfx_known_rows *k = find(known, &key);
+    const struct rfx_cached_rows *k = find(cache, &key);
     if (k == NULL) return false;
     const struct packed_rows *from = k->rows;
     for (int i = k->first; i < k->end; i++) {
         rows[i] = (struct rfx_node_rows){0};
         if (!rfx_place_is_computed(shape->places[i])) continue;
-        rows[i] = (struct rfx_node_rows){from->most, from->kept, from->fresh, from->computed,
+        rows[i] = (struct rfx_node_rows){from->most, from->kept, from->per_step, from->computed,
                                          from->lasting};
         from++;
     }
@@ -137,13 +143,13 @@ bool rfx_known_find(const struct rfx_known *known, const struct rfx_stage_shape 
     return true;
 }
 
-bool rfx_known_find_cols(const struct rfx_known *known, const struct rfx_stage_shape *shape,
-                         struct rfx_tile_extent *cols) {
+bool rfx_measurements_find_cols(const struct rfx_measurement_cache *cache,
+                                const struct rfx_stage_shape *shape, struct rfx_tile_extent *cols) {
     struct key key = key_of_cols(shape);
-    const struct rfx_known_rows *k = find(known, &key);
+    const struct rfx_cached_rows *k = find(cache, &key);
     if (k == NULL) return false;
     const struct packed_rows *from = k->rows;
-    for (int i = 0; i < known->n_nodes; i++) {
+    for (int i = 0; i < cache->n_nodes; i++) {
         cols[i] = (struct rfx_tile_extent){0};
         if (!rfx_place_is_computed(shape->places[i])) continue;
         cols[i].max = from->most;
@@ -156,95 +162,97 @@ bool rfx_known_find_cols(const struct rfx_known *known, const struct rfx_stage_s
 static bool pack(const struct rfx_node_rows *rows, struct packed_rows *packed) {
     /* the others are no more than these two */
     if (rows->computed > INT32_MAX || rows->most > INT32_MAX) return false;
-    *packed = (struct packed_rows){(int32_t)rows->most, (int32_t)rows->kept, (int32_t)rows->fresh,
-                                   (int32_t)rows->computed, rows->lasting};
+    *packed = (struct packed_rows){(int32_t)rows->most, (int32_t)rows->kept,
+                                   (int32_t)rows->per_step, (int32_t)rows->computed, rows->lasting};
     return true;
 }
 
 /* Room for the measures of a key, filled in but for them; NULL: none. Not there until it is
  * committed. */
-static struct rfx_known_rows *prepare(struct rfx_known *known, const struct key *key,
-                                      size_t *bytes) {
+static struct rfx_cached_rows *prepare(struct rfx_measurement_cache *cache, const struct key *key,
+                                       size_t *bytes) {
     const struct rfx_stage_shape *shape = key->shape;
     size_t n = (size_t)(shape->end - shape->first), computed = 0;
     for (int i = shape->first; i < shape->end; i++)
         computed += rfx_place_is_computed(shape->places[i]);
     *bytes =
-        rfx_align_up(sizeof(struct rfx_known_rows) + computed * sizeof(struct packed_rows) + n);
-    if (known->rows == NULL)
-        known->rows = rfx_memory_calloc(known->mem, SLOTS, sizeof(struct rfx_known_rows *));
-    struct rfx_known_rows *k = known->rows == NULL ? NULL : find_room(known, *bytes);
+        rfx_align_up(sizeof(struct rfx_cached_rows) + computed * sizeof(struct packed_rows) + n);
+    if (cache->rows == NULL)
+        cache->rows = rfx_memory_calloc(cache->mem, SLOTS, sizeof(struct rfx_cached_rows *));
+    struct rfx_cached_rows *k = cache->rows == NULL ? NULL : find_room(cache, *bytes);
     if (k == NULL) return NULL; /* measured again then */
-    *k = (struct rfx_known_rows){.hash = hash_of(key),
-                                 .mode = key->mode,
-                                 .band_rows = key->band_rows,
-                                 .parts = key->parts,
-                                 .first = shape->first,
-                                 .end = shape->end};
+    *k = (struct rfx_cached_rows){.hash = hash_of(key),
+                                  .mode = key->mode,
+                                  .band_rows = key->band_rows,
+                                  .parts = key->parts,
+                                  .first = shape->first,
+                                  .end = shape->end};
     k->places = (unsigned char *)(k->rows + computed);
     for (size_t i = 0; i < n; i++)
         k->places[i] = (unsigned char)shape->places[(size_t)shape->first + i];
     return k;
 }
 
-static void commit(struct rfx_known *known, struct rfx_known_rows *k, size_t bytes) {
-    k->next = known->rows[k->hash % SLOTS];
-    known->rows[k->hash % SLOTS] = k;
-    known->chunks->used += bytes;
+static void commit(struct rfx_measurement_cache *cache, struct rfx_cached_rows *k, size_t bytes) {
+    k->next = cache->rows[k->hash % SLOTS];
+    cache->rows[k->hash % SLOTS] = k;
+    cache->chunks->used += bytes;
 }
 
-void rfx_known_keep(struct rfx_known *known, const struct rfx_stage_shape *shape) {
+void rfx_measurements_add(struct rfx_measurement_cache *cache,
+                          const struct rfx_stage_shape *shape) {
     size_t bytes;
     struct key key = key_of_rows(shape);
-    struct rfx_known_rows *k = prepare(known, &key, &bytes);
+    struct rfx_cached_rows *k = prepare(cache, &key, &bytes);
     if (k == NULL) return;
     struct packed_rows *to = k->rows;
     for (int i = shape->first; i < shape->end; i++)
         if (rfx_place_is_computed(shape->places[i]) && !pack(&shape->rows[i], to++)) return;
     k->overlap_rows = shape->overlap_rows;
-    commit(known, k, bytes);
+    commit(cache, k, bytes);
 }
 
-void rfx_known_keep_cols(struct rfx_known *known, const struct rfx_stage_shape *shape) {
+void rfx_measurements_add_cols(struct rfx_measurement_cache *cache,
+                               const struct rfx_stage_shape *shape) {
     size_t bytes;
     struct key key = key_of_cols(shape);
-    if (known->cols_bytes > known->limit / 4) return; /* of grids there are very many */
-    struct rfx_known_rows *k = prepare(known, &key, &bytes);
+    if (cache->cols_bytes > cache->limit / 4) return; /* of grids there are very many */
+    struct rfx_cached_rows *k = prepare(cache, &key, &bytes);
     if (k == NULL) return;
     struct packed_rows *to = k->rows;
     for (int i = shape->first; i < shape->end; i++) {
         struct rfx_node_rows as_rows = {.most = shape->cols[i].max, .computed = shape->cols[i].sum};
         if (rfx_place_is_computed(shape->places[i]) && !pack(&as_rows, to++)) return;
     }
-    known->cols_bytes += bytes;
-    commit(known, k, bytes);
+    cache->cols_bytes += bytes;
+    commit(cache, k, bytes);
 }
 
 /* One store for the graph with groups, one for that without. */
-enum { BOOKS = 2 };
+enum { ENTRIES = 2 };
 
 /* What rows hang on beside what a graph's base is: the group that ends with a node (-1: none), and
  * how much of its map is wanted. */
-struct page {
+struct node_key {
     int group;
     enum rfx_op op;
     struct rfx_rect wanted, taken;
 };
 
-struct book {
+struct entry {
     const struct rfx_graph *base;
-    struct page *pages; /* n_nodes */
-    struct rfx_known known;
+    struct node_key *nodes; /* n_nodes */
+    struct rfx_measurement_cache measurements;
 };
 
-struct rfx_plan_notes {
+struct rfx_plan_cache {
     struct rfx_memory *mem;
-    struct book books[BOOKS];
+    struct entry entries[ENTRIES];
     struct rfx_place_memo *arenas; /* RFX_PLACE_MEMO_ENTRIES; NULL: not yet, or no room */
     int oldest;
 };
 
-enum rfx_status rfx_plan_notes_create(struct rfx_memory *mem, struct rfx_plan_notes **out,
+enum rfx_status rfx_plan_cache_create(struct rfx_memory *mem, struct rfx_plan_cache **out,
                                       struct rfx_error *err) {
     *out = rfx_memory_calloc(mem, 1, sizeof **out);
     if (*out == NULL) return rfx_memory_fail(mem, "notes of planning", sizeof **out, err);
@@ -252,63 +260,64 @@ enum rfx_status rfx_plan_notes_create(struct rfx_memory *mem, struct rfx_plan_no
     return RFX_OK;
 }
 
-static void close_book(struct book *book, struct rfx_memory *mem) {
-    if (book->base == NULL) return;
-    rfx_known_release(&book->known);
-    rfx_memory_release(mem, book->pages);
-    book->base = NULL;
+static void clear_entry(struct entry *entry, struct rfx_memory *mem) {
+    if (entry->base == NULL) return;
+    rfx_measurements_release(&entry->measurements);
+    rfx_memory_release(mem, entry->nodes);
+    entry->base = NULL;
 }
 
-void rfx_plan_notes_free(struct rfx_plan_notes *notes) {
-    if (notes == NULL) return;
-    for (int b = 0; b < BOOKS; b++) close_book(&notes->books[b], notes->mem);
-    rfx_memory_release(notes->mem, notes->arenas);
-    rfx_memory_release(notes->mem, notes);
+void rfx_plan_cache_free(struct rfx_plan_cache *plans) {
+    if (plans == NULL) return;
+    for (int b = 0; b < ENTRIES; b++) clear_entry(&plans->entries[b], plans->mem);
+    rfx_memory_release(plans->mem, plans->arenas);
+    rfx_memory_release(plans->mem, plans);
 }
 
-static struct page page_of(const struct rfx_node *node) {
+static struct node_key node_key_of(const struct rfx_node *node) {
     int group = node->op == RFX_OP_GROUP ? node->attr.group.first : -1;
-    return (struct page){group, node->op, node->wanted, node->taken};
+    return (struct node_key){group, node->op, node->wanted, node->taken};
 }
 
-static bool are_equal(const struct page *a, const struct page *b) {
+static bool are_equal(const struct node_key *a, const struct node_key *b) {
     return a->group == b->group && a->op == b->op && rfx_rect_equal(a->wanted, b->wanted) &&
            rfx_rect_equal(a->taken, b->taken);
 }
 
-static bool is_about(const struct book *book, const struct rfx_graph *base,
+static bool is_about(const struct entry *entry, const struct rfx_graph *base,
                      const struct rfx_graph *graph) {
-    if (book->base != base || book->known.n_nodes != graph->n_nodes) return false;
+    if (entry->base != base || entry->measurements.n_nodes != graph->n_nodes) return false;
     for (int i = 0; i < graph->n_nodes; i++) {
-        struct page page = page_of(&graph->nodes[i]);
-        if (!are_equal(&book->pages[i], &page)) return false;
+        struct node_key key = node_key_of(&graph->nodes[i]);
+        if (!are_equal(&entry->nodes[i], &key)) return false;
     }
     return true;
 }
 
-struct rfx_place_memo *rfx_plan_notes_arenas(struct rfx_plan_notes *notes) {
-    if (notes == NULL) return NULL;
-    if (notes->arenas == NULL)
-        notes->arenas =
-            rfx_memory_calloc(notes->mem, RFX_PLACE_MEMO_ENTRIES, sizeof *notes->arenas);
-    return notes->arenas;
+struct rfx_place_memo *rfx_plan_cache_arenas(struct rfx_plan_cache *plans) {
+    if (plans == NULL) return NULL;
+    if (plans->arenas == NULL)
+        plans->arenas =
+            rfx_memory_calloc(plans->mem, RFX_PLACE_MEMO_ENTRIES, sizeof *plans->arenas);
+    return plans->arenas;
 }
 
-struct rfx_known *rfx_plan_notes_of(struct rfx_plan_notes *notes, const struct rfx_graph *graph,
-                                    size_t limit, struct rfx_known *own) {
+struct rfx_measurement_cache *rfx_plan_cache_of(struct rfx_plan_cache *plans,
+                                                const struct rfx_graph *graph, size_t limit,
+                                                struct rfx_measurement_cache *own) {
     const struct rfx_graph *base = graph;
     while (base->base != NULL) base = base->base;
     init_cache(own, graph, limit);
-    for (int b = 0; notes != NULL && b < BOOKS; b++)
-        if (is_about(&notes->books[b], base, graph)) return &notes->books[b].known;
-    if (notes == NULL) return own;
-    struct book *book = &notes->books[notes->oldest];
-    close_book(book, notes->mem);
-    book->pages = rfx_memory_alloc(notes->mem, (size_t)graph->n_nodes * sizeof *book->pages);
-    if (book->pages == NULL) return own;
-    for (int i = 0; i < graph->n_nodes; i++) book->pages[i] = page_of(&graph->nodes[i]);
-    book->base = base;
-    init_cache(&book->known, graph, limit);
-    notes->oldest = (notes->oldest + 1) % BOOKS;
-    return &book->known;
+    for (int b = 0; plans != NULL && b < ENTRIES; b++)
+        if (is_about(&plans->entries[b], base, graph)) return &plans->entries[b].measurements;
+    if (plans == NULL) return own;
+    struct entry *entry = &plans->entries[plans->oldest];
+    clear_entry(entry, plans->mem);
+    entry->nodes = rfx_memory_alloc(plans->mem, (size_t)graph->n_nodes * sizeof *entry->nodes);
+    if (entry->nodes == NULL) return own;
+    for (int i = 0; i < graph->n_nodes; i++) entry->nodes[i] = node_key_of(&graph->nodes[i]);
+    entry->base = base;
+    init_cache(&entry->measurements, graph, limit);
+    plans->oldest = (plans->oldest + 1) % ENTRIES;
+    return &entry->measurements;
 }

@@ -112,7 +112,7 @@ enum rfx_status rfx_levels_init(struct rfx_levels *levels, const struct rfx_grap
         if (made && levels->level[i] + 1 > levels->n) levels->n = levels->level[i] + 1;
     }
     for (int e = 0; e < graph->n_ends; e++) levels->uses[graph->ends[e].node] |= RFX_USE_OUTPUT;
-    int64_t entries = (int64_t)rfx_skeleton_max_stages(levels) * graph->n_nodes;
+    int64_t entries = (int64_t)rfx_partition_max_stages(levels) * graph->n_nodes;
     if (entries > MOST_ENTRIES) levels->n = 0;
     return RFX_OK;
 }
@@ -128,7 +128,7 @@ void rfx_levels_release(struct rfx_levels *levels) {
     levels->graph = NULL;
 }
 
-int rfx_skeleton_max_stages(const struct rfx_levels *levels) {
+int rfx_partition_max_stages(const struct rfx_levels *levels) {
     int chain = 2 * levels->n + 1, cuts = 3;
     return chain > cuts ? chain : cuts;
 }
@@ -146,9 +146,9 @@ static bool is_there(const struct rfx_levels *levels, int i) {
 
 /* Whether the stage of a node's level stores its map for later ones, which then do not compute it
  * again. */
-static bool stores(const struct rfx_levels *levels, const struct rfx_skeleton *chain, int i) {
+static bool stores(const struct rfx_levels *levels, const struct rfx_partition *chain, int i) {
     int level = levels->level[i];
-    size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+    size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
     if (chain->until != NULL) return chain->until[i] >= 0;
     if (level < chain->passes) return bytes == 0;
     if (chain->late_to > 0 && level >= chain->late) return bytes <= chain->late_to;
@@ -157,7 +157,7 @@ static bool stores(const struct rfx_levels *levels, const struct rfx_skeleton *c
 
 /* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
  * is not local, or, where they are stored, by local nodes of a higher level. */
-static int local_targets(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+static int local_targets(const struct rfx_levels *levels, const struct rfx_partition *chain,
                          int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
@@ -185,11 +185,11 @@ static int rest_targets(const struct rfx_levels *levels, int level, int *targets
 
 static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, const int *targets) {
     return (struct rfx_stage_spec){
-        .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
+        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
 }
 
 /* Stored maps that later levels make again, if they need them. */
-static int forgotten_after(const struct rfx_levels *levels, const struct rfx_skeleton *chain,
+static int forgotten_after(const struct rfx_levels *levels, const struct rfx_partition *chain,
                            int level, int *nodes) {
     int n = 0;
     for (int i = 0; i < levels->graph->n_nodes && chain->until != NULL; i++)
@@ -198,18 +198,18 @@ static int forgotten_after(const struct rfx_levels *levels, const struct rfx_ske
 }
 
 /* *end: behind the last target. */
-static int chain_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+static int chain_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         int **end) {
     int stages = 0;
     for (int level = 0; level < levels->n; level++) {
-        int n = local_targets(levels, skeleton, level, targets);
+        int n = local_targets(levels, partition, level, targets);
         if (n > 0) specs[stages++] = make_stage(NULL, n, targets);
         targets += n;
         n = rest_targets(levels, level, targets);
         if (n > 0) specs[stages++] = make_stage(rest, n, targets);
         targets += n;
-        n = stages > 0 ? forgotten_after(levels, skeleton, level, targets) : 0;
+        n = stages > 0 ? forgotten_after(levels, partition, level, targets) : 0;
         if (n > 0) {
             specs[stages - 1].forgotten = targets;
             specs[stages - 1].n_forgotten = n;
@@ -269,23 +269,23 @@ static bool may_spill(const struct rfx_levels *levels, int i) {
 static size_t next_size(const struct rfx_levels *levels, size_t limit) {
     size_t most = 0;
     for (int i = 0; i < levels->graph->n_nodes; i++) {
-        size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+        size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
         if (bytes < limit && bytes > most && may_spill(levels, i)) most = bytes;
     }
     return most;
 }
 
-int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes) {
+int rfx_partition_spills(const struct rfx_levels *levels, size_t *sizes) {
     int all = 0, n = 0, at = 0;
     for (size_t s = next_size(levels, SIZE_MAX); s != 0; s = next_size(levels, s)) all++;
-    int wanted = all < RFX_SKELETON_MAX_SPILLS ? all : RFX_SKELETON_MAX_SPILLS;
+    int wanted = all < RFX_PARTITION_MAX_SPILLS ? all : RFX_PARTITION_MAX_SPILLS;
     for (size_t s = next_size(levels, SIZE_MAX); s != 0; s = next_size(levels, s), at++)
         if ((int64_t)(at + 1) * wanted >= (int64_t)(n + 1) * all) sizes[n++] = s;
     return n;
 }
 
 /* Marks the targets of a chain's local stages that are spilled. */
-static void mark_spilled(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
+static void mark_spilled(const struct rfx_levels *levels, const struct rfx_partition *partition,
                          int stages, struct rfx_stage_spec *specs, const int *targets,
                          bool *spilled) {
     for (int s = 0; s < stages; s++) {
@@ -294,41 +294,41 @@ static void mark_spilled(const struct rfx_levels *levels, const struct rfx_skele
         specs[s].spilled = marks;
         for (int t = 0; t < specs[s].n_targets; t++) {
             int i = specs[s].targets[t];
-            size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
-            marks[t] = may_spill(levels, i) && bytes >= skeleton->spill_from;
+            size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
+            marks[t] = may_spill(levels, i) && bytes >= partition->spill_from;
         }
     }
 }
 
-int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
-                        bool *spilled) {
+int rfx_partition_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
+                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
+                         bool *spilled) {
     int *first_target = targets;
     int stages = 0;
     int n = 0;
-    switch (skeleton->kind) {
-        case RFX_SKELETON_REST:
+    switch (partition->kind) {
+        case RFX_PARTITION_REST:
             break;
-        case RFX_SKELETON_MAP:
-            targets[0] = skeleton->cut;
+        case RFX_PARTITION_MAP:
+            targets[0] = partition->cut;
             specs[stages++] = make_stage(NULL, 1, targets++);
             break;
-        case RFX_SKELETON_CUT:
-            n = cut_targets(levels, skeleton->cut, targets);
+        case RFX_PARTITION_CUT:
+            n = cut_targets(levels, partition->cut, targets);
             specs[stages++] = make_stage(NULL, n, targets);
             targets += n;
             break;
-        case RFX_SKELETON_CUTS:
-            targets[0] = skeleton->cut;
+        case RFX_PARTITION_CUTS:
+            targets[0] = partition->cut;
             specs[stages++] = make_stage(NULL, 1, targets++);
-            n = cut_targets(levels, skeleton->second, targets);
+            n = cut_targets(levels, partition->second, targets);
             specs[stages++] = make_stage(NULL, n, targets);
             targets += n;
             break;
-        case RFX_SKELETON_CHAIN:
-            stages = chain_stages(levels, skeleton, rest, specs, targets, &targets);
-            if (skeleton->spill_from != 0)
-                mark_spilled(levels, skeleton, stages, specs, first_target, spilled);
+        case RFX_PARTITION_CHAIN:
+            stages = chain_stages(levels, partition, rest, specs, targets, &targets);
+            if (partition->spill_from != 0)
+                mark_spilled(levels, partition, stages, specs, first_target, spilled);
             break;
     }
     n = output_targets(levels, specs, stages, targets);
@@ -401,7 +401,7 @@ static int find_cut(const struct point *points, int n, int from, uint64_t share,
     return best;
 }
 
-bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, int more, int *cuts) {
+bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts) {
     int n = graph->n_nodes, found = 0;
     struct point *points = rfx_memory_alloc(graph->mem, (size_t)n * sizeof *points);
     if (points == NULL) return false;
@@ -424,8 +424,8 @@ static int64_t pixels_of(const struct rfx_graph *graph, int i) {
     return made ? node->out.h * node->out.w : 0;
 }
 
-bool rfx_skeleton_find_waist(const struct rfx_graph *graph, int64_t below,
-                             struct rfx_waist *waist) {
+bool rfx_partition_find_waist(const struct rfx_graph *graph, int64_t below,
+                              struct rfx_waist *waist) {
     int n = graph->n_nodes, before = -1, after = -1;
     *waist = (struct rfx_waist){.pixels = 0, .cuts = {-1, -1}};
     for (int i = 0; i < n; i++) {
@@ -446,7 +446,7 @@ bool rfx_skeleton_find_waist(const struct rfx_graph *graph, int64_t below,
     }
     waist->is_one = before >= 0 && after > waist->cuts[1] && waist->cuts[1] > waist->cuts[0];
     for (int k = 0; k < 2 && waist->is_one; k++) {
-        size_t bytes = rfx_node_wanted_bytes(&graph->nodes[waist->cuts[k]]);
+        size_t bytes = rfx_node_roi_bytes(&graph->nodes[waist->cuts[k]]);
         if (bytes > waist->cut_bytes) waist->cut_bytes = bytes;
     }
     return waist->pixels > 0;

@@ -4,18 +4,18 @@
 
 #include "tiler/plan/plan.h"
 
-enum rfx_skeleton_kind {
-    RFX_SKELETON_REST,  /* one stage for all */
-    RFX_SKELETON_MAP,   /* a stage that stores the map at `cut`, the rest */
-    RFX_SKELETON_CUT,   /* the same, but reductions of that map where nothing else reads it */
-    RFX_SKELETON_CUTS,  /* a stage that stores the map at `cut`, one on to `second`, the rest */
-    RFX_SKELETON_CHAIN, /* everything that is local in space, a stage per level. At the first
+enum rfx_partition_kind {
+    RFX_PARTITION_REST,  /* one stage for all */
+    RFX_PARTITION_MAP,   /* a stage that stores the map at `cut`, the rest */
+    RFX_PARTITION_CUT,   /* the same, but reductions of that map where nothing else reads it */
+    RFX_PARTITION_CUTS,  /* a stage that stores the map at `cut`, one on to `second`, the rest */
+    RFX_PARTITION_CHAIN, /* everything that is local in space, a stage per level. At the first
                            `passes` barriers no map is stored, and none of more than `store_to`
                            bytes at any: stages that need one start again from the image */
 };
 
-struct rfx_skeleton {
-    enum rfx_skeleton_kind kind;
+struct rfx_partition {
+    enum rfx_partition_kind kind;
     int cut, second, passes;
     size_t spill_from; /* CHAIN: maps that a later stage reads, of at least so many bytes, are
                           spilled; 0: none */
@@ -30,7 +30,7 @@ struct rfx_skeleton {
 };
 
 /* Most stages that a chain may be given more. */
-#define RFX_SKELETON_MAX_MORE 12
+#define RFX_PARTITION_MAX_MORE 12
 
 /* Who wants a node's tensor. */
 enum rfx_node_use {
@@ -41,7 +41,7 @@ enum rfx_node_use {
 };
 
 /* Sizes from which on maps may be spilled, or not stored, that are worth a trial. */
-enum { RFX_SKELETON_MAX_SPILLS = 6 };
+enum { RFX_PARTITION_MAX_SPILLS = 6 };
 
 /* Levels of a graph's nodes, and who reads them, computed once. */
 struct rfx_levels {
@@ -66,7 +66,7 @@ RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
 /* Indices after which a graph is best cut into so many stages more, each with its share of the
  * bytes of a row of all maps, where little is read over the cut: cuts[more], rising. false: there
  * are not so many, or no memory for scratch. */
-bool rfx_skeleton_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
+bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
 
 /* Where maps are small between larger ones, as in the middle of a U-Net. */
 struct rfx_waist {
@@ -77,21 +77,22 @@ struct rfx_waist {
 };
 
 /* The waist of maps with the most pixels below a number; false: no map has fewer. */
-bool rfx_skeleton_find_waist(const struct rfx_graph *graph, int64_t below, struct rfx_waist *waist);
+bool rfx_partition_find_waist(const struct rfx_graph *graph, int64_t below,
+                              struct rfx_waist *waist);
 void rfx_levels_release(struct rfx_levels *levels);
 
 /* Most stages that any skeleton of the graph has. */
-int rfx_skeleton_max_stages(const struct rfx_levels *levels);
+int rfx_partition_max_stages(const struct rfx_levels *levels);
 
 /* The sizes of maps that stages of a chain store for later ones, largest first; of many, some
- * spread over them, the smallest among them. Fills sizes[RFX_SKELETON_MAX_SPILLS], returns their
+ * spread over them, the smallest among them. Fills sizes[RFX_PARTITION_MAX_SPILLS], returns their
  * number. */
-int rfx_skeleton_spills(const struct rfx_levels *levels, size_t *sizes);
+int rfx_partition_spills(const struct rfx_levels *levels, size_t *sizes);
 
 /* Fills specs[max_stages] (targets, what is forgotten, and mode NULL for stages of what is local,
  * `rest` for the rest) and returns their number; targets and spilled are storage for max_stages *
  * n_nodes elements. */
-int rfx_skeleton_stages(const struct rfx_levels *levels, const struct rfx_skeleton *skeleton,
-                        const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
-                        bool *spilled);
+int rfx_partition_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
+                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
+                         bool *spilled);
 #endif

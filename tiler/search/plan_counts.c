@@ -133,7 +133,7 @@ static void count_stage(struct counter *c, struct rfx_mode_sweep *sweep,
     c->n = 0;
     for (int i = 0; i < c->graph->n_nodes; i++) c->first[i] = -1;
     if (rfx_stage_cuts_cols(&stage->spec)) {
-        rfx_stage_sweep(c->graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, sweep->regions,
+        rfx_stage_sweep(c->graph, stage->places, RFX_AXIS_COLS, stage->spec.tiles_x, sweep->regions,
                         add_parts, c);
     } else {
         for (int i = stage->first; i <= stage->last; i++)

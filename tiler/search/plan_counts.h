@@ -1,15 +1,13 @@
-/* TODO */
-#ifndef RFX_TILER_SEARCH_PLAN_COUNTS_H
-#define RFX_TILER_SEARCH_PLAN_COUNTS_H
-
-#include "tiler/plan/plan.h"
-
 /* What the steps of a plan come to, node by node, without going through them all.
  *
  * A stage computes of a node the product of some ranges of rows, which its mode gives alike ones
  * together (sweep_rows), and the columns of its parts across. So do groups inside: what a step
  * makes of each of their maps is rows times columns, and only how rows are cut depends on the
  * columns, by the number of strips that these are cut into. */
+#ifndef RFX_TILER_SEARCH_PLAN_COUNTS_H
+#define RFX_TILER_SEARCH_PLAN_COUNTS_H
+
+#include "tiler/plan/plan.h"
 
 struct rfx_node_counts {
     uint64_t macs;

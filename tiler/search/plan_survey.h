@@ -8,7 +8,7 @@
 #ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
 #define RFX_TILER_SEARCH_PLAN_SURVEY_H
 
-#include "tiler/modes/trial.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/plan/plan.h"
 
 /* "untiled", "streamed", "two streams", "strips", "passes", "spilled", "tiles". */

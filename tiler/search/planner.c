@@ -67,10 +67,10 @@ enum { ROUNDS = 3, FEW_STAGES = 6, ROWS_BESIDE = 1536, MOST_STEPS = 100 * 1000 *
 /* The numbers of rows that a mode's trials have; the longest list of them. */
 static int list_rows(const struct rfx_mode *mode, const int64_t **rows) {
     int n = 0;
-    for (int t = 0; t < mode->n_trials; t++)
-        if (mode->trials[t].n_bands > n) {
-            n = mode->trials[t].n_bands;
-            *rows = mode->trials[t].bands;
+    for (int t = 0; t < mode->n_templates; t++)
+        if (mode->templates[t].n_bands > n) {
+            n = mode->templates[t].n_bands;
+            *rows = mode->templates[t].bands;
         }
     return n;
 }
@@ -170,7 +170,7 @@ static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     if (status != RFX_OK || c->cost >= c->best_cost) return status;
     c->best_cost = c->cost;
     for (int s = 0; s < c->n_stages; s++)
-        if (has_rows(&c->search->specs[s])) c->best_tight = c->search->specs[s].tight;
+        if (has_rows(&c->search->specs[s])) c->best_tight = c->search->specs[s].staging;
     for (int s = 0; s < c->n_stages; s++) c->best[s] = c->search->specs[s].band_rows;
     return status;
 }
@@ -181,7 +181,7 @@ static enum rfx_status set_all(struct chooser *c, int64_t rows, bool tight, stru
     for (int s = 0; status == RFX_OK && s < c->n_stages; s++) {
         struct rfx_stage_spec *spec = &c->search->specs[s];
         if (!has_rows(spec)) continue;
-        spec->tight = c->search->shapes[s].spec.tight = tight;
+        spec->staging = c->search->shapes[s].spec.staging = tight;
         status = rfx_search_set_rows(c->search, s, rows > 0 ? rows : c->best[s], err);
     }
     return status;
@@ -199,19 +199,19 @@ static enum rfx_status start_from(struct chooser *c, int64_t rows, bool tight,
 static enum rfx_status choose_all(struct chooser *c, const struct rfx_plan *plan,
                                   struct rfx_error *err) {
     const int64_t *rows = NULL;
-    int n = 0, ways = 1;
+    int n = 0, memory_modes = 1;
     enum rfx_status status = lay_out(c->search, plan, err);
     for (int s = 0; status == RFX_OK && s < c->n_stages; s++) {
         const struct rfx_stage_spec *spec = &plan->stages[s].spec;
         c->best[s] = spec->band_rows;
         if (!has_rows(spec)) continue;
         if (c->n_stages <= FEW_STAGES) n = list_rows(spec->mode, &rows);
-        ways = !spec->tight && (spec->mode->knows & RFX_KNOWS_TIGHT) != 0 ? 2 : 1;
-        c->best_tight = spec->tight;
+        memory_modes = !spec->staging && (spec->mode->knows & RFX_KNOWS_STAGING) != 0 ? 2 : 1;
+        c->best_tight = spec->staging;
     }
     if (status == RFX_OK) status = descend(c, err);
     bool first = c->best_tight;
-    for (int i = 0; status == RFX_OK && i < ways * n; i++)
+    for (int i = 0; status == RFX_OK && i < memory_modes * n; i++)
         status = start_from(c, rows[i % n], first || i >= n, err);
     return status == RFX_OK ? set_all(c, 0, c->best_tight, err) : status;
 }
@@ -403,8 +403,8 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     if (asked->mode != NULL && request->stages == NULL) {
         enum rfx_status status =
             rfx_stage_check(&(struct rfx_stage_spec){.mode = asked->mode,
-                                                     .parts_y = asked->parts_y,
-                                                     .parts_x = asked->parts_x,
+                                                     .tiles_y = asked->tiles_y,
+                                                     .tiles_x = asked->tiles_x,
                                                      .band_rows = asked->band_rows},
                             err);
         if (status != RFX_OK) return status;
@@ -430,8 +430,8 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     struct rfx_stage_spec cut = rfx_ask_cut();
     if (r.split == NULL || r.asked.mode != NULL || r.memory_bytes != 0) return r;
     r.asked.mode = cut.mode;
-    r.asked.parts_y = cut.parts_y;
-    r.asked.parts_x = cut.parts_x;
+    r.asked.tiles_y = cut.tiles_y;
+    r.asked.tiles_x = cut.tiles_x;
     r.asked.band_rows = cut.band_rows;
     return r;
 }

@@ -345,7 +345,7 @@ _Static_assert((int)N_MEASURES == (int)RFX_STRIP_MEASURES, "each once");
 /* What the threads share: everything below `lock` under it. */
 struct many {
     const struct rfx_place_problem *problem;
-    const struct rfx_many_request *request;
+    const struct rfx_strip_request *request;
     size_t enough;
     int count;
 
@@ -416,9 +416,9 @@ static void place_together(struct rfx_team *team, void *user) {
     rfx_team_for(team, many->count, place_measured, many);
 }
 
-enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
-                               const struct rfx_many_request *request, size_t *offsets,
-                               size_t *arena_bytes, struct rfx_error *err) {
+enum rfx_status rfx_strip_place_best(const struct rfx_place_problem *problem,
+                                     const struct rfx_strip_request *request, size_t *offsets,
+                                     size_t *arena_bytes, struct rfx_error *err) {
     struct many many = {.problem = problem,
                         .request = request,
                         .enough = problem->lower_bound,
@@ -452,17 +452,17 @@ struct strategy_row {
 };
 
 static const struct strategy_row rows[] = {
-    [RFX_OFFSETS_BY_SIZE] = {"by-size", ORDER_SIZE, FIT_BEST},
-    [RFX_OFFSETS_BY_BREADTH] = {"by-breadth", ORDER_BREADTH, FIT_BEST},
-    [RFX_OFFSETS_STRIP_PACKING] = {"strip-packing", ORDER_STRIP, FIT_FIRST},
-    [RFX_OFFSETS_FIRST_FIT] = {"first-fit", ORDER_TIME, FIT_FIRST},
-    [RFX_OFFSETS_BEST_FIT] = {"best-fit", ORDER_TIME, FIT_BEST},
-    [RFX_OFFSETS_LONGER_FIRST] = {"longer-first", ORDER_LENGTH, FIT_FIRST},
-    [RFX_OFFSETS_BIGGER_FIRST] = {"bigger-first", ORDER_SIZE, FIT_FIRST},
+    [RFX_GREEDY_BY_SIZE] = {"by-size", ORDER_SIZE, FIT_BEST},
+    [RFX_GREEDY_BY_BREADTH] = {"by-breadth", ORDER_BREADTH, FIT_BEST},
+    [RFX_GREEDY_STRIP_PACKING] = {"strip-packing", ORDER_STRIP, FIT_FIRST},
+    [RFX_GREEDY_FIRST_FIT] = {"first-fit", ORDER_TIME, FIT_FIRST},
+    [RFX_GREEDY_BEST_FIT] = {"best-fit", ORDER_TIME, FIT_BEST},
+    [RFX_GREEDY_LONGER_FIRST] = {"longer-first", ORDER_LENGTH, FIT_FIRST},
+    [RFX_GREEDY_BIGGER_FIRST] = {"bigger-first", ORDER_SIZE, FIT_FIRST},
 };
-_Static_assert(sizeof rows / sizeof rows[0] == RFX_OFFSETS_COUNT, "one row per strategy");
+_Static_assert(sizeof rows / sizeof rows[0] == RFX_GREEDY_COUNT, "one row per strategy");
 
-const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy) {
+const char *rfx_greedy_name(enum rfx_greedy_packer strategy) {
     return rows[strategy].name;
 }
 
@@ -574,10 +574,9 @@ static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kin
     return true;
 }
 
-enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
-                                  enum rfx_offset_strategy strategy,
-                                  const struct rfx_place_stop *stop, size_t *offsets,
-                                  size_t *arena_bytes, struct rfx_error *err) {
+enum rfx_status rfx_greedy_place(const struct rfx_place_problem *problem,
+                                 enum rfx_greedy_packer strategy, const struct rfx_place_stop *stop,
+                                 size_t *offsets, size_t *arena_bytes, struct rfx_error *err) {
     struct rfx_memory *mem = problem->mem;
     const struct strategy_row *row = &rows[strategy];
     size_t n = (size_t)problem->n;
@@ -607,6 +606,6 @@ enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
     if (status != RFX_OK) return status;
     *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
     if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))
-        return rfx_place_fail_check(rfx_offset_strategy_name(strategy), problem->n, err);
+        return rfx_place_fail_check(rfx_greedy_name(strategy), problem->n, err);
     return RFX_OK;
 }

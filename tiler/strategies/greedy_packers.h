@@ -17,27 +17,27 @@
 
 #include "tiler/strategies/arena_problem.h"
 
-enum rfx_offset_strategy {
-    RFX_OFFSETS_BY_SIZE,       /* larger first, smallest gap that fits */
-    RFX_OFFSETS_BY_BREADTH,    /* sections of larger breadth first, in each the larger item */
-    RFX_OFFSETS_STRIP_PACKING, /* the lowest place takes the longest item that fits there */
-    RFX_OFFSETS_FIRST_FIT,     /* in order of time, lowest gap */
-    RFX_OFFSETS_BEST_FIT,      /* in order of time, smallest gap */
-    RFX_OFFSETS_LONGER_FIRST,  /* longer lifetime first, lowest gap */
-    RFX_OFFSETS_BIGGER_FIRST,  /* larger first, lowest gap */
-    RFX_OFFSETS_COUNT
+enum rfx_greedy_packer {
+    RFX_GREEDY_BY_SIZE,       /* larger first, smallest gap that fits */
+    RFX_GREEDY_BY_BREADTH,    /* sections of larger breadth first, in each the larger item */
+    RFX_GREEDY_STRIP_PACKING, /* the lowest place takes the longest item that fits there */
+    RFX_GREEDY_FIRST_FIT,     /* in order of time, lowest gap */
+    RFX_GREEDY_BEST_FIT,      /* in order of time, smallest gap */
+    RFX_GREEDY_LONGER_FIRST,  /* longer lifetime first, lowest gap */
+    RFX_GREEDY_BIGGER_FIRST,  /* larger first, lowest gap */
+    RFX_GREEDY_COUNT
 };
 
 /* "by-size", "strip-packing"... */
-const char *rfx_offset_strategy_name(enum rfx_offset_strategy strategy);
+const char *rfx_greedy_name(enum rfx_greedy_packer strategy);
 
 /* Places all items with one of the greedy packers: fills offsets[n] and the arena's size. Returns
  * OUT_OF_MEMORY, or CANCELLED without a text where `stop` (NULL: none) ends the work.
  * O(n^2 + n * sections). */
-RFX_NODISCARD enum rfx_status rfx_offsets_place(const struct rfx_place_problem *problem,
-                                                enum rfx_offset_strategy strategy,
-                                                const struct rfx_place_stop *stop, size_t *offsets,
-                                                size_t *arena_bytes, struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_greedy_place(const struct rfx_place_problem *problem,
+                                               enum rfx_greedy_packer strategy,
+                                               const struct rfx_place_stop *stop, size_t *offsets,
+                                               size_t *arena_bytes, struct rfx_error *err);
 
 /* Ways to measure how long a lifetime is. 0: its length. Others: moments weigh the more the nearer
  * their load is to the bound. Where it is at the bound what is left below an item makes the arena
@@ -53,7 +53,7 @@ RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *pr
                                               const struct rfx_place_stop *stop, size_t *offsets,
                                               struct rfx_error *err);
 
-struct rfx_many_request {
+struct rfx_strip_request {
     int threads;                       /* at least 1 */
     size_t target_bytes;               /* an arena that is small enough; 0: the bound */
     const struct rfx_place_stop *stop; /* NULL: none. The first packing is made in any case */
@@ -62,8 +62,8 @@ struct rfx_many_request {
 /* Fills offsets[n] and the arena's size; the answer is not checked. Of several that reach the
  * target it is the first, however many threads there are; but with more than 262,144 items a second
  * thread makes a second packing. RFX_STATUS_OUT_OF_MEMORY. */
-RFX_NODISCARD enum rfx_status rfx_many_place(const struct rfx_place_problem *problem,
-                                             const struct rfx_many_request *request,
-                                             size_t *offsets, size_t *arena_bytes,
-                                             struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_strip_place_best(const struct rfx_place_problem *problem,
+                                                   const struct rfx_strip_request *request,
+                                                   size_t *offsets, size_t *arena_bytes,
+                                                   struct rfx_error *err);
 #endif

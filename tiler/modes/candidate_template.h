@@ -1,6 +1,6 @@
 /* What the planner tries of a mode: rows of a table that the mode's file holds. */
-#ifndef RFX_TILER_MODES_TRIAL_H
-#define RFX_TILER_MODES_TRIAL_H
+#ifndef RFX_TILER_MODES_CANDIDATE_TEMPLATE_H
+#define RFX_TILER_MODES_CANDIDATE_TEMPLATE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ enum rfx_search_phase {
 };
 
 /* Where the network is cut. */
-enum rfx_trial_cuts {
+enum rfx_template_cuts {
     RFX_CUTS_NONE,    /* one stage that makes all outputs */
     RFX_CUTS_CHAIN,   /* a stage per level of global operations */
     RFX_CUTS_PASSES,  /* the same, from the image again after the first global operations */
@@ -40,21 +40,21 @@ enum rfx_trial_cuts {
     RFX_CUTS_EVERY,   /* one cut, wherever one is legal; its map is stored whoever reads it */
 };
 
-enum rfx_trial_parts {
-    RFX_PARTS_ONE,
-    RFX_PARTS_ACROSS, /* the mode's list of counts across */
-    RFX_PARTS_GRID,   /* all counts on both axes */
+enum rfx_template_tiles {
+    RFX_TILES_ONE,
+    RFX_TILES_ACROSS, /* the mode's list of counts across */
+    RFX_TILES_GRID,   /* all counts on both axes */
 };
 
-struct rfx_trial {
+struct rfx_candidate_template {
     enum rfx_search_phase phase;
-    enum rfx_plan_kind kind, kind_in_parts; /* in one part, in several */
-    enum rfx_trial_cuts cuts;
-    enum rfx_trial_parts parts;
+    enum rfx_plan_kind kind, kind_in_tiles; /* in one part, in several */
+    enum rfx_template_cuts cuts;
+    enum rfx_template_tiles tiles;
     bool when_asked; /* also when the mode was asked for: with the numbers that were given */
     bool always;     /* also without a budget */
     int n_bands, n_across;
     const int64_t *bands;  /* image rows a step; n_bands 0: the mode has none */
-    const int64_t *across; /* numbers of parts, RFX_PARTS_ACROSS */
+    const int64_t *across; /* numbers of parts, RFX_TILES_ACROSS */
 };
 #endif

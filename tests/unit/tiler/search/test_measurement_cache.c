@@ -25,9 +25,9 @@ static struct rfx_plan *make(const struct rfx_graph *graph,
 }
 
 static void compare(const struct rfx_graph *graph, struct rfx_plan_request request,
-                    struct rfx_plan_notes *notes, const char *what) {
+                    struct rfx_plan_cache *notes, const char *what) {
     struct rfx_plan *alone = make(graph, &request);
-    request.notes = notes;
+    request.cache = notes;
     struct rfx_plan *noted = make(graph, &request);
     char text[RFX_PLAN_TEXT], noted_text[RFX_PLAN_TEXT];
     rfx_plan_describe(alone, text, sizeof text);
@@ -46,10 +46,10 @@ static void compare_all(const char *model, int64_t h, int64_t w) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_load_options load = {.h = h, .w = w};
     struct rfx_graph *graph = NULL, *half;
-    struct rfx_plan_notes *notes = NULL;
+    struct rfx_plan_cache *notes = NULL;
     struct rfx_error err = {{0}};
     if (rfx_model_load(mem, model, &load, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
-    assert_int_equal(rfx_plan_notes_create(mem, &notes, &err), RFX_OK);
+    assert_int_equal(rfx_plan_cache_create(mem, &notes, &err), RFX_OK);
     struct rfx_plan_request request = {
         .source = {.h = h, .w = w, .c = 3, .random_access = true},
         .caches = {.second_bytes = (size_t)1 << 20, .shared_bytes = (size_t)4 << 20}};
@@ -70,7 +70,7 @@ static void compare_all(const char *model, int64_t h, int64_t w) {
         }
         rfx_graph_free(half);
     }
-    rfx_plan_notes_free(notes);
+    rfx_plan_cache_free(notes);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
 }
@@ -91,20 +91,20 @@ static void failing_allocations(void **state) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_load_options load = {.h = 64, .w = 64};
         struct rfx_graph *graph = NULL;
-        struct rfx_plan_notes *notes = NULL;
+        struct rfx_plan_cache *notes = NULL;
         struct rfx_plan *plan = NULL;
         struct rfx_error err = {{0}};
         assert_int_equal(rfx_model_load(mem, "fsrcnn", &load, &graph, &err), RFX_OK);
         rfx_memory_fail_after(mem, k);
         struct rfx_plan_request request = {
             .source = {.h = 64, .w = 64, .c = 3}, .threads = 1, .memory_bytes = (size_t)64 << 20};
-        enum rfx_status status = rfx_plan_notes_create(mem, &notes, &err);
-        request.notes = notes;
+        enum rfx_status status = rfx_plan_cache_create(mem, &notes, &err);
+        request.cache = notes;
         if (status == RFX_OK) status = rfx_plan_create(graph, &request, &plan, &err);
         assert_true(status == RFX_OK || status == RFX_STATUS_OUT_OF_MEMORY);
         made += status == RFX_OK;
         rfx_plan_free(plan);
-        rfx_plan_notes_free(notes);
+        rfx_plan_cache_free(notes);
         rfx_memory_fail_after(mem, -1);
         rfx_graph_free(graph);
         assert_int_equal(rfx_memory_current_bytes(mem), 0);

@@ -62,8 +62,8 @@ static int64_t least_over(const struct rfx_graph *graph, int from, int64_t share
 }
 
 static int check(const struct rfx_graph *graph, int more) {
-    int cuts[RFX_SKELETON_MAX_MORE], from = 0;
-    bool found = rfx_skeleton_find_cuts(graph, more, cuts);
+    int cuts[RFX_PARTITION_MAX_MORE], from = 0;
+    bool found = rfx_partition_find_cuts(graph, more, cuts);
     int64_t share = row_bytes(graph, graph->n_nodes - 1) / (more + 1);
     for (int k = 0; found && k < more; k++) {
         int64_t least = least_over(graph, from, share, k);
@@ -113,7 +113,7 @@ static void no_memory_is_no_cut(void **state) {
     struct rfx_graph *graph = random_graph_make(mem, 3, &options);
     int cuts[1];
     rfx_memory_fail_after(mem, 0);
-    assert_false(rfx_skeleton_find_cuts(graph, 1, cuts));
+    assert_false(rfx_partition_find_cuts(graph, 1, cuts));
     rfx_memory_fail_after(mem, -1);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
@@ -138,7 +138,7 @@ static bool is_larger_on(const struct rfx_graph *graph, int from, int to, int64_
 static int check_waists(const struct rfx_graph *graph) {
     struct rfx_waist waist = {.pixels = INT64_MAX};
     int waists = 0;
-    for (int64_t last = INT64_MAX; rfx_skeleton_find_waist(graph, last, &waist);
+    for (int64_t last = INT64_MAX; rfx_partition_find_waist(graph, last, &waist);
          last = waist.pixels) {
         const int *cuts = waist.cuts;
         assert_true(waist.pixels > 0 && waist.pixels < last);

@@ -29,7 +29,7 @@ static struct tables tables_of(const struct rfx_graph *graph) {
                        .noted = test_calloc(2 * n, sizeof *t.noted),
                        .places = test_calloc(n, sizeof *t.places),
                        .stored = test_calloc(2 * n, sizeof *t.stored),
-                       .notes = test_calloc(rfx_stream_notes_bytes(graph), 1)};
+                       .notes = test_calloc(rfx_stream_cache_bytes(graph), 1)};
     t.walked = t.noted + n;
     t.in_file = t.stored + n;
     return t;
@@ -49,8 +49,8 @@ static bool choose_stage(const struct rfx_graph *graph, struct test_rng *rng, st
     static const int64_t bands[] = {1, 2, 5, 16, 64};
     struct rfx_error err;
     *spec = (struct rfx_stage_spec){.mode = &rfx_mode_streamed,
-                                    .parts_y = 1,
-                                    .parts_x = 1,
+                                    .tiles_y = 1,
+                                    .tiles_x = 1,
                                     .band_rows = bands[test_rng_int(rng, 0, 4)],
                                     .n_targets = (int)test_rng_int(rng, 1, 2),
                                     .targets = targets};
@@ -72,20 +72,20 @@ static bool choose_stage(const struct rfx_graph *graph, struct test_rng *rng, st
 static bool compare(const struct rfx_graph *graph, const struct tables *t,
                     const struct rfx_stage_spec *spec, uint64_t seed) {
     struct rfx_mode_measure measure = {graph, t->places, spec, t->done, NULL};
-    if (!rfx_stream_notes_rows(t->notes, &measure, t->noted)) return false;
+    if (!rfx_stream_cache_rows(t->notes, &measure, t->noted)) return false;
     rfx_stream_measure(graph, t->places, spec->band_rows, t->done, t->walked);
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node_rows *a = &t->noted[i], *b = &t->walked[i];
         if (!rfx_place_is_computed(t->places[i])) continue;
-        if (a->most != b->most || a->kept != b->kept || a->fresh != b->fresh ||
+        if (a->most != b->most || a->kept != b->kept || a->per_step != b->per_step ||
             a->computed != b->computed || a->lasting != b->lasting)
             fail_msg(
                 "seed %llu, node %d of %d in bands of %lld: noted %lld %lld %lld %lld, walked "
                 "%lld %lld %lld %lld",
                 (unsigned long long)seed, i, graph->n_nodes, (long long)spec->band_rows,
-                (long long)a->most, (long long)a->kept, (long long)a->fresh, (long long)a->computed,
-                (long long)b->most, (long long)b->kept, (long long)b->fresh,
-                (long long)b->computed);
+                (long long)a->most, (long long)a->kept, (long long)a->per_step,
+                (long long)a->computed, (long long)b->most, (long long)b->kept,
+                (long long)b->per_step, (long long)b->computed);
     }
     return true;
 }
