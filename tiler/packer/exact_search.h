@@ -12,49 +12,50 @@
 
 enum rfx_exact_outcome {
     RFX_EXACT_FOUND,     /* offsets are filled */
-    RFX_EXACT_EXHAUSTED, /* impossible: next_bytes is a proven lower bound above the capacity */
-    RFX_EXACT_LIMIT,     /* neither, within the limits */
+    RFX_EXACT_EXHAUSTED, /* impossible: next_bytes is a proven lower bound, larger than the capacity
+                          */
+    RFX_EXACT_LIMIT,     /* undecided within the limits */
 };
 
-/* In which order the items of one place are tried. The first four branch on one section's lowest
- * free place (packer_rules.h), the others on all items that may come next by rising offset. */
+/* The order in which items are tried. The first four orders branch on one section's lowest free
+ * place, the others on all items that can come next by rising offset (exact_search.c). */
 enum rfx_exact_order {
     RFX_EXACT_AREA,
     RFX_EXACT_LENGTH,
     RFX_EXACT_SIZE,
     RFX_EXACT_SHUFFLED,
     RFX_EXACT_SECTION_ORDERS,
-    /* MiniMalloc's, of which the letters say what comes first: the fullest section of the item
-     * (total), length (width), area. */
+    /* MiniMalloc's orders. The letters say what is compared first: the load of the item's fullest
+       section (total), its lifetime (width), size times lifetime (area). */
     RFX_EXACT_WAT = RFX_EXACT_SECTION_ORDERS,
     RFX_EXACT_TAW,
     RFX_EXACT_TWA,
-    RFX_EXACT_WAT_SHUFFLED, /* WAT, with much chance */
+    RFX_EXACT_WAT_SHUFFLED, /* WAT, strongly randomised */
     RFX_EXACT_ORDER_COUNT
 };
 
 struct rfx_exact_search;
 
-/* Allocates the tables for a problem, which must outlive it. O(n^2) bytes. */
+/* Allocates the tables for a problem, which must outlive the search. O(n^2) bytes. */
 RFX_NODISCARD enum rfx_status rfx_exact_create(const struct rfx_place_problem *problem,
                                                struct rfx_exact_search **out,
                                                struct rfx_error *err);
 
 void rfx_exact_free(struct rfx_exact_search *search);
 
-/* All offsets are multiples of this many bytes: capacities in between gain nothing. */
+/* Returns the unit: every offset is a multiple of it, so capacities in between gain nothing. */
 size_t rfx_exact_unit_bytes(const struct rfx_exact_search *search);
 
 struct rfx_exact_request {
     size_t capacity_bytes;
     enum rfx_exact_order order;
     uint64_t seed;                     /* of SHUFFLED and WAT_SHUFFLED */
-    uint64_t nodes;                    /* at most so many, > 0 */
+    uint64_t nodes;                    /* limit, > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 
-/* One search; adds the nodes it visited to *nodes. *next_bytes is set when EXHAUSTED. A failed
- * allocation (of the undo list) counts as a limit. */
+/* Runs one search, and adds the visited nodes to *nodes. Sets *next_bytes when EXHAUSTED. A failed
+ * allocation (of the trail) counts as a limit. */
 enum rfx_exact_outcome rfx_exact_probe(struct rfx_exact_search *search,
                                        const struct rfx_exact_request *request, size_t *offsets,
                                        size_t *next_bytes, uint64_t *nodes);

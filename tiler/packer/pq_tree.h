@@ -23,32 +23,33 @@ struct rfx_pq_node {
     int span; /* nodes of the subtree, this one included */
 };
 
-/* The leaves that went, in an order that the old tree allows. When `anchor` >= 0, it is a leaf of
- * the new tree: on its other side (rfx_pq_run.anchor_first: before the run) they lie reversed. */
+/* The removed leaves, in an order that the old tree allows. When `anchor` >= 0, it is a leaf of the
+ * new tree: if it lies on the other side of the run than anchor_first says (before the run), the
+ * run is reversed. */
 struct rfx_pq_run {
     int *leaves;
     int count, anchor;
     bool anchor_first;
 };
 
-/* Scratch for trees of up to max_leaves leaves. Free with rfx_pq_free. */
+/* Scratch tables for trees of up to max_leaves leaves. Free with rfx_pq_free. */
 struct rfx_pq;
 RFX_NODISCARD enum rfx_status rfx_pq_create(struct rfx_memory *mem, int max_leaves,
                                             struct rfx_pq **out, struct rfx_error *err);
 void rfx_pq_free(struct rfx_pq *pq);
 
-/* All orders of n >= 1 leaves; returns the number of nodes. */
+/* Makes the tree of all orders of n >= 1 leaves; returns its number of nodes. */
 int rfx_pq_make(const int *leaves, int n, struct rfx_pq_node *out);
 
-/* Puts the n_with >= 1 leaves of `with`, in any order, where the n_gone >= 1 leaves with gone[leaf]
- * lie together. run->leaves has room for n_gone. Returns the number of nodes of *out, 0 when no
- * order of the tree has them together. O(nodes). */
+/* Replaces the n_gone >= 1 leaves with gone[leaf] by the n_with >= 1 leaves of `with`, in any
+ * order, where the removed leaves are contiguous. run->leaves has room for n_gone. Returns the
+ * number of nodes of *out; 0 when they are contiguous in no order of the tree. O(nodes). */
 int rfx_pq_replace(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_nodes, const bool *gone,
                    int n_gone, const int *with, int n_with, struct rfx_pq_node *out,
                    struct rfx_pq_run *run);
 
-/* The leaves with gone[leaf], from left to right, and to which block each belongs (0, 1, ...): the
- * leaves of a block lie together in every order of the tree. Returns the number of leaves. */
+/* Lists the leaves with gone[leaf] from left to right, and the block (0, 1, ...) of each: the
+ * leaves of a block are contiguous in every order of the tree. Returns the number of leaves. */
 int rfx_pq_blocks(struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_nodes, const bool *gone,
                   int *leaves, int *block);
 #endif

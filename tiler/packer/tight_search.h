@@ -14,27 +14,28 @@
 
 #include "tiler/strategies/arena_problem.h"
 
-/* More items than this are refused (nothing is found): listing the boundaries takes items times
- * sections, and a tree of so many leaves for every state of the beam. */
+/* Larger problems are refused (nothing is found): listing the boundaries takes items times
+ * sections, and every state of the beam holds a tree of that many leaves. */
 #define RFX_TIGHT_MAX_ITEMS 1024
 
 struct rfx_tight_request {
     size_t capacity_bytes;
-    int width;      /* states kept, > 0: the more, the surer and the slower */
-    bool backwards; /* in time */
-    uint64_t seed;  /* 0: no chance; else of a disturbance of which states are kept */
-    uint64_t nodes; /* groups to try at most, > 0 */
+    int width;      /* states kept, > 0: more states find more, and take longer */
+    bool backwards; /* run backwards in time */
+    uint64_t
+        seed; /* 0: deterministic order; otherwise a seed that perturbs which states are kept */
+    uint64_t nodes;                    /* limit of groups to try, > 0 */
     const struct rfx_place_stop *stop; /* NULL: none */
 };
 
 enum rfx_tight_outcome {
-    RFX_TIGHT_FOUND,     /* offsets are filled, a valid answer */
-    RFX_TIGHT_SOME_LEFT, /* nothing, within the width and the limits */
-    RFX_TIGHT_ALL_TRIED, /* a larger width finds nothing either */
+    RFX_TIGHT_FOUND,     /* offsets are filled with a valid answer */
+    RFX_TIGHT_SOME_LEFT, /* nothing found within the width and the limits */
+    RFX_TIGHT_ALL_TRIED, /* nothing found, and a larger width would find nothing either */
 };
 
-/* Fills offsets[n] when FOUND; adds the groups it tried to *nodes. RFX_STATUS_OUT_OF_MEMORY.
- * Where nothing stops it the outcome is a function of problem and request. */
+/* Fills offsets[n] when FOUND, and adds the tried groups to *nodes. OUT_OF_MEMORY. Unless it is
+ * stopped, the outcome is a function of problem and request. */
 RFX_NODISCARD enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
                                               const struct rfx_tight_request *request,
                                               size_t *offsets, enum rfx_tight_outcome *outcome,

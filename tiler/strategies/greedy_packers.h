@@ -19,8 +19,8 @@
 
 enum rfx_greedy_packer {
     RFX_GREEDY_BY_SIZE,       /* larger first, smallest gap that fits */
-    RFX_GREEDY_BY_BREADTH,    /* sections of larger breadth first, in each the larger item */
-    RFX_GREEDY_STRIP_PACKING, /* the lowest place takes the longest item that fits there */
+    RFX_GREEDY_BY_BREADTH,    /* sections by falling breadth, in each the larger item first */
+    RFX_GREEDY_STRIP_PACKING, /* the lowest place takes the longest item that fits */
     RFX_GREEDY_FIRST_FIT,     /* in order of time, lowest gap */
     RFX_GREEDY_BEST_FIT,      /* in order of time, smallest gap */
     RFX_GREEDY_LONGER_FIRST,  /* longer lifetime first, lowest gap */
@@ -28,7 +28,7 @@ enum rfx_greedy_packer {
     RFX_GREEDY_COUNT
 };
 
-/* "by-size", "strip-packing"... */
+/* Returns the packer's name, such as "by-size". */
 const char *rfx_greedy_name(enum rfx_greedy_packer strategy);
 
 /* Places all items with one of the greedy packers: fills offsets[n] and the arena's size. Returns
@@ -39,9 +39,9 @@ RFX_NODISCARD enum rfx_status rfx_greedy_place(const struct rfx_place_problem *p
                                                const struct rfx_place_stop *stop, size_t *offsets,
                                                size_t *arena_bytes, struct rfx_error *err);
 
-/* Ways to measure how long a lifetime is. 0: its length. Others: moments weigh the more the nearer
- * their load is to the bound. Where it is at the bound what is left below an item makes the arena
- * larger, elsewhere it does not; and the longest item that fits leaves the least. */
+/* Measures of how long a lifetime is. 0: its length. Others: moments weigh more the nearer their
+ * load is to the lower bound. Bytes left unused below an item enlarge the arena only at moments
+ * whose load is near the bound, and the longest item that fits leaves the fewest. */
 enum { RFX_STRIP_MEASURES = 4 };
 
 /* Strip packing by one measure (0 .. RFX_STRIP_MEASURES - 1): fills offsets[n]. Of items of equal
@@ -55,13 +55,14 @@ RFX_NODISCARD enum rfx_status rfx_strip_place(const struct rfx_place_problem *pr
 
 struct rfx_strip_request {
     int threads;                       /* at least 1 */
-    size_t target_bytes;               /* an arena that is small enough; 0: the bound */
-    const struct rfx_place_stop *stop; /* NULL: none. The first packing is made in any case */
+    size_t target_bytes;               /* an arena that is small enough; 0: the lower bound */
+    const struct rfx_place_stop *stop; /* NULL: none. The first packing is always completed */
 };
 
-/* Fills offsets[n] and the arena's size; the answer is not checked. Of several that reach the
- * target it is the first, however many threads there are; but with more than 262,144 items a second
- * thread makes a second packing. RFX_STATUS_OUT_OF_MEMORY. */
+/* Runs strip packing with several measures and takes the best: fills offsets[n] and the arena's
+ * size; the answer is not checked. Of several answers that reach the target it takes the first in
+ * order, for any number of threads; but with more than 262,144 items a second thread makes a second
+ * packing. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_strip_place_best(const struct rfx_place_problem *problem,
                                                    const struct rfx_strip_request *request,
                                                    size_t *offsets, size_t *arena_bytes,
