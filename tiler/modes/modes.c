@@ -1,4 +1,4 @@
-/* The modes, and what is left to say once for all of them; see modes.h. */
+/* The built-in modes, and functions that all modes share. */
 #include "tiler/modes/modes.h"
 
 #include <string.h>

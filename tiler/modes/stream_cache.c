@@ -1,4 +1,5 @@
-/* TODO */
+/* One walk per band height that serves all stages which stream from the image; see stream_cache.h.
+ */
 #include "tiler/modes/stream_cache.h"
 
 #include <string.h>
@@ -7,16 +8,16 @@
 #include "layers/graph/op.h"
 #include "tiler/modes/streaming.h"
 
-enum { HEIGHTS = 8 }; /* of bands; what is tried has fewer */
+enum { HEIGHTS = 8 }; /* band heights in the cache; the planner tries fewer */
 
 /* A reader of a node's rows. */
 struct reader {
-    int node, k;   /* by its input k */
-    int64_t first; /* row that it still reads; of the walk at hand */
-    bool same;     /* it reads the rows that it makes */
+    int node, k;   /* through its input k */
+    int64_t first; /* first row that it still needs, during a walk */
+    bool same;     /* it reads the rows that it computes */
 };
 
-/* What the rows of one node were asked for, by one reader. */
+/* The most rows of a node that one reader needed. */
 struct asked {
     int32_t most, kept;
 };
@@ -28,7 +29,7 @@ struct moved {
 
 #define NEVER INT64_MAX
 
-/* Tables behind it, in this order but for alignment. */
+/* The tables follow it in this order, but for alignment. */
 struct header {
     bool begun;
     int n_heights;
@@ -42,7 +43,7 @@ struct cache {
     struct reader *readers;      /* of node i: [first_reader[i] .. first_reader[i + 1]) */
     struct asked *asked;         /* [height][reader] */
     int *first_reader;           /* n_nodes + 1 */
-    enum rfx_node_place *places; /* n_nodes: of all that can be streamed, as one stage */
+    enum rfx_node_place *places; /* n_nodes: of everything that can be streamed, as one stage */
 };
 
 static size_t count_edges(const struct rfx_graph *graph) {
@@ -73,8 +74,8 @@ static bool is_streamed(const struct cache *cache, int i) {
     return rfx_place_is_computed(cache->places[i]);
 }
 
-/* All that is local is made by this stage, the rest is there. The stream ends when what nothing of
- * it reads has ended. */
+/* Everything local is computed by this one stage, the rest is given. Targets are the nodes that no
+ * other node of the stage reads. */
 static void find_places(const struct cache *cache) {
     const struct rfx_graph *graph = cache->graph;
     enum rfx_node_place *places = cache->places;
@@ -91,7 +92,7 @@ static void find_places(const struct cache *cache) {
 
 static void list_readers(const struct cache *cache) {
     const struct rfx_graph *graph = cache->graph;
-    int *first = cache->first_reader; /* of node i at i + 1, until all are there */
+    int *first = cache->first_reader; /* of node i at i + 1, until all are counted */
     memset(first, 0, ((size_t)graph->n_nodes + 1) * sizeof *first);
     for (int c = 0; c < graph->n_nodes; c++)
         for (int k = 0; is_streamed(cache, c) && k < graph->nodes[c].n_in; k++)
@@ -107,12 +108,12 @@ static void list_readers(const struct cache *cache) {
     }
 }
 
-/* A walk at hand. */
+/* The current walk. */
 struct walk {
     const struct cache *cache;
-    struct moved *moved; /* of its height */
+    struct moved *moved; /* of its band height */
     struct asked *asked;
-    int64_t *looked; /* n_nodes: how far each was at the last look; -1: not yet */
+    int64_t *looked; /* n_nodes: rows done at the last look; -1: none yet */
 };
 
 static int64_t first_of(const struct rfx_stream *stream, const struct reader *reader) {
@@ -151,7 +152,8 @@ static void take_turn(void *user, const struct rfx_stream_turn *turn) {
     }
 }
 
-/* Notes of a height are taken when there is room and rows can be told; -1: there are none. */
+/* Finds the tables of a band height, or fills them by a walk when there is room and row counts fit;
+ * -1: none. */
 static int find_height(const struct cache *cache, const struct rfx_mode_measure *m) {
     struct header *header = cache->header;
     const struct rfx_graph *graph = cache->graph;
@@ -178,8 +180,8 @@ static int find_height(const struct cache *cache, const struct rfx_mode_measure 
     return h;
 }
 
-/* Whether a node of a stage is made of what the walk made it of. A reduction takes the rows of its
- * input as they come, and keeps none. */
+/* Whether the stage computes a node from the same inputs as the walk did. A reduction takes its
+ * input's rows as they come and keeps none. */
 static bool is_alike(const struct cache *cache, const enum rfx_node_place *places, int i) {
     const struct rfx_node *node = &cache->graph->nodes[i];
     if (places[i] == RFX_PLACE_FETCHED) return false;
@@ -199,8 +201,8 @@ static bool is_alike(const struct cache *cache, const enum rfx_node_place *place
     return true;
 }
 
-/* The last step of a stage and, of that, the last node whose turn comes: when its targets are all
- * made. */
+/* The moment when all targets of a stage are complete: its last step and, within it, the last node
+ * whose turn comes. */
 struct end {
     int64_t step;
     int node;
@@ -251,7 +253,7 @@ bool rfx_stream_cache_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = 0; i < graph->n_nodes; i++) {
         if (!rfx_place_is_computed(m->places[i])) continue;
         if (!is_alike(&cache, m->places, i)) return false;
-        /* rows of constants move on with the stage's own reader of them */
+        /* rows of constants follow the pace of the stage's own reader */
         if (rfx_node_is_source(&graph->nodes[i])) return false;
         if (n == 0) first = i;
         n = i + 1;
@@ -266,7 +268,7 @@ bool rfx_stream_cache_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = first; i < n; i++) {
         rows[i] = (struct rfx_node_rows){0};
         if (!rfx_place_is_computed(m->places[i])) continue;
-        /* what is not made in time would be made in part */
+        /* otherwise the stage would end before all rows are computed */
         if (is_before(last, end_of(&cache, moved, m->places, i))) return false;
         rows[i] = rows_of(&cache, height, m->places, i);
     }

@@ -1,9 +1,10 @@
-/* Streamed: bands of image rows go through all nodes; what a later row still reads waits in rings.
+/* Streamed mode: bands of image rows go through all nodes, and rows that later rows still need wait
+ * in rings.
  *
- * Rows come from streaming.h. In several column strips the stream runs once per strip, from the
- * image's first row each time. Tight: the rows that a step makes lie in bytes which all nodes
- * share, some over those of another node, and those that outlive the step are copied to the node's
- * ring before its next turn. */
+ * The rows come from streaming.h. With several column strips, the stream runs once per strip, each
+ * time from the image's first row. Staging: the new rows of a step lie in bytes that all nodes
+ * share, some over those of another node; rows that outlive the step are copied to the node's ring
+ * before its next turn. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -16,10 +17,10 @@
 
 #define N_BANDS 8
 #define N_STRIPS 11
-static const int64_t bands[N_BANDS] = {256, 128, 64, 32, 16, 8, 4, 2}; /* image rows a step */
-/* Two streams: tall, middle and short bands are enough, as there are many pairs of cuts. */
+static const int64_t bands[N_BANDS] = {256, 128, 64, 32, 16, 8, 4, 2}; /* image rows per step */
+/* For two streams, tall, middle and short bands are enough, as there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
-/* What waits in files needs few strips: little is read twice, and much of it. */
+/* Spilled maps need few strips: few rows are read twice, and each is long. */
 static const int64_t spill_strips[] = {1, 2, 4, 8, 16};
 static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
@@ -27,16 +28,16 @@ struct state {
     int64_t strip;
     bool ready; /* the strip has begun */
     struct rfx_stream stream;
-    struct rfx_axis_region *cols; /* of the strip, n_nodes */
+    struct rfx_axis_region *cols; /* columns of the strip, n_nodes */
     int64_t *done;                /* of the stream, n_nodes */
-    int64_t *staged_from;         /* n_nodes: rows from here on lie in the fresh buffer */
-    int64_t *shift;               /* n_nodes: a row's place in it, less the row's number */
-    int64_t *taken;               /* n_nodes: step of the last turn */
-    int *uncopied;                /* nodes whose rows of this step have not been copied yet */
+    int64_t *staged_from;         /* n_nodes: rows from here on lie in the staging buffer */
+    int64_t *shift; /* n_nodes: a row's place in the staging buffer, minus its number */
+    int64_t *taken; /* n_nodes: step of the last turn */
+    int *uncopied;  /* nodes whose new rows of this step have not been copied yet */
     int n_uncopied;
     int copied;           /* node of the copy just handed out; -1: none */
-    int emit_node;        /* whose rows, just computed, are to be handed out or spilled; -1: none */
-    struct rfx_rect emit; /* which */
+    int emit_node;        /* node whose new rows are to be handed out or spilled; -1: none */
+    struct rfx_rect emit; /* its rectangle */
 };
 
 static int64_t image_rows(const struct rfx_graph *graph) {
@@ -66,9 +67,9 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
                      add, user);
 }
 
-/* What lies between the two has read all that a step's rows are made of before their turn comes. A
- * node that reads `before` itself does so while it writes them, from the first one's on. In strips
- * a map is read from its first row again. */
+/* Nodes between the two maps have read everything they need for a step's rows before those rows are
+ * written. A node that reads `before` directly reads while it writes, from its first new row on.
+ * With several strips a map is read again from its first row, so nothing slides. */
 static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag, size_t *down) {
     const struct rfx_node *node = &graph->nodes[after];
@@ -79,7 +80,7 @@ static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *s
     int64_t new_px = rows * rfx_rect_cols(node->wanted);
     int64_t least = *lag + (int64_t)rfx_tensor_pixel_bytes(&node->out, new_px);
     *down = rfx_align_up((size_t)rfx_max_i64(0, least)) + RFX_RED_ZONE_BYTES;
-    return *down < rfx_node_roi_bytes(node); /* else nothing is shared */
+    return *down < rfx_node_roi_bytes(node); /* otherwise nothing would be shared */
 }
 
 static bool frees(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
@@ -122,7 +123,7 @@ static void enter_strip(struct rfx_walk *walk) {
     s->ready = true;
 }
 
-/* The columns of a node in this strip. One strip computes whole rows. */
+/* Returns the columns of a node in this strip; a single strip computes full rows. */
 static struct rfx_range strip_cols(const struct rfx_walk *walk, int node) {
     const struct state *s = walk->state;
     struct rfx_range all = rfx_rect_col_range(walk->plan->graph->nodes[node].wanted);
@@ -135,8 +136,8 @@ static void end_copy(struct state *s) {
     s->copied = -1;
 }
 
-/* Copies of rows that outlive their step, for nodes whose last reader has had its turn before the
- * stream's next one, which is `turn`. */
+/* Fills the next copy of rows that outlive their step, for a node whose last reader has had its
+ * turn before `turn`, the stream's next one. */
 static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -160,8 +161,8 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     return false;
 }
 
-/* Where the rows of a turn lie among those of a step: over those of another node, if it has made
- * some in this step, row over row. */
+/* Chooses where the rows of a turn lie in the staging buffer: over the new rows of another node of
+ * this step, row over row, where the plan says so. */
 static void place_staging(struct state *s, const struct rfx_stage_node *how,
                           const struct rfx_stream_turn *turn) {
     int i = turn->node;
@@ -172,7 +173,7 @@ static void place_staging(struct state *s, const struct rfx_stage_node *how,
     if (how->ring_rows > 0) s->uncopied[s->n_uncopied++] = i;
 }
 
-/* The stream's next turn, once the copies before it are made. */
+/* Takes the stream's next turn; the copies before it have been made. */
 static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -197,7 +198,8 @@ static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     }
     if (turn->node == graph->input) {
         walk->unit += rfx_range_size(turn->rows);
-    } else if (turn->node == stage->first && place == RFX_PLACE_FETCHED) { /* no image here */
+    } else if (turn->node == stage->first &&
+               place == RFX_PLACE_FETCHED) { /* the stage does not read the image */
         struct rfx_range all = rfx_rect_row_range(graph->nodes[turn->node].wanted);
         walk->unit = s->strip * image_rows(graph) +
                      (turn->rows.hi - all.lo) * image_rows(graph) / rfx_range_size(all);
@@ -240,7 +242,8 @@ static void resident_region(const struct rfx_walk *walk, int node,
     struct rfx_range there = {rfx_max_i64(region->staging_y0 - how->ring_rows, 0), done};
     region->rect = rfx_rect_from_ranges(there, strip_cols(walk, node));
     const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
-    int64_t before = region->staging_y0 + s->shift[node]; /* rows of the buffer */
+    int64_t before =
+        region->staging_y0 + s->shift[node]; /* rows of the staging buffer before the first one */
     size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(region->rect));
     region->staging_offset = how->staging.offset + (size_t)before * row_bytes;
 }

@@ -1,6 +1,6 @@
-/* Tiled: the targets' maps are cut into a grid, and everything before them is made anew for each
- * tile, with exactly the halo that its receptive field asks for; the tiles are stitched together
- * in the targets' full maps (paper 003). Rows of tiles come after each other. */
+/* Tiled mode (paper 003): the targets' maps are cut into a grid. Everything before them is computed
+ * again for each tile, with exactly the halo that its receptive field needs, and the tiles are
+ * stitched together in the targets' full maps. Tiles are computed row by row of the grid. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -11,7 +11,7 @@
 struct state {
     int node;
     int64_t y, x;                        /* the tile */
-    bool ready;                          /* rows and cols are the tile's */
+    bool ready;                          /* rows and cols belong to this tile */
     struct rfx_axis_region *rows, *cols; /* n_nodes */
 };
 
@@ -91,7 +91,7 @@ static void enter_tile(const struct rfx_walk *walk) {
     s->ready = true;
 }
 
-/* On to the next tile; false after the last one, whose regions stay. */
+/* Moves to the next tile; returns false after the last one, whose regions remain. */
 static bool leave_tile(struct rfx_walk *walk) {
     struct state *s = walk->state;
     const struct rfx_stage_spec *spec = &walk->stage->spec;

@@ -1,7 +1,8 @@
-/* Whole: node by node, each map made at once or in steps of rows.
+/* Whole mode: node by node, each map computed at once or in steps of rows.
  *
- * Made row by row, a map may be written over dead rows of its input (placement_slides.h): from the
- * first rows to the last, or upwards. A node's constants are loaded right before it. */
+ * Computed row by row, a map may be written over rows of its input that are no longer needed
+ * (placement_slides.h), from the first rows to the last or upwards. A node's weights are loaded
+ * right before it. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -12,8 +13,8 @@
 
 struct state {
     int node;
-    bool loaded;      /* this node's constants are */
-    int64_t row_step; /* the next step of this node */
+    bool loaded;      /* this node's weights are loaded */
+    int64_t row_step; /* next step of this node */
 };
 
 static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
@@ -37,7 +38,7 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
         if (!rfx_place_is_computed(stage->places[i])) continue;
         struct rfx_range all = rfx_rect_row_range(sweep->graph->nodes[i].wanted);
         int64_t step = stage->nodes[i].step_rows;
-        if (step > 0) { /* groups have none */
+        if (step > 0) { /* groups are never computed in steps */
             struct rfx_row_steps steps = rfx_row_steps_of(sweep->graph, i, step);
             struct rfx_range first = rfx_row_step_at(&steps, 0);
             if (steps.lead > 0) add(user, i, first, 1);
@@ -70,7 +71,8 @@ static void leave_node(struct rfx_walk *walk) {
     walk->unit++;
 }
 
-/* Takes the next step of the node at hand: its rows; *last: it is the last one. */
+/* Takes the next step of the current node and returns its rows; *last: it is the node's last step.
+ */
 static struct rfx_range next_rows(struct state *s, const struct rfx_graph *graph,
                                   const struct rfx_stage_node *how, bool *last) {
     *last = how->step_rows == 0;

@@ -1,4 +1,5 @@
-/* TODO */
+/* From a candidate's stages to a plan: memory of the plan itself, spilled bytes, MACs, the row
+ * window, the breakdown in bytes, the placement, the text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -69,7 +70,7 @@ static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* Bytes of a node that a stage reads from its file: of parts that overlap, again. */
+/* Bytes of a node that a stage reads from its file; overlapping tiles read some bytes again. */
 static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                               int node) {
     const struct rfx_tensor *out = &graph->nodes[node].out;
@@ -90,7 +91,7 @@ static struct rfx_plan_spill count_spill(const struct rfx_graph *graph,
     struct rfx_plan_spill spill = {0};
     uint64_t held = 0;
     for (int s = 0; s < n_stages; s++) {
-        uint64_t over = 0; /* held no longer than this stage */
+        uint64_t over = 0; /* bytes that no later stage needs */
         for (int i = 0; i < graph->n_nodes; i++) {
             enum rfx_node_place place = shapes[s].places[i];
             if (place != RFX_PLACE_SPILLED && place != RFX_PLACE_FETCHED) continue;
@@ -123,7 +124,7 @@ static enum rfx_status allocate_tables(struct rfx_plan_context *c, struct rfx_er
     size_t stages = (size_t)c->max_stages;
     size_t inputs = 1;
     for (int i = 0; i < c->graph->n_nodes; i++) inputs += (size_t)c->graph->nodes[i].n_in;
-    /* a stage has at most three records of a node, and a record dies once, in one slide */
+    /* a stage has at most three records per node, and a record ends once, in one slide */
     size_t records = 3 * n * stages;
     size_t slides = inputs * stages < records ? inputs * stages : records;
     c->packed_bytes = rfx_memory_calloc(mem, n, sizeof *c->packed_bytes);
@@ -161,7 +162,7 @@ enum rfx_status rfx_plan_context_init(struct rfx_plan_context *context,
         rfx_plan_context_release(&c);
         return status;
     }
-    const struct rfx_graph *whole = graph; /* without groups, and not of a part */
+    const struct rfx_graph *whole = graph; /* without groups, and not of a shard */
     while (whole->base != NULL) whole = whole->base;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -193,15 +194,15 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->staging);
 }
 
-/* Rows x columns of a node that a stage computes in all. */
+/* Rows x columns of a node that a stage computes in total. */
 static struct rfx_rect computed_area(const struct rfx_graph *graph,
                                      const struct rfx_stage_shape *shape, int i) {
     int64_t cols = shape->cols != NULL ? shape->cols[i].sum : rfx_rect_cols(graph->nodes[i].wanted);
     return rfx_rect_full(shape->rows[i].computed, cols);
 }
 
-/* MACs of a node in a stage. What depends on how an area is cut is taken for equal parts; the plan
- * that is made is counted by its steps. */
+/* MACs of a node in a stage. Where MACs depend on how an area is cut, equal tiles are assumed; the
+ * final plan is counted by its steps. */
 static uint64_t node_macs(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                           int i) {
     const struct rfx_node *node = &graph->nodes[i];
@@ -246,7 +247,7 @@ size_t rfx_plan_bound(struct rfx_plan_context *context, const struct rfx_stage_s
 void rfx_plan_list_beside(struct rfx_plan_context *context, const struct rfx_stage_shape *shapes,
                           int n_stages, size_t *beside) {
     int n_steps = rfx_plan_count_steps(context->graph, n_stages);
-    size_t live = 0, *change = context->live; /* modular, each sum is a size */
+    size_t live = 0, *change = context->live; /* sums modulo 2^64; each prefix is a true size */
     rfx_plan_list_records(context, shapes, n_stages);
     memset(change, 0, ((size_t)n_steps + 1) * sizeof *change);
     for (int r = 0; r < context->n_records; r++) {
@@ -297,7 +298,8 @@ static size_t weights_bytes(struct rfx_plan_context *context, const struct rfx_s
 static size_t scratch_bytes(const struct rfx_plan_context *context,
                             const struct rfx_stage_shape *shapes, int n_stages) {
     bool packs = loads_by_stage(shapes, n_stages) && context->scratch_bytes < RFX_PACK_TEMP_BYTES;
-    return packs ? RFX_PACK_TEMP_BYTES : context->scratch_bytes; /* never used at once */
+    return packs ? RFX_PACK_TEMP_BYTES
+                 : context->scratch_bytes; /* the two are never used at the same time */
 }
 
 static size_t source_bytes(const struct rfx_plan_context *context,
@@ -314,8 +316,8 @@ size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_s
            rfx_plan_table_bytes(context->graph, n_stages);
 }
 
-/* The peak of a process whose run takes so much: loading and planning come before it, and neither
- * needs what a run allocates. */
+/* Peak of a process whose run needs `run` bytes. Loading and planning come before the run and do
+ * not need what it allocates. */
 static size_t peak_of(const struct rfx_plan_context *context, int n_stages, size_t run) {
     size_t before = rfx_plan_prepare_bytes(context->graph, context->max_stages, n_stages);
     return run > before ? run : before;
@@ -350,12 +352,12 @@ static struct rfx_buffer buffer_of(const struct rfx_plan_context *context, int r
     return (struct rfx_buffer){r->offset, r->bytes - RFX_RED_ZONE_BYTES};
 }
 
-/* Rows of steps of a tight stage. */
+/* Fills the staging rows of a stage. */
 static void fill_staging(const struct rfx_plan_context *context,
                          const struct rfx_stage_shape *shapes, int s, struct rfx_stage *stage) {
     int n = context->graph->n_nodes;
     const struct rfx_plan_staging *staging = context->staging + (size_t)s * (size_t)n;
-    for (int i = n - 1; i >= 0; i--) { /* those that are written over another one first */
+    for (int i = n - 1; i >= 0; i--) { /* backwards: nodes that overwrite others come first */
         struct rfx_stage_node *node = &stage->nodes[i];
         node->over = -1;
         if (!rfx_stage_has_staging(&shapes[s], i)) continue;
@@ -367,8 +369,8 @@ static void fill_staging(const struct rfx_plan_context *context,
     }
 }
 
-/* Takes the records' offsets over into the plan. A node whose tensor took over another's bytes has
- * no record of its own: stored_record and local_records name the one it lies in. */
+/* Copies the records' offsets into the plan. A node whose tensor overwrites another one has no
+ * record of its own: stored_record and local_records name the record it lies in. */
 static void fill_buffers(const struct rfx_plan_context *context,
                          const struct rfx_stage_shape *shapes, struct rfx_plan *plan) {
     const struct rfx_graph *graph = context->graph;
@@ -392,16 +394,17 @@ static void fill_buffers(const struct rfx_plan_context *context,
 }
 
 enum { MANY_RECORDS = 1000 };
-#define FEW_RECORDS 64 /* are placed with all effort: what fits a budget by that alone is found */
+#define FEW_RECORDS 64 /* placed with full effort, because that alone may make them fit a budget \
+                        */
 
-/* Where the records listed lie. */
+/* Where the listed records lie. */
 struct placed {
     size_t arena, bound;
     const char *strategy;
 };
 
-/* With a budget, placing very many is not worth the memory that it takes: the packer's tables hold
- * the square of their number. */
+/* With a budget, full effort with very many records is not worth its memory: the packer's tables
+ * grow with the square of the number of records. */
 static bool is_quick(const struct rfx_plan_context *context) {
     bool limited = context->request->memory_bytes != 0 && context->n_records > MANY_RECORDS;
     return limited || (context->quick && context->n_records > FEW_RECORDS);
@@ -445,7 +448,7 @@ enum rfx_status rfx_plan_peak(struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* The node at which a first stage in parts ends, when it is one. */
+/* Returns the node at which a tiled first stage ends; -1: there is no single one. */
 static int split_of(const struct rfx_graph *graph, const struct rfx_stage_shape *head) {
     int split = -1;
     if (!head->spec.mode->local) return -1;
@@ -499,7 +502,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* The node that a stage is named after: the last map that it makes for others. */
+/* Returns the node that a stage is named after: the last map that it makes for others. */
 static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     for (int i = stage->last; i >= stage->first; i--) {
         if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];

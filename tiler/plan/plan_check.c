@@ -1,4 +1,7 @@
-/* TODO */
+/* The walk of the checker. Memory is a set of spans of rows that nothing has overwritten. A write
+ * removes every row on the bytes that it touches; a read needs spans on all rows that the
+ * operator's region map asks for. Columns are checked against the views, rows byte by byte. No two
+ * spans share a byte. Functions on spans that return bool return false when there is no memory. */
 #include "tiler/plan/plan_check.h"
 
 #include <stdio.h>
@@ -12,16 +15,16 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/schedule.h"
 
-/* Rows [y0, y1) of a node that are in memory, one after the other. */
+/* Consecutive rows [y0, y1) of a node that are in memory. */
 struct row_span {
     int node;
     int64_t y0, y1;
     size_t begin, row_bytes; /* in the arena */
-    struct rfx_range cols;   /* that have been written (the hull) */
+    struct rfx_range cols;   /* columns that have been written (their hull) */
     int64_t x0;              /* the view's first column when they were written */
 };
 
-/* All zero but `mem` is empty. */
+/* Empty when all is zero but `mem`. */
 struct row_spans {
     struct rfx_memory *mem;
     struct row_span *items;
@@ -38,7 +41,7 @@ static bool add_span(struct row_spans *s, struct row_span span) {
     return true;
 }
 
-/* Takes rows [lo, hi) out of span i, whose place another one may take. */
+/* Removes rows [lo, hi) from span i; another span may take its place in the list. */
 static bool cut_span(struct row_spans *s, size_t i, int64_t lo, int64_t hi) {
     struct row_span above = s->items[i];
     struct row_span below = above;
@@ -49,7 +52,7 @@ static bool cut_span(struct row_spans *s, size_t i, int64_t lo, int64_t hi) {
     return add_span(s, above) && add_span(s, below);
 }
 
-/* Takes back what any node has on bytes [begin, end). */
+/* Removes what any node has on bytes [begin, end). */
 static bool spans_overwrite(struct row_spans *s, size_t begin, size_t end) {
     for (size_t i = s->count; i-- > 0;) {
         const struct row_span *span = &s->items[i];
@@ -62,7 +65,7 @@ static bool spans_overwrite(struct row_spans *s, size_t begin, size_t end) {
     return true;
 }
 
-/* Takes back rows [lo, hi) of a node wherever they are. */
+/* Removes rows [lo, hi) of a node, wherever they lie. */
 static bool spans_forget(struct row_spans *s, int node, int64_t lo, int64_t hi) {
     for (size_t i = s->count; i-- > 0;) {
         const struct row_span *span = &s->items[i];
@@ -72,7 +75,8 @@ static bool spans_forget(struct row_spans *s, int node, int64_t lo, int64_t hi) 
     return true;
 }
 
-/* The span that has row y of a node, or NULL; *until: rows [y, *until) are in it, or in none. */
+/* Returns the span with row y of a node, or NULL. *until: rows [y, *until) are all in that span, or
+ * all in none. */
 static const struct row_span *spans_find(const struct row_spans *s, int node, int64_t y,
                                          int64_t *until) {
     for (size_t i = 0; i < s->count; i++) {
@@ -87,7 +91,8 @@ static const struct row_span *spans_find(const struct row_spans *s, int node, in
     return NULL;
 }
 
-/* Adds a span on bytes that none has, or lengthens the one that it continues. Empty: nothing. */
+/* Adds a span on free bytes, or lengthens the span that it continues. Does nothing when the span is
+ * empty. */
 static bool spans_join(struct row_spans *s, struct row_span span) {
     for (size_t i = 0; i < s->count; i++) {
         struct row_span *have = &s->items[i];
@@ -110,8 +115,8 @@ struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct row_spans spans, files; /* files: of the maps that are spilled */
-    int64_t *reduced;              /* per node: pixels that it has taken */
+    struct row_spans spans, files; /* files: rows of spilled maps */
+    int64_t *reduced;              /* per node: pixels taken by a reduction */
     int64_t *emitted;              /* per node: pixels handed out */
     int stage;
     size_t high_water;
@@ -142,8 +147,8 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
-/* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
- * is lowered to where they do not follow each other any more. */
+/* Returns where row y of a node's resident region lies (staging: where the step writes it). Lowers
+ * *until to the first row that no longer follows contiguously. */
 static size_t row_at(const struct state *s, int node, const struct rfx_resident_region *region,
                      bool staging, int64_t y, int64_t *until, size_t *row_bytes) {
     *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(region->rect));
@@ -179,8 +184,8 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
     return true;
 }
 
-/* The row from which on the step's result takes the place of input k, element by element; past all
- * rows where it does not. */
+/* Returns the first row from which the step's result overwrites input k element by element; past
+ * all rows where it does not. */
 static int64_t in_place_from(const struct state *s, const struct rfx_step *step, int k) {
     const struct rfx_node *n = &s->graph->nodes[step->node];
     const struct rfx_op_def *def = rfx_op_def(n->op);
@@ -197,8 +202,8 @@ static int64_t in_place_from(const struct state *s, const struct rfx_step *step,
     return from;
 }
 
-/* Whether all that a step reads is there; `written`: what has been written over in place need not
- * be any more. */
+/* Whether everything that a step reads is in memory. written: the step has run, so rows it has
+ * overwritten in place are no longer required. */
 static bool check_reads(const struct state *s, const struct rfx_step *step, bool written) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
@@ -215,14 +220,14 @@ static bool check_reads(const struct state *s, const struct rfx_step *step, bool
     return true;
 }
 
-/* The buffer that holds a row which the step writes. */
+/* Returns the buffer that holds the rows which the step writes. */
 static const struct rfx_buffer *written_buffer(const struct state *s, const struct rfx_step *step) {
     const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
     bool staging = how->staging.bytes != 0 && step->kind != RFX_STEP_KEEP;
     return staging ? &how->staging : rfx_plan_buffer(s->plan, step->stage, step->node);
 }
 
-/* Writes the step's rows, after the inputs of the same step were found in place. */
+/* Applies the step's write; its inputs have been checked. */
 static bool apply_write(struct state *s, const struct rfx_step *step) {
     struct rfx_resident_region region = rfx_schedule_resident_region(s->schedule, step->node);
     const struct rfx_buffer *buffer = written_buffer(s, step);
@@ -235,7 +240,7 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
         size_t begin = row_at(s, step->node, &region, staging, y, &until, &bytes);
         const struct row_span *span = spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
-        if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
+        if (begin - buffer->offset > s->plan->bytes.arena) /* wraps around below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
         if (!check_bytes(s, step->node, buffer, end - buffer->offset)) return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
@@ -250,8 +255,8 @@ static bool apply_write(struct state *s, const struct rfx_step *step) {
     return true;
 }
 
-/* What the op reads in this step, or still has to read after it, must not have been written over by
- * it: row by row stages are the reason for the latter. */
+/* Checks that the step has not overwritten inputs that it reads in this step, or still has to read
+ * later (row-by-row stages). */
 static bool check_inputs_survive(const struct state *s, const struct rfx_step *step) {
     if (!check_reads(s, step, true)) return false;
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
@@ -267,8 +272,8 @@ static bool check_inputs_survive(const struct state *s, const struct rfx_step *s
     return rfx_rect_is_empty(rest) || check_reads(s, &later, false);
 }
 
-/* States of reductions and packed constants that the stage still needs must lie apart from `mine`,
- * which the step writes, and from each other. */
+/* Checks that reduction states and packed weights that the stage still needs lie apart from `mine`,
+ * which the step writes. */
 static bool check_states_apart(const struct state *s, const struct rfx_step *step,
                                const struct rfx_buffer *mine) {
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
@@ -286,7 +291,7 @@ static bool check_states_apart(const struct state *s, const struct rfx_step *ste
     return true;
 }
 
-/* A reduction's state or packed constants as large as the operator says that it writes. */
+/* Checks that a reduction's state, or packed weights, have the size that the operator writes. */
 static bool check_held_bytes(struct state *s, int index, bool load,
                              const struct rfx_buffer *buffer) {
     const struct rfx_node *node = &s->graph->nodes[index];
@@ -318,13 +323,13 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
            complain_of_memory(s, step->node);
 }
 
-/* A node's rows in files are given places that no other node's have. */
+/* Gives each node's rows in files addresses that no other node has. */
 static size_t place_in_files(int node) {
     return (size_t)node << 44;
 }
 
-/* Rows that are written to a node's file, which lies apart from all else; columns of strips that
- * come one after the other make whole rows. */
+/* Applies a write to a node's file, which lies apart from everything else. Columns of consecutive
+ * strips join to whole rows. */
 static bool apply_spill(struct state *s, const struct rfx_step *step) {
     const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
     size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
@@ -346,7 +351,7 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
     return true;
 }
 
-/* What is read from a node's file must have been written there. */
+/* Checks that rows read from a node's file have been written there. */
 static bool check_fetch(struct state *s, const struct rfx_step *step) {
     const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
     if (s->plan->stages[step->stage].places[step->node] != RFX_PLACE_FETCHED)
@@ -420,8 +425,8 @@ static bool check_end(const struct state *s) {
     return true;
 }
 
-/* Every input of a node that a stage computes is computed there too, or read from a full map. A
- * stream would wait for ever for a node that is neither. Constants loaded by stage have a buffer.
+/* Checks that every input of a computed node is computed in the same stage or read from a full map
+ * (a stream would wait for any other node forever), and that weights loaded by stage have a buffer.
  */
 static bool check_places(struct state *s) {
     for (s->stage = 0; s->stage < s->plan->n_stages; s->stage++) {

@@ -1,4 +1,4 @@
-/* TODO */
+/* Reading and writing plans as JSON. Errors name the file and the place in it. */
 #include "tiler/plan/plan_file.h"
 
 #include <errno.h>
@@ -20,13 +20,13 @@ enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30 };
 
 struct reader {
     const struct rfx_graph *graph;
-    const char *name; /* of the file */
+    const char *name; /* path of the file */
     struct rfx_plan_file *file;
     int n_targets;
     struct rfx_error *err;
 };
 
-/* MALFORMED: "file: place: what". */
+/* Fails with MALFORMED: "file: place: what". */
 static enum rfx_status refuse(const struct reader *r, const char *place, const char *format, ...) {
     char what[320];
     va_list args;
@@ -37,7 +37,7 @@ static enum rfx_status refuse(const struct reader *r, const char *place, const c
                     place[0] != '\0' ? ": " : "", what);
 }
 
-/* A value as the file has it, shortened. */
+/* Writes a value as it stands in the file, shortened. */
 static const char *shown(const json_t *value, char text[48]) {
     char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
     (void)snprintf(text, 48, "%.40s", dump != NULL ? dump : "?");
@@ -47,7 +47,7 @@ static const char *shown(const json_t *value, char text[48]) {
     return text;
 }
 
-/* Refuses keys that are not in the list, which ends with NULL. */
+/* Refuses keys that are not in the NULL-terminated list. */
 static enum rfx_status check_keys(const struct reader *r, const char *place, json_t *object,
                                   const char *const *keys) {
     const char *key;
@@ -66,7 +66,7 @@ static enum rfx_status check_keys(const struct reader *r, const char *place, jso
     return RFX_OK;
 }
 
-/* An integer of [lo, hi]; the key missing: *out stays. */
+/* Reads an integer of [lo, hi]; a missing key leaves *out unchanged. */
 static enum rfx_status read_count(const struct reader *r, const char *place, const json_t *value,
                                   int64_t lo, int64_t hi, int64_t *out) {
     char text[48];
@@ -78,7 +78,7 @@ static enum rfx_status read_count(const struct reader *r, const char *place, con
     return RFX_OK;
 }
 
-/* The same for a member "key" of the object at `place`. */
+/* The same for member "key" of the object at `place`. */
 static enum rfx_status read_member(const struct reader *r, const char *place, const json_t *object,
                                    const char *key, int64_t lo, int64_t hi, int64_t *out) {
     char at[PLACE_CHARS];
@@ -97,7 +97,7 @@ static enum rfx_status read_flag(const struct reader *r, const char *place, cons
     return RFX_OK;
 }
 
-/* Two counts [a, b]; the key missing: they stay. */
+/* Reads two counts [a, b]; a missing key leaves them unchanged. */
 static enum rfx_status read_pair(const struct reader *r, const char *place, const json_t *object,
                                  const char *key, int64_t *a, int64_t *b) {
     char text[48], at[PLACE_CHARS];
@@ -110,7 +110,7 @@ static enum rfx_status read_pair(const struct reader *r, const char *place, cons
     return status == RFX_OK ? read_count(r, at, json_array_get(value, 1), 1, MAX_COUNT, b) : status;
 }
 
-/* A tensor of the network by its name. */
+/* Finds a tensor of the network by its name. */
 static enum rfx_status read_tensor(const struct reader *r, const char *place, const json_t *value,
                                    int *node) {
     char text[48], near[RFX_NEAR_NAMES_TEXT];
@@ -127,7 +127,7 @@ static enum rfx_status read_tensor(const struct reader *r, const char *place, co
 enum { MAX_THREADS = 1024, MAX_STAGES = 4096 };
 static const long MAX_FILE_BYTES = 4L << 20;
 
-/* "whole", "tiled", ... into text, as far as there is room. */
+/* Writes "whole" or "tiled" or ..., as far as there is room. */
 static const char *mode_names(char text[120]) {
     int n;
     const struct rfx_mode *const *modes = rfx_modes(&n);
@@ -148,14 +148,14 @@ static enum rfx_status read_mode(const struct reader *r, const char *place, cons
     return refuse(r, place, "mode %s is not %s", shown(value, text), mode_names(names));
 }
 
-/* What the mode makes of tiles, bands and rows, with the place where it stands. */
+/* Checks tiles, bands and flags against the mode; errors name the place in the file. */
 static enum rfx_status check_mode(const struct reader *r, const char *place,
                                   const struct rfx_stage_spec *spec) {
     struct rfx_error why;
     return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK : refuse(r, place, "%s", why.text);
 }
 
-/* Names of tensors, behind those that have been read; *list receives them. */
+/* Appends the named tensors to those read before; *list receives them. */
 static enum rfx_status read_names(struct reader *r, const char *place, const char *key,
                                   const json_t *names, const int **list, int *n) {
     char at[PLACE_CHARS + 40], text[48];
@@ -171,7 +171,7 @@ static enum rfx_status read_names(struct reader *r, const char *place, const cha
     return status;
 }
 
-/* Those of a stage's targets that are spilled. */
+/* Marks those targets of a stage that are spilled. */
 static enum rfx_status read_spilled(struct reader *r, const char *place, const json_t *list,
                                     struct rfx_stage_spec *spec) {
     char at[PLACE_CHARS + 40], text[48];
@@ -273,7 +273,7 @@ static enum rfx_status read_group(const struct reader *r, int g, json_t *item,
                : refuse(r, place, "it overlaps the group before it or comes before it");
 }
 
-/* The key missing: every node is run by itself. */
+/* A missing key means that every node runs by itself. */
 static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
     struct rfx_memory *mem = r->graph->mem;
     char text[48];
@@ -291,7 +291,7 @@ static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
     return status;
 }
 
-/* Convolutions that keep their factors; the key missing: none does. */
+/* Reads the convolutions whose transformed weights are stored; a missing key means none. */
 static enum rfx_status read_keepers(struct reader *r, const json_t *list) {
     struct rfx_memory *mem = r->graph->mem;
     char at[PLACE_CHARS], text[48];
@@ -313,7 +313,7 @@ static enum rfx_status read_keepers(struct reader *r, const json_t *list) {
     return status;
 }
 
-/* Whose arithmetic the plan was made for: a note, but one of those that there are. */
+/* Checks the name of the convolution arithmetic; it is a note, but must be a known name. */
 static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
     enum rfx_conv_choice choice;
     char text[48];
@@ -324,7 +324,7 @@ static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
                   shown(value, text));
 }
 
-/* What kind of file it is and whether it is for this image size. */
+/* Reads the kind of file and checks that it is for this image size. */
 static enum rfx_status read_head(struct reader *r, json_t *root) {
     static const char *const keys[] = {"schema", "kind",      "model",
                                        "size",   "threads",   "in_place",
@@ -365,7 +365,7 @@ enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *t
     enum rfx_status status;
     errno = 0;
     json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-    /* Jansson has no word for memory that it has not got: it calls the text malformed. */
+    /* Jansson reports lack of memory as malformed text. */
     if (root == NULL && errno == ENOMEM) return rfx_memory_fail(graph->mem, name, length, err);
     if (root == NULL)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.100s: line %d, column %d: %s", name,
@@ -440,19 +440,19 @@ void rfx_plan_file_apply(const struct rfx_plan_file *file, struct rfx_plan_reque
     if (file->threads != 0) request->threads = file->threads;
 }
 
-/* Appends an item, NULL where there was no memory for it; whether the list is still whole. */
+/* Appends an item (NULL: there was no memory for it); returns whether the list is complete. */
 static bool append(json_t *list, json_t *item) {
     return json_array_append_new(list, item) == 0;
 }
 
-/* The list, or NULL where it is not whole. */
+/* Returns the list, or NULL where it is not complete. */
 static json_t *whole_list(json_t *list, bool whole) {
     if (whole) return list;
     json_decref(list);
     return NULL;
 }
 
-/* Names of a stage's targets, or of those that are spilled; NULL: no memory. */
+/* Returns the names of a stage's targets, or of its spilled targets; NULL: no memory. */
 static json_t *names_json(const struct rfx_plan *plan, const struct rfx_stage *stage,
                           bool spilled) {
     json_t *names = json_array();
@@ -465,7 +465,7 @@ static json_t *names_json(const struct rfx_plan *plan, const struct rfx_stage *s
     return whole_list(names, whole);
 }
 
-/* Names of what a stage forgets; NULL: no memory. */
+/* Returns the names of the nodes that a stage forgets; NULL: no memory. */
 static json_t *forgotten_json(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     json_t *names = json_array();
     bool whole = names != NULL;
@@ -509,7 +509,7 @@ static json_t *groups_json(const struct rfx_graph *graph) {
     return whole_list(groups, whole);
 }
 
-/* Names of convolutions that keep factors. */
+/* Returns the names of convolutions whose transformed weights are stored. */
 static json_t *keepers_json(const struct rfx_graph *graph) {
     json_t *names = json_array();
     bool whole = names != NULL;
@@ -538,7 +538,7 @@ static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
         (json_int_t)plan->macs_untiled);
     json_t *groups = plan->grouped != NULL ? groups_json(plan->graph) : NULL;
     json_t *keepers = plan->grouped != NULL ? keepers_json(plan->graph) : NULL;
-    bool lost = groups == NULL || keepers == NULL; /* which json_pack would leave out */
+    bool lost = groups == NULL || keepers == NULL; /* json_pack would leave them out */
     if (plan->grouped != NULL && lost) {
         json_decref(groups);
         json_decref(keepers);

@@ -1,4 +1,6 @@
-/* TODO */
+/* The iterator over a plan's steps. Every stage first loads its packed weights (where they are
+ * loaded by stage, and not node by node) and begins its reductions; then it runs its body, which
+ * belongs to its mode; then it finishes its reductions. */
 #include "tiler/plan/schedule.h"
 
 #include "layers/core/checked.h"
@@ -11,10 +13,10 @@ struct rfx_schedule {
     const struct rfx_plan *plan;
     int stage; /* n_stages: the end */
     enum phase phase;
-    int node; /* next node to look at, outside of the body */
+    int node; /* next node, outside of the body */
     struct rfx_walk walk;
-    int64_t n_units;    /* of all stages */
-    int64_t stage_unit; /* before this stage */
+    int64_t n_units;    /* units of progress of all stages */
+    int64_t stage_unit; /* units before this stage */
 };
 
 static int64_t count_units(const struct rfx_plan *plan, int stage) {
@@ -25,7 +27,7 @@ static void enter_stage(struct rfx_schedule *schedule, int stage) {
     const struct rfx_plan *plan = schedule->plan;
     if (stage > 0) schedule->stage_unit += count_units(plan, stage - 1);
     schedule->stage = stage;
-    if (stage == plan->n_stages) return; /* the last stage's walk stays as it is */
+    if (stage == plan->n_stages) return; /* the walk of the last stage stays valid */
     schedule->phase = PHASE_LOAD;
     schedule->node = plan->stages[stage].first;
     schedule->walk.stage = &plan->stages[stage];
@@ -76,7 +78,7 @@ static bool is_reduced(const struct rfx_stage *stage, int node) {
     return stage->places[node] == RFX_PLACE_REDUCED;
 }
 
-/* One step for each node for which `wanted` holds; false after the last one. */
+/* Fills one step for each node for which `wanted` holds; returns false after the last one. */
 static bool next_in_phase(struct rfx_schedule *schedule, enum rfx_step_kind kind,
                           bool (*wanted)(const struct rfx_stage *stage, int node),
                           struct rfx_step *step) {

@@ -1,4 +1,18 @@
-/* TODO */
+/* Places and regions of a stage, by reverse sweeps over the nodes; and the regions of all tiles of
+ * an axis, with equal tiles computed once.
+ *
+ * Away from borders, the region of a node moves on evenly from tile to tile. This is proven, not
+ * guessed. If no region of two tiles is clipped at a border, none is between them. Then a region's
+ * first position is the minimum of some lines (one per path from the target to the node), and its
+ * last position the maximum of some lines. A minimum of lines that has three points on one line,
+ * two of them adjacent, is that line between them; the same holds for a maximum.
+ *
+ * Where maps are upsampled or read in blocks, a region moves on evenly from a tile to the tile one
+ * period later: after a period every node's map has moved by whole positions. The tiles of a period
+ * are computed one by one.
+ *
+ * In deep networks most tiles reach a border, and all of those are computed: regions come from
+ * lines (flow.h) where there are any. */
 #include "tiler/plan/stage.h"
 
 #include "layers/conv/conv_backend.h"
@@ -8,7 +22,7 @@
 #include "rf_analysis/flow.h"
 #include "tiler/plan/mode.h"
 
-/* Why a number or flag of a spec is none that its mode knows, or NULL. */
+/* Returns which field of a specification its mode does not support, or NULL. */
 static const char *find_unknown(const struct rfx_stage_spec *spec) {
     unsigned knows = spec->mode->knows;
     if (spec->band_rows != 0 && !(knows & RFX_KNOWS_BANDS)) return "has no bands";
@@ -36,7 +50,7 @@ enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_er
                     (long long)spec->band_rows, (long long)spec->tiles_y, (long long)spec->tiles_x);
 }
 
-/* Whether nothing but the user reads the node. */
+/* Whether no node reads this output. */
 static bool is_only_output(const struct rfx_graph *graph, int node) {
     int outputs = rfx_graph_count_outputs(graph, node);
     return outputs > 0 && graph->n_consumers[node] == outputs;
@@ -46,7 +60,7 @@ static bool is_spilled(const struct rfx_stage_spec *spec, int t) {
     return spec->spilled != NULL && spec->spilled[t];
 }
 
-/* Why target `t` cannot be spilled, or NULL. */
+/* Returns why target `t` cannot be spilled, or NULL. */
 static const char *find_why_not_spilled(const struct rfx_graph *graph,
                                         const struct rfx_stage_spec *spec, int t) {
     int target = spec->targets[t];
@@ -110,7 +124,7 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
                     spec->mode->a_mode);
 }
 
-/* Takes back what the stage forgets. */
+/* Removes what the stage forgets from the stored nodes. */
 static enum rfx_status forget(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                               bool *stored, bool *spilled, struct rfx_error *err) {
     for (int f = 0; f < spec->n_forgotten; f++) {
@@ -144,7 +158,7 @@ enum rfx_status rfx_stage_places(const struct rfx_graph *graph, const struct rfx
         status = place_target(graph, spec, emit, stored, t, places, err);
         if (status != RFX_OK) return status;
     }
-    int pending = spec->n_targets; /* nodes that are computed and not looked at */
+    int pending = spec->n_targets; /* computed nodes that have not been visited yet */
     for (int i = graph->n_nodes - 1; i >= 0 && pending > 0; i--) {
         if (!rfx_place_is_computed(places[i])) continue;
         pending--;
@@ -211,7 +225,7 @@ void rfx_stage_regions(const struct rfx_graph *graph, const enum rfx_node_place 
     }
 }
 
-/* Positions of one axis that a stage's targets have, at most. */
+/* Returns the most positions of a stage's targets along one axis. */
 static int64_t target_extent(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                              enum rfx_axis axis) {
     int64_t extent = 1;
@@ -232,20 +246,23 @@ bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec) {
     return spec->tiles_x > 1 || spec->mode->trims;
 }
 
-#define FEWEST_TILES 12  /* that are worth the trouble */
-#define MOST_FLOWS 16384 /* 1.5 MiB of them */
+#define FEWEST_TILES 12  /* least number of tiles for which skipping pays */
+#define MOST_FLOWS 16384 /* at most 1.5 MiB */
 
 struct sweep {
     const struct rfx_graph *graph;
     const enum rfx_node_place *places;
     enum rfx_axis axis;
     int64_t n;
-    int64_t extent; /* positions of the targets, when all have as many and regions move evenly */
-    int64_t scale;  /* so many positions on, every map has moved by whole ones; 0: not even */
-    struct rfx_flow *flows; /* [n_flows], from the last node to the first: its line (k: LINE) from
-                               `in`, what its targets ask for (k: OWN), what it asks for of nodes
-                               without a line. NULL: nodes are asked */
-    struct rfx_line *lines; /* [n_nodes], behind them */
+    int64_t
+        extent; /* positions of the targets, if all have the same number and regions move evenly */
+    int64_t
+        scale; /* number of positions after which every map has moved by whole positions; 0: none */
+    struct rfx_flow
+        *flows; /* [n_flows], from the last node to the first: the node's line (k: LINE), from node
+                   `in`; what a target needs (k: OWN); what the node needs of inputs without a line.
+                   NULL: the nodes' own rules are asked */
+    struct rfx_line *lines; /* [n_nodes], in the same block */
     int n_flows;
     int first, end; /* nodes of flows lie in [first, end) */
 };
@@ -255,9 +272,10 @@ enum { OWN = -1, LINE = -2 };
 static bool moves_evenly(const struct sweep *s, int i) {
     const struct rfx_node *node = &s->graph->nodes[i];
     if (s->places[i] == RFX_PLACE_FETCHED) return true;
-    if (node->op == RFX_OP_GROUP) return true; /* its nodes do: group.c refuses others */
+    if (node->op == RFX_OP_GROUP) return true; /* its nodes move evenly: group.c refuses others */
     struct rfx_conv_block block = rfx_conv_block_of(s->graph, node);
-    if ((s->axis == RFX_AXIS_ROWS ? block.h : block.w) > 1) return false; /* whole blocks */
+    if ((s->axis == RFX_AXIS_ROWS ? block.h : block.w) > 1)
+        return false; /* computed in whole blocks */
     for (int k = 0; k < node->n_in; k++) {
         struct rfx_axis_map map = rfx_op_axis_map(s->graph, node, k, (int)s->axis);
         if (!rfx_axis_map_shifts(map.rule) || map.down < 1) return false;
@@ -269,10 +287,11 @@ static int64_t common_multiple(int64_t a, int64_t b) {
     return a / rfx_gcd_i64(a, b) * b;
 }
 
-#define MOST_SCALE 64 /* powers of two in most networks, whose decoders come back to the image */
+#define MOST_SCALE \
+    64 /* powers of two in most networks, whose decoders return to the image's size */
 
-/* By how many positions of a target every map moves on by whole ones; 0: by too many.
- * scales[n_nodes] is scratch: the same for each map alone. */
+/* Returns the number of positions of a target after which every map has moved by whole positions;
+ * 0: too many. scales[n_nodes]: scratch, the same number per map. */
 static int64_t find_scale(const struct sweep *s, int64_t *scales) {
     const struct rfx_graph *graph = s->graph;
     int64_t all = 1;
@@ -283,7 +302,8 @@ static int64_t find_scale(const struct sweep *s, int64_t *scales) {
         if (!rfx_place_is_computed(s->places[i]) || whole) continue;
         for (int k = 0; k < node->n_in; k++) {
             struct rfx_axis_map map = rfx_axis_map_identity();
-            if (node->op != RFX_OP_GROUP) /* group.c refuses what enlarges or goes by blocks */
+            if (node->op !=
+                RFX_OP_GROUP) /* group.c refuses upsampling and blocks inside of groups */
                 map = rfx_op_axis_map(graph, node, k, (int)s->axis);
             int64_t block = map.rule == RFX_AXIS_BLOCKS ? map.taps : 1;
             if (map.up > MOST_SCALE || block > MOST_SCALE) return 0;
@@ -296,7 +316,8 @@ static int64_t find_scale(const struct sweep *s, int64_t *scales) {
     return all;
 }
 
-/* Positions of the targets, when all have as many and every region moves evenly; 0: not so. */
+/* Returns the positions of the targets, if all have the same number and every region moves evenly;
+ * otherwise 0. */
 static int64_t even_extent(const struct sweep *s) {
     const struct rfx_graph *graph = s->graph;
     int64_t extent = 0;
@@ -317,7 +338,7 @@ static bool are_equal(struct rfx_range a, struct rfx_range b) {
     return a.lo == b.lo && a.hi == b.hi;
 }
 
-/* Whether no region is cut off at a border, nor any inside of a group. */
+/* Whether no region is clipped at a border, also not inside of a group. */
 static bool is_free(const struct sweep *s, const struct rfx_axis_region *regions) {
     const struct rfx_graph *graph = s->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -325,7 +346,7 @@ static bool is_free(const struct sweep *s, const struct rfx_axis_region *regions
         struct rfx_range need = regions[i].clamped;
         if (!are_equal(regions[i].unclamped, need)) return false;
         if (s->places[i] == RFX_PLACE_FETCHED) continue;
-        if (node->op == RFX_OP_GROUP) { /* its maps inside; its inputs have regions themselves */
+        if (node->op == RFX_OP_GROUP) { /* its maps inside; its inputs have regions of their own */
             if (!rfx_group_is_inside(&node->attr.group, (int)s->axis, need)) return false;
             continue;
         }
@@ -348,7 +369,7 @@ static int count_flows(const struct sweep *s) {
     return n > MOST_FLOWS ? 0 : (int)n;
 }
 
-/* The flows of a node that is computed, behind those of the nodes after it. */
+/* Adds the flows of a computed node, after those of the nodes behind it. */
 static void add_flows(struct sweep *s, int i) {
     const struct rfx_node *node = &s->graph->nodes[i];
     bool reduced = s->places[i] == RFX_PLACE_REDUCED;
@@ -383,7 +404,7 @@ static void drop_flows(struct sweep *s) {
     s->n_flows = kept;
 }
 
-/* Where there is no memory for them, nodes are asked. */
+/* Lists the flows; without memory for them, the nodes' own rules are asked. */
 static void list_flows(struct sweep *s, struct rfx_axis_region *regions) {
     static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
     int n = s->graph->n_nodes, most = s->n < FEWEST_TILES ? 0 : count_flows(s);
@@ -404,7 +425,7 @@ static void list_flows(struct sweep *s, struct rfx_axis_region *regions) {
     drop_flows(s);
 }
 
-/* rfx_stage_regions. */
+/* Does what rfx_stage_regions does. */
 static void find_regions(const struct sweep *s, int64_t tile, struct rfx_axis_region *regions) {
     static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
     if (s->flows == NULL) {
@@ -434,8 +455,8 @@ static bool look_at(const struct sweep *s, int64_t tile, struct rfx_axis_region 
     return is_free(s, regions);
 }
 
-/* Whether the regions of three tiles, the second next to the first and the third `steps` behind it,
- * lie on one line each. */
+/* Whether the regions of three tiles lie on one line each: the second tile is next to the first,
+ * the third `steps` further. */
 static bool are_in_line(int n_nodes, const struct rfx_axis_region *first,
                         const struct rfx_axis_region *second, const struct rfx_axis_region *third,
                         int64_t steps) {
@@ -448,8 +469,8 @@ static bool are_in_line(int n_nodes, const struct rfx_axis_region *first,
     return true;
 }
 
-/* Whether the regions of tile `first`, of the one a period behind it and of the last one of these
- * in first .. lo lie on one line each. Writes over three tables of regions. */
+/* Whether the regions of tile `first`, of the tile one period later, and of the last tile of this
+ * series up to `lo` lie on one line each. Uses three tables of regions. */
 static bool is_line(const struct sweep *s, int64_t first, int64_t period, int64_t lo,
                     struct rfx_axis_region *regions) {
     int n = s->graph->n_nodes;
@@ -461,7 +482,8 @@ static bool is_line(const struct sweep *s, int64_t first, int64_t period, int64_
     return are_in_line(n, regions, regions + n, regions + 2 * (size_t)n, steps);
 }
 
-/* The last tile of tile .. end - 1, of which the first is free, up to which all are. */
+/* Returns the last tile of tile .. end - 1 (the first of which is unclipped) up to which all tiles
+ * are unclipped. */
 static int64_t last_free(const struct sweep *s, int64_t tile, int64_t end,
                          struct rfx_axis_region *regions) {
     int64_t lo = tile, hi = end - 1;
@@ -475,8 +497,8 @@ static int64_t last_free(const struct sweep *s, int64_t tile, int64_t end,
     return lo;
 }
 
-/* Adds the tiles behind `tile`, whose regions are free, as far as they are alike; returns the last
- * one added. `end`: of the tiles as wide as this one. */
+/* Adds the tiles behind the unclipped `tile` as far as they are equal; returns the last one added.
+ * `end`: end of the tiles of the same width. */
 static int64_t add_alike(const struct sweep *s, int64_t tile, int64_t end,
                          struct rfx_axis_region *regions, rfx_tile_adder *add, void *user) {
     int64_t width = rfx_tile_range(s->extent, s->n, tile).hi;
@@ -487,7 +509,8 @@ static int64_t add_alike(const struct sweep *s, int64_t tile, int64_t end,
     if (lo < tile + 4 * period) return tile;
     for (int64_t p = 0; p < period; p++)
         if (!is_line(s, tile + p, period, lo, regions)) return tile;
-    for (int64_t p = 1; p < 2 * period; p++) { /* one period by itself, one for all but the last */
+    for (int64_t p = 1; p < 2 * period;
+         p++) { /* one period by itself, then one for all but the last */
         int64_t first = tile + p;
         find_regions(s, first, regions);
         add(user, regions, p < period ? 1 : (lo - first) / period);
@@ -507,8 +530,9 @@ void rfx_stage_sweep(const struct rfx_graph *graph, const enum rfx_node_place *p
     if (s.extent >= n) s.scale = find_scale(&s, (int64_t *)(void *)regions);
     list_flows(&s, regions);
     bool even = s.scale > 0;
-    int64_t longer = even ? s.extent % n : 0; /* so many tiles are wider by one: rfx_tile_range */
-    bool tried[2] = {!even, !even};           /* of the wider tiles, of the others */
+    int64_t longer =
+        even ? s.extent % n : 0;    /* the first `longer` tiles are wider by one: rfx_tile_range */
+    bool tried[2] = {!even, !even}; /* for the wider tiles, for the others */
     for (int64_t t = 0; t < n; t++) {
         int width = t < longer ? 0 : 1; /* which of the two */
         find_regions(&s, t, regions);
