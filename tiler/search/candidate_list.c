@@ -1,4 +1,6 @@
-/* TODO */
+/* Which candidates each phase tries: the candidate templates of the modes, expanded over cuts,
+ * bands and tiles. Chains have further choices: which maps they store between their stages, and
+ * which they compute again. */
 #include "tiler/search/candidates.h"
 
 #include <limits.h>
@@ -7,18 +9,19 @@
 #include "layers/core/checked.h"
 #include "tiler/search/chain_stores.h"
 
-/* What a trial varies, for one skeleton. */
+/* What a template varies for one partition. */
 struct choices_of_template {
     int n_down, n_across, n_bands;
     int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
     int64_t bands[RFX_TILING_MAX_COUNTS];
 };
 
-#define LAST_CUTS 3   /* the last legal splits: streaming costs no MACs, so later is smaller */
+#define LAST_CUTS \
+    3 /* the last legal splits: streaming adds no MACs, so a later cut needs less memory */
 #define SPREAD_CUTS 4 /* and some spread over the others */
 #define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
 
-/* The splits at which streams may end: the last ones, and some spread over the others. */
+/* Lists the splits at which streams may end: the last ones, and some spread over the others. */
 static int list_cuts(const struct rfx_search *search, int *cuts) {
     int n = 0;
     int early = search->n_splits > LAST_CUTS ? search->n_splits - LAST_CUTS : 0;
@@ -29,7 +32,8 @@ static int list_cuts(const struct rfx_search *search, int *cuts) {
     return n;
 }
 
-/* The numbers of parts along an axis that a trial looks at, or the one that was asked for. */
+/* Lists the tile counts along an axis that a template tries, or the count that the request gives.
+ */
 static int list_parts(const struct rfx_search *search,
                       const struct rfx_candidate_template *template,
                       const struct rfx_partition *partition, enum rfx_axis axis, int64_t *counts) {
@@ -50,15 +54,15 @@ static int list_parts(const struct rfx_search *search,
     return template->n_across;
 }
 
-/* Leaves out every other one of a list, never the last. */
+/* Removes every other entry of a list, never the last one. */
 static void halve(int64_t *list, int *n) {
     int kept = 0;
     for (int i = (*n - 1) % 2; i < *n; i += 2) list[kept++] = list[i];
     *n = kept;
 }
 
-/* Of several skeletons, no more than the search may look at in all: the longest list is thinned
- * out first. */
+/* Thins out the longest list first, until n_partitions partitions have no more candidates than the
+ * search allows. */
 static void limit_choices(const struct rfx_search *search, int n_partitions,
                           struct choices_of_template *c) {
     for (;;) {
@@ -73,7 +77,7 @@ static void limit_choices(const struct rfx_search *search, int n_partitions,
     }
 }
 
-/* Those of one skeleton of so many, which are no more in all than a trial may have. */
+/* Lists the choices for one of n_partitions partitions of a template. */
 static void list_choices(const struct rfx_search *search,
                          const struct rfx_candidate_template *template,
                          const struct rfx_partition *partition, int n_partitions,
@@ -92,10 +96,9 @@ static void list_choices(const struct rfx_search *search,
     limit_choices(search, n_partitions, c);
 }
 
-/* Tiles so small that they are mostly halo take this many times as long as an untiled run; more of
- * them take longer still. They are left out where something is listed already that seems to fit and
- * is what is wanted of the listing: what takes that long would be wanted only if nothing else
- * fitted. */
+/* Tiles so small that they are mostly halo take this many times as long as an untiled run, and
+ * smaller ones longer still. They are left out once a listed candidate seems to fit, because such
+ * slow candidates matter only if nothing else fits. */
 #define TOO_MANY_TIMES 200.0
 
 static bool seems_settled(const struct rfx_search *search, enum rfx_plan_kind kind) {
@@ -113,8 +116,8 @@ static bool takes_too_long(struct rfx_search *search, const struct rfx_candidate
     return slow;
 }
 
-/* A candidate in every number of parts across. Its stages are laid out for the first that may be of
- * interest: rows do not depend on the number. *slow: even the fewest take too long. */
+/* Adds a candidate for every tile count across. Its stages are measured for the first count of
+ * interest; row counts do not depend on it. *slow: even the fewest tiles take too long. */
 static enum rfx_status add_across(struct rfx_search *search,
                                   const struct rfx_candidate_template *template,
                                   const struct choices_of_template *choices,
@@ -142,7 +145,7 @@ static enum rfx_status add_across(struct rfx_search *search,
     return status;
 }
 
-/* A skeleton, one of so many, in every number of bands and parts of the trial. */
+/* Adds one of n_partitions partitions with every choice of bands and tiles. */
 static enum rfx_status add_partition(struct rfx_search *search, const struct rfx_mode *mode,
                                      const struct rfx_candidate_template *template,
                                      struct rfx_partition partition, int n_partitions,
@@ -165,8 +168,8 @@ static enum rfx_status add_partition(struct rfx_search *search, const struct rfx
 
 enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_PARTITION_MAX_SPILLS };
 
-/* By rising sizes. In the later half or quarter of the levels, where a U-Net's small maps are dead,
- * those of the next size may be stored too. */
+/* Lists chains that store small maps, by rising sizes. In the later half or quarter of the levels,
+ * where a U-Net's small maps are no longer needed, maps of the next size may be stored too. */
 static int list_small(const struct rfx_levels *levels, struct rfx_partition *list) {
     static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
     size_t sizes[RFX_PARTITION_MAX_SPILLS];
@@ -180,7 +183,8 @@ static int list_small(const struct rfx_levels *levels, struct rfx_partition *lis
     return count;
 }
 
-/* Whether one of the candidates from a number on fits, placed as it will be when it is chosen. */
+/* Whether one of the candidates from index `from` on fits, placed as it will be when it is chosen.
+ */
 static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool *fit,
                                     struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -194,7 +198,7 @@ static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool
     return status;
 }
 
-/* What the smallest of the candidates from a number on needs at least; 0: there is none. */
+/* Returns the least bound of the candidates from index `from` on; 0: there are none. */
 static size_t least_bound(const struct rfx_search *search, size_t from) {
     size_t least = 0;
     for (size_t i = from; i < search->n_candidates; i++)
@@ -202,7 +206,7 @@ static size_t least_bound(const struct rfx_search *search, size_t from) {
     return least;
 }
 
-/* Whether the last choice is none of those before it, and stores anything. */
+/* Whether the last choice differs from those before it and stores anything. */
 static bool is_new(const struct rfx_search *search) {
     size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
     bool any = false;
@@ -214,20 +218,20 @@ static bool is_new(const struct rfx_search *search) {
     return true;
 }
 
-/* What adds chains whose stored maps are chosen one by one. */
+/* State while chains with chosen stored maps are added. */
 struct chooser {
     const struct rfx_mode *mode;
     const struct rfx_candidate_template *template;
     struct rfx_chain_stores *stores;
     size_t *beside; /* per stage of a choice */
     int share;
-    bool fit;      /* one of them fits, */
-    bool by_level; /* or one for the room at each level */
+    bool fit;      /* one of the chains fits */
+    bool by_level; /* one of the chains chosen level by level fits */
 };
 
-/* Those that store what saves most for so many bytes, of which what is known to be beside the maps
- * takes its part. *room: what is taken of it. *least: what one of them needs at least; 0: they are
- * there already, or of no interest. */
+/* Adds chains that store the maps which save most time within *room bytes, less what is known to
+ * lie beside the maps; *room becomes the bytes used. *least: the least bound of these chains; 0:
+ * they are listed already or of no interest. */
 static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
                                   struct rfx_chain_preference preference, size_t *room,
                                   size_t *least, struct rfx_error *err) {
@@ -248,8 +252,8 @@ static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
     return status;
 }
 
-/* Notes for each level what the last choice has there beside stored maps in its shortest bands, if
- * that is more than was known, and in *fixed what it takes beside the arena. */
+/* Raises the known bytes beside stored maps, level by level, to those of the last choice in its
+ * shortest bands; *fixed: its bytes outside of the arena. */
 static enum rfx_status measure_beside(struct rfx_search *search, struct chooser *c, size_t *fixed,
                                       struct rfx_error *err) {
     const struct rfx_levels *levels = &search->levels;
@@ -280,8 +284,8 @@ static enum rfx_status measure_beside(struct rfx_search *search, struct chooser 
     return RFX_OK;
 }
 
-/* For what there is room for level by level, as what the choices before have there beside stored
- * maps: a map may be stored where little is computed again that has no room where much is. */
+/* Chooses maps for the room at each level, given what earlier choices had beside stored maps there.
+ * A map may fit at levels where little is computed again, though it does not where much is. */
 static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser *c,
                                        struct rfx_chain_preference preference,
                                        struct rfx_error *err) {
@@ -302,9 +306,9 @@ static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser
     return status;
 }
 
-/* For less and less until one fits beside rings, weights and all else, level by level where that is
- * not the first, and for a quarter less than that: what is computed again may take less time than
- * what shorter bands cost. */
+/* Chooses maps for a shrinking room until a chain fits beside rings, weights and the rest (level by
+ * level if the first try does not fit), and once more for a quarter less: computing some maps again
+ * may cost less time than shorter bands. */
 static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c,
                                          struct rfx_chain_preference preference,
                                          struct rfx_error *err) {
@@ -327,8 +331,8 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
     return status;
 }
 
-/* For less and less from a quarter of what could be stored to a sixteenth, and for a little more
- * and a little less than what of these needs least: it hangs on the network alone. */
+/* Chooses maps for rooms from a quarter down to a sixteenth of all that could be stored, and around
+ * the room of the smallest chain among these. The choice depends on the network alone. */
 static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
@@ -338,7 +342,7 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
     struct rfx_chain_count all;
     enum rfx_status status = RFX_OK;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
-    int *until = search->chosen + (size_t)search->n_chosen * n; /* for now */
+    int *until = search->chosen + (size_t)search->n_chosen * n; /* scratch for now */
     rfx_chain_stores_choose(c->stores, SIZE_MAX, by_span, until, &all);
     for (size_t tried = all.bytes / MOST; status == RFX_OK && tried > all.bytes / LEAST && !c->fit;
          tried -= tried / 3 + 1) {
@@ -381,7 +385,7 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
         status = choose_for_budget(search, c, preference, err);
     }
     bool none_fits = !c->fit && !c->by_level;
-    if (none_fits && search->rivals == NULL) { /* the least does not hang on the budget */
+    if (none_fits && search->rivals == NULL) { /* the smallest plan must not depend on the budget */
         search->n_candidates = before;
         search->n_chosen = 0;
     }
@@ -392,11 +396,11 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     return status;
 }
 
-/* Chains that store small maps alone: what large ones are needed for, such as a U-Net's skips at
- * its full size, is made again from the image, what is behind small ones is not. Each of the levels
- * is a stage, whose rows are walked through, which costs as much as ROWS_BESIDE rows besides: of a
- * deep network or a large image few are tried, those that store least. Then those whose maps are
- * chosen one by one, and, where none fits, one more that stores little. */
+/* Adds chains that store small maps only. What needs a large map, such as a U-Net's skip at full
+ * size, computes it again from the image; what needs small maps does not. Each level is a stage
+ * whose rows are walked, which costs as much as ROWS_BESIDE additional rows, so for a deep network
+ * or a large image only the chains that store least are tried. Then adds chains whose maps are
+ * chosen one by one and, where none fits, one more chain that stores little. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_candidate_template *template,
                                         struct rfx_error *err) {
@@ -422,8 +426,8 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     return status;
 }
 
-/* What chains need at least that start again from the image at so many barriers: for each number of
- * bands, as asked for and squeezed as far as it goes. */
+/* Bounds of chains that start again from the image at n barriers: for each band height, with the
+ * requested flags and with all memory-saving flags. */
 struct passes {
     int n; /* barriers at which the image is read again */
     size_t bounds[2 * RFX_TILING_MAX_COUNTS];
@@ -445,7 +449,7 @@ static enum rfx_status measure_passes(struct rfx_search *search, const struct rf
                                          .band_rows = choices.bands[b]};
         enum rfx_status status = rfx_search_lay_out(search, &c, &n_stages, err);
         if (status != RFX_OK) return status;
-        for (int squeezed = 0; squeezed < 2; squeezed++) { /* rows do not hang on flags */
+        for (int squeezed = 0; squeezed < 2; squeezed++) { /* row counts do not depend on flags */
             bool s = squeezed != 0;
             c.spec.staging = s || asked->staging;
             c.spec.row_by_row = s || asked->row_by_row;
@@ -459,7 +463,7 @@ static enum rfx_status measure_passes(struct rfx_search *search, const struct rf
     return RFX_OK;
 }
 
-/* Whether two numbers of passes need the same, or nearly so. */
+/* Whether two numbers of passes need the same memory, or nearly the same. */
 static bool need_alike(const struct passes *a, const struct passes *b) {
     for (int i = 0; i < 2 * RFX_TILING_MAX_COUNTS; i++) {
         size_t less = a->bounds[i] < b->bounds[i] ? a->bounds[i] : b->bounds[i];
@@ -469,8 +473,8 @@ static bool need_alike(const struct passes *a, const struct passes *b) {
     return true;
 }
 
-/* The chains with a number of passes between two that were looked at. More passes take longer;
- * where two numbers need the same, those between are taken to need it too, and to be of no use. */
+/* Adds chains with numbers of passes between two that were measured. More passes take longer; where
+ * two numbers need the same memory, those between are assumed to need it too and are left out. */
 static enum rfx_status add_passes_between(struct rfx_search *search, const struct rfx_mode *mode,
                                           const struct rfx_candidate_template *template,
                                           const struct passes *few, const struct passes *many,
@@ -486,10 +490,12 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
     return status;
 }
 
-/* Levels up to which numbers of passes are tried beside chains whose maps are chosen. */
+/* Largest number of levels for which numbers of passes are tried besides chains with chosen maps.
+ */
 enum { FEW_LEVELS = 32 };
 
-/* From the image again at one barrier, at all, and at numbers between that need less than fewer. */
+/* Adds chains that read the image again at one barrier, at all barriers, and at numbers between
+ * that need less memory than fewer passes. */
 static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
                                   const struct rfx_candidate_template *template,
                                   struct rfx_error *err) {
@@ -510,8 +516,9 @@ static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mo
     return status;
 }
 
-/* Around each waist, with the maps at its ends stored and more and more of what is read behind it:
- * what is not stored, such as a U-Net's skips, is made again from the image. */
+/* Adds chains around each waist: they store the maps at its ends, and more and more of the maps
+ * that are read behind it. Maps that are not stored, such as a U-Net's skips, are computed again
+ * from the image. */
 static enum rfx_status add_waists(struct rfx_search *search, const struct rfx_mode *mode,
                                   const struct rfx_candidate_template *template,
                                   struct rfx_error *err) {
@@ -535,10 +542,10 @@ int rfx_search_more(int k) {
     return more[k];
 }
 
-/* A stage per level, with maps of so many bytes on in files, and then with more stages, between
- * which all maps go through files: a deep network's rings are too many for one stream. Little is
- * computed from the image again: up to the first barriers, as a first convolution takes less time
- * than a file. */
+/* Adds chains with one stage per level that spill maps from some size on, and then chains with more
+ * stages whose maps all go through files (the rings of a deep network may be too large for one
+ * stream). At most the first few barriers start again from the image, where a first convolution
+ * takes less time than a file. */
 static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
                                    const struct rfx_candidate_template *template,
                                    struct rfx_error *err) {
@@ -562,7 +569,7 @@ static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_m
     return status;
 }
 
-/* All pairs of a few cuts. */
+/* Adds all pairs of a few cuts. */
 static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mode *mode,
                                  const struct rfx_candidate_template *template,
                                  struct rfx_error *err) {
@@ -579,8 +586,8 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     return status;
 }
 
-/* One cut, of a few or wherever there may be one: in graphs so large that a handful of tilings of
- * each would be too many, of cuts spread over them. */
+/* Adds one cut: one of a few, or any legal one. In graphs where even a handful of grids per cut
+ * would be too many candidates, only cuts spread over the graph. */
 static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
                                 const struct rfx_candidate_template *template,
                                 struct rfx_error *err) {
@@ -626,7 +633,7 @@ static enum rfx_status add_template(struct rfx_search *search, const struct rfx_
     return add_cuts(search, mode, template, err);
 }
 
-/* Whether the request leaves a trial open. */
+/* Whether the request allows a template. */
 static bool is_open_template(const struct rfx_plan_request *request, const struct rfx_mode *mode,
                              const struct rfx_candidate_template *template) {
     bool at_cut = template->cuts == RFX_CUTS_FEW || template->cuts == RFX_CUTS_EVERY;
@@ -636,7 +643,7 @@ static bool is_open_template(const struct rfx_plan_request *request, const struc
     return request->memory_bytes != 0 || template->always;
 }
 
-/* Adds the trials of a mode that belong to a phase and are open. */
+/* Adds those templates of a mode that belong to the phase and are allowed. */
 static enum rfx_status add_mode(struct rfx_search *search, const struct rfx_mode *mode, int phase,
                                 struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -651,7 +658,8 @@ enum rfx_status rfx_search_list(struct rfx_search *search, int phase, struct rfx
     const struct rfx_mode *asked = search->context.request->asked.mode;
     enum rfx_status status = RFX_OK;
     search->first = search->n_candidates;
-    if (asked != NULL) return add_mode(search, asked, phase, err); /* listed or not */
+    if (asked != NULL)
+        return add_mode(search, asked, phase, err); /* even if it is not among the modes */
     for (int m = 0; status == RFX_OK && m < search->n_modes; m++)
         status = add_mode(search, search->modes[m], phase, err);
     return status;

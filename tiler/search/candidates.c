@@ -1,4 +1,9 @@
-/* TODO */
+/* Candidates: the geometry of their stages, their lower bound and predicted cost, whether they are
+ * of interest, and the plan made of one.
+ *
+ * A candidate is dropped as soon as a lower bound of its memory or time rules it out; the exact
+ * cost and bound come last, as they take longest to compute. Lower bounds never exceed the exact
+ * values, so the same candidates remain as if all were computed completely. */
 #include "tiler/search/candidates.h"
 
 #include <string.h>
@@ -14,9 +19,10 @@ static bool is_same_partition(const struct rfx_partition *a, const struct rfx_pa
            a->waist == b->waist && a->until == b->until;
 }
 
-/* Rows in bands are always worth keeping: a walk through a stream takes long. */
+/* Rows in bands are always worth caching: a walk through a stream takes long. */
 static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
-    if (search->partition == NULL && !search->by_rows) return false; /* by hand: come once */
+    if (search->partition == NULL && !search->by_rows)
+        return false; /* stages given by the request come once */
     return spec->band_rows != 0 || (search->placing && spec->mode->local);
 }
 
@@ -44,8 +50,8 @@ enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t ro
     return rfx_memory_check_stop(search->context.graph->mem, err);
 }
 
-/* Columns of a stage whose number of parts across is settled. Before a single cut they are kept:
- * grids come back to them for every number of rows. */
+/* Computes the columns of a stage whose tile count across is fixed. Columns before a single cut are
+ * cached, because grids ask for them again for every number of rows. */
 static void measure_cols(struct rfx_search *search, int s) {
     const struct rfx_graph *graph = search->context.graph;
     size_t n = (size_t)graph->n_nodes;
@@ -75,7 +81,6 @@ static void find_span(const struct rfx_graph *graph, struct rfx_stage_shape *sha
         shape->first++;
 }
 
-/* Geometry of stage s of the candidate at hand, from its specification. */
 enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
@@ -90,10 +95,9 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     find_span(graph, &search->shapes[s]);
     measure_rows(search, s);
     measure_cols(search, s);
-    return rfx_memory_check_stop(graph->mem, err); /* measuring breaks off then */
+    return rfx_memory_check_stop(graph->mem, err); /* measuring ends early then */
 }
 
-/* Before the first stage nothing is stored but what the caller has. */
 void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) {
     const struct rfx_graph *graph = search->context.graph;
     struct rfx_cached_cols *cols = &search->cached_cols;
@@ -102,13 +106,12 @@ void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) 
     search->partition = c != NULL ? &c->partition : NULL;
     if (c == NULL || cols->mode != c->spec.mode ||
         !is_same_partition(&cols->partition, &c->partition))
-        cols->n = 0; /* they are another stage's */
+        cols->n = 0; /* they belong to another stage */
     if (c == NULL) return;
     cols->mode = c->spec.mode;
     cols->partition = c->partition;
 }
 
-/* Gives a stage the numbers and flags of a way that its mode knows. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *flags) {
     spec->staging = flags->staging && (spec->mode->knows & RFX_KNOWS_STAGING) != 0;
     spec->row_by_row = flags->row_by_row && (spec->mode->knows & RFX_KNOWS_ROW_BY_ROW) != 0;
@@ -123,7 +126,6 @@ static const struct rfx_levels *levels_of(const struct rfx_search *search,
     return &search->levels;
 }
 
-/* Fills the stages of a candidate and their geometry. */
 enum rfx_status rfx_search_lay_out(struct rfx_search *search, const struct rfx_candidate *c,
                                    int *n_stages, struct rfx_error *err) {
     const struct rfx_stage_spec *wanted = &c->spec;
@@ -183,14 +185,14 @@ static bool is_out(const struct rfx_search *search, enum rfx_plan_kind kind, siz
     return bound > rivals->least_bound[kind];
 }
 
-/* Sums of other order than the cost's need some room. */
+/* Returns a lower bound of the cost. A small margin allows for another order of summation. */
 static uint64_t least_cost_of(const struct rfx_search *search, enum rfx_plan_kind kind,
                               int n_stages) {
     const struct rfx_search_rivals *rivals = search->rivals;
     double least = 0.0;
     bool limited = search->cost_limit != UINT64_MAX;
     if (rivals != NULL) limited = rivals->least_bound[kind] != SIZE_MAX;
-    if (!limited) return 0; /* nothing is known that takes less */
+    if (!limited) return 0; /* no faster plan is known */
     for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
     least = least * (1.0 - 2e-9) - 2.0;
     return least < 0.0 ? 0 : (uint64_t)least;
@@ -214,10 +216,10 @@ static size_t least_bound_of(const struct rfx_search *search, int mode) {
     return plain->arena / 2 + plain->fixed - search->context.weights_bytes;
 }
 
-/* Ways of squeezing a plan, from the fastest to the smallest. */
+/* The memory modes: combinations of memory-saving flags, from the fastest to the smallest. */
 struct memory_mode {
     bool staging, row_by_row, weights_by_stage;
-    bool coarse; /* tried for grids and strips too, of which there are many */
+    bool coarse; /* also tried for grids and strips, of which there are many */
 };
 static const struct memory_mode memory_modes[RFX_MEMORY_MODES] = {
     {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
@@ -284,15 +286,16 @@ static enum rfx_status push(struct rfx_search *search, const struct rfx_candidat
     return RFX_OK;
 }
 
-/* What stages without rings need in any way, given the bound of the plain one: sliding saves at
- * most the smaller of what dies and what is made, so at most half of what is alive. */
+/* Returns a lower bound for stages without rings in any memory mode, from the bound of the plain
+ * mode: sliding saves at most the smaller of the old and the new map, so at most half of the live
+ * bytes. */
 static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n_stages) {
     size_t fixed = rfx_plan_fixed_bytes(&search->context, search->shapes, n_stages);
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
-/* What does not fit may be the smallest, and nothing else: its cost and MACs decide between equal
- * ones alone, and are counted when few are left. */
+/* Whether cost and MACs may be computed later. A candidate above the budget can only become the
+ * smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
 static bool may_wait(const struct rfx_search *search, const struct rfx_candidate *c) {
     size_t budget = search->context.request->memory_bytes;
     return search->rivals == NULL && budget != 0 && c->bound > budget;
@@ -309,17 +312,19 @@ enum rfx_status rfx_search_complete(struct rfx_search *search, struct rfx_candid
     return RFX_OK;
 }
 
-/* Adds the candidate in way w, whose flags are set, unless it is out. Its bound stays 0 when the
- * cost says so. */
+/* Adds the candidate in memory mode w, whose flags are set, unless it is out. Its bound stays 0
+ * when the cost alone rules it out. */
 static enum rfx_status add_in_mode(struct rfx_search *search, struct rfx_candidate *c, int w,
                                    int n_stages, struct rfx_error *err) {
-    bool by_cost = search->cost_limit != UINT64_MAX; /* first what may say no */
+    bool by_cost =
+        search->cost_limit != UINT64_MAX; /* compute first what may rule the candidate out */
     c->bound = 0;
     if (by_cost) c->cost = rfx_search_cost(search, n_stages);
     if (is_out(search, c->kind, 0, c->cost)) return RFX_OK;
     c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
     note_behind(search, w, n_stages);
-    struct rfx_candidate whole = *c; /* with loading and planning, which come before the run */
+    struct rfx_candidate whole =
+        *c; /* bound including loading and planning, which come before the run */
     size_t before =
         rfx_plan_prepare_bytes(search->context.graph, search->context.max_stages, n_stages);
     if (whole.bound < before) whole.bound = before;
@@ -344,7 +349,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     enum rfx_status status = RFX_OK;
     uint64_t least_cost = least_cost_of(search, c.kind, n_stages);
     size_t least = 0;
-    c.macs = 0; /* the same in every way: counted once */
+    c.macs = 0; /* the same in every memory mode: counted once */
     for (int w = 0; status == RFX_OK && w < RFX_MEMORY_MODES; w++) {
         if (!is_open(search, &c, w)) continue;
         size_t bound = least_bound_of(search, w);
@@ -407,7 +412,7 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* Whether a mode that is asked for needs no legal cut. */
+/* Whether a requested mode works without a legal cut. */
 static bool tries_chains(const struct rfx_mode *mode) {
     for (int t = 0; t < mode->n_templates; t++)
         if (mode->templates[t].when_asked && mode->templates[t].cuts == RFX_CUTS_CHAIN) return true;
@@ -430,9 +435,9 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
                     "tensor that is local in space is alive");
 }
 
-/* Most that is kept of measured rows, for a graph with groups and for one without: of what the
- * budget leaves beside the process, as nothing runs while plans are made. What is less than any
- * process needs is no budget. */
+/* Returns the limit of a measurement cache (one for the graph with groups, one for that without): a
+ * share of what the budget leaves beside the process, since nothing runs during planning. A budget
+ * below the needs of any process is ignored. */
 static size_t known_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
     enum { SHARES = 8 }; /* two graphs, and the planner's tables */
     size_t least = (size_t)1 << 20, most = (size_t)8 << 20, budget = request->memory_bytes;
@@ -445,7 +450,8 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     struct rfx_memory *mem = search->context.graph->mem;
     size_t n = (size_t)search->context.graph->n_nodes;
     size_t stages = (size_t)search->max_stages;
-    size_t choices = search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* stores: between levels */
+    size_t choices =
+        search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* chains store maps between levels only */
     struct rfx_cached_cols *cols = &search->cached_cols;
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
     search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
@@ -474,7 +480,8 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     return RFX_OK;
 }
 
-/* The modes that may be used; the first that computes any node is the rest's. */
+/* Takes the modes that may be used; the first one that computes any node becomes the tail's mode.
+ */
 static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_plan_request *request,
                                   struct rfx_error *err) {
     search->modes = request->modes;
@@ -487,7 +494,8 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
                     "none of %d modes can compute what is not local in space", search->n_modes);
 }
 
-/* Sixteen thousand for a graph of a thousand nodes and edges, which is more than any trial has. */
+/* Sixteen thousand candidates for a graph with a thousand nodes and edges, more than any template
+ * has. */
 #define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
 #define LEAST_TRIED 3
 
@@ -497,7 +505,7 @@ int64_t rfx_search_most(const struct rfx_graph *graph) {
     return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
 }
 
-/* Levels with more stages, where maps may go through files. */
+/* Computes levels with additional stages, where maps may go through files. */
 static enum rfx_status init_more(struct rfx_search *search, const struct rfx_graph *graph,
                                  struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -508,8 +516,8 @@ static enum rfx_status init_more(struct rfx_search *search, const struct rfx_gra
     return status;
 }
 
-/* Levels around a network's waists, the widest first: of one without barriers, as those have
- * chains enough. */
+/* Computes levels around a network's waists, the widest first; only for networks without barriers,
+ * which have few other chains. */
 static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_graph *graph,
                                    struct rfx_error *err) {
     enum rfx_status status = RFX_OK;

@@ -1,4 +1,5 @@
-/* TODO */
+/* Chooses groups by dynamic programming over runs of nodes, and convolutions that store their
+ * transformed weights; plans the variants of a graph and keeps the best plan. */
 #include "tiler/search/graph_variants.h"
 
 #include <stdlib.h>
@@ -21,9 +22,9 @@ struct chooser {
     const struct rfx_caches *caches;
     struct rfx_cost_model cost;
     int threads, kept;
-    int *last_reader; /* of each node; an output's is n_nodes */
-    int *from;        /* of the best way up to node i: its last group's first node, or i */
-    double *best;     /* picoseconds of the best way up to node i, at i + 1 */
+    int *last_reader; /* per node; n_nodes for outputs */
+    int *from;    /* first node of the last group of the best grouping up to node i; i: no group */
+    double *best; /* picoseconds of the best grouping up to node i, at i + 1 */
     struct rfx_group_attr *how; /* the group that ends at node i */
 };
 
@@ -37,7 +38,7 @@ static double node_cost(const struct chooser *c, int i) {
     return time_of(c, &counts);
 }
 
-/* Whether a node may be computed piece by piece without computing more than it is asked for. */
+/* Whether a node may be computed piece by piece without computing anything twice. */
 static bool may_join(const struct chooser *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
     struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
@@ -45,7 +46,7 @@ static bool may_join(const struct chooser *c, int i) {
            block.h * block.w == 1;
 }
 
-/* Cost of a group; < 0: its rings do not fit the cache. */
+/* Returns the cost of a group; < 0: its rings do not fit the cache. */
 static double group_cost(const struct chooser *c, const struct rfx_group_attr *g,
                          struct rfx_cost_group *fact) {
     struct rfx_cost_counts counts = {{0}};
@@ -57,7 +58,7 @@ static double group_cost(const struct chooser *c, const struct rfx_group_attr *g
     return time_of(c, &counts);
 }
 
-/* The best shape of a group of these nodes; < 0: none. */
+/* Finds the best shape of a group of these nodes; returns its cost, < 0: none fits. */
 static double shape_group(const struct chooser *c, int first, int last,
                           struct rfx_group_attr *out) {
     double best = -1.0;
@@ -66,7 +67,7 @@ static double shape_group(const struct chooser *c, int first, int last,
                                    .first = first,
                                    .last = last,
                                    .strips = c->threads > 1 ? 2 * c->threads : 1};
-    struct rfx_cost_group fact; /* the same in all shapes */
+    struct rfx_cost_group fact; /* the same for all shapes */
     rfx_cost_describe_group(&group, &fact);
     for (int s = 0; s < N_STEPS; s++)
         for (int k = 0, found = 0; k < N_COLS && found < 2; k++) {
@@ -83,8 +84,8 @@ static double shape_group(const struct chooser *c, int first, int last,
     return best;
 }
 
-/* Whether first .. last have no reader behind `last` but of its own tensor; `reach` is the last
- * reader of first .. last - 1. */
+/* Tries all groups that end at node `last`: only the tensor of `last` may be read behind it.
+ * `reach`: last reader of the nodes before `last`. */
 static void try_groups(struct chooser *c, int last) {
     int reach = 0;
     for (int first = last; first >= 0 && last - first < RFX_GROUP_MAX_NODES; first--) {
@@ -157,7 +158,7 @@ done:
     return status;
 }
 
-/* Whether groups given by hand are some that can be: by rising nodes, none overlapping. */
+/* Checks groups given by the request: valid, by rising nodes, without overlap. */
 static enum rfx_status check_given(const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_error *err) {
     for (int g = 0; g < request->n_groups; g++) {
@@ -194,8 +195,8 @@ enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
     return status;
 }
 
-/* Bytes that packed weights take more where factors are kept; 0: they are kept, or there are none.
- */
+/* Returns how many bytes the packed weights grow by when transformed weights are stored; 0: they
+ * are stored already, or there are none. */
 static size_t bytes_more(const struct rfx_graph *graph, const struct rfx_node *node) {
     struct rfx_node keeper = *node;
     if (node->op != RFX_OP_CONV) return 0;
@@ -203,7 +204,7 @@ static size_t bytes_more(const struct rfx_graph *graph, const struct rfx_node *n
     return rfx_op_packed_bytes(graph, &keeper) - rfx_op_packed_bytes(graph, node);
 }
 
-/* The base with the groups of another form of it. */
+/* Makes the base with the groups of another variant. */
 static enum rfx_status group_alike(const struct rfx_graph *base, const struct rfx_graph *like,
                                    struct rfx_graph **out, struct rfx_error *err) {
     size_t bytes = (size_t)like->n_nodes * sizeof(struct rfx_group_attr);
@@ -270,7 +271,8 @@ static enum rfx_status apply_factors(const struct rfx_graph *graph,
     }
     for (int k = 0; k < request->n_keepers; k++) {
         struct rfx_node *node = &(*made)->nodes[request->keepers[k]];
-        if (node->op == RFX_OP_CONV) node->attr.conv.keeps_factors = true; /* not of a group */
+        if (node->op == RFX_OP_CONV)
+            node->attr.conv.keeps_factors = true; /* otherwise inside of a group */
     }
     return RFX_OK;
 }
@@ -287,10 +289,10 @@ int rfx_factors_count(const struct rfx_plan *plan) {
     return n;
 }
 
-/* Two answers for one request: the one with groups, its graph taken over, and the one without. */
+/* Plans of two variants: with groups, whose graph the plan owns, and plain. */
 struct answers {
     enum rfx_status status, plain_status;
-    struct rfx_plan *plan, *smallest; /* smallest: where the status is BUDGET_IMPOSSIBLE */
+    struct rfx_plan *plan, *smallest; /* smallest: set where the status is BUDGET_IMPOSSIBLE */
     struct rfx_plan *plain, *plain_smallest;
 };
 
@@ -309,14 +311,14 @@ static void keep_plain(struct answers *a) {
     a->plain = a->plain_smallest = NULL;
 }
 
-/* Groups are chosen for whole maps: in short bands or narrow parts their edges may take longer than
- * they save. */
+/* Whether the plain graph may be faster. Groups are chosen for whole maps; in short bands or narrow
+ * tiles their edges may cost more time than they save. */
 static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
     bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
     return in_parts || request->memory_bytes != 0;
 }
 
-/* Asks for a plan without groups too, and keeps the better answer. */
+/* Plans the graph without groups too, and keeps the better plan. */
 static void compare_with_plain(const struct rfx_graph *graph,
                                const struct rfx_plan_request *request, struct answers *a,
                                struct rfx_error *err) {
@@ -336,7 +338,7 @@ static void compare_with_plain(const struct rfx_graph *graph,
     if (err != NULL) *err = why;
 }
 
-/* The stages of a plan once more, for another form of its graph. */
+/* Makes a plan with the same stages for another variant of the graph. */
 static enum rfx_status plan_alike(const struct rfx_graph *graph,
                                   const struct rfx_plan_request *request,
                                   const struct rfx_plan *plan, struct rfx_plan **out,
@@ -355,8 +357,8 @@ static enum rfx_status plan_alike(const struct rfx_graph *graph,
     return status;
 }
 
-/* The plan with factors kept in what the budget leaves, where that is predicted to take no longer.
- */
+/* Replaces the plan by one that stores transformed weights in what the budget leaves, if that is
+ * predicted to take no longer. */
 static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
                                             const struct rfx_plan_request *request,
                                             struct rfx_plan **plan, struct rfx_error *err) {
@@ -372,17 +374,18 @@ static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
     if (better != NULL && better->cost <= (*plan)->cost) {
         rfx_plan_free(*plan);
         *plan = better;
-        better->grouped = keeping; /* taken over */
+        better->grouped = keeping; /* the plan owns the graph now */
         return RFX_OK;
     }
     rfx_plan_free(better);
     rfx_graph_free(keeping);
-    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) return RFX_OK; /* scratch may be more, too */
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
+        return RFX_OK; /* the workspace may have grown, too */
     if (status != RFX_OK && err != NULL) *err = why;
     return status;
 }
 
-/* The plan of the graph with groups, and perhaps of the one without; `grouped` is taken over. */
+/* Plans the graph with groups, and perhaps the plain one; takes ownership of `grouped`. */
 static enum rfx_status plan_grouped(const struct rfx_graph *graph,
                                     const struct rfx_plan_request *request,
                                     struct rfx_graph *grouped, struct answers *a,
@@ -398,7 +401,7 @@ static enum rfx_status plan_grouped(const struct rfx_graph *graph,
     if (request->groups == NULL && request->n_keepers == 0 &&
         (a->plan == NULL || may_be_slower(a->plan, request)))
         compare_with_plain(graph, request, a, err);
-    return rfx_memory_check_stop(graph->mem, err); /* one of two may be missing */
+    return rfx_memory_check_stop(graph->mem, err); /* one of the two plans may be missing */
 }
 
 enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
@@ -420,7 +423,8 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     if (status == RFX_OK && a.status == RFX_OK)
         status = keep_factors_in_plan(graph, request, &a.plan, err);
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
-    if (status == RFX_OK && made != NULL && made->grouped != NULL) /* which hang on the cuts */
+    if (status == RFX_OK && made != NULL &&
+        made->grouped != NULL) /* they depend on how maps are cut */
         status = rfx_plan_count_step_macs(made, &made->macs, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);

@@ -1,4 +1,4 @@
-/* TODO */
+/* Tables of measured rows and columns, found by hash; see measurement_cache.h. */
 #include "tiler/search/measurement_cache.h"
 
 #include "layers/core/checked.h"
@@ -6,25 +6,25 @@
 
 #define SLOTS 256
 
-/* Rows of a node that fit; taller maps are measured again. */
+/* Row counts of a node, packed; taller maps are not cached. */
 struct packed_rows {
     int32_t most, kept, per_step, computed;
     bool lasting;
 };
 
 struct rfx_cached_rows {
-    struct rfx_cached_rows *next; /* of the same slot */
+    struct rfx_cached_rows *next; /* of the same hash slot */
     uint64_t hash;
     const struct rfx_mode *mode;
     int64_t band_rows, parts, overlap_rows;
-    int first, end;             /* nodes that are computed lie in [first, end) */
-    unsigned char *places;      /* of those; behind the rows */
-    struct packed_rows rows[1]; /* of the nodes that are computed */
+    int first, end;             /* computed nodes lie in [first, end) */
+    unsigned char *places;      /* of these nodes; stored behind the rows */
+    struct packed_rows rows[1]; /* of the computed nodes */
 };
 
-/* Rows are kept in few large blocks, which go back to the system as a whole: a run comes after
+/* Entries lie in few large blocks, which return to the system as a whole: the run comes after
  * planning, and small blocks would stay in the process. */
-#define CHUNK_BYTES ((size_t)1 << 20) /* what memory.c maps by itself */
+#define CHUNK_BYTES ((size_t)1 << 20) /* memory.c maps blocks of this size separately */
 
 struct rfx_cache_chunk {
     struct rfx_cache_chunk *next;
@@ -51,7 +51,7 @@ void rfx_measurements_release(struct rfx_measurement_cache *cache) {
     cache->bytes = cache->cols_bytes = 0;
 }
 
-/* Room for so many bytes, which are aligned and not taken until they are committed; NULL: none. */
+/* Returns aligned room for some bytes, which stays free until it is committed; NULL: none. */
 static void *find_room(struct rfx_measurement_cache *cache, size_t bytes) {
     struct rfx_cache_chunk *c = cache->chunks;
     if (c == NULL || c->bytes - c->used < bytes) {
@@ -67,7 +67,7 @@ static void *find_room(struct rfx_measurement_cache *cache, size_t bytes) {
     return (char *)c + c->used;
 }
 
-/* One mode has notes, which come beside the rows; they are asked for once. */
+/* Only one mode can have a block; it is allocated on the first call. */
 void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct rfx_mode *mode,
                                const struct rfx_graph *graph) {
     if (mode->cache_bytes == NULL || (cache->block_mode != NULL && cache->block_mode != mode))
@@ -80,9 +80,9 @@ void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct
     return cache->mode_block;
 }
 
-/* What measures hang on; of columns, without a mode and bands. */
+/* What a measurement depends on; columns depend on neither mode nor bands. */
 struct key {
-    const struct rfx_stage_shape *shape; /* whose places they are */
+    const struct rfx_stage_shape *shape; /* whose places count */
     const struct rfx_mode *mode;
     int64_t band_rows, parts;
 };
@@ -160,15 +160,15 @@ bool rfx_measurements_find_cols(const struct rfx_measurement_cache *cache,
 }
 
 static bool pack(const struct rfx_node_rows *rows, struct packed_rows *packed) {
-    /* the others are no more than these two */
+    /* the other counts are not larger */
     if (rows->computed > INT32_MAX || rows->most > INT32_MAX) return false;
     *packed = (struct packed_rows){(int32_t)rows->most, (int32_t)rows->kept,
                                    (int32_t)rows->per_step, (int32_t)rows->computed, rows->lasting};
     return true;
 }
 
-/* Room for the measures of a key, filled in but for them; NULL: none. Not there until it is
- * committed. */
+/* Prepares an entry for a key, without its measurement; NULL: no room. It is not in the cache until
+ * it is committed. */
 static struct rfx_cached_rows *prepare(struct rfx_measurement_cache *cache, const struct key *key,
                                        size_t *bytes) {
     const struct rfx_stage_shape *shape = key->shape;
@@ -180,7 +180,7 @@ static struct rfx_cached_rows *prepare(struct rfx_measurement_cache *cache, cons
     if (cache->rows == NULL)
         cache->rows = rfx_memory_calloc(cache->mem, SLOTS, sizeof(struct rfx_cached_rows *));
     struct rfx_cached_rows *k = cache->rows == NULL ? NULL : find_room(cache, *bytes);
-    if (k == NULL) return NULL; /* measured again then */
+    if (k == NULL) return NULL; /* will be measured again */
     *k = (struct rfx_cached_rows){.hash = hash_of(key),
                                   .mode = key->mode,
                                   .band_rows = key->band_rows,
@@ -216,7 +216,7 @@ void rfx_measurements_add_cols(struct rfx_measurement_cache *cache,
                                const struct rfx_stage_shape *shape) {
     size_t bytes;
     struct key key = key_of_cols(shape);
-    if (cache->cols_bytes > cache->limit / 4) return; /* of grids there are very many */
+    if (cache->cols_bytes > cache->limit / 4) return; /* grids have very many columns */
     struct rfx_cached_rows *k = prepare(cache, &key, &bytes);
     if (k == NULL) return;
     struct packed_rows *to = k->rows;
@@ -228,11 +228,11 @@ void rfx_measurements_add_cols(struct rfx_measurement_cache *cache,
     commit(cache, k, bytes);
 }
 
-/* One store for the graph with groups, one for that without. */
+/* One for the graph with groups, one for the plain graph. */
 enum { ENTRIES = 2 };
 
-/* What rows hang on beside what a graph's base is: the group that ends with a node (-1: none), and
- * how much of its map is wanted. */
+/* What row counts depend on besides the base graph: the group that ends with a node (-1: none), and
+ * the node's ROI. */
 struct node_key {
     int group;
     enum rfx_op op;
@@ -248,7 +248,7 @@ struct entry {
 struct rfx_plan_cache {
     struct rfx_memory *mem;
     struct entry entries[ENTRIES];
-    struct rfx_place_memo *arenas; /* RFX_PLACE_MEMO_ENTRIES; NULL: not yet, or no room */
+    struct rfx_place_memo *arenas; /* RFX_PLACE_MEMO_ENTRIES; NULL: not allocated yet, or no room */
     int oldest;
 };
 

@@ -1,4 +1,5 @@
-/* TODO */
+/* Levels of nodes, the targets of the stages of every kind of partition, and where a stream is cut
+ * into several: where few bytes go through files, or around a network's waist. */
 #include "tiler/search/partition.h"
 
 #include <limits.h>
@@ -10,8 +11,8 @@ static bool is_reduction(const struct rfx_graph *graph, int i) {
     return rfx_node_reduction(&graph->nodes[i]) != NULL;
 }
 
-/* Entries of a table of all stages and nodes up to which chains of stages are tried: 64 MiB in all
- * tables of the planner. */
+/* Most entries of a table of all stages and nodes for which chains are tried: 64 MiB in all tables
+ * of the planner. */
 #define MOST_ENTRIES ((int64_t)1 << 18)
 
 static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n) {
@@ -25,7 +26,7 @@ static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n
            levels->uses != NULL && levels->feeds != NULL && levels->stored != NULL;
 }
 
-/* The level of node i from those before it. */
+/* Computes the level of node i from its inputs. */
 static void find_level(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
@@ -40,7 +41,7 @@ static void find_level(struct rfx_levels *levels, int i) {
     }
 }
 
-/* One level more behind each cut; what is not local stays with what it reads. */
+/* Adds one level behind each cut; nodes that are not local stay with their inputs. */
 static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
     const struct rfx_graph *graph = levels->graph;
     int passed = 0;
@@ -59,8 +60,7 @@ static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
     }
 }
 
-/* A map of constants is made where it is read: on the lowest level of its readers, and on others
- * again. */
+/* Moves maps of constants to the lowest level of their readers; other levels compute them again. */
 static void move_sources(struct rfx_levels *levels) {
     const struct rfx_graph *graph = levels->graph;
     for (int i = graph->n_nodes - 1; i >= 0; i--)
@@ -75,7 +75,7 @@ static void move_sources(struct rfx_levels *levels) {
         if (levels->level[i] == INT_MAX) levels->level[i] = 0;
 }
 
-/* What node i means to those before it. */
+/* Records what node i needs of its inputs. */
 static void note_uses(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
@@ -133,19 +133,19 @@ int rfx_partition_max_stages(const struct rfx_levels *levels) {
     return chain > cuts ? chain : cuts;
 }
 
-/* Whether a reduction takes its input part by part: it is local. */
+/* Whether a reduction's input is local, so that it is fed tile by tile. */
 static bool is_fed(const struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
 }
 
-/* Whether a node's values are there without a stage that makes them. */
+/* Whether a node's values exist without a stage that computes them. */
 static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Whether the stage of a node's level stores its map for later ones, which then do not compute it
- * again. */
+/* Whether the stage of a node's level stores its map, so that later stages do not compute it again.
+ */
 static bool stores(const struct rfx_levels *levels, const struct rfx_partition *chain, int i) {
     int level = levels->level[i];
     size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
@@ -155,8 +155,8 @@ static bool stores(const struct rfx_levels *levels, const struct rfx_partition *
     return chain->store_to == 0 || bytes <= chain->store_to;
 }
 
-/* Targets of the local stage of a level: its reductions, and the maps that are read later: by what
- * is not local, or, where they are stored, by local nodes of a higher level. */
+/* Lists the targets of the local stage of a level: its reductions, and the maps that are read later
+ * by nodes that are not local or, where maps are stored, by local nodes of a higher level. */
 static int local_targets(const struct rfx_levels *levels, const struct rfx_partition *chain,
                          int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
@@ -170,7 +170,8 @@ static int local_targets(const struct rfx_levels *levels, const struct rfx_parti
     return n;
 }
 
-/* Targets of the stage after it: what is not local and read by the next level. */
+/* Lists the targets of the stage after it: nodes that are not local and that the next level reads.
+ */
 static int rest_targets(const struct rfx_levels *levels, int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
@@ -188,7 +189,7 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
 }
 
-/* Stored maps that later levels make again, if they need them. */
+/* Lists stored maps that later levels compute again if they need them. */
 static int forgotten_after(const struct rfx_levels *levels, const struct rfx_partition *chain,
                            int level, int *nodes) {
     int n = 0;
@@ -197,7 +198,7 @@ static int forgotten_after(const struct rfx_levels *levels, const struct rfx_par
     return n;
 }
 
-/* *end: behind the last target. */
+/* Fills the stages of a chain; *end: behind the last target. */
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         int **end) {
@@ -226,7 +227,7 @@ static void mark_targets(const struct rfx_levels *levels, const struct rfx_stage
         for (int t = 0; t < specs[s].n_targets; t++) levels->stored[specs[s].targets[t]] = marked;
 }
 
-/* The outputs that are not stored yet, as the targets of a last stage. */
+/* Lists the outputs that are not stored yet, as targets of a final stage. */
 static int output_targets(const struct rfx_levels *levels, const struct rfx_stage_spec *specs,
                           int n_stages, int *targets) {
     const struct rfx_graph *graph = levels->graph;
@@ -243,7 +244,8 @@ static int output_targets(const struct rfx_levels *levels, const struct rfx_stag
     return n;
 }
 
-/* Targets of a stage up to `cut`: reductions when nothing else reads it, else the map. */
+/* Lists the targets of a stage up to `cut`: its reductions when nothing else reads the map,
+ * otherwise the map. */
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     unsigned others = RFX_USE_OUTPUT | RFX_USE_LOCAL | RFX_USE_REST;
     int n = 0;
@@ -256,7 +258,7 @@ static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     return 1;
 }
 
-/* Whether a chain may put a target into a file: a map that only later stages read. */
+/* Whether a chain may spill a target: a map that only later stages read. */
 static bool may_spill(const struct rfx_levels *levels, int i) {
     const struct rfx_node *node = &levels->graph->nodes[i];
     unsigned later = RFX_USE_ONWARD | RFX_USE_REST;
@@ -265,7 +267,7 @@ static bool may_spill(const struct rfx_levels *levels, int i) {
            (levels->uses[i] & RFX_USE_OUTPUT) == 0;
 }
 
-/* The largest size of a map that may be spilled, below a limit; 0: none. */
+/* Returns the largest size below a limit of a map that may be spilled; 0: none. */
 static size_t next_size(const struct rfx_levels *levels, size_t limit) {
     size_t most = 0;
     for (int i = 0; i < levels->graph->n_nodes; i++) {
@@ -284,13 +286,13 @@ int rfx_partition_spills(const struct rfx_levels *levels, size_t *sizes) {
     return n;
 }
 
-/* Marks the targets of a chain's local stages that are spilled. */
+/* Marks the spilled targets of a chain's local stages. */
 static void mark_spilled(const struct rfx_levels *levels, const struct rfx_partition *partition,
                          int stages, struct rfx_stage_spec *specs, const int *targets,
                          bool *spilled) {
     for (int s = 0; s < stages; s++) {
         bool *marks = spilled + (specs[s].targets - targets);
-        if (specs[s].mode != NULL) continue; /* the rest's */
+        if (specs[s].mode != NULL) continue; /* stages of the tail's mode */
         specs[s].spilled = marks;
         for (int t = 0; t < specs[s].n_targets; t++) {
             int i = specs[s].targets[t];
@@ -336,15 +338,15 @@ int rfx_partition_stages(const struct rfx_levels *levels, const struct rfx_parti
     return stages;
 }
 
-/* What is known of a node's index. */
+/* What is known about a cut behind a node. */
 struct point {
-    int last;       /* reader of the node's tensor; its own index: nobody */
-    bool may_cross; /* the tensor may be put into a file */
-    uint64_t rows;  /* bytes of a row of every map up to here */
-    uint64_t over;  /* bytes of whole maps that are read over a cut behind this index */
-    int blocked;    /* tensors that are read over it and may not be */
+    int last;       /* last reader of the node's tensor; its own index: no reader */
+    bool may_cross; /* the tensor may go through a file */
+    uint64_t rows;  /* row bytes of all maps up to here */
+    uint64_t over;  /* bytes of whole maps that are read across the cut */
+    int blocked;    /* tensors that are read across the cut and may not go through files */
     uint64_t ending;
-    int blocked_ending; /* of them, those whose last reader this is */
+    int blocked_ending; /* of those, the ones whose last reader this is */
 };
 
 static bool is_map(const struct rfx_node *node) {
@@ -352,8 +354,8 @@ static bool is_map(const struct rfx_node *node) {
            node->out.layout == RFX_LAYOUT_NHWC;
 }
 
-/* The image is not put into a file, nor what is not a map, nor what anything but a map is made of.
- */
+/* Files hold neither the image, nor tensors that are not maps, nor inputs of nodes that are not
+ * maps. */
 static void find_readers(const struct rfx_graph *graph, struct point *points) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -390,7 +392,8 @@ static void find_sums(const struct rfx_graph *graph, struct point *points) {
     }
 }
 
-/* The index from `from` on with the least over it whose rows are near a share; -1: none. */
+/* Returns the index from `from` on with the fewest bytes across, among those whose share of rows is
+ * near enough; -1: none. */
 static int find_cut(const struct point *points, int n, int from, uint64_t share, uint64_t slack) {
     int best = -1;
     for (int i = from; i < n - 1; i++) {
@@ -417,7 +420,7 @@ bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts)
     return found == more;
 }
 
-/* Pixels of a map that a stream makes; 0: the node makes none. */
+/* Returns the pixels of a map that a stream computes; 0: not such a map. */
 static int64_t pixels_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     bool made = is_map(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;

@@ -1,4 +1,15 @@
-/* TODO */
+/* The planner: among all partitions, modes, bands, strips and grids it finds the least predicted
+ * time within the budget; among equal times the fewest MACs, then the least memory.
+ *
+ * Candidates are listed phase by phase (candidates.h); once a plan fits, only candidates that are
+ * not slower are listed. Within a phase they are sorted by time and tried from the best: first
+ * against the lower bound of their arena, then by placing their buffers.
+ *
+ * A plan is found with the same number of rows per step for all stages, which is limited by the
+ * largest of them. Where there are several stages, each one is then given the number that takes the
+ * least time among those that fit, stage after stage, until nothing improves: starting from the
+ * plan's numbers and, for few stages, from every uniform number that fits, with staging rows or
+ * without. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +20,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/search/candidates.h"
 
-/* Every output must be made by some stage. */
+/* Checks that some stage makes every output. */
 static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
                                      struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
@@ -25,7 +36,7 @@ static enum rfx_status check_outputs(const struct rfx_search *search, int n_stag
     return RFX_OK;
 }
 
-/* What a stage forgets is not stored again: a plan has one place for it. */
+/* Checks that a forgotten map is not stored again: a plan has one place per map. */
 static enum rfx_status check_forgotten(const struct rfx_search *search, int n_stages,
                                        struct rfx_error *err) {
     const struct rfx_node *nodes = search->context.graph->nodes;
@@ -64,7 +75,7 @@ static enum rfx_status build_given(struct rfx_search *search, struct rfx_plan **
 
 enum { ROUNDS = 3, FEW_STAGES = 6, ROWS_BESIDE = 1536, MOST_STEPS = 100 * 1000 * 1000 };
 
-/* The numbers of rows that a mode's trials have; the longest list of them. */
+/* Returns the longest list of rows per step among a mode's templates. */
 static int list_rows(const struct rfx_mode *mode, const int64_t **rows) {
     int n = 0;
     for (int t = 0; t < mode->n_templates; t++)
@@ -79,14 +90,15 @@ static bool has_rows(const struct rfx_stage_spec *spec) {
     return spec->mode->local && spec->band_rows > 0;
 }
 
-/* What a walk through a stage looks at: each input of each node, or the node. */
+/* Returns the inputs that a walk through a stage looks at (at least one per node). */
 static int64_t looks_of(const struct rfx_graph *graph, const struct rfx_stage *stage) {
     int64_t n = 0;
     for (int i = stage->first; i <= stage->last; i++) n += rfx_max_i64(1, graph->nodes[i].n_in);
     return n;
 }
 
-/* Whether there are several stages, and no more than can be walked through in a moment. */
+/* Whether there are several stages, and few enough rows and nodes to walk through them in a moment.
+ */
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
@@ -114,17 +126,17 @@ static enum rfx_status lay_out(struct rfx_search *search, const struct rfx_plan 
     return status;
 }
 
-/* The stages laid out. */
+/* The measured stages, and the best choice so far. */
 struct chooser {
     struct rfx_search *search;
     int n_stages;
     uint64_t cost;
-    int64_t *best; /* rows of each, of the best so far, and whether its rings are tight */
+    int64_t *best; /* rows per step of each stage, and whether they have staging rows */
     bool best_tight;
     uint64_t best_cost;
 };
 
-/* Whether what is laid out fits and takes less time than `cost`, which becomes its own. */
+/* Whether the measured stages fit and take less time than c->cost, which is then updated. */
 static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struct rfx_error *err) {
     struct rfx_plan_context *context = &c->search->context;
     size_t budget = context->request->memory_bytes, peak = SIZE_MAX;
@@ -140,7 +152,7 @@ static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struc
     return status;
 }
 
-/* Gives stage s the best number of rows. */
+/* Finds the best rows per step for stage s. */
 static enum rfx_status choose_rows(struct chooser *c, int s, bool *gained, struct rfx_error *err) {
     const int64_t *rows = NULL;
     int n = list_rows(c->search->specs[s].mode, &rows);
@@ -158,7 +170,7 @@ static enum rfx_status choose_rows(struct chooser *c, int s, bool *gained, struc
     return status;
 }
 
-/* One stage after the other, from what is laid out and takes `cost`. */
+/* Improves one stage after the other, from the measured stages, whose cost is c->cost. */
 static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     bool gained = true;
@@ -175,7 +187,7 @@ static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     return status;
 }
 
-/* The same number for all stages, or (0) the best known for each. */
+/* Sets the same rows per step for all stages, or (0) the best known ones. */
 static enum rfx_status set_all(struct chooser *c, int64_t rows, bool tight, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int s = 0; status == RFX_OK && s < c->n_stages; s++) {
@@ -245,21 +257,21 @@ static enum rfx_status choose_rows_of_plan(struct rfx_search *search, struct rfx
 #define MIB ((size_t)1 << 20)
 
 /* Code, libraries and stacks of a process that runs a network: 4.1 to 5.2 MiB were measured beside
- * what is allocated, and 0.1 to 0.5 more with a second thread. */
+ * allocated memory, and 0.1 to 0.5 MiB more with a second thread. */
 #define CODE_BYTES (23 * MIB / 4)
 #define THREAD_BYTES (11 * MIB / 32)
-/* What OpenBLAS adds where it is loaded: its code, and its buffers of each thread. */
+/* Bytes that OpenBLAS adds when it is loaded: its code, and its buffers of each thread. */
 #define BLAS_BYTES (11 * MIB / 4)
 #define BLAS_THREAD_BYTES MIB
-#define TABLE_BYTES_PER_NODE ((size_t)512) /* of the session; 150 to 550 were measured */
-/* The peak of planning beside the graph: the process, and tables of nodes and stages. */
+#define TABLE_BYTES_PER_NODE ((size_t)512) /* tables of the session; 150 to 550 were measured */
+/* Peak of planning beside the graph: the process, and tables of nodes and stages. */
 #define PLANNING_BYTES (21 * MIB / 4)
 #define PLANNING_BYTES_PER_NODE ((size_t)5120)
-/* Rows that were measured are kept for the next candidate: so much a node, and at most so much. */
-#define PLANNING_KNOWN_PER_NODE ((size_t)8192)
-#define PLANNING_KNOWN_BYTES MIB
-#define PLANNING_BYTES_PER_STAGE ((size_t)144) /* of a node */
-/* Of a node in each stage of a plan; planning holds up to three plans at a time. */
+/* The measurement cache: bytes per node, and at most in total. */
+#define PLANNING_CACHE_PER_NODE ((size_t)8192)
+#define PLANNING_CACHE_BYTES MIB
+#define PLANNING_BYTES_PER_STAGE ((size_t)144) /* per node */
+/* Per node and stage of a plan; planning holds up to three plans at a time. */
 #define PLAN_BYTES_PER_STAGE ((size_t)104)
 
 size_t rfx_plan_reserve_bytes(int threads) {
@@ -288,15 +300,15 @@ size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages) {
 size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages) {
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
     size_t node = PLANNING_BYTES_PER_NODE + (size_t)max_stages * PLANNING_BYTES_PER_STAGE;
-    size_t known = (size_t)graph->n_nodes * PLANNING_KNOWN_PER_NODE;
-    if (known > PLANNING_KNOWN_BYTES) known = PLANNING_KNOWN_BYTES;
+    size_t known = (size_t)graph->n_nodes * PLANNING_CACHE_PER_NODE;
+    if (known > PLANNING_CACHE_BYTES) known = PLANNING_CACHE_BYTES;
     size_t planning = PLANNING_BYTES + known + graph->held_bytes + (size_t)graph->n_nodes * node +
                       3 * rfx_plan_table_bytes(graph, n_stages);
     return graph->model_bytes + (load > planning ? load : planning);
 }
 
-/* Whether a candidate fits is decided by the quick placement, so that a budget that is named as
- * possible is; the plan is then placed with all effort, which can only make it smaller. */
+/* Whether a candidate fits is decided by the quick placement, so that a budget named as possible is
+ * possible. The plan is then placed with full effort, which can only make it smaller. */
 static enum rfx_status build_within(struct rfx_search *search, struct rfx_candidate *c,
                                     struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -311,8 +323,8 @@ static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *know
     return c->cost < known->cost || (c->cost == known->cost && c->macs < known->macs);
 }
 
-/* First candidate of the phase by time whose placed peak fits and that is better than a plan that
- * is known (or NULL); *out stays NULL when there is none. */
+/* Takes the phase's first candidate by time whose placed peak fits and that is better than a known
+ * plan (or NULL); *out stays NULL when there is none. */
 static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
                                      struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -330,8 +342,8 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     return RFX_OK;
 }
 
-/* Nothing has fitted yet: whatever is sure to need more than a plan of this size is not the
- * smallest either, and need not be kept. */
+/* While nothing has fitted: drops candidates whose bound exceeds the peak of one candidate, since
+ * they cannot be the smallest either. */
 static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
     struct rfx_candidate *least = NULL;
     for (size_t i = 0; i < search->n_candidates; i++)
@@ -349,8 +361,8 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
-/* The candidate of all phases with the smallest peak in the quick placement (as small in less
- * time). */
+/* Makes the plan with the smallest peak in the quick placement (of equal peaks the faster one),
+ * over all phases. */
 static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
@@ -368,7 +380,8 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
     for (size_t i = 0; i < search->n_candidates; i++) {
         struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
-        if (c->bound == best_bytes && c->cost >= best.cost) continue; /* no better if it is met */
+        if (c->bound == best_bytes && c->cost >= best.cost)
+            continue; /* not better even if the bound is met */
         status = rfx_search_peak(search, c, err);
         if (status != RFX_OK) return status;
         if (c->peak > best_bytes || (c->peak == best_bytes && c->cost >= best.cost)) continue;
@@ -424,7 +437,8 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     return RFX_OK;
 }
 
-/* The request with a default way where a split was named without one and without a budget. */
+/* Returns the request with a default way of running where it names a split without a mode and
+ * without a budget. */
 static struct rfx_plan_request complete_request(const struct rfx_plan_request *request) {
     struct rfx_plan_request r = *request;
     struct rfx_stage_spec cut = rfx_ask_cut();
@@ -436,13 +450,13 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     return r;
 }
 
-/* A plan that fits is known: what does not is of no interest, however small it is. */
+/* A plan that fits is known, so candidates that do not fit are of no interest. */
 static void take_only_fitting(struct rfx_search *search) {
     if (search->context.request->memory_bytes != 0) search->bound_limit = 0;
 }
 
-/* The plan that fits, or (by size, or when none fits) the smallest; where nothing but a plan that
- * fits is of interest, none. */
+/* Finds the plan that fits, or (by size, or when none fits) the smallest; neither where only a plan
+ * that fits is of interest. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
@@ -458,7 +472,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         bool wanting = better == NULL && *fitting == NULL && search->bound_limit != 0;
         if (wanting && search->left_out && !search->patient) {
             search->patient = true;
-            phase--; /* once more, with what was left out */
+            phase--; /* repeat the phase with the candidates that were left out */
             continue;
         }
         if (better == NULL) continue;
@@ -473,9 +487,10 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
     return find_smallest(search, smallest, err);
 }
 
-/* Of what takes no longer than a plan that fits, or so little that the rows a step of each of its
- * stages, which that one has chosen, may make up for it. Beside one that takes little longer than
- * an untiled run, what computes anything twice would hardly be better. */
+/* Limits the search to candidates that are not slower than a known plan, or only so little slower
+ * that choosing rows per stage (which the known plan has done) may make up for it. If the known
+ * plan takes little longer than an untiled run, candidates that compute anything twice would hardly
+ * be better. */
 static void limit_to_better(struct rfx_search *search, const struct rfx_plan *known) {
     enum { LITTLE = 8 };
     bool exact = known->cost / 23 <= known->cost_untiled / 20;
@@ -510,7 +525,7 @@ enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_
     if (status == RFX_OK)
         *out = fitting;
     else
-        rfx_plan_free(fitting); /* the search for a better one failed or was stopped */
+        rfx_plan_free(fitting); /* the search for a better plan failed or was stopped */
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;
     else
