@@ -1,4 +1,10 @@
-/* TODO */
+/* Receptive fields, and the per-layer table.
+ *
+ * Receptive fields are computed by back-propagating single output positions on an endless image.
+ * Upsampling makes the field depend on the output's phase; the largest field over one period
+ * counts. Jumps are propagated forward as rationals: strides multiply, upsampling factors divide.
+ * Periods are propagated forward too; they are not the jump's denominator: a jump of 16/2 is 8, but
+ * has two phases. */
 #include "rf_analysis/analysis.h"
 
 #include "layers/core/checked.h"
@@ -14,8 +20,8 @@ static struct rfx_ratio ratio_scale(struct rfx_ratio r, int64_t num, int64_t den
     return v;
 }
 
-/* Whether a node's output position depends on the whole image: an op that is not local in space, or
- * such a node before it. */
+/* Whether a node's output positions depend on the whole image: the operator is not local in space,
+ * or such a node comes before it. */
 static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node *node,
                             const struct rfx_layer_info *info) {
     if (rfx_op_sees_all(graph, node)) return true;
@@ -39,15 +45,15 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
     return ratio_scale(jump, in, rfx_node_extent(node, axis)); /* on the average */
 }
 
-/* Outputs after which the phases of all inputs come round together; at most MAX_PHASES. */
+/* Returns the number of outputs after which the phases of all inputs repeat together; at most
+ * MAX_PHASES. */
 static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node *node,
                            const struct rfx_layer_info *info, enum rfx_axis axis) {
     int64_t period = 1;
     for (int k = 0; k < node->n_in; k++) {
         if (rfx_node_is_constant(&graph->nodes[node->in[k]])) continue;
         struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, (int)axis);
-        int64_t common =
-            rfx_gcd_i64(map.up, map.down); /* so many outputs lie over so many inputs: */
+        int64_t common = rfx_gcd_i64(map.up, map.down); /* outputs per inputs, reduced: */
         struct rfx_ratio rate = {map.up / common, (map.down < 0 ? -map.down : map.down) / common};
         int64_t in = info[node->in[k]].field[axis].period;
         int64_t mine = rfx_min_i64(in / rfx_gcd_i64(in, rate.den), MAX_PHASES) * rate.num;
@@ -58,7 +64,7 @@ static int64_t node_period(const struct rfx_graph *graph, const struct rfx_node 
     return period;
 }
 
-/* Range of the image that output positions [lo, hi) of node `target` see. */
+/* Returns the range of the image that output positions `out` of node `target` depend on. */
 static struct rfx_range image_range(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                                     struct rfx_range out, struct rfx_range *ranges) {
     struct rfx_range none = {0, 0};
@@ -140,12 +146,12 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int e = 0; e < graph->n_ends; e++) last_use[graph->ends[e].node] = graph->n_nodes;
 }
 
-/* Each tensor is alive from its own node to its last use. */
+/* A tensor is live from its own node to its last use. */
 static void fill_live_bytes(const struct rfx_graph *graph, const int *last_use,
                             struct rfx_layer_info *info) {
     size_t live = 0;
     for (int i = 0; i < graph->n_nodes; i++) info[i].live_bytes = 0;
-    for (int i = 0; i < graph->n_nodes; i++) { /* first: what dies before node i */
+    for (int i = 0; i < graph->n_nodes; i++) { /* live_bytes first holds what ends before node i */
         live += info[i].output_bytes - info[i].live_bytes;
         info[i].live_bytes = live;
         if (last_use[i] + 1 < graph->n_nodes)

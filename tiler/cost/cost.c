@@ -1,4 +1,9 @@
-/* TODO */
+/* Counts of nodes and stages, the time they come to, the counts of a finished plan, and the sizes
+ * of caches.
+ *
+ * Where a byte is read from follows from the bytes touched since its last use: the rows that the
+ * nodes in between compute in a step or, for rows kept from the step before, all bytes that a step
+ * touches. */
 #include "tiler/cost/cost.h"
 
 #include <math.h>
@@ -16,12 +21,12 @@
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/stage.h"
 
-/* How the area of a node is made: rows x cols in all, by so many steps down and across. */
+/* How a node's area is computed: rows x cols in total, in `down` x `across` steps. */
 struct area {
     double rows, cols, down, across;
 };
 
-/* Which unit a backend's multiply-adds are. */
+/* The unit of a convolution backend's multiply-adds. */
 static const struct {
     const char *backend;
     enum rfx_cost_unit unit;
@@ -68,9 +73,9 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
     fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
 }
 
-/* Scores of attention and values of a softmax, of which each is an exponential, and that takes half
- * its time: the rest are the bias, the largest, the sum and the division (swinir_light, one
- * thread). */
+/* Scores of attention and values of a softmax take one exponential each. The exponential is half of
+ * their time; the rest is the bias, the maximum, the sum and the division (measured on
+ * swinir_light, one thread). */
 #define EXPONENTIAL 2.0
 
 static double scores_of(const struct rfx_graph *graph, const struct rfx_node *node) {
@@ -103,15 +108,15 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
         fact->pixel.n[RFX_COST_SUM_ELEMENT] = summed_of(&graph->nodes[node->in[0]].out, taken);
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
-        /* every value in a window is a tap, of all channels if they become one */
+        /* every value in a window is a tap; of all channels where the pool joins them */
         double read =
             rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
         fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
     }
 }
 
-/* Fills `fact` of a node that is no group; a reduction takes in `taken` of its input, in the graph
- * of a part less than the whole. */
+/* Fills `fact` for a node that is not a group. A reduction takes `taken` of its input, which is
+ * less than the whole in the graph of a shard. */
 static void describe_node(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_rect taken, struct rfx_cost_node *fact) {
     double pixels = (double)(node->out.h * node->out.w);
@@ -147,7 +152,7 @@ static void add_meetings(const struct rfx_cost_model *model, const struct area *
     if (model->threads > 1) counts->n[RFX_COST_MEETING] += area->down * area->across;
 }
 
-/* Adds what a node, or a group's nodes, compute of an area; without bytes. */
+/* Adds what a node computes of an area, without bytes. */
 static void add_node(const struct rfx_cost_model *model, int node, const struct area *area,
                      struct rfx_cost_counts *counts) {
     add_pixels(&model->nodes[node], area, counts);
@@ -164,14 +169,14 @@ void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost
     }
 }
 
-/* A group in an area: steps of so many rows and columns. */
+/* A group in an area: its steps and strips. */
 struct group_area {
     const struct rfx_group_attr *group;
     const struct rfx_cost_group *fact;
     const struct area *area;
     int64_t rows, cols; /* of a step, in a strip */
     int64_t strips;
-    double rounds; /* of a few rows through all nodes */
+    double rounds; /* passes of a few rows through all nodes */
 };
 
 static struct group_area group_area_of(const struct rfx_group_attr *group,
@@ -186,14 +191,14 @@ static struct group_area group_area_of(const struct rfx_group_attr *group,
     return g;
 }
 
-/* Positions of map i for so many of the last one. */
+/* Positions of map i needed for `size` positions of the last map. */
 static double extent_of(const struct group_area *g, int axis, int64_t size, int i) {
     const struct rfx_tensor *out = &g->group->base->nodes[g->group->first + i].out;
     int64_t needed = g->fact->one[axis][i] + g->fact->more[axis][i] * (size - 1);
     return (double)rfx_min_i64(needed, axis == 0 ? out->h : out->w);
 }
 
-/* What is made of map i in all. */
+/* Returns the area of map i that the group computes in total. */
 static struct area area_inside(const struct group_area *g, int i) {
     struct area part = {.down = g->rounds / (double)g->strips / g->area->across,
                         .across = g->area->across * (double)g->strips};
@@ -202,8 +207,8 @@ static struct area area_inside(const struct group_area *g, int i) {
     return part;
 }
 
-/* How much of what is touched again after so many bytes a cache has lost: none that it holds
- * `from` of, all from its size on. */
+/* Returns the share of bytes that a cache has lost when they are touched again after `distance`
+ * other bytes: none up to `from`, all from `size` on. */
 static double lost_share(double distance, double from, double size) {
     if (distance <= from) return 0.0;
     return distance >= size ? 1.0 : (distance - from) / (size - from);
@@ -221,8 +226,8 @@ static void add_bytes(const struct rfx_cost_model *model, double bytes, double d
     counts->n[far] += bytes * dram;
 }
 
-/* Adds bytes of maps that a node reads or writes and that were last touched so many bytes ago: free
- * in a core's own caches. */
+/* Adds bytes of maps that a node reads or writes, last touched `distance` bytes ago; bytes in a
+ * core's own caches are free. */
 static void add_map_bytes(const struct rfx_cost_model *model, int node, double bytes,
                           double distance, struct rfx_cost_counts *counts) {
     bool dense = model->nodes[node].dense;
@@ -230,7 +235,7 @@ static void add_map_bytes(const struct rfx_cost_model *model, int node, double b
               dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
 }
 
-/* The same of constants, which are read while multiply-adds go on. */
+/* The same for weights, which are read while multiply-adds go on. */
 static void add_weight_bytes(const struct rfx_cost_model *model, double bytes, double distance,
                              struct rfx_cost_counts *counts) {
     add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
@@ -251,7 +256,7 @@ static void add_group(const struct rfx_cost_model *model, const struct rfx_group
     add_weight_bytes(model, packed * g.rounds, held * model->threads, counts);
 }
 
-/* Picoseconds that its nodes take at least for an area. */
+/* Returns a lower bound in picoseconds for a group's nodes in an area. */
 static double least_of_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                              const struct area *area) {
     struct group_area g = group_area_of(group, model->nodes[group->last].group, area);
@@ -265,11 +270,10 @@ static double least_of_group(const struct rfx_cost_model *model, const struct rf
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES                                                                \
-    (384.0 * 1024.0) /* of input that the direct kernels take through all weights \
-                      */
+#define UNIT_BYTES \
+    (384.0 * 1024.0) /* input bytes that the direct kernels take through all weights \ */
 #define TURNS_BEFORE \
-    3 /* bytes of an arena that a node's result takes were free for so many nodes */
+    3 /* an output buffer of the arena was typically last used this many nodes ago */
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
@@ -282,7 +286,7 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     return names[unit];
 }
 
-/* The constants of the kernels in use; of others, those of the plainest. */
+/* Returns the constants of the kernels in use; the first set for kernels of other names. */
 static const struct rfx_cost_set *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
         if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return &cost_sets[i];
@@ -303,13 +307,13 @@ void rfx_cost_release(struct rfx_cost_model *model) {
     rfx_memory_release(model->graph->mem, model->whole_rows);
 }
 
-/* A stage whose counts are taken. */
+/* The stage being counted. */
 struct counter {
     const struct rfx_cost_model *model;
     const struct rfx_stage_shape *shape;
-    double *bytes;  /* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step */
-    double round;   /* bytes that one time through the nodes touches */
-    struct area at; /* of the node at hand */
+    double *bytes;  /* bytes[i + 1] - bytes[j]: bytes that nodes j .. i compute in a step */
+    double round;   /* bytes touched by one pass through the nodes */
+    struct area at; /* of the current node */
 };
 
 static const struct rfx_node *node_of(const struct counter *c, int i) {
@@ -325,13 +329,13 @@ static double map_bytes(const struct counter *c, int i) {
     return (double)rfx_node_roi_bytes(node_of(c, i));
 }
 
-/* Bytes of rows of a node, as wide as a part. */
+/* Bytes of some rows of a node, as wide as a tile. */
 static double rows_bytes(const struct counter *c, int i, int64_t rows) {
     double across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     return (double)rows * cols_of(c, i) / across * c->model->nodes[i].bytes;
 }
 
-/* Rows that a step makes of a node, at most. */
+/* Most rows of a node that a step computes. */
 static int64_t step_rows(const struct counter *c, int i) {
     int64_t rows = rfx_max_i64(1, c->shape->rows[i].per_step);
     int64_t less = rfx_stage_step_rows(c->model->graph, c->shape, i);
@@ -357,7 +361,7 @@ static struct area area_of(const struct counter *c, int i) {
 static void measure_round(struct counter *c) {
     const struct rfx_graph *graph = c->model->graph;
     double *bytes = c->bytes, lasting = 0.0, most = 0.0;
-    bool whole = c->shape->spec.mode->once; /* others make nothing outside of the stage */
+    bool whole = c->shape->spec.mode->once; /* other modes compute nothing outside of the stage */
     int first = whole ? 0 : c->shape->first, end = whole ? graph->n_nodes : c->shape->end;
     for (int i = 0; i <= first; i++) bytes[i] = 0.0;
     for (int i = first; i < end; i++) {
@@ -369,7 +373,7 @@ static void measure_round(struct counter *c) {
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
             if (place != RFX_PLACE_FETCHED) lasting += c->model->nodes[i].packed;
         } else if (whole && is_made(&graph->nodes[i])) {
-            made = map_bytes(c, i); /* whole maps all the way, whichever stage made them */
+            made = map_bytes(c, i); /* all maps count whole, whichever stage made them */
         }
         if (made > most) most = made;
         bytes[i + 1] = bytes[i] + made;
@@ -400,7 +404,7 @@ static bool by_threads(int unit) {
     return unit <= RFX_COST_RUN && unit != RFX_COST_IMAGE_ELEMENT;
 }
 
-/* Of those units alone that there are as many of as pixels. */
+/* Returns the least picoseconds per pixel: only units that grow with the pixels. */
 static double least_of_pixel(const struct rfx_cost_model *model, const struct rfx_cost_node *fact) {
     double least = 0.0;
     for (int u = 0; u < RFX_COST_RUN; u++) {
@@ -422,7 +426,7 @@ void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits 
 
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
                               const struct rfx_caches *caches, int threads, struct rfx_error *err) {
-    const struct rfx_graph *base = graph; /* without groups */
+    const struct rfx_graph *base = graph; /* the graph without groups */
     while (base->base != NULL) base = base->base;
     size_t n = (size_t)graph->n_nodes;
     const struct rfx_cost_set *set = constants_in_use();
@@ -443,7 +447,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
-        bool read = rfx_node_is_input(&graph->nodes[i]); /* of a section: computed in the base */
+        bool read = rfx_node_is_input(
+            &graph->nodes[i]); /* the input of a section is computed in the base */
         describe_node(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
                       &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
@@ -456,7 +461,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     return RFX_OK;
 }
 
-/* What is read of input k: new rows as far back as they were made, rows read before a round ago. */
+/* Adds the reads of input k: new rows, last touched when they were computed, and rows that are read
+ * again, last touched a pass ago. */
 static void count_input(const struct counter *c, int i, int k, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     int in = node->in[k];
@@ -477,8 +483,9 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     if (again > 0.0) add_map_bytes(m, i, again * row, c->round, counts);
 }
 
-/* What is written: into bytes that were used a round ago, or a few nodes ago; out and, where memory
- * is meant, in before, which goes on beside the products of dense convolutions. */
+/* Adds the writes of a node, into bytes last used a pass ago or a few nodes ago. Bytes that go to
+ * memory count twice, since lines are read before they are written, except where dense convolutions
+ * hide the reads behind their products. */
 static void count_output(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     enum rfx_node_place place = c->shape->places[i];
@@ -497,18 +504,19 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
-/* Bytes of the input that a node's area takes, without what is read again. */
+/* Bytes of the input that a node's area needs, without rows that are read again. */
 static double read_in_all(const struct counter *c, const struct rfx_node *node) {
     const struct rfx_tensor *in = &node_of(c, node->in[0])->out;
     double share = c->at.rows * c->at.cols / (double)(node->out.h * node->out.w);
     return share * (double)rfx_tensor_bytes(in);
 }
 
-#define HIDING_TILES 28 /* whose products take as long as the constants that they share */
+#define HIDING_TILES 28 /* number of tiles whose products take as long as the weights they share \
+                         */
 
-/* How often a node with tiles reads its constants: in each step for so many tiles; *shown: the
- * share of them that does not come beside the products: all where factors are made of them first.
- */
+/* Returns how often a node with Winograd tiles reads its weights: once per group of tiles in each
+ * step. *shown: the share of the weights whose reading is not hidden behind the products; all of
+ * them where transformed weights are computed first. */
 static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact,
                                 double *shown) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
@@ -518,15 +526,16 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
     return steps * times;
 }
 
-/* Constants: read in every step and, by the direct kernels, for every unit of the input, or for so
- * many tiles. What all threads read takes as long as what one reads. */
+/* Adds the reads of weights: once per step and, by the direct kernels, once per block of the input,
+ * or once per group of tiles. Weights that all threads read take as long as weights that one thread
+ * reads. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];
     double steps = c->at.down * c->at.across, units = steps, readers = (double)m->threads,
            shown = 1.0;
     if (fact->packed == 0.0) return;
-    if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* it copies them in every call */
+    if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* OpenBLAS copies them in every call */
         counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
     if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
     if (fact->by_units) {
@@ -538,24 +547,24 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (fact->tiles > 0) {
         units = readings_by_tiles(c, fact, &shown);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
-        if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
+        if (units < steps * readers) readers = 1.0; /* with few tiles, threads share the outputs */
     }
     const double bytes = shown * fact->packed;
-    /* the first time they come from memory */
+    /* the first reading comes from memory */
     add_weight_bytes(m, readers * bytes, (double)m->caches.shared_bytes, counts);
     add_weight_bytes(m, readers * bytes * (steps - 1.0), c->round, counts);
     add_weight_bytes(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
-/* What is read from a file, into rows that are written like any others. */
+/* Adds the reads from a file, into rows that are written like any others. */
 static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
     counts->n[RFX_COST_SPILL_BYTE] += c->at.rows * c->at.cols * c->model->nodes[i].bytes;
     count_output(c, i, counts);
 }
 
-/* Picoseconds of passes over the image. Tiles come row by row, so that one pass serves them all;
- * strips of a stream begin at the top again. */
+/* Returns the picoseconds of decoding passes over the image. Tiles come row by row, so one pass
+ * serves them all; every strip of a stream starts at the top again. */
 static double passes(const struct counter *c) {
     bool streamed = c->shape->spec.band_rows > 0;
     return c->model->pass_picoseconds * (streamed ? c->at.across : 1.0);
@@ -616,7 +625,7 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
     return least;
 }
 
-/* A counter of the whole graph as one stage, whose round is known. */
+/* Returns a counter of the whole graph as one stage, whose pass is known. */
 static struct counter count_of_whole(const struct rfx_cost_model *model) {
     return (struct counter){.model = model,
                             .shape = &model->whole,
@@ -657,7 +666,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
     return time < 1.0 ? 1 : (uint64_t)time;
 }
 
-/* Tables of one stage, made anew for each. */
+/* Tables of one stage, computed anew for each stage. */
 struct tables {
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;
@@ -717,9 +726,10 @@ enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rf
     return status;
 }
 
-#define DEEPEST 8 /* caches that a processor lists, at most */
+#define DEEPEST 8 /* most caches that a processor lists */
 
-/* A number from a file of one line, times 1024 where it ends in K; 0: there is none. */
+/* Reads a number from a file of one line; a trailing K means times 1024. Returns 0 when there is
+ * none. */
 static size_t read_number(int index, const char *what) {
     char path[80];
     unsigned long long value = 0;
@@ -733,8 +743,8 @@ static size_t read_number(int index, const char *what) {
     return (size_t)value * (n == 2 && unit == 'K' ? 1024U : 1U);
 }
 
-/* What the kernel lists of one level, which knows of virtual machines, or else what the C library
- * has from the processor, or 0. */
+/* Returns the size of one cache level: as the kernel lists it, which is right in virtual machines,
+ * or else as the C library reports it; 0: unknown. */
 static size_t level_bytes(size_t level, int name) {
     for (int i = 0; i < DEEPEST; i++)
         if (read_number(i, "level") == level) {

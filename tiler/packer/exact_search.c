@@ -27,7 +27,7 @@
 #include "tiler/packer/packer.h"
 #include "tiler/strategies/arena_problem.h"
 
-/* What items are ranked by: the bytes of their fullest section, their time, size times time. */
+/* Keys for ranking items: load of the fullest section, lifetime, size times lifetime. */
 enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };
 
 struct item {
@@ -48,20 +48,20 @@ struct undo {
     struct place old;
 };
 
-/* Items that no other items left meet in time, to be packed on their own. */
+/* Items that meet no other remaining item in time; packed on their own. */
 struct part {
     int start, count; /* in pool */
     int next;         /* the part to solve after this one, or -1 */
-    int origin;       /* the frame to go on with when this part cannot be packed, or -1 */
+    int origin;       /* the frame to return to when this part cannot be packed, or -1 */
 };
 
 struct frame {
     struct part part;
     int trail_mark, pool_mark, parts_mark;
-    int section, item;                            /* item: being tried, or -1 */
+    int section, item;                            /* item: the item being tried, or -1 */
     int candidates, n_candidates, next_candidate; /* in pool */
-    int64_t level;                                /* where the candidates go */
-    bool is_last;                                 /* no other candidate can do better (hatless) */
+    int64_t level;                                /* the offset of the candidates */
+    bool is_last; /* no later candidate can do better (nothing lies above the tried one) */
 };
 
 struct rfx_exact_search {
@@ -71,15 +71,16 @@ struct rfx_exact_search {
     struct item *items;
     struct place *places;  /* per item */
     int64_t *offsets;      /* per item */
-    int64_t *starts;       /* per item: the lowest start that the rule allows */
-    int64_t *rest;         /* per section: bytes of the items left */
+    int64_t *starts;       /* per item: the lowest start that the branching rule allows */
+    int64_t *rest;         /* per section: bytes of the remaining items */
     int64_t *load, *level; /* per section */
-    int64_t *second_end;   /* per section, of packer_canonical.c */
-    int *resting;          /* per section: items that may be put at its level */
-    int *crossing;         /* per boundary: items left on both sides */
-    int *dirty;            /* per boundary: sections before it to look at anew */
-    int *reach, *part_of;  /* per section, of split_part */
-    uint64_t *rank;        /* per item: the higher, the earlier it is tried */
+    int64_t *second_end;   /* per section, of branching by rising offset */
+    int *resting;  /* per section: number of items that may rest at its level; or, by rising offset,
+                      the item that could end first */
+    int *crossing; /* per boundary: remaining items on both sides */
+    int *dirty;    /* per boundary: number of dirty sections before it */
+    int *reach, *part_of; /* per section, of split_part */
+    uint64_t *rank;       /* per item: higher ranks are tried earlier */
     bool *placed;
     struct undo *trail;
     struct frame *frames;
@@ -87,28 +88,28 @@ struct rfx_exact_search {
     int *pool;
     int n_trail, n_frames, n_parts, n_pool;
     size_t trail_capacity;
-    bool by_rising_offset; /* the rule that it branches by; else by section */
+    bool by_rising_offset; /* branch by rising offset; otherwise by section */
     int64_t capacity, next_bound;
     uint64_t visited;
 };
 
-/* `value` rounded up to a multiple of `align`. */
+/* Returns `value` rounded up to a multiple of `align`. */
 static inline int64_t round_up(int64_t value, int64_t align) {
     return align == 1 ? value : (value + align - 1) / align * align;
 }
 
-/* Whether `bound` passes the capacity; remembers the smallest that does. */
+/* Whether `bound` exceeds the capacity; remembers the smallest bound that does. */
 static inline bool is_too_high(struct rfx_exact_search *search, int64_t bound) {
     if (bound <= search->capacity) return false;
     if (bound < search->next_bound) search->next_bound = bound;
     return true;
 }
 
-/* Room of the trail to begin with: where up to some sixteen items meet each it never grows. */
+/* First size of the trail: it never grows where up to about sixteen items meet each item. */
 enum { FIRST_UNDOS_PER_ITEM = 16, FIRST_UNDOS = 64 };
 
-/* The largest unit of which every bottom-justified offset is a multiple. An alignment that divides
- * it holds by itself. */
+/* Returns the largest unit of which every bottom-justified offset is a multiple. Alignments that
+ * divide it hold by themselves. */
 static int64_t find_unit(const struct rfx_place_problem *problem) {
     int64_t unit = 0;
     for (int i = 0; i < problem->n; i++) unit = rfx_gcd_i64(unit, (int64_t)problem->items[i].size);
@@ -151,9 +152,9 @@ static void set_items(struct rfx_exact_search *search, const struct rfx_place_pr
     }
 }
 
-/* The tables of a search, for n items and so many sections. How long the lists can become: one part
- * and one frame per placed item; a frame's candidates and the items it leaves are at most the items
- * of its part. Only the trail can grow. */
+/* The tables of a search, for n items and their sections. Lengths are bounded: one part and one
+ * frame per placed item; the candidates of a frame and the items it leaves are at most the items of
+ * its part. Only the trail can grow. */
 /* clang-format off */
 #define TABLES(X) \
     X(items, n) X(places, n) X(offsets, n) X(starts, n) X(rank, n) X(placed, n) \
@@ -203,14 +204,14 @@ size_t rfx_exact_unit_bytes(const struct rfx_exact_search *search) {
     return (size_t)search->unit;
 }
 
-/* Counts an item among those left, or no longer. */
+/* Adds an item to the remaining ones, or removes it. */
 static void count_left(struct rfx_exact_search *search, int i, int by) {
     const struct item *item = &search->items[i];
     for (int s = item->first; s < item->last; s++) search->rest[s] += by * item->size;
     for (int b = item->first + 1; b < item->last; b++) search->crossing[b] += by;
 }
 
-/* Nothing is placed, all floors are 0. */
+/* Resets the state: nothing is placed, all floors are 0. */
 static void clear_state(struct rfx_exact_search *search) {
     size_t sections = (size_t)search->n_sections;
     memset(search->rest, 0, sections * sizeof *search->rest);
@@ -225,8 +226,8 @@ static void clear_state(struct rfx_exact_search *search) {
     }
 }
 
-/* Item i can only start at `at` or above; `rests`: because something placed ends there. false: no
- * memory to remember what was. */
+/* Raises the floor of item i to `at`; `rests`: because something placed ends there. Returns false
+ * when there is no memory for the trail. */
 static bool lift(struct rfx_exact_search *search, int i, int64_t at, bool rests) {
     struct place *place = &search->places[i];
     at = round_up(at, search->items[i].align);
@@ -242,9 +243,9 @@ static bool lift(struct rfx_exact_search *search, int i, int64_t at, bool rests)
     return true;
 }
 
-/* Item x is placed at the frame's level: lifts the frame's items above it, and writes all others of
- * its part behind the end of the pool. *cut: nothing left goes on over some boundary inside x.
- * false: no memory. O(items). */
+/* Places item x at the frame's level: raises the frame's items above it, and appends all others of
+ * its part to the pool. *cut: no remaining item crosses some boundary inside x. Returns false: no
+ * memory. O(items). */
 static bool place_item(struct rfx_exact_search *search, struct frame *frame, int x, bool *cut) {
     const struct item *item = &search->items[x];
     const int *items = &search->pool[frame->part.start];
@@ -265,7 +266,7 @@ static bool place_item(struct rfx_exact_search *search, struct frame *frame, int
     return true;
 }
 
-/* Sections [*lo, *hi) that the part's items are in. */
+/* Computes the range [*lo, *hi) of sections that the part's items live in. */
 static void sections_of(const struct rfx_exact_search *search, const struct part *part, int *lo,
                         int *hi) {
     const int *items = &search->pool[part->start];
@@ -278,8 +279,7 @@ static void sections_of(const struct rfx_exact_search *search, const struct part
     }
 }
 
-/* Begins a frame whose n candidates were written behind the end of the pool: none is tried yet, and
- * this is the state that restore goes back to. */
+/* Begins a frame whose n candidates were appended to the pool; restore returns to this state. */
 static void begin_frame(struct rfx_exact_search *search, struct frame *frame, int n) {
     frame->candidates = search->n_pool;
     frame->n_candidates = n;
@@ -292,7 +292,7 @@ static void begin_frame(struct rfx_exact_search *search, struct frame *frame, in
     frame->parts_mark = search->n_parts;
 }
 
-/* Takes the frame's item out again. */
+/* Removes the frame's item again. */
 static void unplace(struct rfx_exact_search *search, struct frame *frame) {
     if (frame->item < 0) return;
     count_left(search, frame->item, 1);
@@ -300,7 +300,7 @@ static void unplace(struct rfx_exact_search *search, struct frame *frame) {
     frame->item = -1;
 }
 
-/* Takes back all that was done since the frame was begun; later frames are gone. */
+/* Undoes everything since the frame was begun; later frames are dropped. */
 static void restore(struct rfx_exact_search *search, struct frame *frame) {
     unplace(search, frame);
     while (search->n_trail > frame->trail_mark) {
@@ -311,7 +311,7 @@ static void restore(struct rfx_exact_search *search, struct frame *frame) {
     search->n_parts = frame->parts_mark;
 }
 
-/* Writes the items of a list with search->starts in falling order; nearly sorted ones take O(n). */
+/* Sorts a list of items by falling start; nearly sorted lists take O(n). */
 static void sort_by_start(const struct rfx_exact_search *search, int *items, int n) {
     for (int k = 1; k < n; k++) {
         int i = items[k], at = k;
@@ -321,7 +321,7 @@ static void sort_by_start(const struct rfx_exact_search *search, int *items, int
     }
 }
 
-/* Which of the keys comes first, second and third. */
+/* Per order: the first, second and third key. */
 static const enum key keys_of[][KEY_COUNT] = {
     [RFX_EXACT_WAT - RFX_EXACT_SECTION_ORDERS] = {KEY_WIDTH, KEY_AREA, KEY_TOTAL},
     [RFX_EXACT_TAW - RFX_EXACT_SECTION_ORDERS] = {KEY_TOTAL, KEY_AREA, KEY_WIDTH},
@@ -340,12 +340,12 @@ static bool comes_before(const struct rfx_exact_search *search, const enum key *
     return i < j;
 }
 
-/* Ranks all items by one of the orders from WAT on; ties by position. Before a search begins: uses
- * its pool. */
+/* Ranks all items by an order from WAT on; ties by position. Called before a search begins, and
+ * uses its pool. */
 static void rank_canonical(struct rfx_exact_search *search, enum rfx_exact_order order,
                            uint64_t seed) {
     const enum key *keys = keys_of[order - RFX_EXACT_SECTION_ORDERS];
-    int *sorted = search->pool; /* of no other use yet */
+    int *sorted = search->pool; /* not used otherwise yet */
     for (int i = 0; i < search->n; i++) {
         int lo = 0;
         for (int hi = i; lo < hi;) {
@@ -358,7 +358,7 @@ static void rank_canonical(struct rfx_exact_search *search, enum rfx_exact_order
         memmove(&sorted[lo + 1], &sorted[lo], (size_t)(i - lo) * sizeof *sorted);
         sorted[lo] = i;
     }
-    /* By chance an item moves by up to 5/4 of all places; 1/2 and 6 find fewer answers. */
+    /* Randomly, an item moves by up to 5/4 of all places; 1/2 and 6 find fewer answers. */
     uint64_t most = order == RFX_EXACT_WAT_SHUFFLED ? 5 * (uint64_t)search->n : 1;
     for (int k = 0; k < search->n; k++) {
         uint64_t chance = rfx_place_mix(seed ^ rfx_place_mix((uint64_t)sorted[k])) % most;
@@ -366,7 +366,7 @@ static void rank_canonical(struct rfx_exact_search *search, enum rfx_exact_order
     }
 }
 
-/* Where nothing of the part starts below any more: where the last item of it was placed. */
+/* Returns the offset below which nothing of the part may start: that of the last placed item. */
 static int64_t low_of(const struct rfx_exact_search *search, const struct frame *frame) {
     return frame->part.origin < 0 ? 0 : search->frames[frame->part.origin].level;
 }
@@ -376,14 +376,14 @@ static int64_t start_of(const struct rfx_exact_search *search, int i, int64_t lo
     return floor >= low ? floor : round_up(low, search->items[i].align);
 }
 
-/* Whether item i comes before j: it lies lower, or as low and has the higher rank. */
+/* Whether item i comes before j: it starts lower, or as low with a higher rank. */
 static bool is_earlier(const struct rfx_exact_search *search, int i, int j) {
     if (search->starts[i] != search->starts[j]) return search->starts[i] < search->starts[j];
     if (search->rank[i] != search->rank[j]) return search->rank[i] > search->rank[j];
     return i < j;
 }
 
-/* Whether item i may be put at its start after what the part comes from. */
+/* Whether item i may be placed at its start after the item the part comes from. */
 static bool is_canonical(const struct rfx_exact_search *search, const struct frame *frame, int i) {
     const struct item *item = &search->items[i];
     if (item->twin >= 0 && !search->placed[item->twin]) return false;
@@ -395,7 +395,7 @@ static bool is_canonical(const struct rfx_exact_search *search, const struct fra
     return i > last->item;
 }
 
-/* Lists the items to try, lowest first, behind the end of the pool; their number. */
+/* Lists the items to try, lowest first, at the end of the pool; returns their number. */
 static int list_lowest(struct rfx_exact_search *search, const struct frame *frame, int64_t below) {
     const int *items = &search->pool[frame->part.start];
     int *list = &search->pool[search->n_pool];
@@ -410,7 +410,8 @@ static int list_lowest(struct rfx_exact_search *search, const struct frame *fram
     return n;
 }
 
-/* What is looked at of a part: sections [lo, hi), and `some` items, those of the dirty sections. */
+/* The part of the problem being looked at: sections [lo, hi), and `some`: the items of dirty
+ * sections. */
 struct view {
     const struct frame *frame;
     int64_t low;
@@ -418,8 +419,8 @@ struct view {
     int *some, n;
 };
 
-/* Marks the sections in which a floor has risen since the trail was `from` long, and lists their
- * items in order of falling start. */
+/* Marks the sections in which a floor has risen since the trail had length `from`, and lists their
+ * items by falling start. */
 static void list_dirty(struct rfx_exact_search *search, struct view *view, int from) {
     const int *items = &search->pool[view->frame->part.start];
     int lo = view->lo, hi = view->hi;
@@ -439,9 +440,9 @@ static void list_dirty(struct rfx_exact_search *search, struct view *view, int f
     sort_by_start(search, view->some, view->n);
 }
 
-/* The items left that start at f or above need their sum above f. Fills first_end, second_end and
- * `resting`: where, of the items of a dirty section, one could end first, which one that is, and
- * where another could. false: the part cannot be packed. */
+/* Checks that the remaining items that start at f or above have room for their sum above f. Fills
+ * level (the first end), resting (the item that ends there) and second_end (of the other items) of
+ * the dirty sections. Returns false when the part cannot be packed. */
 static bool sums_fit(struct rfx_exact_search *search, const struct view *view) {
     for (int s = view->lo; s < view->hi; s++) {
         search->load[s] = 0;
@@ -466,9 +467,9 @@ static bool sums_fit(struct rfx_exact_search *search, const struct view *view) {
     return true;
 }
 
-/* An item above whose floor not all that is left of a section has room is not the lowest there, so
- * it lies above another one: lifts its floor. Capacities at which that does not follow are above
- * next_bound. false: no memory. */
+/* If not all remaining items of a section have room above an item's floor, the item is not the
+ * lowest there; so it lies above another one, and its floor rises. Capacities for which this does
+ * not follow are above next_bound. Returns false: no memory. */
 static bool lift_not_lowest(struct rfx_exact_search *search, const struct view *view) {
     for (int k = 0; k < view->n; k++) {
         int i = view->some[k];
@@ -487,8 +488,8 @@ static bool lift_not_lowest(struct rfx_exact_search *search, const struct view *
     return true;
 }
 
-/* Section inference, where floors have risen since the part's origin placed its item, until none
- * rises any more. *fits: the part may be packed. false: no memory. */
+/* Section inference, repeated where floors have risen since the part's origin placed its item,
+ * until none rises any more. *fits: the part may be packable. Returns false: no memory. */
 static bool infer(struct rfx_exact_search *search, struct view *view, bool *fits) {
     int origin = view->frame->part.origin;
     int from = origin < 0 ? 0 : search->frames[origin].trail_mark;
@@ -511,18 +512,19 @@ static bool infer(struct rfx_exact_search *search, struct view *view, bool *fits
     return true;
 }
 
-/* Fills the frame with what to try; *fits: there may be a packing. false: no memory. */
+/* Fills the frame with the items to try; *fits: a packing is possible. Returns false: no memory. */
 static bool expand_canonical(struct rfx_exact_search *search, struct frame *frame, bool *fits) {
     const int *items = &search->pool[frame->part.start];
     struct view view = {.frame = frame,
                         .low = low_of(search, frame),
-                        .some = &search->pool[search->n_pool]}; /* of no other use yet */
+                        .some = &search->pool[search->n_pool]}; /* not used otherwise yet */
     sections_of(search, &frame->part, &view.lo, &view.hi);
     for (int k = 0; k < frame->part.count; k++)
         search->starts[items[k]] = start_of(search, items[k], view.low);
     if (!infer(search, &view, fits)) return false;
     if (!*fits) return true;
-    int64_t below = INT64_MAX; /* where an item could end: it lies wholly under what is above */
+    int64_t below = INT64_MAX; /* the least possible end: an item below it leaves room wholly under
+                                  the others */
     for (int k = 0; k < frame->part.count; k++) {
         int64_t end = search->starts[items[k]] + search->items[items[k]].size;
         if (end < below) below = end;
@@ -531,8 +533,8 @@ static bool expand_canonical(struct rfx_exact_search *search, struct frame *fram
     return true;
 }
 
-/* Item x of the frame's part comes next: sets the frame's level, below which nothing of the part
- * starts any more, and whether a later candidate can do better. */
+/* Prepares the placing of item x of the frame's part: sets the frame's level, below which nothing
+ * of the part starts any more, and whether a later candidate can do better. */
 static void begin_canonical(struct rfx_exact_search *search, struct frame *frame, int x) {
     const struct item *item = &search->items[x];
     const int *items = &search->pool[frame->part.start];
@@ -545,13 +547,14 @@ static void begin_canonical(struct rfx_exact_search *search, struct frame *frame
     }
 }
 
-/* In place of a count of items: not to be branched on. Twice as much still fits an int. */
+/* Marks a section that must not be branched on, in place of a count of items. Twice the value still
+ * fits an int. */
 enum { BLOCKED = 1 << 28 };
 _Static_assert((int)BLOCKED > RFX_PACKER_MAX_ITEMS, "no count of items is BLOCKED");
 
-/* Section-wise bound: items left in a section that start at f or above need their sum above f.
- * false: the part cannot be packed. Fills level, the lowest floor in a section. Puts the items in
- * order of falling floor. */
+/* Section-wise bound: the remaining items of a section that start at f or above need room for their
+ * sum above f. Fills level, the lowest floor of each section, and sorts the items by falling floor.
+ * Returns false when the part cannot be packed. */
 static bool bounds_hold(struct rfx_exact_search *search, const struct part *part) {
     int *items = &search->pool[part->start];
     int lo, hi;
@@ -572,8 +575,8 @@ static bool bounds_hold(struct rfx_exact_search *search, const struct part *part
     return true;
 }
 
-/* Whether an item that was kept from resting on a top could go back there below all that is to
- * come: then the same packing with it there is found elsewhere. */
+/* Whether an item that was kept from resting on a top could return there below everything still to
+ * come. Then the same packing with the item there is found elsewhere. */
 static bool could_sink(const struct rfx_exact_search *search, const struct item *item,
                        int64_t rest_at) {
     for (int s = item->first; s < item->last; s++)
@@ -581,9 +584,9 @@ static bool could_sink(const struct rfx_exact_search *search, const struct item 
     return true;
 }
 
-/* Counts the items that may be put at each section's level; BLOCKED where one that starts at the
- * level reaches over a lower section, so that something could still go under it. false: dominated.
- */
+/* Counts the items that may rest at each section's level. BLOCKED where an item at the level
+ * reaches over a lower section, so that something could still go under it. Returns false when the
+ * part is dominated. */
 static bool count_resting(struct rfx_exact_search *search, const struct part *part) {
     const int *items = &search->pool[part->start];
     for (int k = 0; k < part->count; k++) {
@@ -602,8 +605,8 @@ static bool count_resting(struct rfx_exact_search *search, const struct part *pa
     return true;
 }
 
-/* The section to branch on: one that is not blocked, with the fewest candidates, then the least
- * slack. The lowest level is never blocked. */
+/* Chooses the section to branch on: not blocked, with the fewest candidates, then the least slack.
+ * The section of the lowest level is never blocked. */
 static int choose_section(const struct rfx_exact_search *search, const struct part *part) {
     int best = -1, lo, hi;
     int64_t best_slack = 0;
@@ -621,8 +624,8 @@ static int choose_section(const struct rfx_exact_search *search, const struct pa
     return best;
 }
 
-/* Lists the items to try at the frame's section, best rank first, behind the end of the pool; their
- * number. */
+/* Lists the items to try at the frame's section, best rank first, at the end of the pool; returns
+ * their number. */
 static int list_resting(struct rfx_exact_search *search, const struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int *list = &search->pool[search->n_pool];
@@ -644,7 +647,8 @@ static int list_resting(struct rfx_exact_search *search, const struct frame *fra
     return n;
 }
 
-/* Prunes, or fills the frame with what to try. false: the part cannot be packed. */
+/* Prunes the part, or fills the frame with items to try. Returns false when the part cannot be
+ * packed. */
 static bool expand_section(struct rfx_exact_search *search, struct frame *frame) {
     if (!bounds_hold(search, &frame->part) || !count_resting(search, &frame->part)) return false;
     frame->section = choose_section(search, &frame->part);
@@ -653,9 +657,9 @@ static bool expand_section(struct rfx_exact_search *search, struct frame *frame)
     return true;
 }
 
-/* Where the first item of the frame's section can start if nothing starts at its level: it rests
- * on an item that is not in the section. INT64_MAX: nowhere. When even a bound is too high for the
- * capacity, the bound. */
+/* Returns where the first item of the frame's section can start if nothing starts at its level: it
+ * rests on an item outside of the section. INT64_MAX: nowhere. When a lower bound of it already
+ * exceeds the capacity, the bound. */
 static int64_t next_level(const struct rfx_exact_search *search, const struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;
@@ -683,8 +687,8 @@ static int64_t next_level(const struct rfx_exact_search *search, const struct fr
     return next;
 }
 
-/* Leaves the frame's section empty at its level, after all candidates. RFX_EXACT_FOUND: the frame
- * has more to try; EXHAUSTED: it has not; LIMIT: no memory. */
+/* Leaves the frame's section empty at its level, after all candidates. FOUND: the frame has more to
+ * try; EXHAUSTED: it has not; LIMIT: no memory. */
 static enum rfx_exact_outcome go_without(struct rfx_exact_search *search, struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;
@@ -700,9 +704,9 @@ static enum rfx_exact_outcome go_without(struct rfx_exact_search *search, struct
     return expand_section(search, frame) ? RFX_EXACT_FOUND : RFX_EXACT_EXHAUSTED;
 }
 
-/* A node takes time with the number of items, at the beginning with its square: so many items are
- * looked at between two looks at the clock, seldom enough to cost nothing, and far below the time
- * of any limit. Where there is a limit of nodes alone the clock decides nothing. */
+/* Items visited between two looks at the clock. A node takes time proportional to the number of
+ * items, near the root to its square; this interval costs nothing and is far below any time limit.
+ * With a node limit alone the clock decides nothing. */
 enum { CLOCK_EVERY_ITEMS = 8192 };
 
 /* Appends a part of `count` items that start at `start` of the pool. */
@@ -713,7 +717,7 @@ static int add_part(struct rfx_exact_search *search, int start, int count, int n
     return search->n_parts++;
 }
 
-/* Marks which part each section of these items of the pool is in; returns the number of parts. */
+/* Computes which part each section of these items belongs to; returns the number of parts. */
 static int find_parts(struct rfx_exact_search *search, int start, int n) {
     const int *items = &search->pool[start];
     const struct part all = {start, n, -1, -1};
@@ -732,8 +736,8 @@ static int find_parts(struct rfx_exact_search *search, int start, int n) {
     return count;
 }
 
-/* Cuts items (those at the end of the pool from `start` on) into parts; returns the first of the
- * list, which goes on with `next`. */
+/* Cuts the items at the end of the pool, from `start` on, into parts; returns the first part of a
+ * list that continues with `next`. */
 static int split_part(struct rfx_exact_search *search, int start, int next, int origin) {
     int n = search->n_pool - start;
     int *items = &search->pool[start];
@@ -741,7 +745,7 @@ static int split_part(struct rfx_exact_search *search, int start, int next, int 
     int done = 0; /* items before it are in parts */
     for (int p = n_parts - 1; p >= 0; p--) {
         int begin = done;
-        for (int k = done; k < n; k++) { /* stable enough: falling floors stay nearly sorted */
+        for (int k = done; k < n; k++) { /* keeps falling floors nearly sorted */
             int i = items[k];
             if (search->part_of[search->items[i].first] != p) continue;
             items[k] = items[done];
@@ -752,8 +756,8 @@ static int split_part(struct rfx_exact_search *search, int start, int next, int 
     return next;
 }
 
-/* Puts the frame's next candidate in place; the next part to solve into *next (-1: all solved).
- * false: no memory. */
+/* Places the frame's next candidate; *next receives the next part to pack (-1: all are packed).
+ * Returns false: no memory. */
 static bool place_candidate(struct rfx_exact_search *search, struct frame *frame, int *next) {
     int x = search->pool[frame->candidates + frame->next_candidate++];
     int start = search->n_pool;
@@ -786,7 +790,7 @@ static uint64_t item_rank(const struct rfx_exact_search *search,
     return rfx_place_mix(request->seed ^ rfx_place_mix((uint64_t)i));
 }
 
-/* The state before anything is placed; returns the first part. */
+/* Resets the search for a request; returns the first part. */
 static int reset(struct rfx_exact_search *search, const struct rfx_exact_request *request) {
     if (request->order >= RFX_EXACT_SECTION_ORDERS)
         rank_canonical(search, request->order, request->seed);
@@ -799,21 +803,22 @@ static int reset(struct rfx_exact_search *search, const struct rfx_exact_request
     return split_part(search, 0, -1, -1);
 }
 
-/* Fills the frame with what to try; *fits: there may be a packing of its part. false: no memory. */
+/* Fills the frame with items to try; *fits: a packing of its part is possible. Returns false: no
+ * memory. */
 static bool expand(struct rfx_exact_search *search, struct frame *frame, bool *fits) {
     if (search->by_rising_offset) return expand_canonical(search, frame, fits);
     *fits = expand_section(search, frame);
     return true;
 }
 
-/* Counts a node; whether the limits are passed. */
+/* Counts a node; returns whether a limit is exceeded. */
 static bool spent(struct rfx_exact_search *search, const struct rfx_exact_request *request) {
     if (++search->visited > request->nodes) return true;
     uint64_t every = 1 + CLOCK_EVERY_ITEMS / (uint64_t)search->n;
     return search->visited % every == 0 && rfx_place_must_stop(search->mem, request->stop);
 }
 
-/* Goes on from the top frame until there is a part to enter (FOUND; -1: all are solved). */
+/* Continues from the top frame until there is a part to enter (FOUND; -1: all parts are packed). */
 static enum rfx_exact_outcome advance(struct rfx_exact_search *search,
                                       const struct rfx_exact_request *request, int *next) {
     while (search->n_frames > 0) {

@@ -1,7 +1,7 @@
-/* The greedy strategies, and the turns of the searches; see packer.h.
+/* The greedy packers, and the turns of the searches; see packer.h.
  *
- * A search at the proven bound either ends at the optimum or raises the bound; one halfway to the
- * best answer lowers that answer. */
+ * A search at the proven bound either ends at the optimum or raises the bound; a search halfway
+ * between the bound and the best answer improves the answer. */
 #include "tiler/packer/packer.h"
 
 #include <pthread.h>
@@ -13,13 +13,13 @@
 #include "tiler/strategies/arena_problem.h"
 #include "tiler/strategies/greedy_packers.h"
 
-/* Budgets and widths double from round to round, so what the first ones are costs at most a factor
- * of two; they decide which of several best packings is found, and so the offsets of plans.
- * FIRST_BUDGET_NODES: of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam; beyond the
- * largest (a thousand trees per bucket) only the exact search goes on. */
+/* Budgets and widths double from round to round, so the first values cost at most a factor of two.
+ * They decide which of several best packings is found, and so the offsets of plans.
+ * FIRST_BUDGET_NODES: nodes of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam;
+ * beyond the largest width (a thousand trees per bucket) only the exact search continues. */
 enum { FIRST_BUDGET_NODES = 250, MAX_ROUNDS = 48, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
-/* A search that chance leads astray begins anew after so many nodes. */
+/* A randomised search starts again after this many nodes, in case chance has led it astray. */
 enum { RESTART_NODES = 8192 };
 
 /* Each thread has tables of O(n^2) bytes. */
@@ -27,8 +27,8 @@ enum { MAX_THREADS = 8 };
 
 enum where { AT_BOUND, AT_TARGET, HALFWAY };
 
-/* What a turn does. `variant`: the order of the exact search; of the beam bit 0 is backwards in
- * time, bit 1 chance. `patient`: only where the nodes are not limited, since nobody can wait. */
+/* A turn. `variant`: the order of the exact search; for the beam search bit 0 means backwards in
+ * time, bit 1 randomised. `patient`: only without a node limit, since it takes long. */
 struct turn {
     bool tight, patient;
     int variant;
@@ -62,7 +62,7 @@ static const struct turn turns[] = {
 };
 enum { N_TURNS = sizeof turns / sizeof *turns };
 
-/* A turn with what it may use. */
+/* A turn with its limits. */
 struct task {
     int turn;
     size_t capacity;
@@ -70,7 +70,7 @@ struct task {
     int width;
 };
 
-/* What the threads share: everything below `lock` under it. */
+/* State shared by the threads; everything after `lock` is protected by it. */
 struct packer {
     const struct rfx_place_problem *problem;
     const struct rfx_packer_limits *limits;
@@ -79,14 +79,14 @@ struct packer {
     atomic_flag asking;
     _Atomic int64_t asked_at_ns;
     int64_t begun_ns;
-    struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, as trials */
+    struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, like attempts */
     size_t *attempts[MAX_THREADS];                  /* offsets of one turn */
 
     pthread_mutex_t lock;
-    int next, round, first_round; /* the next turn; the round in which the bound was raised last */
-    size_t bound;                 /* in that round */
-    size_t over_at[N_TURNS];      /* the capacity at which the beam has nothing more to try */
-    size_t *offsets;              /* the best answer */
+    int next, round, first_round; /* the next turn; the round in which the bound last rose */
+    size_t bound;                 /* lower bound in first_round */
+    size_t over_at[N_TURNS]; /* the capacity at which the beam search has nothing more to try */
+    size_t *offsets;         /* the best answer */
     struct rfx_packer_result result;
     enum rfx_status status;
     struct rfx_error err;
@@ -114,7 +114,7 @@ static bool must_end(const struct packer *packer) {
     return rfx_place_must_stop(packer->problem->mem, &packer->stop);
 }
 
-/* `may_stop`: the caller's wish to stop is heeded. */
+/* may_stop: the caller may stop it. */
 static enum rfx_status try_strategy(struct packer *packer, enum rfx_greedy_packer strategy,
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
@@ -125,7 +125,7 @@ static enum rfx_status try_strategy(struct packer *packer, enum rfx_greedy_packe
     return status;
 }
 
-/* As many strip packings as there is time for, at least one. */
+/* Runs as many strip packings as there is time for, at least one. */
 static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     struct rfx_strip_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
@@ -139,8 +139,9 @@ static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     return status;
 }
 
-/* All strategies, or the fast one where there is no time for others: there is always an answer. The
- * fast one goes first where it would be long to wait for after a signal. */
+/* Runs all greedy packers, or only the fast one where there is no time for others, so there is
+ * always an answer. The fast one runs first where a stopped caller would have to wait long for the
+ * others. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     bool may_stop = packer->limits->must_stop != NULL;
@@ -158,7 +159,7 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
     return status;
 }
 
-/* The capacity of a turn now; 0: there is nothing for it to do. */
+/* Returns the capacity of a turn; 0: it has nothing to do. */
 static size_t capacity_of(const struct packer *packer, int k) {
     const struct rfx_packer_result *result = &packer->result;
     size_t bound = result->lower_bound_bytes, target = packer->limits->target_bytes;
@@ -166,13 +167,14 @@ static size_t capacity_of(const struct packer *packer, int k) {
     size_t capacity = bound;
     if (turns[k].patient && packer->limits->nodes != 0) return 0;
     if (turns[k].where == AT_TARGET) capacity = target;
-    if (turns[k].where == HALFWAY) /* to the best answer, or to the target */
+    if (turns[k].where == HALFWAY) /* halfway to the best answer, or at the target */
         capacity = target != 0 ? target : bound + (result->arena_bytes - bound) / 2 / unit * unit;
     if (turns[k].where != AT_BOUND && capacity <= bound) return 0;
     return capacity == packer->over_at[k] ? 0 : capacity;
 }
 
-/* The nodes that a turn may visit. Halfway half as many: what it finds is no proof. */
+/* Sets the nodes that a turn may visit; half of them halfway, since a failure there proves nothing.
+ */
 static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t limit = packer->limits->nodes;
     uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
@@ -180,14 +182,15 @@ static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t most = (uint64_t)FIRST_BUDGET_NODES << doublings;
     if (turns[task->turn].where == HALFWAY) most /= 2;
     task->nodes = !turns[task->turn].tight && most < left ? most : left;
-    task->seed = most; /* another one in each round */
+    task->seed = most; /* a different seed in each round */
 }
 
-/* The next turn that has something to do. */
+/* Takes the next turn that has something to do. */
 static void take_turn(struct packer *packer, struct task *task) {
     do {
         int k = packer->next;
-        if (k == 0 && packer->result.lower_bound_bytes != packer->bound) { /* widths begin anew */
+        if (k == 0 && packer->result.lower_bound_bytes !=
+                          packer->bound) { /* the bound has risen: widths start again */
             packer->bound = packer->result.lower_bound_bytes;
             packer->first_round = packer->round;
         }
@@ -197,7 +200,7 @@ static void take_turn(struct packer *packer, struct task *task) {
         set_nodes(packer, task);
         task->width = rounds < 16 ? FIRST_WIDTH << rounds : MAX_WIDTH + 1;
         if (turns[k].tight && task->width > MAX_WIDTH) {
-            task->width = MAX_WIDTH; /* by chance, again and again */
+            task->width = MAX_WIDTH; /* randomised, again and again */
             if (turns[k].variant < 2) task->capacity = 0;
         }
         packer->next = (k + 1) % N_TURNS;
@@ -205,7 +208,7 @@ static void take_turn(struct packer *packer, struct task *task) {
     } while (task->capacity == 0);
 }
 
-/* Takes the lock; adds what a turn used. The first failure of all is the packer's. */
+/* Takes the lock, and adds the nodes of a turn. The first failure becomes the packer's. */
 static void end_turn(struct packer *packer, uint64_t nodes, enum rfx_status status,
                      const struct rfx_error *err) {
     (void)pthread_mutex_lock(&packer->lock);
@@ -241,13 +244,13 @@ static void search_exactly(struct packer *packer, const struct task *task, int t
     struct rfx_packer_result *result = &packer->result;
     if (outcome == RFX_EXACT_FOUND)
         keep_attempt(packer, attempt, arena_of(packer, attempt), "exact");
-    /* No answer is below `next`, and the best known one is an answer. */
+    /* no answer is below `next`, and the best known one is an answer */
     if (outcome == RFX_EXACT_EXHAUSTED && next > result->lower_bound_bytes)
         result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* Looks for a packing without a spare byte. */
+/* Searches a packing without a spare byte. */
 static void search_tight(struct packer *packer, const struct task *task, int thread) {
     size_t *attempt = packer->attempts[thread];
     int variant = turns[task->turn].variant;
@@ -270,7 +273,7 @@ static void search_tight(struct packer *packer, const struct task *task, int thr
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* One thread: turns until all is done. */
+/* One thread: takes turns until the packer is done. */
 static void work(void *user, int64_t index, int thread) {
     struct packer *packer = user;
     int k = (int)index;
@@ -287,7 +290,7 @@ static void work(void *user, int64_t index, int thread) {
         if (status == RFX_OK)
             status = rfx_exact_create(packer->problem, &packer->searches[k], &err);
     }
-    end_turn(packer, 0, status, &err); /* no turn yet */
+    end_turn(packer, 0, status, &err); /* no turn was taken yet */
     while (!must_end(packer)) {
         take_turn(packer, &task);
         (void)pthread_mutex_unlock(&packer->lock);
@@ -297,7 +300,7 @@ static void work(void *user, int64_t index, int thread) {
             search_exactly(packer, &task, k);
         (void)pthread_mutex_lock(&packer->lock);
     }
-    atomic_store(&packer->stopped, true); /* the others too */
+    atomic_store(&packer->stopped, true); /* stops the other threads */
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
@@ -305,7 +308,8 @@ static void work_together(struct rfx_team *team, void *user) {
     rfx_team_for(team, rfx_team_threads(team), work, user);
 }
 
-/* All turns, by all threads; by one where nodes are limited, so that no chance decides. */
+/* Runs the turns on all threads; on one thread where nodes are limited, so that the answer is
+ * deterministic. */
 static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     int threads = limits->nodes == 0 && limits->threads > 1 ? limits->threads : 1;

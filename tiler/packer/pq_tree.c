@@ -5,8 +5,8 @@
 #include <assert.h>
 #include <string.h>
 
-/* What a mixed node comes apart into, from the outside in: `kept` are nodes that stay (~node: all
- * children of a P node that stay), `gone` nodes that go. */
+/* The parts of a mixed node, from the outside in: `kept` nodes stay (~node: all children of a P
+ * node that stay), `gone` nodes are removed. */
 struct peel {
     int *kept, *gone;
     int n_kept, n_gone;
@@ -14,7 +14,7 @@ struct peel {
 
 struct rfx_pq {
     struct rfx_memory *mem;
-    int *gone, *leaves; /* per node of the tree: how many leaves in it go, how many there are */
+    int *gone, *leaves; /* per node of the tree: removed leaves in it, and all leaves in it */
     int *children, *parent;
     struct peel left, right, middle;
 };
@@ -82,7 +82,7 @@ static void count_leaves(struct rfx_pq *pq, const struct rfx_pq_node *tree, int 
     }
 }
 
-/* The deepest node that holds all leaves that go. */
+/* Returns the deepest node that contains all removed leaves. */
 static int find_root(const struct rfx_pq *pq, const struct rfx_pq_node *tree, int n_gone) {
     int root = 0;
     for (int k = 1; k < root + tree[root].span;) {
@@ -101,7 +101,7 @@ static int list_children(struct rfx_pq *pq, const struct rfx_pq_node *tree, int 
     return n;
 }
 
-/* Takes a P node apart; returns its mixed child, PEELED, or IMPOSSIBLE when there are several. */
+/* Peels a P node; returns its mixed child, PEELED, or IMPOSSIBLE when there are several. */
 static int peel_p(const struct rfx_pq *pq, const struct rfx_pq_node *tree, int node,
                   struct peel *peel) {
     int mixed = PEELED;
@@ -120,7 +120,7 @@ static int peel_p(const struct rfx_pq *pq, const struct rfx_pq_node *tree, int n
     return mixed;
 }
 
-/* As peel_p for a Q node: what stays must be at one end, what goes at the other. */
+/* Peels a Q node: kept children must be at one end, removed children at the other. */
 static int peel_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int node, struct peel *peel) {
     int n = list_children(pq, tree, node);
     int *child = pq->children;
@@ -148,8 +148,8 @@ static bool peel_mixed(struct rfx_pq *pq, const struct rfx_pq_node *tree, int no
     return node == PEELED;
 }
 
-/* Takes the root apart. A P node: `middle` has its children; up to two mixed ones go left and
- * right. */
+/* Peels the root, a P node: `middle` receives its children, up to two mixed ones go left and right.
+ */
 static bool peel_root_p(struct rfx_pq *pq, const struct rfx_pq_node *tree, int root) {
     int n_mixed = 0;
     for (int k = root + 1; k < root + tree[root].span; k += tree[k].span) {
@@ -166,7 +166,7 @@ static bool peel_root_p(struct rfx_pq *pq, const struct rfx_pq_node *tree, int r
     return true;
 }
 
-/* A Q node: what stays goes left and right, as the outermost of what is kept there. */
+/* Peels the root, a Q node: kept children go left and right, as the outermost ones there. */
 static bool peel_root_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int root) {
     int n = list_children(pq, tree, root);
     const int *child = pq->children;
@@ -182,7 +182,7 @@ static bool peel_root_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int r
         else if (i != lo && i != hi - 1)
             return false;
     }
-    /* list_children's array is used anew from here on */
+    /* from here on list_children's array is used again */
     if (!is_gone(pq, first) && !peel_mixed(pq, tree, first, &pq->left)) return false;
     return is_gone(pq, last) || peel_mixed(pq, tree, last, &pq->right);
 }
@@ -193,7 +193,7 @@ static void write_subtree(struct writer *w, int node) {
     w->n += span;
 }
 
-/* A kept node, or (~node) all kept children of a P node under a P node. */
+/* Writes a kept node, or (~node) all kept children of a P node under a new P node. */
 static void write_kept(const struct rfx_pq *pq, struct writer *w, int kept) {
     if (kept >= 0) {
         write_subtree(w, kept);
@@ -221,12 +221,12 @@ static void set_anchor(const struct writer *w, struct rfx_pq_run *run, int at, b
     run->anchor_first = first;
 }
 
-/* The new leaves, in the place of the run. */
+/* Writes the new leaves in place of the run. */
 static void write_new(struct writer *w, const int *with, int n_with) {
     w->n += rfx_pq_make(with, n_with, &w->out[w->n]);
 }
 
-/* left, the new leaves, right: under a Q node. */
+/* Writes left, the new leaves and right under a Q node. */
 static void write_q(const struct rfx_pq *pq, struct writer *w, const int *with, int n_with,
                     struct rfx_pq_run *run) {
     int start = w->n++;
@@ -249,8 +249,8 @@ static void add_run(const struct rfx_pq_node *tree, int node, struct rfx_pq_run 
         if (tree[k].what >= 0) run->leaves[run->count++] = tree[k].what;
 }
 
-/* The leaves that go, from left to right: the innermost of the left ones first, of the right ones
- * last. */
+/* Collects the removed leaves from left to right: the innermost of the left ones first, of the
+ * right ones last. */
 static void collect_run(const struct rfx_pq *pq, const struct rfx_pq_node *tree,
                         struct rfx_pq_run *run) {
     for (int i = pq->left.n_gone - 1; i >= 0; i--) add_run(tree, pq->left.gone[i], run);

@@ -12,13 +12,13 @@
 #include "tiler/packer/pq_tree.h"
 #include "tiler/strategies/arena_problem.h"
 
-/* More items than this end or begin at no inner boundary: they are bits of a mask. */
+/* Most items that end or begin at an inner boundary: they are bits of a mask. */
 #define MAX_SIDE 64
 
 struct boundary_item {
     size_t size;
     int begin, end; /* boundaries */
-    int bit;        /* its place among those that end at `end` */
+    int bit;        /* its position among the items that end at `end` */
 };
 
 struct boundary {
@@ -32,8 +32,8 @@ struct boundaries {
     struct boundary_item *items;
     int *by_end, *by_begin;
     struct boundary *at;
-    int max_live;  /* no more items live at once, those of a boundary counted on both sides */
-    bool possible; /* MAX_SIDE is kept, and there is room for all fillers */
+    int max_live;  /* most items live at once, counting both sides of a boundary */
+    bool possible; /* MAX_SIDE holds, and all fillers have room */
 };
 
 static void add_filler(struct boundaries *b, size_t size, int at) {
@@ -43,7 +43,7 @@ static void add_filler(struct boundaries *b, size_t size, int at) {
         b->items[b->n_items++] = (struct boundary_item){size, at, -1, 0};
 }
 
-/* Ends fillers of `less` bytes at a boundary: one of that size, else the youngest. */
+/* Ends fillers of `less` bytes at a boundary: one of exactly that size, else the youngest ones. */
 static void end_fillers(struct boundaries *b, int first_filler, size_t less, int at) {
     int exact = -1;
     for (int i = b->n_items - 1; i >= first_filler && exact < 0; i--)
@@ -62,7 +62,7 @@ static void end_fillers(struct boundaries *b, int first_filler, size_t less, int
     }
 }
 
-/* Bytes that are free in a section, counted in the direction of time. */
+/* Free bytes of a section, counted in the direction of the search. */
 static size_t free_bytes(const struct rfx_place_problem *problem, size_t capacity, bool backwards,
                          int section) {
     int sections = problem->n_sections;
@@ -127,8 +127,8 @@ static void boundaries_free(struct boundaries *boundaries) {
     rfx_memory_release(boundaries->mem, boundaries);
 }
 
-/* For a capacity >= the largest breadth of a problem of n >= 1 items; `backwards`: in time. Free
- * with boundaries_free. O(items * sections). */
+/* Makes the boundaries for a capacity of at least the largest breadth, of a problem of n >= 1
+ * items. Free with boundaries_free. O(items * sections). */
 static enum rfx_status boundaries_create(const struct rfx_place_problem *problem, size_t capacity,
                                          bool backwards, struct boundaries **out,
                                          struct rfx_error *err) {
@@ -138,7 +138,8 @@ static enum rfx_status boundaries_create(const struct rfx_place_problem *problem
     b->mem = mem;
     b->n = problem->n_sections + 1;
     b->possible = true;
-    size_t items = (size_t)problem->n + 2 * (size_t)b->n; /* each boundary adds a filler or two */
+    size_t items =
+        (size_t)problem->n + 2 * (size_t)b->n; /* each boundary adds one or two fillers */
     b->room = (int)items;
     b->items = rfx_memory_calloc(mem, items, sizeof *b->items);
     b->by_end = rfx_memory_calloc(mem, items, sizeof *b->by_end);
@@ -154,13 +155,13 @@ static enum rfx_status boundaries_create(const struct rfx_place_problem *problem
     return RFX_OK;
 }
 
-/* Some of a boundary's ends and begins: bits by their order there. */
+/* A group: some ends and begins of a boundary, as bits in their order there. */
 struct group {
     uint64_t ends, begins;
 };
 
-/* What groups are made of: the items of a boundary that are in none yet, and the orders of all that
- * lives there. */
+/* The state that groups are made from: the items of a boundary that are in no group yet, and the
+ * possible orders of all live items. */
 struct group_source {
     int boundary;
     struct group left;
@@ -171,7 +172,7 @@ struct group_source {
 struct groups {
     struct group *list; /* [n], of the last groups_list */
     int n;
-    bool complete; /* no group was left out so far for the sake of time */
+    bool complete; /* no group has been left out to save time */
 
     /* tables and scratch */
     struct rfx_memory *mem;
@@ -179,32 +180,32 @@ struct groups {
     struct rfx_pq *pq;
     int *leaves, *order, *block;        /* per item */
     bool *marked;                       /* per item; false between calls */
-    struct subset *unions, *low, *high; /* of blocks; of two halves of the begins listed last */
+    struct subset *unions, *low, *high; /* of blocks; of the two halves of the last listed begins */
     int n_low, n_high, listed_boundary;
     uint64_t listed_begins;
 };
 
-/* The lowest n <= 64 bits. */
+/* Returns a mask of the lowest n <= 64 bits. */
 static inline uint64_t lowest_bits(int n) {
     return n == 64 ? UINT64_MAX : ((uint64_t)1 << n) - 1;
 }
 
-/* Items of a list named by the bits of a mask; returns their number. */
+/* Lists the items that a mask selects; returns their number. */
 static inline int select_items(const int *list, uint64_t mask, int *out) {
     int n = 0;
     for (; mask != 0; mask &= mask - 1) out[n++] = list[__builtin_ctzll(mask)];
     return n;
 }
 
-/* What bounds the work on one state; where a bound bites, `complete` is cleared. Packings that are
- * found hang on all three, and plans on packings.
- * MAX_SUBSETS: of the blocks that end, and of each half of the items that begin: all of 11 parts,
- * the small unions of more. MAX_GROUPS: a state's groups, each of which costs a tree.
- * MAX_ALIKE: of one union of blocks, so that many equal sums leave room for other unions. */
+/* Limits of the work on one state; reaching one clears `complete`. The packings that are found
+ * depend on all three, and plans on packings. MAX_SUBSETS: unions of blocks that end, and subsets
+ * of each half of the begins; complete for 11 parts, the small unions for more. MAX_GROUPS: groups
+ * of a state, each of which costs a tree. MAX_ALIKE: groups of one union of blocks, so that many
+ * equal sums leave room for other unions. */
 enum { MAX_SUBSETS = 1 << 11, MAX_GROUPS = 1 << 9, MAX_ALIKE = 64 };
 
-/* Masks have 64 bits and a subset is counted as 1 << n: more parts than this are never listed in
- * full. */
+/* Masks have 64 bits, and subsets are counted as 1 << n: with more parts the list is never
+ * complete. */
 enum { MAX_COUNTED_PARTS = 62 };
 
 struct subset {
@@ -222,7 +223,7 @@ static void groups_free(struct groups *groups) {
     rfx_memory_release(groups->mem, groups);
 }
 
-/* The boundaries must outlive it. RFX_STATUS_OUT_OF_MEMORY. Free with groups_free. */
+/* The boundaries must outlive the groups. OUT_OF_MEMORY. Free with groups_free. */
 static enum rfx_status groups_create(struct rfx_memory *mem, const struct boundaries *boundaries,
                                      struct groups **out, struct rfx_error *err) {
     size_t items = (size_t)boundaries->n_items;
@@ -261,7 +262,8 @@ static int compare_subsets(const void *pa, const void *pb) {
     return (a->mask > b->mask) - (a->mask < b->mask);
 }
 
-/* Unions of n parts, of few parts first where there are too many, and always of all. */
+/* Lists unions of n parts, unions of few parts first where there are too many, and always the union
+ * of all. */
 static int list_subsets(struct groups *g, const struct subset *parts, int n, bool empty,
                         struct subset *subsets) {
     int count = 0;
@@ -278,7 +280,7 @@ static int list_subsets(struct groups *g, const struct subset *parts, int n, boo
             subsets[count++] = made;
             if (mask == all) return count;
             if (mask == 0 || count >= MAX_SUBSETS - 1) break;
-            uint64_t lowest = mask & (0 - mask); /* the next larger number of as many bits */
+            uint64_t lowest = mask & (0 - mask); /* the next larger number with as many bits */
             uint64_t ripple = mask + lowest;
             if (ripple < mask) break;
             mask = ripple | (((mask ^ ripple) >> 2) / lowest);
@@ -292,7 +294,7 @@ static void mark(struct groups *g, const int *list, int n, bool marked) {
 }
 
 /* Replaces the ends of a group of boundary `at` by its begins (rfx_pq_replace). Returns the number
- * of nodes of the tree written to *out; 0: the ends do not lie together in any order. */
+ * of nodes of the tree written to *out; 0: the ends are contiguous in no order. */
 static int groups_replace(struct groups *g, int at, const struct rfx_pq_node *tree, int n_tree,
                           struct group group, struct rfx_pq_node *out, struct rfx_pq_run *run) {
     const struct boundary *boundary = &g->b->at[at];
@@ -304,7 +306,8 @@ static int groups_replace(struct groups *g, int at, const struct rfx_pq_node *tr
     return n;
 }
 
-/* Whether an equal item of lower number is left out: then the same is found with that one. */
+/* Whether an equal item with a lower number is left out; the same packing is found with that one.
+ */
 static bool skips_twin(const struct groups *g, const int *list, uint64_t left, uint64_t mask) {
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
@@ -317,8 +320,8 @@ static bool skips_twin(const struct groups *g, const int *list, uint64_t left, u
     return false;
 }
 
-/* The blocks of the items left to end: what lies together in every order the tree still allows.
- * The runs that end side by side are unions of them. */
+/* Lists the blocks of the remaining ends: items that are contiguous in every order the tree allows.
+ * Contiguous runs of ends are unions of blocks. */
 static int list_blocks(struct groups *g, const struct group_source *from, struct subset *blocks) {
     const struct boundary *boundary = &g->b->at[from->boundary];
     int n = select_items(&g->b->by_end[boundary->ends], from->left.ends, g->order);
@@ -335,7 +338,7 @@ static int list_blocks(struct groups *g, const struct group_source *from, struct
     return n_blocks;
 }
 
-/* Adds the groups of these ends: begins of the same sum, found in two halves. */
+/* Adds the groups of these ends: begins with the same sum, found in two halves. */
 static void add_groups(struct groups *g, const struct group_source *from, struct subset ends) {
     const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
     const struct subset *low = g->low;
@@ -357,7 +360,8 @@ static void add_groups(struct groups *g, const struct group_source *from, struct
     }
 }
 
-/* Keeps the groups of the block that is in the fewest. */
+/* Keeps the groups of the block that occurs in the fewest groups: every packing without a spare
+ * byte makes one of them. */
 static void keep_fewest(struct groups *g, const struct subset *blocks, int n) {
     uint64_t best = 0;
     int fewest = INT32_MAX;
@@ -374,7 +378,7 @@ static void keep_fewest(struct groups *g, const struct subset *blocks, int n) {
     g->n = kept;
 }
 
-/* Lists the sums of the begins left in two halves, unless that was done just before. */
+/* Lists the sums of the remaining begins in two halves, unless they were just listed. */
 static void list_halves(struct groups *g, const struct group_source *from) {
     if (g->listed_boundary == from->boundary && g->listed_begins == from->left.begins) return;
     struct subset parts[MAX_SIDE];
@@ -392,8 +396,8 @@ static void list_halves(struct groups *g, const struct group_source *from) {
     g->listed_begins = from->left.begins;
 }
 
-/* Lists the groups to try: those of one block, one of which every packing makes (when complete).
- * `scratch` has room for a tree. */
+/* Lists the groups to try. When complete, every packing makes one of them. `scratch` has room for a
+ * tree. */
 static void groups_list(struct groups *groups, const struct group_source *from,
                         struct rfx_pq_node *scratch) {
     struct groups *g = groups;
@@ -409,7 +413,7 @@ static void groups_list(struct groups *groups, const struct group_source *from,
         if (g->n > before && u >= n_blocks &&
             groups_replace(g, from->boundary, from->tree, from->n_tree, g->list[before], scratch,
                            &run) == 0)
-            g->n = before; /* these blocks cannot lie together */
+            g->n = before; /* these blocks are never contiguous */
     }
     keep_fewest(g, blocks, n_blocks);
 }
@@ -455,24 +459,24 @@ static void release_slots(struct slots *slots) {
 }
 
 enum {
-    BUCKETS = MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items: none wraps around */
-    BIT = 64, /* of a score, which is counted in fractions of bits; one item joined costs one bit */
-    CHANCE = 4 * BIT /* with a seed: how much better a state may seem */
+    BUCKETS = MAX_SIDE + 1, /* a group ends 1 .. MAX_SIDE items, so buckets do not wrap around */
+    BIT = 64,               /* scores count fractions of bits; one joined item costs one bit */
+    CHANCE = 4 * BIT        /* with a seed: largest random bonus of a state */
 };
 
-/* What was done up to a boundary, or within. */
+/* A state: what has been done up to, or within, a boundary. */
 struct state {
-    int previous, from; /* the step before (-1: none), and the boundary and group of the last */
+    int previous, from; /* the previous step (-1: none), and the boundary of the last group */
     struct group group;
     int boundary;
-    struct group left; /* what is not grouped yet */
-    int slot, n_tree;  /* the tree: its slot and nodes */
-    int64_t joined;    /* items of all groups so far, beyond one that ends and one that begins */
+    struct group left; /* items that are in no group yet */
+    int slot, n_tree;  /* slot and number of nodes of its tree */
+    int64_t joined; /* items of all groups so far, not counting one end and one begin per group */
     int64_t score;
     uint64_t hash;
 };
 
-/* A group that was made; the runs are filled when the way is found. */
+/* A group that was made; runs are filled when a packing is found. */
 struct step {
     int previous, boundary;
     struct group group;
@@ -486,14 +490,14 @@ struct tight {
     int *run_leaves, *order, *with;
     uint64_t *hashes; /* per node of a tree */
     bool *marked;
-    struct state *states; /* by items ended, modulo BUCKETS: width each */
+    struct state *states; /* by number of ended items, modulo BUCKETS: `width` states each */
     int n_states[BUCKETS], width;
     struct step *steps;
     int n_steps;
     uint64_t seed;
     size_t steps_capacity;
     struct slots trees;
-    bool complete; /* no state and no group listed was left out so far */
+    bool complete; /* no state and no listed group has been left out */
 };
 
 static enum rfx_status allocate(struct tight *t, struct rfx_error *err) {
@@ -525,7 +529,7 @@ static struct rfx_pq_node *tree_of(const struct tight *t, const struct state *st
     return slot_at(&t->trees, state->slot);
 }
 
-/* About BIT * log2(n). */
+/* Returns about BIT * log2(n). */
 static int64_t bits_of(int n) {
     int whole = 31 - __builtin_clz((unsigned)n);
     return BIT * whole + (int64_t)BIT * (n - (1 << whole)) / (1 << whole);
@@ -535,8 +539,7 @@ static uint64_t hash_item(const struct boundary_item *item) {
     return rfx_place_mix(item->size ^ rfx_place_mix((uint64_t)item->end));
 }
 
-/* The hash of a node's children from those of each: of a P node in any order, of a Q node from
- * either end. */
+/* Hashes a node's children: of a P node in any order, of a Q node from either end. */
 static uint64_t hash_children(struct tight *t, const struct rfx_pq_node *tree, int node) {
     uint64_t sum = 0;
     uint64_t forward = 0;
@@ -552,8 +555,8 @@ static uint64_t hash_children(struct tight *t, const struct rfx_pq_node *tree, i
     return forward + backward;
 }
 
-/* Sets how good a state is (how many orders its tree allows, in bits, and how few items had to be
- * joined to groups) and what it looks like to all that is to come. */
+/* Computes a state's score (in bits: how many orders its tree allows, less the joined items) and
+ * the hash of everything that matters from here on. */
 static void judge(struct tight *t, struct state *state) {
     const struct rfx_pq_node *tree = tree_of(t, state);
     const int *begins = &t->b->by_begin[t->b->at[state->boundary].begins];
@@ -577,7 +580,7 @@ static void judge(struct tight *t, struct state *state) {
     if (t->seed != 0) state->score += (int64_t)(rfx_place_mix(state->hash ^ t->seed) % CHANCE);
 }
 
-/* Puts a state among those of its bucket, or frees its slot. */
+/* Adds a state to its bucket, or frees its slot. */
 static void insert(struct tight *t, int bucket, struct state state) {
     struct state *states = &t->states[(size_t)bucket * (size_t)t->width];
     int n = t->n_states[bucket];
@@ -600,7 +603,8 @@ static void insert(struct tight *t, int bucket, struct state state) {
     }
 }
 
-/* All of a boundary is still to be grouped (at the last one nothing). */
+/* Enters a boundary: nothing of it is grouped yet (at the last boundary there is nothing to group).
+ */
 static void enter(const struct tight *t, struct state *state, int boundary) {
     bool last = boundary == t->b->n - 1;
     state->boundary = boundary;
@@ -608,7 +612,7 @@ static void enter(const struct tight *t, struct state *state, int boundary) {
     state->left.begins = last ? 0 : lowest_bits(t->b->at[boundary].n_begins);
 }
 
-/* Remembers how a state was reached. false: no memory. */
+/* Records how a state was reached. Returns false: no memory. */
 static bool add_step(struct tight *t, const struct state *state) {
     struct step *steps = rfx_memory_reserve(t->mem, t->steps, &t->steps_capacity,
                                             (size_t)t->n_steps + 1, sizeof *t->steps);
@@ -618,7 +622,7 @@ static bool add_step(struct tight *t, const struct state *state) {
     return true;
 }
 
-/* Tries the groups of a state, up to a number of nodes. false: no memory. */
+/* Tries the groups of a state, up to a node limit. Returns false: no memory. */
 static bool expand(struct tight *t, const struct state *state, int ended, uint64_t limit,
                    uint64_t *nodes) {
     int slot = take_slot(&t->trees);
@@ -655,8 +659,8 @@ static bool expand(struct tight *t, const struct state *state, int ended, uint64
     return true;
 }
 
-/* Puts the run of a step back where the items that began lie in the order of n items; returns their
- * number. */
+/* Reverts a step: puts its run back in place of the begun items, in an order of n items; returns
+ * their new number. */
 static int undo(struct tight *t, const struct step *step, int n) {
     const int *begins = &t->b->by_begin[t->b->at[step->boundary].begins];
     int n_with = select_items(begins, step->group.begins, t->with);
@@ -675,7 +679,7 @@ static int undo(struct tight *t, const struct step *step, int n) {
     return n - n_with + n_gone;
 }
 
-/* The offsets of all items of the order (those of the problem). */
+/* Computes the offsets of the problem's items in this order. */
 static void set_offsets(const struct tight *t, int n, int n_items, size_t *offsets) {
     size_t at = 0;
     for (int i = 0; i < n; i++) {
@@ -685,22 +689,23 @@ static void set_offsets(const struct tight *t, int n, int n_items, size_t *offse
     }
 }
 
-/* The way to a state as the steps 0 .. n - 1, whose order is turned over in place; returns n. */
+/* Writes the path to a state as steps 0 .. n - 1, in place; returns n. */
 static int gather_steps(struct tight *t, const struct state *state) {
     int n = 0;
-    int *way = t->with; /* one group ends at least one item */
+    int *way = t->with; /* each group ends at least one item */
     struct step last = {state->previous, state->from, state->group, {0}};
     for (int k = state->previous; k > 0; k = t->steps[k].previous) way[n++] = k;
-    for (int i = 0; i < n; i++) t->steps[i] = t->steps[way[n - 1 - i]]; /* each moves down */
+    for (int i = 0; i < n; i++) t->steps[i] = t->steps[way[n - 1 - i]]; /* each step moves down */
     t->steps[n] = last;
     return n + 1;
 }
 
-/* Goes the way to the state again, for the runs; then from an order of what is live at the end back
- * to the beginning. */
+/* Walks the path to the state again to record the runs, then goes back from an order of the items
+ * live at the end to the beginning. */
 static void reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
     const struct boundary *start = &t->b->at[0];
-    struct rfx_pq_node *tree = slot_at(&t->trees, 0); /* of no more use, as the next */
+    struct rfx_pq_node *tree =
+        slot_at(&t->trees, 0); /* this slot and the next are no longer used */
     struct rfx_pq_node *next = slot_at(&t->trees, 1);
     int n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
     int n_steps = state->previous < 0 ? 0 : gather_steps(t, state);
@@ -726,14 +731,15 @@ static void reconstruct(struct tight *t, const struct state *state, int n_items,
     }
 }
 
-/* Looks for a state at the last boundary: last->boundary is set. false: no memory. */
+/* Searches a state at the last boundary; sets last->boundary when it finds one. Returns false: no
+ * memory. */
 static bool search(struct tight *t, const struct rfx_tight_request *request, uint64_t *nodes,
                    struct state *last) {
     const struct boundary *start = &t->b->at[0];
     struct state first = {.previous = -1};
     int waiting = 1;
     if (take_slot(&t->trees) < 0 || take_slot(&t->trees) < 0)
-        return false; /* two trees for reconstruct */
+        return false; /* reconstruct needs two trees */
     enter(t, &first, 1);
     struct rfx_pq_node *tree = tree_of(t, &first);
     first.n_tree = rfx_pq_make(&t->b->by_begin[start->begins], start->n_begins, tree);
@@ -789,7 +795,7 @@ enum rfx_status rfx_tight_place(const struct rfx_place_problem *problem,
     if (last.boundary < 0) goto done;
     reconstruct(&t, &last, problem->n, offsets);
     if (rfx_place_answer_is_valid(problem->items, problem->n, offsets, request->capacity_bytes))
-        *outcome = RFX_TIGHT_FOUND; /* else an alignment was in the way */
+        *outcome = RFX_TIGHT_FOUND; /* otherwise an alignment is violated */
 done:
     *nodes += visited;
     release(&t);

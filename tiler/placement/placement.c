@@ -1,4 +1,5 @@
-/* TODO */
+/* Placing the records of a plan, the lower bound with slides (sums of live bytes, step by step),
+ * the validator, and the memory of placements. */
 #include "tiler/placement/placement.h"
 
 #include <stdint.h>
@@ -7,12 +8,12 @@
 #include "layers/core/checked.h"
 #include "tiler/packer/packer.h"
 
-/* Search nodes for where no greedy strategy meets the bound: limits in nodes, not in time, so that
- * a placement is a function of the records. Quick ones serve the planner, which compares thousands
- * of plans; the one that is run gets more. A node looks at each record in each section of time that
- * it lives in, up to once a nanosecond or so: where there are thousands of records, nodes are as
- * many as looks allow, which take some tenths of a second. Plans hang on all values: other ones
- * find other arenas. */
+/* Search nodes of the packer where no greedy packer meets the bound. Limits count nodes, not time,
+ * so that a placement is a function of the records. Quick placements serve the planner, which
+ * compares thousands of plans; the plan that runs gets more nodes. A node looks at each record in
+ * each section of time that the record lives in, at about one look per nanosecond. With thousands
+ * of records, the nodes are limited to as many looks as take some tenths of a second. Plans depend
+ * on all these values: other values find other arenas. */
 enum { QUICK_NODES = 50, SEARCH_NODES = 4000, SEARCH_LOOKS = 80 * 1000 * 1000 };
 
 static struct rfx_place_item item_of(const struct rfx_record *r) {
@@ -50,7 +51,8 @@ enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *rec
         status = rfx_packer_solve(problem, &limits, offsets, &result, err);
     }
     if (status == RFX_OK) {
-        for (int i = 0; i < n; i++) records[i].offset = offsets[i]; /* packer.h has checked them */
+        for (int i = 0; i < n; i++)
+            records[i].offset = offsets[i]; /* the packer has checked the offsets */
         *arena_bytes = result.arena_bytes;
         *strategy = result.method;
     }
@@ -90,9 +92,10 @@ bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rf
     return true;
 }
 
-/* Bytes that slides save at most while what they share lives; from slide *k on, which is moved on
- * to the next node's. What slides down shares with the map that is made, at most, what of that lies
- * from `down` on; what slides up likewise; all go in one direction. */
+/* Returns the most bytes that the slides of one node save while their maps overlap; starts at slide
+ * *k and advances it to the next node's slides. Sliding down, the old map shares with the new one
+ * at most the new map's bytes from `down` on; sliding up likewise. All slides of a node go in one
+ * direction. */
 static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     int after = job->slides[*k].after;
     size_t made = job->records[after].bytes, dying = 0, down = 0, up = 0;
@@ -109,9 +112,10 @@ static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     return saved < most ? saved : most;
 }
 
-/* A bound that is being found, step by step. */
+/* A bound while it is computed, step by step. */
 struct finder {
-    size_t *live; /* per step: what begins less what has ended; modular, each prefix is a size */
+    size_t *live; /* per step: bytes that begin less bytes that have ended; modulo 2^64, each prefix
+                     sum is a true size */
     size_t current, bound, rest;
     int rest_first;
 };
@@ -140,7 +144,8 @@ size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, s
         live[r->first] += r->bytes;
         if (r->last + 1 < job->n_steps) live[r->last + 1] -= r->bytes;
     }
-    for (int k = 0; k < job->n_slides;) { /* shared from when one begins to when the others end */
+    for (int k = 0; k < job->n_slides;) { /* bytes are shared from the step where one map begins to
+                                             the step where the others end */
         const struct rfx_slide *slide = &job->slides[k];
         int end = job->records[slide->before].last + 1;
         size_t saved = saved_by_slides(job, &k);
@@ -152,7 +157,8 @@ size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, s
     return f.bound;
 }
 
-/* Two lanes of multiply and rotate, with odd constants from the fractions of square roots. */
+/* Mixes a value into two lanes, by multiplication and rotation with odd constants from the
+ * fractions of square roots. */
 static void mix(struct rfx_place_key *key, uint64_t value) {
     uint64_t low = (key->low ^ value) * 0x6a09e667f3bcc909U;
     uint64_t high = (key->high + value) * 0xbb67ae8584caa73bU;

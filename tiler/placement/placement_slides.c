@@ -1,4 +1,17 @@
-/* TODO */
+/* Placement with slides.
+ *
+ * Greedy placement: a record goes to the lowest offset at which it keeps its distance from every
+ * placed record that is live with it; for two records in a slide this is the slide's distance.
+ * Choosing a side fixes the direction of that node's slides. Placed records are visited by rising
+ * offset, so that one pass finds the next free bytes; partners in slides are visited one by one.
+ * Where few records are live at a time, each has a list of them.
+ *
+ * Spreading: a map that is written over another one lies a little lower, so each map in a series of
+ * slides lies below the one before, and two such series side by side need room between them that
+ * the greedy placement leaves for neither. So everything is first placed as if rows ended at once,
+ * and a sliding map lay where the other one lies. Which of two records lies above the other is
+ * taken from that placement, and the offsets become the smallest that keep all true distances in
+ * that order. */
 #include "tiler/placement/placement_slides.h"
 
 #include <stdint.h>
@@ -13,19 +26,19 @@
 #include "tiler/placement/placement.h"
 #include "tiler/strategies/arena_problem.h"
 
-/* Lists of the records alive with each of n. Tables of the caller's. */
+/* The records live with each of n records. The tables belong to the caller. */
 struct rfx_peers {
-    const int *count; /* [n], as peers_count fills it */
+    const int *count; /* [n], filled by peers_count */
     int *first;       /* [n + 1]: record i's are peers[first[i] .. first[i + 1]) */
-    int *peers;       /* as many as the counts add up to */
+    int *peers;       /* as many entries as the counts add up to */
 };
 
 static size_t map_row_bytes(const struct rfx_node *n) {
     return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
 }
 
-/* A map is made in about this many steps where it runs row by row: with more, maps slide over each
- * other more closely, but each step starts the kernels anew. */
+/* Number of steps in which a map is computed where it runs row by row. With more steps, maps slide
+ * over each other more closely, but each step starts the kernels anew. */
 #define STEP_PARTS 32
 
 int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
@@ -58,7 +71,7 @@ void rfx_slide_measure(const struct rfx_graph *graph, int node, int k, struct rf
         struct rfx_range before = {out.lo, hi};
         struct rfx_range ahead = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, after);
         struct rfx_range behind = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, before);
-        /* rows from the first one that there is of each map */
+        /* rows relative to the first row of each map's ROI */
         int64_t needed_from = rfx_min_i64(rfx_max_i64(ahead.lo, all.lo), all.hi) - all.lo;
         int64_t needed_to = rfx_max_i64(rfx_min_i64(behind.hi, all.hi), all.lo) - all.lo;
         down = rfx_max_i64(down, (hi - out.lo) * row_out - needed_from * row_in);
@@ -85,7 +98,7 @@ static int compare_ints(const void *pa, const void *pb) {
     return (a > b) - (a < b);
 }
 
-/* How many of the sorted values are below `limit`. */
+/* Returns how many of the sorted values are below `limit`. */
 static int count_below(const int *values, int n, int limit) {
     int lo = 0, hi = n;
     while (lo < hi) {
@@ -98,7 +111,8 @@ static int count_below(const int *values, int n, int limit) {
     return lo;
 }
 
-/* Fills count[n]: how many others are alive with each record. scratch: 2 n. O(n log n). */
+/* Fills count[n] with the number of other records live with each record. scratch: 2 n. O(n log n).
+ */
 static void peers_count(const struct rfx_record *records, int n, int *scratch, int *count) {
     int *firsts = scratch, *lasts = scratch + n;
     for (int i = 0; i < n; i++) {
@@ -107,14 +121,15 @@ static void peers_count(const struct rfx_record *records, int n, int *scratch, i
     }
     qsort(firsts, (size_t)n, sizeof *firsts, compare_ints);
     qsort(lasts, (size_t)n, sizeof *lasts, compare_ints);
-    /* all that begin before it ends, but those that have ended before it begins, and itself */
+    /* records that begin before this one ends, less those that ended before it begins, less itself
+     */
     for (int i = 0; i < n; i++)
         count[i] = count_below(firsts, n, records[i].last + 1) -
                    count_below(lasts, n, records[i].first) - 1;
 }
 
 /* Fills first and peers. by_time: the records by rising first step. scratch: 2 n. O(n + peers +
- * what is alive at a time). */
+ * records live at a time). */
 static void peers_list(const struct rfx_record *records, int n,
                        const struct rfx_place_ranked *by_time, const struct rfx_peers *lists,
                        int *scratch) {
@@ -139,27 +154,28 @@ static void peers_list(const struct rfx_record *records, int n,
     }
 }
 
-/* How many changed orders are tried after the fixed ones where the bound is not met. Quick ones
- * serve the planner, which compares many plans; as in placement.c plans hang on both values. An
- * order takes up to n^2 looks at records: of the changed ones, no more than so many in all. */
+/* Number of perturbed orders that are tried after the fixed ones where the bound is not met. Quick
+ * placements serve the planner, which compares many plans; plans depend on both values, as in
+ * placement.c. An order takes up to n^2 looks at records, and all perturbed orders together at most
+ * LOOKS. */
 enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
 #define LOOKS ((int64_t)300 * 1000 * 1000)
 #define QUICK_LOOKS ((int64_t)30 * 1000 * 1000)
 
-/* Records alive with one, on average, up to which there are lists of them; and up to how many where
- * sorting those, which takes their square, takes less than looking at all that is placed. */
+/* Average number of peers up to which records have lists of them; and up to which lists still pay,
+ * where sorting them (the square of their number) takes less than visiting all placed records. */
 enum { FEW_PEERS = 16, SOME_PEERS = 48 };
 
-/* Start of the generator (Marsaglia 2003, xorshift32, with his example's seed). */
+/* Seed of the random numbers (xorshift32, Marsaglia 2003, the seed of his example). */
 static const uint32_t random_seed = 2463534242U;
 
-/* Paper 004, section III-A, and the order of time; backwards, where something may lie below what
- * dies alone, and finds room there if it is placed first. */
+/* The orders of paper 004, section III-A, and the order of time; also backwards, where a map may
+ * lie below one that only ends, and finds room there if it is placed first. */
 enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
 
-/* A record that may share bytes with another at a distance. */
+/* A record that may share bytes with another one at a distance. */
 struct partner {
     int record, slide;
 };
@@ -170,7 +186,7 @@ struct spot {
     int first, last, record;
 };
 
-/* A direction that was chosen while one offset was tried. */
+/* A direction that was chosen while an offset was tried. */
 struct change {
     int turn;
     enum direction before;
@@ -181,28 +197,30 @@ struct slides {
     const struct rfx_record *records;
     const struct rfx_slide *slides;
     int n, n_slides;
-    bool one_way;             /* some slide goes down alone */
+    bool one_way;             /* some slide can only go down */
     struct partner *partners; /* of record i: [first_partner[i] .. first_partner[i + 1]), rising */
     int *first_partner;
-    int *turn;       /* per slide: the first one of the same node */
-    int *partner_of; /* per record: the record being placed whose partner it is */
-    int *n_peers;    /* per record: others alive with it */
-    int *peers;      /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: many */
+    int *turn;       /* per slide: the first slide of the same node */
+    int *partner_of; /* per record: the record being placed if it is its partner */
+    int *n_peers;    /* per record: number of records live with it */
+    int *peers; /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: there are too many */
     int *first_peer;
-    struct spot *spots; /* [n_spots], by offset: all that is placed, or what lives with one */
+    struct spot
+        *spots; /* [n_spots], by offset: all placed records, or those live with the current one */
     struct rfx_place_ranked *ranked;
     int n_spots, n_changes;
     int *order, *best_order;
     size_t *offset, *best;
     bool *placed;
-    enum direction *direction, *best_direction; /* per turn */
-    int *fixed, *best_fixed; /* per turn: place in the order of the record that chose it */
-    int at;                  /* place in the order of the record at hand */
+    enum direction *direction, *best_direction; /* per `turn` */
+    int *fixed,
+        *best_fixed; /* per `turn`: position in the order of the record that chose the direction */
+    int at;          /* position in the order of the current record */
     struct change *changes;
 };
 
-/* What is wrong with laying record i at `at` beside a partner; 0 when nothing is, else a larger
- * offset to try. Fixes the direction of the slide where it decides. */
+/* Returns 0 if record i may lie at `at` beside a partner, and then fixes the direction of their
+ * slide where this decides it. Otherwise returns a larger offset to try. */
 static size_t collide(struct slides *s, int i, size_t at, const struct partner *partner) {
     const struct rfx_record *mine = &s->records[i];
     size_t other = s->offset[partner->record], other_bytes = s->records[partner->record].bytes;
@@ -221,7 +239,8 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
         s->fixed[turn] = s->at;
         return 0;
     }
-    /* higher up: far enough above for the direction that lets me lie above, else apart */
+    /* higher up: as far above as the slide allows in the direction that lets record i lie above,
+     * else apart */
     size_t reach = mine_dies ? slide->down : slide->up;
     bool allowed = direction != (mine_dies ? UP : DOWN);
     size_t next = other + (allowed && reach < other_bytes ? reach : other_bytes);
@@ -229,7 +248,7 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     return next > at ? next : rfx_align_up(other + other_bytes);
 }
 
-/* Whether record i keeps its distance from its partners at `at`; otherwise *next is the next offset
+/* Whether record i keeps its distance from its partners at `at`. If not, *next is the next offset
  * worth trying, and no direction is chosen. */
 static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     *next = SIZE_MAX;
@@ -247,7 +266,7 @@ static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     return false;
 }
 
-/* The lowest offset from `at` on at which record i meets nothing but partners. */
+/* Returns the lowest offset from `at` on at which record i overlaps nothing but partners. */
 static size_t find_free(const struct slides *s, int i, size_t at) {
     const struct rfx_record *mine = &s->records[i];
     for (int k = 0; k < s->n_spots; k++) {
@@ -264,7 +283,7 @@ static struct spot spot_of(const struct slides *s, int i) {
     return (struct spot){s->offset[i], s->offset[i] + r->bytes, r->first, r->last, i};
 }
 
-/* Sorts the spots of what is placed and alive with record i: they are few. */
+/* Lists the placed records that are live with record i, sorted by offset; they are few. */
 static void list_spots(struct slides *s, int i) {
     s->n_spots = 0;
     for (int p = s->first_peer[i]; p < s->first_peer[i + 1]; p++) {
@@ -277,7 +296,7 @@ static void list_spots(struct slides *s, int i) {
     }
 }
 
-/* Adds a record to the spots of all that is placed. */
+/* Adds a record to the sorted list of all placed records. */
 static void add_spot(struct slides *s, int i) {
     size_t offset = s->offset[i];
     int lo = 0, hi = s->n_spots;
@@ -293,8 +312,8 @@ static void add_spot(struct slides *s, int i) {
     s->n_spots++;
 }
 
-/* Lays the first `kept` records of the order as in the best one, which begins with them: a record's
- * place hangs on those before it alone. Returns their arena. */
+/* Places the first `kept` records of the order as in the best order, which begins with the same
+ * records: a record's offset depends only on those before it. Returns their arena. */
 static size_t keep_begin(struct slides *s, int kept) {
     size_t arena = 0;
     s->n_spots = 0;
@@ -315,8 +334,8 @@ static size_t keep_begin(struct slides *s, int kept) {
     return arena;
 }
 
-/* The arena of an order that begins with as many records of the best one; SIZE_MAX: more than
- * `most`, or the work is to stop. */
+/* Returns the arena of an order whose first `kept` records are those of the best order; SIZE_MAX:
+ * more than `most`, or the work was stopped. */
 static size_t place_in_order(struct slides *s, int kept, size_t most) {
     size_t arena = keep_begin(s, kept);
     for (int o = kept; o < s->n; o++) {
@@ -371,7 +390,7 @@ static void list_partners(struct slides *s) {
     }
 }
 
-/* The larger, the earlier; ties by position. */
+/* Larger keys come first; ties by position. */
 static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     const struct rfx_record *r = &s->records[i];
     switch (order) {
@@ -388,7 +407,7 @@ static uint64_t sort_key(const struct slides *s, enum order order, int i) {
     return (uint64_t)(INT32_MAX - r->first);
 }
 
-/* Largest key first; ties in the order of the records, or backwards. */
+/* Sorts by falling key; ties in the order of the records, or backwards. */
 static void rank(struct slides *s, enum order order, bool backwards) {
     for (int i = 0; i < s->n; i++) {
         int r = backwards ? s->n - 1 - i : i;
@@ -412,7 +431,8 @@ static uint32_t next_random(uint32_t *state) {
     return *state;
 }
 
-/* Moves one record to another place in the order; returns how many before it stay. */
+/* Moves one record to another place in the order; returns how many records before it keep their
+ * place. */
 static int perturb(struct slides *s, uint32_t *random) {
     memcpy(s->order, s->best_order, (size_t)s->n * sizeof *s->order);
     int from = (int)(next_random(random) % (uint32_t)s->n);
@@ -436,7 +456,7 @@ static void try_order(struct slides *s, int kept, size_t *best_arena) {
     }
 }
 
-/* Changed orders that are tried at most. */
+/* Returns the most perturbed orders that are tried. */
 static int count_shuffles(const struct slides *s, bool quick) {
     int64_t looks = quick ? QUICK_LOOKS : LOOKS;
     int64_t most = quick && !s->one_way ? QUICK_SHUFFLES : SHUFFLES;
@@ -496,7 +516,7 @@ enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem, struct rfx_rec
     struct slides s = {
         .mem = mem, .records = records, .slides = slides, .n = n, .n_slides = n_slides};
     size_t arena = SIZE_MAX;
-    uint32_t random = random_seed; /* a placement is a function of the records */
+    uint32_t random = random_seed; /* constant seed: a placement is a function of the records */
     enum rfx_status status = init(&s, err);
     if (status != RFX_OK) goto done;
     for (int order = 0; order < ORDER_COUNT && arena > bound; order++) {
@@ -524,26 +544,26 @@ done:
     return status;
 }
 
-enum { MOST_RECORDS = 4096 }; /* each pair is looked at */
+enum { MOST_RECORDS = 4096 }; /* spreading looks at each pair */
 
 struct spread {
     const struct rfx_record *records;
     const struct rfx_slide *slides;
     int n, n_slides;
-    struct rfx_slide *loose; /* [n_slides]: distances as if rows died at once */
+    struct rfx_slide *loose; /* [n_slides]: distances as if rows ended at once */
     bool *upwards;           /* [n_slides] */
-    size_t *kept, *offset;   /* [n]: as they were, and spread */
-    int *order;              /* [n]: from the lowest on */
-    int *slide_of;           /* [n]: of the record at hand and each other one; -1: none */
+    size_t *kept, *offset;   /* [n]: offsets as they were, and spread */
+    int *order;              /* [n]: from the lowest record on */
+    int *slide_of;           /* [n]: slide of the current record with each other record; -1: none */
 };
 
-/* Records and where they lie, to be sorted. */
+/* Records with their offsets, for sorting. */
 struct place {
     size_t offset;
     int first, record;
 };
 
-/* From the lowest on; of those that lie together what is made later, which will lie below. */
+/* From the lowest offset on; of equal offsets the record made later, which will lie lower. */
 static int compare_places(const void *pa, const void *pb) {
     const struct place *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
@@ -551,7 +571,7 @@ static int compare_places(const void *pa, const void *pb) {
     return (a->record > b->record) - (a->record < b->record);
 }
 
-/* What the sizes alone ask for: of a longer map what is longer. Streams do not slide upwards. */
+/* Sets loose distances: the least that the sizes alone require. Streams do not slide upwards. */
 static void loosen(const struct spread *s) {
     for (int k = 0; k < s->n_slides; k++) {
         const struct rfx_slide *slide = &s->slides[k];
@@ -563,18 +583,18 @@ static void loosen(const struct spread *s) {
     }
 }
 
-/* How far record i lies above record j, which is below it, at least. */
+/* Returns how far record i, which lies above record j, has to lie above it at least. */
 static size_t distance(const struct spread *s, int i, int j) {
     size_t apart = s->records[j].bytes;
     int k = s->slide_of[j];
     if (k < 0) return apart;
     bool i_dies = s->slides[k].before == i;
-    if (i_dies == s->upwards[k]) return apart; /* it would slide the other way */
+    if (i_dies == s->upwards[k]) return apart; /* they slide the other way */
     size_t reach = i_dies ? s->slides[k].down : s->slides[k].up;
     return reach < apart ? reach : apart;
 }
 
-/* Lays all records in their order; returns the arena. */
+/* Places all records in their order, with true distances; returns the arena. */
 static size_t spread_out(const struct spread *s) {
     size_t arena = 0;
     for (int o = 0; o < s->n; o++) {
@@ -611,7 +631,7 @@ static enum rfx_status sort_places(struct rfx_memory *mem, const struct spread *
     return RFX_OK;
 }
 
-/* Tries it, where it may be better than what the records have; keeps what is. */
+/* Spreads the records where that may improve the placement, and keeps the better placement. */
 static enum rfx_status try_spread(struct rfx_memory *mem, struct spread *s,
                                   struct rfx_record *records, bool quick, size_t bound,
                                   bool *upwards, size_t *arena_bytes, struct rfx_error *err) {

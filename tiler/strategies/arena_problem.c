@@ -36,7 +36,7 @@ static int compare_times(const void *pa, const void *pb) {
     return (a > b) - (a < b);
 }
 
-/* The index of `time` in the sorted times, which hold it. */
+/* Returns the index of `time` in the sorted times, which contain it. */
 static int find_time(const int64_t *times, int n, int64_t time) {
     int lo = 0;
     int hi = n - 1;
@@ -66,7 +66,8 @@ static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
         problem->first[i] = find_time(times, n_times, item->lo);
         problem->last[i] = find_time(times, n_times, item->hi);
         problem->sum_bytes += item->size;
-        problem->breadth[problem->first[i]] += item->size; /* modular sums: each is a true size */
+        problem->breadth[problem->first[i]] +=
+            item->size; /* sums modulo 2^64; each is a true size in the end */
         problem->breadth[problem->last[i]] -= item->size;
     }
     for (int s = 1; s < problem->n_sections; s++) problem->breadth[s] += problem->breadth[s - 1];
@@ -119,7 +120,7 @@ void rfx_place_problem_free(struct rfx_place_problem *problem) {
     rfx_memory_release(mem, problem);
 }
 
-/* More items than this are checked by a sweep, fewer pair by pair, which needs no memory. */
+/* Problems with more items are checked by a sweep, smaller ones pair by pair, without memory. */
 enum { MAX_PAIRWISE = 2048 };
 
 static bool pairs_are_apart(const struct rfx_place_item *items, int n, const size_t *offsets) {
@@ -133,21 +134,22 @@ static bool pairs_are_apart(const struct rfx_place_item *items, int n, const siz
     return true;
 }
 
-/* The highest end of what was laid, per leaf a stretch of time: a node of the tree holds what was
- * laid over all of its leaves (`whole`) and over any of them (`any`). */
+/* The highest ends of placed items: a leaf of the tree is a stretch of time, and a node holds the
+ * highest end of items that cover all of its leaves (`whole`) and any of them (`any`). */
 struct tops {
     int64_t *times;
     size_t *whole, *any;
     int n_times, n_leaves;
 };
 
-/* Lays an item at its offset; false: something under it ends above. What is laid later lies higher,
- * so that it simply covers what was there. */
+/* Places an item at its offset; returns false when something below it ends above. Items come by
+ * rising offset, so an item simply covers what was there. */
 static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t offset) {
     size_t end = offset + item->size;
     int from = tops->n_leaves + find_time(tops->times, tops->n_times, item->lo);
     int to = tops->n_leaves + find_time(tops->times, tops->n_times, item->hi);
-    for (int up = from / 2; up > 0; up /= 2) /* above both ends: nothing but these covers nodes */
+    for (int up = from / 2; up > 0;
+         up /= 2) /* nodes above both ends can only be covered by these paths */
         if (tops->whole[up] > offset) return false;
     for (int up = (to - 1) / 2; up > 0; up /= 2)
         if (tops->whole[up] > offset) return false;
@@ -168,8 +170,8 @@ static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t off
     return true;
 }
 
-/* Lays all items by rising offset. *apart: no two that live at one time share a byte. false: no
- * memory. */
+/* Places all items by rising offset. *apart: no two items that are live together share a byte.
+ * Returns false: no memory. */
 static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *items, int n,
                            const size_t *offsets, bool *apart) {
     size_t count = (size_t)n;
@@ -235,7 +237,7 @@ size_t rfx_place_arena_bytes(const struct rfx_place_item *items, int n, const si
     return arena;
 }
 
-/* Calls stop->ask if it is time to and no other thread does. */
+/* Calls stop->ask if enough time has passed and no other thread is calling it. */
 static bool ask(const struct rfx_place_stop *stop, int64_t now) {
     if (now - atomic_load(stop->asked_at_ns) < RFX_PLACE_ASK_EVERY_NS) return false;
     if (atomic_flag_test_and_set(stop->asking)) return false;

@@ -15,46 +15,46 @@
 
 #include "layers/core/team.h"
 
-/* From MANY_ITEMS on steps of less than a STEP_PART of the mean item are small, where they lose
- * less than a STEP_SHARE of the area of what could go there; found by trial. With fewer items it is
- * the strategy as it was published. Weighed, all time is WEIGHED_TIME long, or less. */
+/* With more than MANY_ITEMS items, a step below 1 / STEP_PART of the mean item is small if it loses
+ * less than 1 / STEP_SHARE of the area of the item that could go there; both found by trial. With
+ * fewer items the packer is as published. Weighed, all of time is at most WEIGHED_TIME long. */
 enum { MAX_DEPTH = 64, NONE = -1, MANY_ITEMS = 1 << 15, STEP_PART = 20, STEP_SHARE = 10 };
 static const double WEIGHED_TIME = 4503599627370496.0;
 
-/* Items between two questions whether to stop: less than a millisecond. */
+/* Items placed between two checks whether to stop: less than a millisecond. */
 enum { ASK_EVERY_PLACED = 256 };
 
-/* The weight of a moment: a power of margin / (margin + 1 - load / bound); found by trial. */
+/* Weight of a moment: a power of margin / (margin + 1 - load / bound); found by trial. */
 struct measure {
-    int power; /* 0: all weigh the same */
+    int power; /* 0: all moments weigh the same */
     double margin;
 };
 static const struct measure measures[RFX_STRIP_MEASURES] = {{0, 0}, {4, 0.04}, {3, 0.02}, {3, 0.1}};
 
 struct line {
     size_t height;
-    int end;      /* the next line begins there */
-    int previous; /* where the one before begins, or NONE */
-    int at;       /* in the heap */
+    int end;      /* where the next line begins */
+    int previous; /* where the previous line begins, or NONE */
+    int at;       /* index in the heap */
 };
 
 struct node {
-    uint64_t lifetime; /* of the best item: looked at far more often than the item */
-    int best;          /* item, or NONE: there is none left */
-    int first, latest; /* where the first and the last item begin */
-    int last;          /* where the earliest that ends does */
+    uint64_t lifetime; /* of the best item; kept here because it is read far more often */
+    int best;          /* item, or NONE: no item is left */
+    int first, latest; /* first sections of the first and the last item */
+    int last;          /* earliest last section of the items */
 };
 
 struct strip {
     const struct rfx_place_problem *problem;
     struct line *lines; /* per section */
-    int *heap;          /* lines, the lowest first */
-    int64_t *times;     /* per section: when it begins; and the end of the last.
-                         * Weighed or not: lengths are differences of these */
+    int *heap;          /* lines, lowest first */
+    int64_t *times;     /* per section: when it begins; then the end of the last. Lengths are
+                           differences of these, weighed or not */
     int *leaf;          /* per item */
-    struct node *nodes; /* of the tree: 1 the root, n_leaves + k leaf k */
+    struct node *nodes; /* tree: node 1 is the root, node n_leaves + k leaf k */
     int n_heap, n_leaves;
-    size_t small_step; /* 0: none is */
+    size_t small_step; /* 0: no step is small */
 };
 
 static uint64_t length_of(const struct strip *strip, int first, int last) {
@@ -65,7 +65,7 @@ static uint64_t lifetime_of(const struct strip *strip, int i) {
     return length_of(strip, strip->problem->first[i], strip->problem->last[i]);
 }
 
-/* Whether item i goes before j (NONE: after all). */
+/* Whether item i goes before item j (NONE goes last). */
 static bool goes_before(const struct strip *strip, int i, int j) {
     if (i == NONE || j == NONE) return j == NONE && i != NONE;
     uint64_t a = lifetime_of(strip, i);
@@ -93,7 +93,7 @@ static void put_in_heap(struct strip *strip, int at, int line) {
     strip->lines[line].at = at;
 }
 
-/* Moves a line up or down to where it belongs. */
+/* Moves a line to its place in the heap. */
 static void sift(struct strip *strip, int line) {
     int at = strip->lines[line].at;
     for (; at > 0 && is_lower(strip, line, strip->heap[(at - 1) / 2]); at = (at - 1) / 2)
@@ -109,7 +109,7 @@ static void sift(struct strip *strip, int line) {
     put_in_heap(strip, at, line);
 }
 
-/* A new line, between others whose links are the caller's. */
+/* Adds a line; the caller links its neighbours. */
 static void add_line(struct strip *strip, int begin, int end, int previous, size_t height) {
     struct line line = {height, end, previous, strip->n_heap};
     strip->lines[begin] = line;
@@ -126,7 +126,7 @@ static void remove_from_heap(struct strip *strip, int line) {
     sift(strip, moved);
 }
 
-/* Joins a line with the one after it if they are of the same height. */
+/* Joins a line with the next one if they have the same height. */
 static void join_next(struct strip *strip, int line) {
     int next = strip->lines[line].end;
     if (next >= strip->problem->n_sections ||
@@ -138,7 +138,7 @@ static void join_next(struct strip *strip, int line) {
         strip->lines[strip->lines[line].end].previous = line;
 }
 
-/* Sets the height of a line, which may then be one with its neighbours. */
+/* Sets the height of a line, and joins it with neighbours of the same height. */
 static void set_height(struct strip *strip, int line, size_t height) {
     strip->lines[line].height = height;
     sift(strip, line);
@@ -146,7 +146,7 @@ static void set_height(struct strip *strip, int line, size_t height) {
     if (strip->lines[line].previous != NONE) join_next(strip, strip->lines[line].previous);
 }
 
-/* Cuts a line so that one begins at `at`. */
+/* Cuts a line so that one begins at section `at`. */
 static void cut_line(struct strip *strip, int line, int at) {
     int end = strip->lines[line].end;
     if (at <= line || at >= end) return;
@@ -166,7 +166,8 @@ static void set_node(struct strip *strip, int node) {
 
 static const struct node no_items = {0, NONE, INT32_MAX, -1, INT32_MAX};
 
-/* Whether a node may hold an item within [lo, hi) that is better than the best of another. */
+/* Whether a node may hold an item within sections [lo, hi) that is better than another node's best.
+ */
 static bool may_hold(const struct strip *strip, const struct node *node, int lo, int hi,
                      const struct node *best) {
     if (node->best == NONE || node->last > hi || node->first >= hi || node->latest < lo)
@@ -176,8 +177,8 @@ static bool may_hold(const struct strip *strip, const struct node *node, int lo,
     return length_of(strip, first, hi) >= best->lifetime && is_better_node(strip, node, best);
 }
 
-/* The item of longest lifetime within the sections [lo, hi), or NONE. A node is left when its best
- * item, or the room from its first one on, is no better than what was found. */
+/* Returns the item of longest lifetime within sections [lo, hi), or NONE. A node is skipped when
+ * its best item, or the room from its first item on, is no better than the item found so far. */
 static int longest_within(const struct strip *strip, int lo, int hi) {
     int stack[2 * MAX_DEPTH];
     int n = 0;
@@ -188,10 +189,10 @@ static int longest_within(const struct strip *strip, int lo, int hi) {
         const struct node *node = &strip->nodes[index];
         if (!may_hold(strip, node, lo, hi, best)) continue;
         if (strip->problem->first[node->best] >= lo && strip->problem->last[node->best] <= hi) {
-            best = node; /* nothing below is better */
+            best = node; /* nothing below the node is better */
         } else if (index < strip->n_leaves) {
             stack[n++] = 2 * index + 1;
-            stack[n++] = 2 * index; /* first: the room is larger */
+            stack[n++] = 2 * index; /* visited first: it has more room */
         }
     }
     return best->best;
@@ -208,7 +209,7 @@ static void place_item(struct strip *strip, int line, int i, size_t *offsets) {
     set_height(strip, problem->first[i], offsets[i] + problem->items[i].size);
 }
 
-/* The height of the lower of a line's neighbours; SIZE_MAX: it has none. */
+/* Returns the height of the lower neighbour of a line; SIZE_MAX: it has none. */
 static size_t neighbours_height(const struct strip *strip, int line) {
     const struct line *at = &strip->lines[line];
     size_t height = SIZE_MAX;
@@ -218,15 +219,15 @@ static size_t neighbours_height(const struct strip *strip, int line) {
     return height;
 }
 
-/* Lifts a line to the lower of its neighbours. */
+/* Raises a line to its lower neighbour. */
 static void rise(struct strip *strip, int line) {
     size_t height = neighbours_height(strip, line);
-    assert(height != SIZE_MAX); /* a line over the whole time takes every item */
+    assert(height != SIZE_MAX); /* a line over all of time takes every item */
     set_height(strip, line, height);
 }
 
-/* Whether a line had better rise than take item i: what is lost is little beside the item, and a
- * longer line takes longer items, which otherwise end up on top of everything. */
+/* Whether a line should rather rise than take item i: little is lost compared with the item, and a
+ * longer line takes longer items, which would otherwise end up on top of everything. */
 static bool is_small_step(const struct strip *strip, int line, int i) {
     const struct rfx_place_item *item = &strip->problem->items[i];
     size_t step = neighbours_height(strip, line) - strip->lines[line].height;
@@ -235,7 +236,7 @@ static bool is_small_step(const struct strip *strip, int line, int i) {
     return STEP_SHARE * (double)step * room < (double)item->size * (double)lifetime_of(strip, i);
 }
 
-/* Stretches the times where the load is near the bound beside all others. */
+/* Stretches time where the load is near the bound. */
 static void weigh(struct strip *strip, const struct measure *measure) {
     const struct rfx_place_problem *problem = strip->problem;
     int64_t *times = strip->times;
@@ -254,7 +255,7 @@ static void weigh(struct strip *strip, const struct measure *measure) {
     times[problem->n_sections] = weighed;
 }
 
-/* Numbers the leaves in order of where their items begin, by counting; `heap` is empty still. */
+/* Numbers the leaves by the first sections of their items, by counting; `heap` is still empty. */
 static void sort_leaves(struct strip *strip) {
     const struct rfx_place_problem *problem = strip->problem;
     int *next = strip->heap;
@@ -286,7 +287,7 @@ static void set_up(struct strip *strip, const struct measure *measure) {
         strip->small_step = problem->sum_bytes / (size_t)problem->n / STEP_PART;
 }
 
-/* false: stopped. */
+/* Returns false when stopped. */
 static bool place_all(struct strip *strip, const struct rfx_place_stop *stop, size_t *offsets) {
     for (int left = strip->problem->n; left > 0;) {
         int line = strip->heap[0];
@@ -333,16 +334,16 @@ enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, int mea
     return status;
 }
 
-/* Up to FEW_ITEMS, where it takes some tenths of a second, every measure is tried. */
+/* Up to FEW_ITEMS items, which take some tenths of a second, every measure is tried. */
 enum { FEW_ITEMS = 1 << 18 };
 
-/* In which order; with more items only as many of the first two as there are threads, so that all
- * take no longer than one. */
+/* Order of the measures. With more items, only as many of the first two as there are threads, so
+ * that all take no longer than one. */
 static const int measure_order[] = {1, 2, 3, 0};
 enum { N_MEASURES = sizeof measure_order / sizeof *measure_order, N_OF_MANY = 2 };
 _Static_assert((int)N_MEASURES == (int)RFX_STRIP_MEASURES, "each once");
 
-/* What the threads share: everything below `lock` under it. */
+/* State shared by the threads; everything after `lock` is protected by it. */
 struct many {
     const struct rfx_place_problem *problem;
     const struct rfx_strip_request *request;
@@ -351,20 +352,21 @@ struct many {
 
     pthread_mutex_t lock;
     size_t *offsets; /* the best answer */
-    size_t arena;    /* SIZE_MAX: there is none */
-    int best;        /* where its measure is in the order */
+    size_t arena;    /* SIZE_MAX: no answer yet */
+    int best;        /* position of its measure in the order */
     enum rfx_status status;
     struct rfx_error err;
 };
 
-/* Whether the answer of measure k would be taken if it had this arena. Under the lock. */
+/* Whether an answer of measure k with this arena would replace the best one. Called under the lock.
+ */
 static bool is_better_answer(const struct many *many, int k, size_t arena) {
     if (many->arena == SIZE_MAX) return true;
     if (many->arena <= many->enough) return k < many->best && arena <= many->enough;
     return arena < many->arena || (arena == many->arena && k < many->best);
 }
 
-/* Whether there is a use for measure k still. */
+/* Whether measure k can still improve the answer. */
 static bool is_wanted(struct many *many, int k) {
     if (k > 0 && rfx_place_must_stop(many->problem->mem, many->request->stop)) return false;
     (void)pthread_mutex_lock(&many->lock);
@@ -431,7 +433,7 @@ enum rfx_status rfx_strip_place_best(const struct rfx_place_problem *problem,
     if (problem->n > FEW_ITEMS) many.count = request->threads < N_OF_MANY ? 1 : N_OF_MANY;
     int threads = request->threads < many.count ? request->threads : many.count;
     rfx_team_run(threads, place_together, &many);
-    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one */
+    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one packing */
         many.status = RFX_OK;
         place_measured(&many, 0, 0);
     }
@@ -468,9 +470,9 @@ const char *rfx_greedy_name(enum rfx_greedy_packer strategy) {
 
 /* Tables of one placement. */
 struct scratch {
-    struct rfx_place_ranked *items;    /* n, in the order of placing */
+    struct rfx_place_ranked *items;    /* n, in placing order */
     struct rfx_place_ranked *sections; /* n_sections */
-    struct rfx_place_ranked *placed;   /* n: keys unused, sorted by offset */
+    struct rfx_place_ranked *placed;   /* n, sorted by offset; keys are unused */
     bool *taken;                       /* n */
 };
 
@@ -498,7 +500,7 @@ static void rank_items(const struct rfx_place_problem *problem, enum order_kind 
     qsort(items, (size_t)problem->n, sizeof *items, rfx_place_compare_ranked);
 }
 
-/* Items or sections between two questions whether to stop: some milliseconds. */
+/* Items or sections visited between two checks whether to stop: some milliseconds. */
 enum { ASK_EVERY = 64 };
 
 static bool is_stopped(const struct rfx_place_problem *problem, const struct rfx_place_stop *stop,
@@ -506,7 +508,8 @@ static bool is_stopped(const struct rfx_place_problem *problem, const struct rfx
     return step % ASK_EVERY == 0 && rfx_place_must_stop(problem->mem, stop);
 }
 
-/* Rearranges items ranked by size: section by section of falling breadth. false: stopped. */
+/* Reorders items ranked by size: section by section of falling breadth. Returns false when stopped.
+ */
 static bool rank_by_breadth(const struct rfx_place_problem *problem,
                             const struct rfx_place_stop *stop, struct scratch *scratch) {
     struct rfx_place_ranked *by_size = scratch->placed;
@@ -533,14 +536,15 @@ static bool rank_by_breadth(const struct rfx_place_problem *problem,
     return true;
 }
 
-/* The offset for item i among the first n_placed items placed, which are sorted by offset. */
+/* Returns the offset for item i among the first n_placed placed items, which are sorted by offset.
+ */
 static size_t find_gap(const struct rfx_place_problem *problem,
                        const struct rfx_place_ranked *placed, int n_placed, const size_t *offsets,
                        int i, enum fit_kind fit) {
     const struct rfx_place_item *item = &problem->items[i];
     size_t best = 0;
     size_t best_gap = SIZE_MAX;
-    size_t end = 0; /* of all overlapping items so far */
+    size_t end = 0; /* largest end of overlapping items so far */
     for (int k = 0; k < n_placed; k++) {
         int j = placed[k].index;
         if (!rfx_place_items_overlap(item, &problem->items[j])) continue;
@@ -557,7 +561,7 @@ static size_t find_gap(const struct rfx_place_problem *problem,
     return best_gap == SIZE_MAX ? rfx_place_align(end, item->alignment) : best;
 }
 
-/* false: stopped. */
+/* Returns false when stopped. */
 static bool place_in_order(const struct rfx_place_problem *problem, enum fit_kind fit,
                            const struct rfx_place_stop *stop, struct scratch *scratch,
                            size_t *offsets) {
@@ -602,7 +606,7 @@ enum rfx_status rfx_greedy_place(const struct rfx_place_problem *problem,
     rfx_memory_release(mem, scratch.sections);
     rfx_memory_release(mem, scratch.placed);
     rfx_memory_release(mem, scratch.taken);
-    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* placing breaks off then */
+    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* placing ends early then */
     if (status != RFX_OK) return status;
     *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
     if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))
