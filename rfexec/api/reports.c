@@ -136,7 +136,7 @@ static uint64_t arena_bytes(const struct rfx_plan *plan, int s, struct buffers *
         const struct rfx_stage_node *node = &stage->nodes[i];
         if (rfx_place_is_computed(stage->places[i])) {
             add(buffers, node->buffer);
-            add(buffers, node->fresh);
+            add(buffers, node->staging);
             add(buffers, node->packed);
         }
         if (first_made(plan, i) <= s && last_need(plan, i) >= s) add(buffers, plan->stored[i]);
@@ -159,7 +159,7 @@ static struct rfx_stage_report describe_stage(const struct rfx_plan *plan,
         .mode = stage->spec.mode->name,
         .first = graph->nodes[stage->first].name,
         .last = graph->nodes[stage->last].name,
-        .tiles = {stage->spec.parts_y, stage->spec.parts_x},
+        .tiles = {stage->spec.tiles_y, stage->spec.tiles_x},
         .band_rows = stage->spec.band_rows,
         .spilled_bytes = spilled_bytes(plan, stage),
     };

@@ -103,14 +103,14 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
 
 struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
-    struct rfx_part part = rfx_schedule_part(session->schedule, i);
+    struct rfx_resident_region region = rfx_schedule_resident_region(session->schedule, i);
     unsigned char *base = rfx_node_is_constant(node) ? rfx_packed_weights_of(session->weights, i)
-                                                     : session->arena + part.offset;
-    struct rfx_view view = rfx_view_of(&node->out, base, part.rect);
-    view.ring_rows = part.ring_rows;
-    if (part.has_fresh) {
-        view.fresh = (float *)(void *)(session->arena + part.fresh_offset);
-        view.fresh_y0 = part.fresh_y0;
+                                                     : session->arena + region.offset;
+    struct rfx_view view = rfx_view_of(&node->out, base, region.rect);
+    view.ring_rows = region.ring_rows;
+    if (region.has_staging) {
+        view.fresh = (float *)(void *)(session->arena + region.staging_offset);
+        view.fresh_y0 = region.staging_y0;
     }
     return view;
 }

@@ -16,7 +16,7 @@
 #include "rfexec/output/output_sink.h"
 #include "rfexec/session/packed_weights.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/step.h"
+#include "tiler/plan/schedule.h"
 
 struct rfx_session;
 

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/strategies/placement_offsets.h"
+#include "tiler/strategies/greedy_packers.h"
 #include "tools/chart/chart_script.h"
 #include "tools/chart/step_names.h"
 
@@ -192,7 +192,7 @@ static void test_random(void **state) {
         }
         assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
         assert_int_equal(
-            rfx_offsets_place(problem, RFX_OFFSETS_BY_SIZE, offsets, &result.arena_bytes, NULL),
+            rfx_greedy_place(problem, RFX_GREEDY_BY_SIZE, NULL, offsets, &result.arena_bytes, NULL),
             RFX_OK);
         struct rfx_placement_picture picture = {.subject = "random",
                                                 .items = "items",

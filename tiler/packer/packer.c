@@ -1,26 +1,25 @@
-/* The greedy strategies, and the turns of the searches; see packer.h.
+/* The greedy packers, and the turns of the searches; see packer.h.
  *
- * A search at the proven bound either ends at the optimum or raises the bound; one halfway to the
- * best answer lowers that answer. */
+ * A search at the proven bound either ends at the optimum or raises the bound; a search halfway
+ * between the bound and the best answer improves the answer. */
 #include "tiler/packer/packer.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/packer/packer_search.h"
-#include "tiler/packer/packer_tight.h"
-#include "tiler/strategies/placement_many.h"
-#include "tiler/strategies/placement_offsets.h"
-#include "tiler/strategies/placement_stop.h"
+#include "tiler/packer/exact_search.h"
+#include "tiler/packer/tight_search.h"
+#include "tiler/strategies/arena_problem.h"
+#include "tiler/strategies/greedy_packers.h"
 
-/* Budgets and widths double from round to round, so what the first ones are costs at most a factor
- * of two; they decide which of several best packings is found, and so the offsets of plans.
- * FIRST_BUDGET_NODES: of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam; beyond the
- * largest (a thousand trees per bucket) only the exact search goes on. */
+/* Budgets and widths double from round to round, so the first values cost at most a factor of two.
+ * They decide which of several best packings is found, and so the offsets of plans.
+ * FIRST_BUDGET_NODES: nodes of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam;
+ * beyond the largest width (a thousand trees per bucket) only the exact search continues. */
 enum { FIRST_BUDGET_NODES = 250, MAX_ROUNDS = 48, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
-/* A search that chance leads astray begins anew after so many nodes. */
+/* A randomised search starts again after this many nodes, in case chance has led it astray. */
 enum { RESTART_NODES = 8192 };
 
 /* Each thread has tables of O(n^2) bytes. */
@@ -28,8 +27,8 @@ enum { MAX_THREADS = 8 };
 
 enum where { AT_BOUND, AT_TARGET, HALFWAY };
 
-/* What a turn does. `variant`: the order of the exact search; of the beam bit 0 is backwards in
- * time, bit 1 chance. `patient`: only where the nodes are not limited, since nobody can wait. */
+/* A turn. `variant`: the order of the exact search; for the beam search bit 0 means backwards in
+ * time, bit 1 randomised. `patient`: only without a node limit, since it takes long. */
 struct turn {
     bool tight, patient;
     int variant;
@@ -42,28 +41,28 @@ static const struct turn turns[] = {
     {true, false, 1, AT_BOUND},
     {true, false, 0, AT_TARGET},
     {true, false, 1, AT_TARGET},
-    {false, false, RFX_SEARCH_AREA, AT_BOUND},
-    {false, false, RFX_SEARCH_AREA, HALFWAY},
-    {false, false, RFX_SEARCH_LENGTH, AT_BOUND},
-    {false, false, RFX_SEARCH_LENGTH, HALFWAY},
-    {false, false, RFX_SEARCH_SIZE, AT_BOUND},
-    {false, false, RFX_SEARCH_SIZE, HALFWAY},
-    {false, false, RFX_SEARCH_SHUFFLED, AT_BOUND},
-    {false, false, RFX_SEARCH_SHUFFLED, HALFWAY},
-    {false, true, RFX_SEARCH_WAT, AT_BOUND},
-    {false, true, RFX_SEARCH_WAT, HALFWAY},
-    {false, true, RFX_SEARCH_TAW, AT_BOUND},
-    {false, true, RFX_SEARCH_TAW, HALFWAY},
-    {false, true, RFX_SEARCH_TWA, AT_BOUND},
-    {false, true, RFX_SEARCH_TWA, HALFWAY},
-    {false, true, RFX_SEARCH_WAT_SHUFFLED, AT_BOUND},
-    {false, true, RFX_SEARCH_WAT_SHUFFLED, HALFWAY},
+    {false, false, RFX_EXACT_AREA, AT_BOUND},
+    {false, false, RFX_EXACT_AREA, HALFWAY},
+    {false, false, RFX_EXACT_LENGTH, AT_BOUND},
+    {false, false, RFX_EXACT_LENGTH, HALFWAY},
+    {false, false, RFX_EXACT_SIZE, AT_BOUND},
+    {false, false, RFX_EXACT_SIZE, HALFWAY},
+    {false, false, RFX_EXACT_SHUFFLED, AT_BOUND},
+    {false, false, RFX_EXACT_SHUFFLED, HALFWAY},
+    {false, true, RFX_EXACT_WAT, AT_BOUND},
+    {false, true, RFX_EXACT_WAT, HALFWAY},
+    {false, true, RFX_EXACT_TAW, AT_BOUND},
+    {false, true, RFX_EXACT_TAW, HALFWAY},
+    {false, true, RFX_EXACT_TWA, AT_BOUND},
+    {false, true, RFX_EXACT_TWA, HALFWAY},
+    {false, true, RFX_EXACT_WAT_SHUFFLED, AT_BOUND},
+    {false, true, RFX_EXACT_WAT_SHUFFLED, HALFWAY},
     {true, true, 2, AT_BOUND},
     {true, true, 3, AT_BOUND},
 };
 enum { N_TURNS = sizeof turns / sizeof *turns };
 
-/* A turn with what it may use. */
+/* A turn with its limits. */
 struct task {
     int turn;
     size_t capacity;
@@ -71,7 +70,7 @@ struct task {
     int width;
 };
 
-/* What the threads share: everything below `lock` under it. */
+/* State shared by the threads; everything after `lock` is protected by it. */
 struct packer {
     const struct rfx_place_problem *problem;
     const struct rfx_packer_limits *limits;
@@ -80,23 +79,23 @@ struct packer {
     atomic_flag asking;
     _Atomic int64_t asked_at_ns;
     int64_t begun_ns;
-    struct rfx_search *searches[MAX_THREADS]; /* one per thread, as trials */
-    size_t *trials[MAX_THREADS];              /* offsets of one turn */
+    struct rfx_exact_search *searches[MAX_THREADS]; /* one per thread, like attempts */
+    size_t *attempts[MAX_THREADS];                  /* offsets of one turn */
 
     pthread_mutex_t lock;
-    int next, round, first_round; /* the next turn; the round in which the bound was raised last */
-    size_t bound;                 /* in that round */
-    size_t over_at[N_TURNS];      /* the capacity at which the beam has nothing more to try */
-    size_t *offsets;              /* the best answer */
+    int next, round, first_round; /* the next turn; the round in which the bound last rose */
+    size_t bound;                 /* lower bound in first_round */
+    size_t over_at[N_TURNS]; /* the capacity at which the beam search has nothing more to try */
+    size_t *offsets;         /* the best answer */
     struct rfx_packer_result result;
     enum rfx_status status;
     struct rfx_error err;
 };
 
-static void keep_trial(struct packer *packer, const size_t *trial, size_t arena,
-                       const char *method) {
+static void keep_attempt(struct packer *packer, const size_t *attempt, size_t arena,
+                         const char *method) {
     if (arena >= packer->result.arena_bytes) return;
-    memcpy(packer->offsets, trial, (size_t)packer->problem->n * sizeof *trial);
+    memcpy(packer->offsets, attempt, (size_t)packer->problem->n * sizeof *attempt);
     packer->result.arena_bytes = arena;
     packer->result.method = method;
 }
@@ -115,65 +114,67 @@ static bool must_end(const struct packer *packer) {
     return rfx_place_must_stop(packer->problem->mem, &packer->stop);
 }
 
-/* `may_stop`: the caller's wish to stop is heeded. */
-static enum rfx_status try_strategy(struct packer *packer, enum rfx_offset_strategy strategy,
+/* may_stop: the caller may stop it. */
+static enum rfx_status try_strategy(struct packer *packer, enum rfx_greedy_packer strategy,
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
-    size_t *trial = packer->trials[0];
-    enum rfx_status status = rfx_offsets_place_until(
-        packer->problem, strategy, may_stop ? &packer->stop : NULL, trial, &arena, err);
-    if (status == RFX_OK) keep_trial(packer, trial, arena, rfx_offset_strategy_name(strategy));
+    size_t *attempt = packer->attempts[0];
+    enum rfx_status status = rfx_greedy_place(
+        packer->problem, strategy, may_stop ? &packer->stop : NULL, attempt, &arena, err);
+    if (status == RFX_OK) keep_attempt(packer, attempt, arena, rfx_greedy_name(strategy));
     return status;
 }
 
-/* As many strip packings as there is time for, at least one. */
+/* Runs as many strip packings as there is time for, at least one. */
 static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
-    struct rfx_many_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
-                                       .target_bytes = limits->target_bytes,
-                                       .stop = &packer->stop};
+    struct rfx_strip_request request = {.threads = limits->threads > 0 ? limits->threads : 1,
+                                        .target_bytes = limits->target_bytes,
+                                        .stop = &packer->stop};
     size_t arena = 0;
-    size_t *trial = packer->trials[0];
-    enum rfx_status status = rfx_many_place(packer->problem, &request, trial, &arena, err);
+    size_t *attempt = packer->attempts[0];
+    enum rfx_status status = rfx_strip_place_best(packer->problem, &request, attempt, &arena, err);
     if (status == RFX_OK)
-        keep_trial(packer, trial, arena, rfx_offset_strategy_name(RFX_OFFSETS_STRIP_PACKING));
+        keep_attempt(packer, attempt, arena, rfx_greedy_name(RFX_GREEDY_STRIP_PACKING));
     return status;
 }
 
-/* All strategies, or the fast one where there is no time for others: there is always an answer. The
- * fast one goes first where it would be long to wait for after a signal. */
+/* Runs all greedy packers, or only the fast one where there is no time for others, so there is
+ * always an answer. The fast one runs first where a stopped caller would have to wait long for the
+ * others. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     bool may_stop = packer->limits->must_stop != NULL;
     packer->result.arena_bytes = SIZE_MAX;
     if (packer->problem->n > RFX_PACKER_MAX_GREEDY_ITEMS) return try_many(packer, err);
     if (may_stop && packer->problem->n > RFX_PACKER_MAX_ITEMS)
-        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
-    for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++) {
-        status = try_strategy(packer, (enum rfx_offset_strategy)k, may_stop, err);
+        status = try_strategy(packer, RFX_GREEDY_STRIP_PACKING, false, err);
+    for (int k = 0; k < RFX_GREEDY_COUNT && status == RFX_OK; k++) {
+        status = try_strategy(packer, (enum rfx_greedy_packer)k, may_stop, err);
         if (is_done(packer)) break;
     }
     if (status == RFX_STATUS_CANCELLED) status = RFX_OK;
     if (status == RFX_OK && packer->result.arena_bytes == SIZE_MAX)
-        status = try_strategy(packer, RFX_OFFSETS_STRIP_PACKING, false, err);
+        status = try_strategy(packer, RFX_GREEDY_STRIP_PACKING, false, err);
     return status;
 }
 
-/* The capacity of a turn now; 0: there is nothing for it to do. */
+/* Returns the capacity of a turn; 0: it has nothing to do. */
 static size_t capacity_of(const struct packer *packer, int k) {
     const struct rfx_packer_result *result = &packer->result;
     size_t bound = result->lower_bound_bytes, target = packer->limits->target_bytes;
-    size_t unit = rfx_search_unit_bytes(packer->searches[0]);
+    size_t unit = rfx_exact_unit_bytes(packer->searches[0]);
     size_t capacity = bound;
     if (turns[k].patient && packer->limits->nodes != 0) return 0;
     if (turns[k].where == AT_TARGET) capacity = target;
-    if (turns[k].where == HALFWAY) /* to the best answer, or to the target */
+    if (turns[k].where == HALFWAY) /* halfway to the best answer, or at the target */
         capacity = target != 0 ? target : bound + (result->arena_bytes - bound) / 2 / unit * unit;
     if (turns[k].where != AT_BOUND && capacity <= bound) return 0;
     return capacity == packer->over_at[k] ? 0 : capacity;
 }
 
-/* The nodes that a turn may visit. Halfway half as many: what it finds is no proof. */
+/* Sets the nodes that a turn may visit; half of them halfway, since a failure there proves nothing.
+ */
 static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t limit = packer->limits->nodes;
     uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
@@ -181,14 +182,15 @@ static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t most = (uint64_t)FIRST_BUDGET_NODES << doublings;
     if (turns[task->turn].where == HALFWAY) most /= 2;
     task->nodes = !turns[task->turn].tight && most < left ? most : left;
-    task->seed = most; /* another one in each round */
+    task->seed = most; /* a different seed in each round */
 }
 
-/* The next turn that has something to do. */
+/* Takes the next turn that has something to do. */
 static void take_turn(struct packer *packer, struct task *task) {
     do {
         int k = packer->next;
-        if (k == 0 && packer->result.lower_bound_bytes != packer->bound) { /* widths begin anew */
+        if (k == 0 && packer->result.lower_bound_bytes !=
+                          packer->bound) { /* the bound has risen: widths start again */
             packer->bound = packer->result.lower_bound_bytes;
             packer->first_round = packer->round;
         }
@@ -198,7 +200,7 @@ static void take_turn(struct packer *packer, struct task *task) {
         set_nodes(packer, task);
         task->width = rounds < 16 ? FIRST_WIDTH << rounds : MAX_WIDTH + 1;
         if (turns[k].tight && task->width > MAX_WIDTH) {
-            task->width = MAX_WIDTH; /* by chance, again and again */
+            task->width = MAX_WIDTH; /* randomised, again and again */
             if (turns[k].variant < 2) task->capacity = 0;
         }
         packer->next = (k + 1) % N_TURNS;
@@ -206,7 +208,7 @@ static void take_turn(struct packer *packer, struct task *task) {
     } while (task->capacity == 0);
 }
 
-/* Takes the lock; adds what a turn used. The first failure of all is the packer's. */
+/* Takes the lock, and adds the nodes of a turn. The first failure becomes the packer's. */
 static void end_turn(struct packer *packer, uint64_t nodes, enum rfx_status status,
                      const struct rfx_error *err) {
     (void)pthread_mutex_lock(&packer->lock);
@@ -216,40 +218,41 @@ static void end_turn(struct packer *packer, uint64_t nodes, enum rfx_status stat
     packer->err = *err;
 }
 
-static size_t arena_of(const struct packer *packer, const size_t *trial) {
-    return rfx_place_arena_bytes(packer->problem->items, packer->problem->n, trial);
+static size_t arena_of(const struct packer *packer, const size_t *attempt) {
+    return rfx_place_arena_bytes(packer->problem->items, packer->problem->n, attempt);
 }
 
 static void search_exactly(struct packer *packer, const struct task *task, int thread) {
-    size_t *trial = packer->trials[thread];
-    struct rfx_search_request request = {.capacity_bytes = task->capacity,
-                                         .order = (enum rfx_search_order)turns[task->turn].variant,
-                                         .seed = task->seed,
-                                         .nodes = task->nodes,
-                                         .stop = &packer->stop};
-    bool restarts = request.order == RFX_SEARCH_WAT_SHUFFLED;
+    size_t *attempt = packer->attempts[thread];
+    struct rfx_exact_request request = {.capacity_bytes = task->capacity,
+                                        .order = (enum rfx_exact_order)turns[task->turn].variant,
+                                        .seed = task->seed,
+                                        .nodes = task->nodes,
+                                        .stop = &packer->stop};
+    bool restarts = request.order == RFX_EXACT_WAT_SHUFFLED;
     size_t next = 0;
     uint64_t nodes = 0;
-    enum rfx_search_outcome outcome = RFX_SEARCH_LIMIT;
+    enum rfx_exact_outcome outcome = RFX_EXACT_LIMIT;
     do {
         request.nodes = task->nodes - nodes;
         if (restarts && request.nodes > RESTART_NODES) request.nodes = RESTART_NODES;
-        outcome = rfx_search_probe(packer->searches[thread], &request, trial, &next, &nodes);
+        outcome = rfx_exact_probe(packer->searches[thread], &request, attempt, &next, &nodes);
         request.seed++;
-    } while (restarts && outcome == RFX_SEARCH_LIMIT && nodes < task->nodes &&
+    } while (restarts && outcome == RFX_EXACT_LIMIT && nodes < task->nodes &&
              !rfx_place_must_stop(packer->problem->mem, &packer->stop));
     end_turn(packer, nodes, RFX_OK, NULL);
     struct rfx_packer_result *result = &packer->result;
-    if (outcome == RFX_SEARCH_FOUND) keep_trial(packer, trial, arena_of(packer, trial), "exact");
-    /* No answer is below `next`, and the best known one is an answer. */
-    if (outcome == RFX_SEARCH_EXHAUSTED && next > result->lower_bound_bytes)
+    if (outcome == RFX_EXACT_FOUND)
+        keep_attempt(packer, attempt, arena_of(packer, attempt), "exact");
+    /* no answer is below `next`, and the best known one is an answer */
+    if (outcome == RFX_EXACT_EXHAUSTED && next > result->lower_bound_bytes)
         result->lower_bound_bytes = next < result->arena_bytes ? next : result->arena_bytes;
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* Looks for a packing without a spare byte. */
+/* Searches a packing without a spare byte. */
 static void search_tight(struct packer *packer, const struct task *task, int thread) {
-    size_t *trial = packer->trials[thread];
+    size_t *attempt = packer->attempts[thread];
     int variant = turns[task->turn].variant;
     struct rfx_tight_request request = {
         .capacity_bytes = task->capacity,
@@ -262,15 +265,15 @@ static void search_tight(struct packer *packer, const struct task *task, int thr
     struct rfx_error err = {{0}};
     uint64_t nodes = 0;
     enum rfx_status status =
-        rfx_tight_place(packer->problem, &request, trial, &outcome, &nodes, &err);
+        rfx_tight_place(packer->problem, &request, attempt, &outcome, &nodes, &err);
     end_turn(packer, nodes, status, &err);
     if (status == RFX_OK && outcome == RFX_TIGHT_FOUND)
-        keep_trial(packer, trial, arena_of(packer, trial), "exact");
+        keep_attempt(packer, attempt, arena_of(packer, attempt), "exact");
     if (outcome == RFX_TIGHT_ALL_TRIED) packer->over_at[task->turn] = task->capacity;
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* One thread: turns until all is done. */
+/* One thread: takes turns until the packer is done. */
 static void work(void *user, int64_t index, int thread) {
     struct packer *packer = user;
     int k = (int)index;
@@ -280,13 +283,14 @@ static void work(void *user, int64_t index, int thread) {
     struct task task;
     (void)thread;
     if (k > 0) { /* thread 0 has its own */
-        packer->trials[k] = rfx_memory_calloc(packer->problem->mem, n, sizeof *packer->trials[k]);
-        if (packer->trials[k] == NULL)
+        packer->attempts[k] =
+            rfx_memory_calloc(packer->problem->mem, n, sizeof *packer->attempts[k]);
+        if (packer->attempts[k] == NULL)
             status = rfx_memory_fail(packer->problem->mem, "packer", n * sizeof(size_t), &err);
         if (status == RFX_OK)
-            status = rfx_search_create(packer->problem, &packer->searches[k], &err);
+            status = rfx_exact_create(packer->problem, &packer->searches[k], &err);
     }
-    end_turn(packer, 0, status, &err); /* no turn yet */
+    end_turn(packer, 0, status, &err); /* no turn was taken yet */
     while (!must_end(packer)) {
         take_turn(packer, &task);
         (void)pthread_mutex_unlock(&packer->lock);
@@ -296,7 +300,7 @@ static void work(void *user, int64_t index, int thread) {
             search_exactly(packer, &task, k);
         (void)pthread_mutex_lock(&packer->lock);
     }
-    atomic_store(&packer->stopped, true); /* the others too */
+    atomic_store(&packer->stopped, true); /* stops the other threads */
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
@@ -304,11 +308,12 @@ static void work_together(struct rfx_team *team, void *user) {
     rfx_team_for(team, rfx_team_threads(team), work, user);
 }
 
-/* All turns, by all threads; by one where nodes are limited, so that no chance decides. */
+/* Runs the turns on all threads; on one thread where nodes are limited, so that the answer is
+ * deterministic. */
 static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     int threads = limits->nodes == 0 && limits->threads > 1 ? limits->threads : 1;
-    enum rfx_status status = rfx_search_create(packer->problem, &packer->searches[0], err);
+    enum rfx_status status = rfx_exact_create(packer->problem, &packer->searches[0], err);
     if (status != RFX_OK) return status;
     packer->stop.stopped = &packer->stopped;
     rfx_team_run(threads < MAX_THREADS ? threads : MAX_THREADS, work_together, packer);
@@ -338,8 +343,8 @@ static void start_clock(struct packer *packer) {
 
 static enum rfx_status solve(struct packer *packer, struct rfx_error *err) {
     const struct rfx_place_problem *problem = packer->problem;
-    packer->trials[0] = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof(size_t));
-    if (packer->trials[0] == NULL)
+    packer->attempts[0] = rfx_memory_calloc(problem->mem, (size_t)problem->n, sizeof(size_t));
+    if (packer->attempts[0] == NULL)
         return rfx_memory_fail(problem->mem, "packer", (size_t)problem->n * sizeof(size_t), err);
     enum rfx_status status = try_greedy(packer, err);
     if (status == RFX_OK && !is_done(packer) && problem->n <= RFX_PACKER_MAX_ITEMS)
@@ -361,8 +366,8 @@ enum rfx_status rfx_packer_solve(const struct rfx_place_problem *problem,
     start_clock(&packer);
     enum rfx_status status = solve(&packer, err);
     for (int k = 0; k < MAX_THREADS; k++) {
-        rfx_search_free(packer.searches[k]);
-        rfx_memory_release(problem->mem, packer.trials[k]);
+        rfx_exact_free(packer.searches[k]);
+        rfx_memory_release(problem->mem, packer.attempts[k]);
     }
     (void)pthread_mutex_destroy(&packer.lock);
     packer.result.optimal = packer.result.arena_bytes <= packer.result.lower_bound_bytes;

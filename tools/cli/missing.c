@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
+#include "rf_analysis/analysis.h"
 #include "rf_analysis/grid.h"
-#include "rf_analysis/receptive_field.h"
 
 /* What is held while the picture is read. */
 struct finding {

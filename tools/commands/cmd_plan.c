@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"

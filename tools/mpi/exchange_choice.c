@@ -6,7 +6,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "rf_analysis/part_cuts.h"
+#include "rf_analysis/part_ends.h"
 #include "tiler/cost/cost.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/command.h"

@@ -140,7 +140,7 @@ static int plan_section(struct rfx_rank_sections *s, int i, size_t held) {
     s->plans[i] = job->plan;
     job->plan = NULL;
     job->graph = whole;
-    request.notes = job->request.notes;
+    request.cache = job->request.cache;
     job->request = request;
     return code;
 }

@@ -101,7 +101,7 @@ static void add_own(struct rfx_arena_use *use, const struct rfx_stage *stage, in
         add_box(use, RFX_ARENA_LOCAL, node, node, use->last_reader[node], own->buffer);
     else if (stage->places[node] == RFX_PLACE_REDUCED)
         add_box(use, RFX_ARENA_LOCAL, node, 0, end, own->buffer);
-    add_box(use, RFX_ARENA_FRESH, node, node, use->last_reader[node], own->fresh);
+    add_box(use, RFX_ARENA_FRESH, node, node, use->last_reader[node], own->staging);
     add_box(use, RFX_ARENA_PACKED, node, once ? node : 0, once ? node : end, own->packed);
 }
 

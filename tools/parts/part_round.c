@@ -86,7 +86,7 @@ static enum rfx_status plan_targets(struct round_run *run, const int *targets,
     enum rfx_status status = RFX_OK;
     for (size_t w = 0; w < sizeof ways / sizeof ways[0]; w++) {
         struct rfx_stage_spec stage = rfx_ask_bands(ways[w].bands, ways[w].strips);
-        stage.tight = ways[w].tight;
+        stage.staging = ways[w].tight;
         stage.weights_by_stage = ways[w].by_stage || job->request.asked.weights_by_stage;
         stage.targets = targets;
         stage.n_targets = run->round->graph->n_outputs;

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/group.h"
-#include "rf_analysis/flow_line.h"
+#include "rf_analysis/flow.h"
 
 enum { NODES = 4 };
 

@@ -51,8 +51,8 @@ static bool make_stage(const struct rfx_graph *graph, int before, int after, int
     struct rfx_error err;
     stage->after = after;
     stage->spec = (struct rfx_stage_spec){.mode = &rfx_mode_streamed,
-                                          .parts_y = 1,
-                                          .parts_x = 1,
+                                          .tiles_y = 1,
+                                          .tiles_x = 1,
                                           .band_rows = rows,
                                           .n_targets = 1,
                                           .targets = &stage->after};
@@ -146,8 +146,8 @@ static void other_readers_are_refused(void **state) {
     enum rfx_node_place places[8];
     struct rfx_error err;
     struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
-                                  .parts_y = 1,
-                                  .parts_x = 1,
+                                  .tiles_y = 1,
+                                  .tiles_x = 1,
                                   .band_rows = 1,
                                   .n_targets = 2,
                                   .targets = targets};

@@ -17,8 +17,8 @@
 /* The places of a stage that streams up to `target` and stores its map. */
 static void stream_to(const struct rfx_graph *graph, int target, enum rfx_node_place *places) {
     struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
-                                  .parts_y = 1,
-                                  .parts_x = 1,
+                                  .tiles_y = 1,
+                                  .tiles_x = 1,
                                   .band_rows = 1,
                                   .n_targets = 1,
                                   .targets = &target};
@@ -129,8 +129,8 @@ static void jumps_change_nothing(void **state) {
             in_file[i] = seed % 3 == 1 && stored[i];
         }
         struct rfx_stage_spec spec = {.mode = &rfx_mode_streamed,
-                                      .parts_y = 1,
-                                      .parts_x = 1,
+                                      .tiles_y = 1,
+                                      .tiles_x = 1,
                                       .band_rows = test_rng_int(&rng, 1, 12),
                                       .n_targets = 1,
                                       .targets = &target};
@@ -143,7 +143,7 @@ static void jumps_change_nothing(void **state) {
             for (size_t i = 0; i < n; i++) {
                 assert_int_equal(quick[i].most, full[i].most);
                 assert_int_equal(quick[i].kept, full[i].kept);
-                assert_int_equal(quick[i].fresh, full[i].fresh);
+                assert_int_equal(quick[i].per_step, full[i].per_step);
                 assert_int_equal(quick[i].computed, full[i].computed);
                 assert_int_equal(quick[i].lasting, full[i].lasting);
             }

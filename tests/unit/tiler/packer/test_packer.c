@@ -14,9 +14,9 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
+#include "tiler/packer/exact_search.h"
 #include "tiler/packer/packer.h"
-#include "tiler/packer/packer_search.h"
-#include "tiler/strategies/placement_offsets.h"
+#include "tiler/strategies/greedy_packers.h"
 
 enum { MAX_SMALL = 12, MAX_HARD = 512 };
 
@@ -170,20 +170,20 @@ static void equals_brute_force(void **state) {
         size_t optimum = brute_optimum(items, n);
         struct rfx_packer_result result = solve(items, n, &unlimited);
         struct rfx_place_problem *problem = placement_problem(items, n);
-        struct rfx_search *search;
-        assert_int_equal(rfx_search_create(problem, &search, NULL), RFX_OK);
+        struct rfx_exact_search *search;
+        assert_int_equal(rfx_exact_create(problem, &search, NULL), RFX_OK);
         size_t capacity = problem->lower_bound, offsets[MAX_SMALL];
-        enum rfx_search_outcome outcome = RFX_SEARCH_EXHAUSTED;
-        while (outcome == RFX_SEARCH_EXHAUSTED) {
-            struct rfx_search_request request = {
+        enum rfx_exact_outcome outcome = RFX_EXACT_EXHAUSTED;
+        while (outcome == RFX_EXACT_EXHAUSTED) {
+            struct rfx_exact_request request = {
                 .capacity_bytes = capacity,
-                .order = (enum rfx_search_order)(k % RFX_SEARCH_ORDER_COUNT),
+                .order = (enum rfx_exact_order)(k % RFX_EXACT_ORDER_COUNT),
                 .seed = (uint64_t)k,
                 .nodes = UINT64_MAX};
             size_t next = 0;
             uint64_t nodes = 0;
-            outcome = rfx_search_probe(search, &request, offsets, &next, &nodes);
-            if (outcome != RFX_SEARCH_EXHAUSTED) break;
+            outcome = rfx_exact_probe(search, &request, offsets, &next, &nodes);
+            if (outcome != RFX_EXACT_EXHAUSTED) break;
             assert_true(next > capacity);
             capacity = next;
         }
@@ -194,7 +194,7 @@ static void equals_brute_force(void **state) {
                      capacity, optimum);
         }
         assert_true(rfx_place_answer_is_valid(items, n, offsets, capacity));
-        rfx_search_free(search);
+        rfx_exact_free(search);
         rfx_place_problem_free(problem);
     }
     if (cases >= 400) assert_true(above > cases / 100); /* not only easy ones */

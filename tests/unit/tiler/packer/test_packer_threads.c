@@ -14,7 +14,7 @@
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
 #include "tiler/packer/packer.h"
-#include "tiler/strategies/placement_stop.h"
+#include "tiler/strategies/arena_problem.h"
 
 enum { MAX_RECORDS = 512, SECOND_MS = 1000, MAX_SMALL = 12 };
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tiler/placement/placement_memo.h"
+#include "tiler/placement/placement.h"
 
 static struct rfx_record records[3];
 static struct rfx_slide slides[1];
@@ -28,14 +28,14 @@ static void what_was_placed_is_found(void **state) {
     (void)state;
     struct rfx_place_job job = some_job();
     struct rfx_place_key key = rfx_place_key_of(&job, true);
-    assert_int_equal(rfx_place_recall(memo, key), 0);
-    rfx_place_remember(memo, key, 768);
+    assert_int_equal(rfx_place_memo_find(memo, key), 0);
+    rfx_place_memo_add(memo, key, 768);
     records[0].offset = 64; /* the answer and names are no part of the question */
-    records[1].kind = RFX_RECORD_FRESH;
+    records[1].kind = RFX_RECORD_STAGING;
     records[2].node = 7;
-    assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, true)), 768);
-    rfx_place_remember(memo, key, 832);
-    assert_int_equal(rfx_place_recall(memo, key), 832);
+    assert_int_equal(rfx_place_memo_find(memo, rfx_place_key_of(&job, true)), 768);
+    rfx_place_memo_add(memo, key, 832);
+    assert_int_equal(rfx_place_memo_find(memo, key), 832);
 }
 
 /* Everything that a placement follows from, changed by itself. */
@@ -46,21 +46,21 @@ static void other_records_are_not_found(void **state) {
                       &slides[0].after,  &slides[0].stage, &slides[0].node};
     struct rfx_place_job job = some_job();
     struct rfx_place_key key = rfx_place_key_of(&job, true);
-    rfx_place_remember(memo, key, 768);
+    rfx_place_memo_add(memo, key, 768);
     for (size_t i = 0; i < sizeof bytes / sizeof bytes[0]; i++) {
         job = some_job();
         *bytes[i] += 64;
-        assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, true)), 0);
+        assert_int_equal(rfx_place_memo_find(memo, rfx_place_key_of(&job, true)), 0);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         job = some_job();
         *numbers[i] += 1;
-        assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, true)), 0);
+        assert_int_equal(rfx_place_memo_find(memo, rfx_place_key_of(&job, true)), 0);
     }
     job = some_job();
-    assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, false)), 0);
+    assert_int_equal(rfx_place_memo_find(memo, rfx_place_key_of(&job, false)), 0);
     job.n_slides = 0;
-    assert_int_equal(rfx_place_recall(memo, rfx_place_key_of(&job, true)), 0);
+    assert_int_equal(rfx_place_memo_find(memo, rfx_place_key_of(&job, true)), 0);
 }
 
 /* The one of the least peak is laid again as it was, and nothing under another key. */
@@ -69,28 +69,28 @@ static void the_least_is_laid_again(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_place_job job = some_job();
     struct rfx_place_key key = rfx_place_key_of(&job, true), other = rfx_place_key_of(&job, false);
-    struct rfx_place_kept kept;
+    struct rfx_place_saved kept;
     bool up = true;
-    assert_true(rfx_place_kept_init(&kept, mem, 3));
-    assert_false(rfx_place_lay_kept(&kept, key, &job, records, &up));
+    assert_true(rfx_place_saved_init(&kept, mem, 3));
+    assert_false(rfx_place_saved_find(&kept, key, &job, records, &up));
     records[1].offset = 64;
     records[2].offset = 192;
-    rfx_place_keep(&kept, key, &job, &up, 768, "some", 2000);
-    rfx_place_keep(&kept, other, &job, &up, 704, "another", 2064);
+    rfx_place_saved_offer(&kept, key, &job, &up, 768, "some", 2000);
+    rfx_place_saved_offer(&kept, other, &job, &up, 704, "another", 2064);
     job = some_job();
     up = false;
-    assert_false(rfx_place_lay_kept(&kept, other, &job, records, &up));
+    assert_false(rfx_place_saved_find(&kept, other, &job, records, &up));
     assert_false(up);
-    assert_true(rfx_place_lay_kept(&kept, key, &job, records, &up));
+    assert_true(rfx_place_saved_find(&kept, key, &job, records, &up));
     assert_true(up && records[0].offset == 0 && records[1].offset == 64);
     assert_int_equal(records[2].offset, 192);
     assert_int_equal(kept.arena, 768);
     assert_string_equal(kept.strategy, "some");
-    rfx_place_kept_release(&kept, mem);
-    assert_true(rfx_place_kept_init(&kept, mem, 2)); /* too few for the records */
-    rfx_place_keep(&kept, key, &job, &up, 768, "some", 2000);
-    assert_false(rfx_place_lay_kept(&kept, key, &job, records, &up));
-    rfx_place_kept_release(&kept, mem);
+    rfx_place_saved_release(&kept, mem);
+    assert_true(rfx_place_saved_init(&kept, mem, 2)); /* too few for the records */
+    rfx_place_saved_offer(&kept, key, &job, &up, 768, "some", 2000);
+    assert_false(rfx_place_saved_find(&kept, key, &job, records, &up));
+    rfx_place_saved_release(&kept, mem);
     rfx_memory_free(mem);
 }
 

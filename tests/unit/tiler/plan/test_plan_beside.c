@@ -11,7 +11,7 @@
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/search/planner_search.h"
+#include "tiler/search/candidates.h"
 
 /* Bytes of records that are alive at a step: of stored maps, or of all else. */
 static size_t alive_at(const struct rfx_plan_context *context, int step, bool stored) {
@@ -74,13 +74,13 @@ static void stages_are_counted_step_by_step(void **state) {
         for (int way = 0; way < 4 && search.levels.n > 1; way++) {
             bool squeezed = way % 2 == 1;
             struct rfx_candidate c = {
-                .skeleton = {.kind = RFX_SKELETON_CHAIN,
+                .skeleton = {.kind = RFX_PARTITION_CHAIN,
                              .passes = (int)test_rng_int(&rng, 0, search.levels.n - 1)},
                 .way = {.mode = &rfx_mode_streamed,
-                        .parts_y = 1,
-                        .parts_x = way < 2 ? 1 : 2,
+                        .tiles_y = 1,
+                        .tiles_x = way < 2 ? 1 : 2,
                         .band_rows = test_rng_int(&rng, 1, 16),
-                        .tight = squeezed,
+                        .staging = squeezed,
                         .row_by_row = squeezed,
                         .weights_by_stage = squeezed}};
             some += check_way(&search, &c, beside);

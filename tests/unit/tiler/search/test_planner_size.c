@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/search/planner_search.h"
+#include "tiler/search/candidates.h"
 
 enum { SIDE = 64 };
 #ifdef RFX_SANITIZE

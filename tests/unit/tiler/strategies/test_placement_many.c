@@ -1,6 +1,6 @@
 /* The best of several strip packings: what it reaches, that threads do not change it, and what it
  * does when it is to stop or memory is short. */
-#include "tiler/strategies/placement_many.h"
+#include "tiler/strategies/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,14 +13,14 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
-#include "tiler/strategies/placement_strip.h"
+#include "tiler/strategies/greedy_packers.h"
 
 enum { MANY = 40000, FEW = 3000 };
 
-static size_t place(const struct rfx_place_problem *problem, struct rfx_many_request request,
+static size_t place(const struct rfx_place_problem *problem, struct rfx_strip_request request,
                     size_t *offsets) {
     size_t arena = 0;
-    assert_int_equal(rfx_many_place(problem, &request, offsets, &arena, NULL), RFX_OK);
+    assert_int_equal(rfx_strip_place_best(problem, &request, offsets, &arena, NULL), RFX_OK);
     assert_true(rfx_place_answer_is_valid(problem->items, problem->n, offsets, arena));
     assert_int_equal(arena, rfx_place_arena_bytes(problem->items, problem->n, offsets));
     return arena;
@@ -28,7 +28,7 @@ static size_t place(const struct rfx_place_problem *problem, struct rfx_many_req
 
 static size_t place_measured(const struct rfx_place_problem *problem, int measure,
                              size_t *offsets) {
-    assert_int_equal(rfx_strip_place_measured(problem, measure, NULL, offsets, NULL), RFX_OK);
+    assert_int_equal(rfx_strip_place(problem, measure, NULL, offsets, NULL), RFX_OK);
     return rfx_place_arena_bytes(problem->items, problem->n, offsets);
 }
 
@@ -38,7 +38,7 @@ static void check_family(const char *name, double most) {
     struct rfx_place_problem *problem = placement_problem(made.items, made.n);
     size_t *offsets = calloc(MANY, sizeof *offsets);
     assert_non_null(offsets);
-    struct rfx_many_request request = {.threads = 2};
+    struct rfx_strip_request request = {.threads = 2};
     double bound = (double)problem->lower_bound;
     double above = (double)place(problem, request, offsets) / bound - 1;
     double plain = (double)place_measured(problem, 0, offsets) / bound - 1;
@@ -79,9 +79,9 @@ static void threads_change_nothing(void **state) {
     struct rfx_place_problem *problem = placement_problem(made.items, made.n);
     size_t offsets[FEW], others[FEW];
     size_t largest = 0;
-    size_t best = place(problem, (struct rfx_many_request){.threads = 1}, offsets);
+    size_t best = place(problem, (struct rfx_strip_request){.threads = 1}, offsets);
     for (int threads = 2; threads <= 5; threads++) {
-        struct rfx_many_request request = {.threads = threads};
+        struct rfx_strip_request request = {.threads = threads};
         assert_int_equal(place(problem, request, others), best);
         assert_memory_equal(offsets, others, sizeof offsets);
     }
@@ -91,7 +91,7 @@ static void threads_change_nothing(void **state) {
         if (arena > largest) largest = arena;
     }
     assert_true(best < largest);
-    struct rfx_many_request generous = {.threads = 1, .target_bytes = largest};
+    struct rfx_strip_request generous = {.threads = 1, .target_bytes = largest};
     size_t first = place(problem, generous, offsets);
     assert_int_equal(first, place_measured(problem, 1, others));
     assert_memory_equal(offsets, others, sizeof offsets);
@@ -110,11 +110,10 @@ static void there_is_an_answer_after_a_stop(void **state) {
     size_t offsets[FEW], first[FEW];
     atomic_bool stopped = true;
     struct rfx_place_stop stop = {.stopped = &stopped};
-    struct rfx_many_request request = {.threads = 2, .stop = &stop};
+    struct rfx_strip_request request = {.threads = 2, .stop = &stop};
     assert_int_equal(place(problem, request, offsets), place_measured(problem, 1, first));
     assert_memory_equal(offsets, first, sizeof offsets);
-    assert_int_equal(rfx_strip_place_measured(problem, 1, &stop, offsets, NULL),
-                     RFX_STATUS_CANCELLED);
+    assert_int_equal(rfx_strip_place(problem, 1, &stop, offsets, NULL), RFX_STATUS_CANCELLED);
     rfx_place_problem_free(problem);
     free(made.items);
 }
@@ -129,11 +128,12 @@ static void memory_may_be_short(void **state) {
         struct rfx_memory *mem = rfx_memory_create(bytes);
         struct rfx_place_problem *problem = NULL;
         struct rfx_error err = {{0}};
-        struct rfx_many_request request = {.threads = 4};
+        struct rfx_strip_request request = {.threads = 4};
         size_t arena = 0;
         assert_non_null(mem);
         enum rfx_status status = rfx_place_problem_create(mem, made.items, made.n, &problem, &err);
-        if (status == RFX_OK) status = rfx_many_place(problem, &request, offsets, &arena, &err);
+        if (status == RFX_OK)
+            status = rfx_strip_place_best(problem, &request, offsets, &arena, &err);
         if (status == RFX_OK) {
             assert_true(rfx_place_answer_is_valid(made.items, made.n, offsets, arena));
             placed++;

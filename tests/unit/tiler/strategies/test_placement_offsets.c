@@ -1,5 +1,5 @@
 /* Greedy offset strategies on problems worked out by hand, and what holds of all on random ones. */
-#include "tiler/strategies/placement_offsets.h"
+#include "tiler/strategies/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,15 +12,15 @@
 
 #include "tests/support/random/placement_cases.h"
 
-static void expect(const struct rfx_place_item *items, int n, enum rfx_offset_strategy strategy,
+static void expect(const struct rfx_place_item *items, int n, enum rfx_greedy_packer strategy,
                    const size_t *expected) {
     struct rfx_place_problem *problem = placement_problem(items, n);
     size_t offsets[16], arena = 0;
-    assert_int_equal(rfx_offsets_place(problem, strategy, offsets, &arena, NULL), RFX_OK);
+    assert_int_equal(rfx_greedy_place(problem, strategy, NULL, offsets, &arena, NULL), RFX_OK);
     for (int i = 0; i < n; i++)
         if (offsets[i] != expected[i])
-            fail_msg("%s: item %d at %zu, expected %zu", rfx_offset_strategy_name(strategy), i,
-                     offsets[i], expected[i]);
+            fail_msg("%s: item %d at %zu, expected %zu", rfx_greedy_name(strategy), i, offsets[i],
+                     expected[i]);
     assert_int_equal(arena, rfx_place_arena_bytes(items, n, expected));
     rfx_place_problem_free(problem);
 }
@@ -33,18 +33,18 @@ static void gaps(void **state) {
         {0, 1, 5, 1}, {0, 9, 1, 1}, {0, 1, 3, 1}, {0, 9, 1, 1}, {2, 3, 3, 1}};
     const size_t first[] = {0, 5, 6, 9, 0};
     const size_t best[] = {0, 5, 6, 9, 6};
-    expect(items, 5, RFX_OFFSETS_FIRST_FIT, first);
-    expect(items, 5, RFX_OFFSETS_BEST_FIT, best);
+    expect(items, 5, RFX_GREEDY_FIRST_FIT, first);
+    expect(items, 5, RFX_GREEDY_BEST_FIT, best);
     /* By size: 5 at 0; 3 (item 2) at 5; 3 (item 4) meets neither: 0; then 1 at 8, 1 at 9. */
     const size_t size[] = {0, 8, 5, 9, 0};
-    expect(items, 5, RFX_OFFSETS_BY_SIZE, size);
-    expect(items, 5, RFX_OFFSETS_BIGGER_FIRST, size);
+    expect(items, 5, RFX_GREEDY_BY_SIZE, size);
+    expect(items, 5, RFX_GREEDY_BIGGER_FIRST, size);
     /* Longer first: 1 at 0, 1 at 1, then in order of position: 5 at 2, 3 at 7, 3 at 2. */
     const size_t longer[] = {2, 0, 7, 1, 2};
-    expect(items, 5, RFX_OFFSETS_LONGER_FIRST, longer);
+    expect(items, 5, RFX_GREEDY_LONGER_FIRST, longer);
     /* Strip: the lowest line is the whole time: items 1 and 3; then the left part takes 0 and 2
      * (larger first), the right one 4. */
-    expect(items, 5, RFX_OFFSETS_STRIP_PACKING, longer);
+    expect(items, 5, RFX_GREEDY_STRIP_PACKING, longer);
 }
 
 /* Breadths 6, 7, 4: section 1 goes first with 4 before 3, then section 0 (2 more), 2 (1 more). */
@@ -52,18 +52,18 @@ static void breadth_first(void **state) {
     (void)state;
     const struct rfx_place_item items[] = {{0, 1, 2, 1}, {0, 2, 4, 1}, {1, 3, 3, 1}, {2, 3, 1, 1}};
     const size_t expected[] = {4, 0, 4, 0};
-    expect(items, 4, RFX_OFFSETS_BY_BREADTH, expected);
+    expect(items, 4, RFX_GREEDY_BY_BREADTH, expected);
 }
 
 static void alignment(void **state) {
     (void)state;
     const struct rfx_place_item items[] = {{0, 2, 5, 1}, {0, 2, 4, 8}, {1, 2, 3, 2}};
     const size_t expected[] = {0, 8, 12};
-    expect(items, 3, RFX_OFFSETS_BY_SIZE, expected);
+    expect(items, 3, RFX_GREEDY_BY_SIZE, expected);
     /* a gap of 3 between 5 and 8 takes 3 bytes only where the alignment lets them start at 5 */
     const struct rfx_place_item tight[] = {{0, 2, 5, 1}, {0, 2, 4, 8}, {1, 2, 3, 1}};
     const size_t in_gap[] = {0, 8, 5};
-    expect(tight, 3, RFX_OFFSETS_BY_SIZE, in_gap);
+    expect(tight, 3, RFX_GREEDY_BY_SIZE, in_gap);
 }
 
 static void refusals(void **state) {
@@ -102,10 +102,10 @@ static void random_problems(void **state) {
         size_t offsets[30];
         int n = placement_random(&rng, &ranges, items);
         struct rfx_place_problem *problem = placement_problem(items, n);
-        for (int s = 0; s < RFX_OFFSETS_COUNT; s++) {
+        for (int s = 0; s < RFX_GREEDY_COUNT; s++) {
             size_t arena = 0;
             assert_int_equal(
-                rfx_offsets_place(problem, (enum rfx_offset_strategy)s, offsets, &arena, NULL),
+                rfx_greedy_place(problem, (enum rfx_greedy_packer)s, NULL, offsets, &arena, NULL),
                 RFX_OK);
             assert_true(rfx_place_answer_is_valid(items, n, offsets, arena));
             assert_false(rfx_place_answer_is_valid(items, n, offsets, arena - 1));

@@ -1,6 +1,6 @@
 /* Strip packing in O(n log n) against the same written down as it is described, and the check of
  * large answers against the check of pairs. */
-#include "tiler/strategies/placement_strip.h"
+#include "tiler/strategies/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static void is_strip_packing(void **state) {
         size_t offsets[MAX_ITEMS], expected[MAX_ITEMS];
         int n = placement_random(&rng, &ranges[k % 3], items);
         struct rfx_place_problem *problem = placement_problem(items, n);
-        assert_int_equal(rfx_strip_place(problem, offsets, NULL), RFX_OK);
+        assert_int_equal(rfx_strip_place(problem, 0, NULL, offsets, NULL), RFX_OK);
         place_naively(problem, expected);
         for (int i = 0; i < n; i++)
             if (offsets[i] != expected[i])
@@ -94,7 +94,7 @@ static size_t place_of_long(int n) {
     for (int i = FIXED; i < n; i++)
         items[i] = (struct rfx_place_item){200 + 2 * i, 201 + 2 * i, 1000, 1};
     struct rfx_place_problem *problem = placement_problem(items, n);
-    assert_int_equal(rfx_strip_place(problem, offsets, NULL), RFX_OK);
+    assert_int_equal(rfx_strip_place(problem, 0, NULL, offsets, NULL), RFX_OK);
     size_t place = offsets[LONG];
     assert_true(rfx_place_answer_is_valid(items, n, offsets, problem->sum_bytes));
     rfx_place_problem_free(problem);
@@ -115,7 +115,7 @@ static void many_items_lift_small_steps(void **state) {
 static enum rfx_status place(const struct rfx_place_problem *problem, size_t capacity,
                              size_t *offsets, struct rfx_error *err) {
     (void)capacity;
-    return rfx_strip_place(problem, offsets, err);
+    return rfx_strip_place(problem, 0, NULL, offsets, err);
 }
 
 static void every_allocation_can_fail(void **state) {
@@ -152,7 +152,7 @@ static void large_answers_are_checked(void **state) {
                                            (size_t)test_rng_int(&rng, 1, 50), 1};
     }
     struct rfx_place_problem *problem = placement_problem(items, MANY);
-    assert_int_equal(rfx_strip_place(problem, offsets, NULL), RFX_OK);
+    assert_int_equal(rfx_strip_place(problem, 0, NULL, offsets, NULL), RFX_OK);
     size_t arena = rfx_place_arena_bytes(items, MANY, offsets);
     assert_true(rfx_place_answer_is_valid(items, MANY, offsets, arena));
     assert_true(is_valid(items, MANY, offsets, arena));
