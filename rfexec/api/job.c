@@ -5,7 +5,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
 #include "rfexec/api/step_teller.h"
-#include "tiler/plan/file/plan_file.h"
+#include "tiler/plan/plan_file.h"
 
 static const struct rfx_tensor *input_of(const struct rfx_job *job) {
     return &job->graph->nodes[job->graph->input].out;

@@ -17,7 +17,7 @@
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/session/model.h"
-#include "tiler/plan/file/plan_file.h"
+#include "tiler/plan/plan_file.h"
 
 struct rfx_model {
     struct rfx_memory *mem;
