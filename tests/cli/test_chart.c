@@ -14,7 +14,6 @@
 #include <cmocka.h>
 
 #include "tools/chart/chart.h"
-#include "tools/chart/chart_script.h"
 
 enum { FILE_BYTES = 1 << 18 };
 static char file_text[FILE_BYTES];

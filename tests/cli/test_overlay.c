@@ -20,7 +20,7 @@
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/test_util.h"
 #include "tools/overlay/colours.h"
-#include "tools/overlay/map_place.h"
+#include "tools/overlay/image_overlay.h"
 
 enum { H = 37, W = 53, MAX_PIXELS = 64 * 64 };
 

@@ -16,9 +16,8 @@
 #include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
 #include "tools/page/html.h"
-#include "tools/page/map_preview.h"
+#include "tools/page/output_summary.h"
 #include "tools/page/run_timeline.h"
-#include "tools/page/value_sketch.h"
 
 static uint64_t count_between(const float *values, int n, double lo, double hi) {
     uint64_t count = 0;

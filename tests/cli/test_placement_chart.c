@@ -16,8 +16,7 @@
 
 #include "tests/support/test_util.h"
 #include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/chart_script.h"
-#include "tools/chart/step_names.h"
+#include "tools/chart/chart.h"
 
 enum { MIB = 1 << 20, MAX_BOXES = 256 };
 

@@ -8,10 +8,16 @@
  * involved and no path reaches the script; 2. the file appears under its name only when complete,
  * and nothing is left behind when drawing fails; 3. colours are told apart by colour-blind readers,
  * and lines also by their dashes and marks. */
+/* The gnuplot script of a chart: everything that decides how charts look. */
+/* The boxes of a chart: their data blocks, and labels that stay inside them. A part of
+ * chart_script.c. */
+/* Where the parts of a chart are, in pixels of the SVG: what gnuplot does not place well by itself.
+ * A part of chart_script.c. */
 #ifndef RFX_TOOLS_CHART_CHART_H
 #define RFX_TOOLS_CHART_CHART_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
@@ -80,4 +86,21 @@ RFX_NODISCARD enum rfx_status rfx_chart_write(const struct rfx_chart *chart, str
 RFX_NODISCARD enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
                                                      struct rfx_memory *mem, const char *path,
                                                      struct rfx_error *err);
+
+/* Writes the script that draws n charts, one below the other, to gnuplot's standard output, as PNG
+ * or else SVG. Whether writing succeeded is left to ferror(stream). */
+void rfx_chart_script(const struct rfx_chart *panels, int n, bool png, FILE *stream);
+
+/* Writes a text as a gnuplot string: '...' with quotes doubled, control characters as spaces and
+ * bytes that are not UTF-8 as '?'. Nothing inside single quotes is interpreted. */
+void rfx_chart_quote(const char *text, FILE *stream);
+
+enum {
+    RFX_CHART_LABEL_PX = 28, /* the x axis' label with its margins */
+    RFX_CHART_LEGEND_ROW_PX = 21,
+    RFX_CHART_PANEL_LEFT_PX = 104, /* room for any numbers; of a chart that is not alone */
+    RFX_CHART_LEFT_PX = 78, /* margins of charts with boxes; gnuplot finds those of the others */
+    RFX_CHART_RIGHT_PX = 22,
+    RFX_CHART_TOP_PX = 66,
+};
 #endif

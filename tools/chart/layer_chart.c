@@ -7,7 +7,6 @@
 
 #include "layers/kernels/kernels.h"
 #include "tools/chart/chart.h"
-#include "tools/chart/chart_layout.h"
 
 enum {
     TEXT_CHARS = 200,

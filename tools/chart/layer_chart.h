@@ -4,7 +4,7 @@
 #define RFX_TOOLS_CHART_LAYER_CHART_H
 
 #include "tools/measure/layer_times.h"
-#include "tools/measure/machine_peak.h"
+#include "tools/measure/machine_speed.h"
 
 /* Writes `path`, .svg or .png: above a roofline (operations per byte moved at least, operations per
  * second; layers without multiply-accumulates are not in it), below the time of every layer.

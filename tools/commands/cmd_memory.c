@@ -9,7 +9,7 @@
 #include "tiler/strategies/placement_objects.h"
 #include "tiler/strategies/placement_offsets.h"
 #include "tools/chart/chart.h"
-#include "tools/chart/memory_chart.h"
+#include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"

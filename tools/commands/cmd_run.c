@@ -10,7 +10,7 @@
 #include "tools/cli/progress.h"
 #include "tools/lists/run_list.h"
 #include "tools/masks/run_masked.h"
-#include "tools/page/run_page.h"
+#include "tools/page/html_report.h"
 #include "tools/parts/part_run.h"
 #include "tools/program/run_request.h"
 #include "tools/program/run_result.h"

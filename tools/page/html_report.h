@@ -1,3 +1,5 @@
+/* The sections of a page, each in a file of its own. They write into page->html, which keeps the
+ * first failure. */
 /* The page of `run --report`: one HTML file that needs nothing else, of what ran, its plan in a
  * picture, memory and time as they were, and the outputs.
  *
@@ -5,20 +7,16 @@
  * file itself is written piece by piece. Invariants: 1. the file is opened before the run and gets
  * its name by rfx_run_page_write alone; 2. a page changes no bit of an output; 3. figures are those
  * of the run reported, none is measured again. */
-#ifndef RFX_TOOLS_PAGE_RUN_PAGE_H
-#define RFX_TOOLS_PAGE_RUN_PAGE_H
+#ifndef RFX_TOOLS_PAGE_HTML_REPORT_H
+#define RFX_TOOLS_PAGE_HTML_REPORT_H
 
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/measure/layer_times.h"
-#include "tools/overlay/picture_overlay.h"
+#include "tools/overlay/image_overlay.h"
 #include "tools/page/html.h"
-#include "tools/page/map_preview.h"
+#include "tools/page/output_summary.h"
 #include "tools/page/run_timeline.h"
-#include "tools/page/value_sketch.h"
-
-/* Outputs of which there are pictures; values of all are counted. */
-enum { RFX_PAGE_PREVIEWS = 4 };
 
 struct rfx_page_output {
     struct rfx_value_sketch values;

@@ -1,21 +1,246 @@
-/* See picture_overlay.h. */
-#include "tools/overlay/picture_overlay.h"
+/* See image_overlay.h. */
+#include "tools/overlay/image_overlay.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/output/samples.h"
+#include "tools/cli/command.h"
+#include "tools/cli/option_values.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/report.h"
 #include "tools/overlay/colours.h"
+
+enum { RFX_SMALL_COPY_SIDE = 400 };
+
+struct rfx_map_place rfx_map_place_of(const struct rfx_axis_field *field, int64_t count,
+                                      int64_t pixels) {
+    struct rfx_map_place place = {.step = (double)pixels / (double)count, .count = count};
+    place.first = place.step / 2.0;
+    if (field == NULL || field->jump.num == 0 || field->jump.den == 0) return place;
+    place.step = (double)field->jump.num / (double)field->jump.den;
+    place.first = field->middle_px;
+    return place;
+}
+
+int64_t rfx_map_place_nearest(const struct rfx_map_place *place, int64_t pixel) {
+    double at = ((double)pixel + 0.5 - place->first) / place->step;
+    double nearest = fmin(fmax(floor(at + 0.5), 0.0), (double)(place->count - 1));
+    return fabs(at - nearest) < 1.0 ? (int64_t)nearest : -1;
+}
+
+/* Sides in the picture's proportions. */
+static struct rfx_small_copy small_shape_of(int64_t h, int64_t w) {
+    int64_t longer = rfx_max_i64(h, w), side = rfx_min_i64(longer, RFX_SMALL_COPY_SIDE);
+    return (struct rfx_small_copy){.h = h,
+                                   .w = w,
+                                   .rows = rfx_max_i64(1, h * side / longer),
+                                   .cols = rfx_max_i64(1, w * side / longer)};
+}
+
+static size_t small_bytes_of(const struct rfx_small_copy *copy) {
+    return (size_t)(3 * copy->rows * copy->cols);
+}
+
+/* Bytes that the copy of a picture of h x w pixels takes. */
+static size_t small_copy_bytes(int64_t h, int64_t w) {
+    struct rfx_small_copy shape = small_shape_of(h, w);
+    return small_bytes_of(&shape);
+}
+
+/* Black at first. OUT_OF_MEMORY. Freed with small_copy_free. */
+static enum rfx_status small_copy_create(struct rfx_memory *mem, int64_t h, int64_t w,
+                                         struct rfx_small_copy *copy, struct rfx_error *err) {
+    struct rfx_small_copy made = small_shape_of(h, w);
+    made.mem = mem;
+    made.rgb = rfx_memory_calloc(mem, small_bytes_of(&made), 1);
+    if (made.rgb == NULL) return rfx_memory_fail(mem, "small overlay", small_bytes_of(&made), err);
+    *copy = made;
+    return RFX_OK;
+}
+
+static void small_copy_free(struct rfx_small_copy *copy) {
+    if (copy->mem != NULL) rfx_memory_release(copy->mem, copy->rgb);
+    *copy = (struct rfx_small_copy){0};
+}
+
+/* The first row of the copy that is row y of the picture or one below it. */
+static int64_t small_row_of(const struct rfx_small_copy *copy, int64_t y) {
+    return rfx_ceil_div(y * copy->rows, copy->h);
+}
+
+/* Whether the copy has row y of the picture. */
+static bool small_copy_wants(const struct rfx_small_copy *copy, int64_t y) {
+    if (copy->mem == NULL) return false;
+    int64_t row = small_row_of(copy, y);
+    return row < copy->rows && row * copy->h / copy->rows == y;
+}
+
+/* Takes row y if it is wanted: colours [w, 3] from 0 to 255, rounded as those
+ * of files are. */
+static void small_copy_take(struct rfx_small_copy *copy, int64_t y, const float *colours) {
+    if (!small_copy_wants(copy, y)) return;
+    unsigned char *to = copy->rgb + 3 * small_row_of(copy, y) * copy->cols;
+    const struct rfx_value_range all = {0.0, 255.0};
+    for (int64_t x = 0; x < copy->cols; ++x)
+        rfx_samples_from_floats(colours + 3 * (x * copy->w / copy->cols), 3, all, 8, to + 3 * x);
+}
+
+/* The node of an output's map, of more than one pixel, or -1. An output (1, rows, columns) or
+ * (rows, columns) is one too where its elements are those of a map of one channel in another
+ * shape, as ArgMax without keepdims leaves it. */
+static int map_node_of(const struct rfx_graph *graph, int output) {
+    int i = graph->outputs[output].node;
+    const struct rfx_shape *shape = &graph->nodes[i].out.shape;
+    bool flat = graph->nodes[i].out.layout != RFX_LAYOUT_NHWC;
+    while (graph->nodes[i].out.layout != RFX_LAYOUT_NHWC) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (node->op != RFX_OP_RESHAPE && node->op != RFX_OP_TO_PLAIN) return -1;
+        i = node->in[0];
+    }
+    const struct rfx_tensor *map = &graph->nodes[i].out;
+    if (map->h * map->w <= 1) return -1;
+    if (!flat) return i;
+    int rank = shape->rank;
+    bool same = rank >= 2 && map->c == 1 && shape->dims[rank - 2] == map->h &&
+                shape->dims[rank - 1] == map->w;
+    return same ? i : -1;
+}
+
+/* Whether a map's values count channels. */
+static bool has_labels(const struct rfx_graph *graph, int map) {
+    const struct rfx_node *node = &graph->nodes[map];
+    return node->op == RFX_OP_CHANNEL_REDUCE && rfx_reduce_is_arg(node->attr.reduce.kind);
+}
+
+/* Whether each channel is a share of its own, so that the largest says little. */
+static bool has_shares(const struct rfx_graph *graph, int map) {
+    enum rfx_act_kind kind = graph->nodes[map].act.kind;
+    return kind == RFX_ACT_SIGMOID || kind == RFX_ACT_HARD_SIGMOID;
+}
+
+static int refuse_all(const struct rfx_graph *graph) {
+    char shape[96];
+    rfx_cli_message("--overlay: no output of '%s' is a map over the picture, '%s' is %s",
+                    graph->name, graph->outputs[0].name,
+                    rfx_human_shape(&graph->nodes[graph->outputs[0].node].out.shape, shape));
+    rfx_cli_message("--keep TENSOR makes a map inside of the network an output (see analyze)");
+    return RFX_EXIT_USAGE;
+}
+
+/* The map that is shown. */
+static const struct rfx_tensor *overlay_map(const struct rfx_graph *graph,
+                                            const struct rfx_overlay_choice *choice) {
+    return &graph->nodes[choice->map].out;
+}
+
+static int choose_output(const struct rfx_graph *graph, const char *name,
+                         struct rfx_overlay_choice *choice) {
+    char shape[96];
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        if (name != NULL && strcmp(name, graph->outputs[k].name) != 0) continue;
+        choice->output = k;
+        choice->map = map_node_of(graph, k);
+        if (choice->map >= 0) return RFX_EXIT_DONE;
+        if (name == NULL) continue;
+        rfx_cli_message("--overlay-output '%s' is no map over the picture: its shape is %s", name,
+                        rfx_human_shape(&graph->nodes[graph->outputs[k].node].out.shape, shape));
+        return RFX_EXIT_USAGE;
+    }
+    if (name == NULL) return refuse_all(graph);
+    rfx_cli_message("--overlay-output '%s': there is no such output; the first is '%s'", name,
+                    graph->outputs[0].name);
+    return RFX_EXIT_USAGE;
+}
+
+static int choose_channel(const struct rfx_graph *graph, const char *text,
+                          struct rfx_overlay_choice *choice) {
+    const struct rfx_tensor *map = overlay_map(graph, choice);
+    int64_t number;
+    const char *name = graph->outputs[choice->output].name;
+    choice->channel = map->c > 1 || has_labels(graph, choice->map) ? -1 : 0;
+    if (text == NULL && map->c > 1 && has_shares(graph, choice->map)) {
+        rfx_cli_message(
+            "--overlay: output '%s' has %lld channels, each a share by itself (sigmoid): "
+            "--overlay-of says which is shown, 1 to %lld, or labels",
+            name, (long long)map->c, (long long)map->c);
+        return RFX_EXIT_USAGE;
+    }
+    if (text == NULL) return RFX_EXIT_DONE;
+    choice->channel = -1;
+    if (strcmp(text, "labels") == 0) return RFX_EXIT_DONE;
+    if (!rfx_cli_parse_count(text, map->c, &number)) {
+        rfx_cli_message("--overlay-of '%s': labels, or a channel of output '%s', 1 to %lld", text,
+                        name, (long long)map->c);
+        return RFX_EXIT_USAGE;
+    }
+    choice->channel = number - 1;
+    return RFX_EXIT_DONE;
+}
+
+/* Whether a map is, for all that can be seen, what a network makes of pictures: another picture. */
+static bool may_be_picture(const struct rfx_graph *graph, int map) {
+    const struct rfx_tensor *input = &graph->nodes[graph->input].out, *out = &graph->nodes[map].out;
+    if (has_labels(graph, map) || has_shares(graph, map)) return false;
+    return out->c == 3 || out->h > input->h || out->w > input->w;
+}
+
+/* The picture that is written: as large as the network's input, three channels. */
+static struct rfx_tensor overlay_picture(const struct rfx_graph *graph) {
+    const struct rfx_tensor *input = &graph->nodes[graph->input].out;
+    return rfx_tensor_nhwc(3, input->h, input->w);
+}
+
+int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                       struct rfx_overlay_choice *choice) {
+    struct rfx_error err = {{0}};
+    struct rfx_tensor picture = overlay_picture(graph);
+    char what[256];
+    *choice = (struct rfx_overlay_choice){
+        .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
+    int code = choose_output(graph, options->overlay_output, choice);
+    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->overlay_of, choice);
+    if (code != RFX_EXIT_DONE) return code;
+    if (choice->channel < 0 && options->overlay_range[0] < options->overlay_range[1]) {
+        rfx_cli_message(
+            "--overlay-range is for the values of a channel (--overlay-of), not labels");
+        return RFX_EXIT_USAGE;
+    }
+    if (options->overlay == NULL) return RFX_EXIT_DONE; /* no file of its own */
+    const struct rfx_output_kind *kind = rfx_output_kind_of(options->overlay);
+    if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
+    if (kind != NULL) choice->format.kind = kind;
+    (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->overlay);
+    enum rfx_status status = rfx_output_format_check(&choice->format, &picture, what, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
+                                const struct rfx_cli_options *options,
+                                struct rfx_overlay_choice *choice, bool *shown) {
+    struct rfx_cli_options first = *options;
+    bool asked = options->overlay_of != NULL || options->overlay_output != NULL ||
+                 options->overlay_range[0] < options->overlay_range[1];
+    *shown = true;
+    if (asked) return rfx_overlay_choose(graph, options, choice);
+    int map = -1;
+    for (int k = 0; k < graph->n_outputs && map < 0; ++k) map = map_node_of(graph, k);
+    *shown = map >= 0 && !may_be_picture(graph, map);
+    if (!*shown) return RFX_EXIT_DONE;
+    if (has_shares(graph, map)) first.overlay_of = "1";
+    return rfx_overlay_choose(graph, &first, choice);
+}
 
 /* How much of a colour covers the picture: of labels, of the brightest value, of what is none. */
 #define LABEL_COVER 0.5
 #define VALUE_COVER 0.75
 
 static const struct rfx_tensor *map_of(const struct rfx_overlay *o) {
-    return rfx_overlay_map(o->job->graph, &o->choice);
+    return overlay_map(o->job->graph, &o->choice);
 }
 
 static const struct rfx_tensor *input_of(const struct rfx_graph *graph) {
@@ -28,13 +253,12 @@ static size_t floats(int64_t n) {
 
 size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
                          const struct rfx_overlay_choice *choice) {
-    struct rfx_tensor picture = rfx_overlay_picture(graph);
+    struct rfx_tensor picture = overlay_picture(graph);
     const struct rfx_tensor *input = input_of(graph);
     enum { SPOOL_BYTES = 32 << 10 };
-    size_t bytes =
-        SPOOL_BYTES + floats(input->w * (input->c + 3) + rfx_overlay_map(graph, choice)->w);
+    size_t bytes = SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
     if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
-    if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
+    if (options->report != NULL) bytes += small_copy_bytes(input->h, input->w);
     return bytes;
 }
 
@@ -67,7 +291,7 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
                                  const struct rfx_overlay_choice *choice, struct rfx_error *err) {
     *overlay =
         (struct rfx_overlay){.mem = job->mem, .options = options, .job = job, .choice = *choice};
-    struct rfx_tensor picture = rfx_overlay_picture(job->graph);
+    struct rfx_tensor picture = overlay_picture(job->graph);
     struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(overlay)->h, map_of(overlay)->w);
     overlay->range = rfx_value_range_empty();
     enum rfx_status status = find_places(overlay, err);
@@ -76,7 +300,7 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
         status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &picture,
                                         &overlay->stream, err);
     if (status == RFX_OK && options->report != NULL)
-        status = rfx_small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
+        status = small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
     const char *beside = options->overlay != NULL ? options->overlay : options->report;
     if (status == RFX_OK)
         status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
@@ -87,7 +311,7 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     if (overlay->mem == NULL) return;
     rfx_output_spool_free(overlay->spool);
     rfx_output_stream_free(overlay->stream);
-    rfx_small_copy_free(&overlay->small);
+    small_copy_free(&overlay->small);
     rfx_memory_release(overlay->mem, overlay->values);
     rfx_memory_release(overlay->mem, overlay->pixels);
     rfx_memory_release(overlay->mem, overlay->colours);
@@ -148,7 +372,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
 
 /* Whether row y of the picture is drawn. */
 static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
-    return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
+    return o->stream != NULL || small_copy_wants(&o->small, y);
 }
 
 static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_error *err) {
@@ -235,7 +459,7 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
         put_together(o, shown, at >= 0);
         struct rfx_rect row = rfx_rect_make(y, y + 1, 0, input->w);
         struct rfx_view view = rfx_view_dense(o->colours, row, 3);
-        rfx_small_copy_take(&o->small, y, o->colours);
+        small_copy_take(&o->small, y, o->colours);
         if (o->stream != NULL) status = rfx_output_stream_write(o->stream, row, &view, err);
         if (status == RFX_OK && rfx_cli_progress_step(&progress, y + 1, input->h) != 0)
             status = stopped(err);
