@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "tools/inputs/standard_input.h"
-#include "tools/lists/list_file.h"
+#include "tools/lists/run_batch.h"
 
 #define FILE_NAME "input_parts_tmp.txt"
 

@@ -19,7 +19,7 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tools/cli/missing.h"
-#include "tools/masks/mask_rects.h"
+#include "tools/masks/mask.h"
 
 enum { MOST = 200 };
 

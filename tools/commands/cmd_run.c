@@ -8,7 +8,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
-#include "tools/lists/run_list.h"
+#include "tools/lists/run_batch.h"
 #include "tools/masks/run_masked.h"
 #include "tools/page/html_report.h"
 #include "tools/parts/part_run.h"

@@ -18,7 +18,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
-#include "tools/masks/masked_output.h"
+#include "tools/masks/mask.h"
 #include "tools/parts/part_choice.h"
 
 struct masked_run {

@@ -1,11 +1,11 @@
-/* What a rank does: it opens everything as 'rfexec run' does, makes its share of the states of
- * global operations round after round, then its rows of the maps that ranks exchange and its share
- * of the outputs. Its plans are its own, inside its own budget. */
+/* See mpi_run.h. */
 #include "tools/mpi/mpi_run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "layers/graph/op.h"
+#include "layers/graph/reduction.h"
 #include "rf_analysis/part_graph.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
@@ -14,10 +14,50 @@
 #include "tools/cli/report.h"
 #include "tools/mpi/rank_outputs.h"
 #include "tools/mpi/rank_sections.h"
-#include "tools/mpi/rank_states.h"
 #include "tools/parts/files/part_identity.h"
 #include "tools/parts/part_round.h"
 #include "tools/program/run_result.h"
+
+/* A tree of ranks up to rank 0, and from there to all. */
+
+/* In step s ranks that are odd multiples of s give what they have to the one before. */
+static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *node,
+                              struct rfx_part_state *item, void *theirs, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int step = 1; step < ranks->size && status == RFX_OK; step *= 2) {
+        if ((ranks->rank & step) != 0)
+            return rfx_ranks_send(ranks, ranks->rank - step, item->state, item->bytes, err);
+        if (ranks->rank + step >= ranks->size) continue;
+        status = rfx_ranks_receive(ranks, ranks->rank + step, theirs, item->bytes, err);
+        if (status == RFX_OK) rfx_node_reduction(node)->merge(node, item->state, theirs);
+    }
+    return status;
+}
+
+/* Adds the states of this round of all ranks, which have the same list, up; then all have the sum,
+ * to the byte. A state is exact, so no order of adding shows. Takes once more the largest state. */
+static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct rfx_graph *graph,
+                                         struct rfx_part_states *states, struct rfx_error *err) {
+    size_t most = 1;
+    for (int i = 0; i < states->n; i++)
+        if (states->items[i].bytes > most) most = states->items[i].bytes;
+    void *theirs = rfx_memory_alloc(states->mem, most);
+    if (theirs == NULL) return rfx_memory_fail(states->mem, "states", most, err);
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < states->n && status == RFX_OK; i++) {
+        struct rfx_part_state *item = &states->items[i];
+        if (item->round != states->round) continue;
+        status = add_up(ranks, &graph->nodes[item->node], item, theirs, err);
+        if (status == RFX_OK) status = rfx_ranks_spread(ranks, item->state, item->bytes, err);
+    }
+    rfx_memory_release(states->mem, theirs);
+    states->index = states->count = 0; /* of all */
+    return status;
+}
+
+/* What a rank does: it opens everything as 'rfexec run' does, makes its share of the states of
+ * global operations round after round, then its rows of the maps that ranks exchange and its share
+ * of the outputs. Its plans are its own, inside its own budget. */
 
 struct mpi_run {
     struct rfx_ranks *ranks;
@@ -101,7 +141,7 @@ static int look(struct mpi_run *run) {
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_part_states *states = &run->sections.states;
     enum rfx_status status = rfx_rank_sections_round(&run->sections, err);
-    if (status == RFX_OK) status = rfx_rank_states_merge(run->ranks, run->job.graph, states, err);
+    if (status == RFX_OK) status = rank_states_merge(run->ranks, run->job.graph, states, err);
     run->rounds++;
     rfx_part_before_release(&run->before);
     run->before.states = *states;

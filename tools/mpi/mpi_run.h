@@ -1,9 +1,12 @@
+/* States of global operations that all ranks have a share of, added up by messages: what 'rfexec
+ * merge' does with files. */
 /* rfexec run, by several processes that each make a share. */
 #ifndef RFX_TOOLS_MPI_MPI_RUN_H
 #define RFX_TOOLS_MPI_MPI_RUN_H
 
 #include "tools/cli/options.h"
 #include "tools/mpi/ranks.h"
+#include "tools/parts/files/state_file.h"
 
 /* All ranks together, with the same options. Prints the result on rank 0. Returns an exit code, the
  * same on all ranks. */

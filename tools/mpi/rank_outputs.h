@@ -1,3 +1,10 @@
+/* A file that all ranks write with MPI's own input and output, each its own bytes, and that gets
+ * its name when all have succeeded.
+ *
+ * * Rank 0 makes the temporary beside the final name, takes the disk for all of it and names it at
+ * the end; the others must see the same folder. Invariants: 1. the final name is untouched before
+ * commit; 2. when the job ends otherwise nothing is left of a temporary without a name, which all
+ * ranks of one machine can share; else any rank that still can removes it, be it in a signal. */
 /* What ranks do with the outputs that they have shares of.
  *
  * A .npy that has a name of its own in a folder is written by all ranks, each its rows
@@ -9,10 +16,13 @@
 #ifndef RFX_TOOLS_MPI_RANK_OUTPUTS_H
 #define RFX_TOOLS_MPI_RANK_OUTPUTS_H
 
+#include "layers/core/memory.h"
 #include "rfexec/output/output_spool.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/outputs.h"
-#include "tools/mpi/shared_file.h"
+#include "tools/mpi/ranks.h"
+
+struct rfx_shared_file;
 
 struct rfx_rank_outputs {
     struct rfx_ranks *ranks;

@@ -1,3 +1,4 @@
+/* Whether ranks have read one image: their sums of rows are compared, as merge compares parts'. */
 /* A rank's way through the network, section by section (exchange_choice.h): of each cut it makes
  * its share of the rows, which wait in a file without a name, and is sent those that the next
  * section reads beyond them. A round of states, and in the end the outputs, are made from the last
@@ -8,10 +9,12 @@
 #ifndef RFX_TOOLS_MPI_RANK_SECTIONS_H
 #define RFX_TOOLS_MPI_RANK_SECTIONS_H
 
+#include "rfexec/image/row_sums.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
 #include "tools/mpi/exchange_choice.h"
-#include "tools/mpi/row_store.h"
+#include "tools/mpi/rank_rows.h"
+#include "tools/mpi/ranks.h"
 #include "tools/parts/part_round.h"
 
 struct rfx_rank_sections {

@@ -1,11 +1,10 @@
 /* Lists of paths, one a line. */
-#ifndef RFX_TOOLS_LISTS_LIST_FILE_H
-#define RFX_TOOLS_LISTS_LIST_FILE_H
+/* rfexec run --list: one network, many pictures, one result each. */
+#ifndef RFX_TOOLS_LISTS_RUN_BATCH_H
+#define RFX_TOOLS_LISTS_RUN_BATCH_H
 
 #include "layers/core/memory.h"
-
-/* The most bytes of a list. It is in memory while it is worked off. */
-#define RFX_LIST_MOST_BYTES ((size_t)64 << 20)
+#include "tools/cli/options.h"
 
 struct rfx_list {
     struct rfx_memory *mem;
@@ -29,4 +28,8 @@ RFX_NODISCARD enum rfx_status rfx_list_check_bases(const struct rfx_list *list,
                                                    struct rfx_error *err);
 
 void rfx_list_free(struct rfx_list *list);
+
+/* Runs args[0] on every picture of options->list and writes results into options->out_dir. The
+ * failure of one picture does not stop the others; returns the exit code of the first one. */
+int rfx_run_list(const struct rfx_cli_options *options);
 #endif
