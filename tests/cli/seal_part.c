@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/parts/files/part_file.h"
-#include "tools/parts/files/part_json.h"
+#include "tools/parts/files/shard_file.h"
+#include "tools/parts/files/shard_json.h"
 
 int main(int argc, char **argv) {
     char name[RFX_PART_PATH_CHARS];

@@ -11,7 +11,7 @@
 #include "tools/lists/run_batch.h"
 #include "tools/masks/run_masked.h"
 #include "tools/page/html_report.h"
-#include "tools/parts/part_run.h"
+#include "tools/parts/run_shard.h"
 #include "tools/program/run_request.h"
 #include "tools/program/run_result.h"
 

@@ -6,7 +6,7 @@
 
 #include "tools/cli/options.h"
 #include "tools/mpi/ranks.h"
-#include "tools/parts/files/state_file.h"
+#include "tools/parts/files/shard_states.h"
 
 /* All ranks together, with the same options. Prints the result on rank 0. Returns an exit code, the
  * same on all ranks. */

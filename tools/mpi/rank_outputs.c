@@ -15,7 +15,7 @@
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"
 #include "tools/cli/command.h"
-#include "tools/parts/part_rows.h"
+#include "tools/parts/files/shard_place.h"
 
 /* The temporary's path goes from rank 0 to the others, who open it by that name. Where all are on
  * one machine it is that of a nameless file below /proc, of which nothing is left however the job

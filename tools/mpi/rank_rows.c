@@ -8,7 +8,7 @@
 #include "layers/core/checked.h"
 #include "rf_analysis/part_ends.h"
 #include "rfexec/output/output_spool.h"
-#include "tools/parts/part_rows.h"
+#include "tools/parts/files/shard_place.h"
 
 #define SPOOL_BYTES ((size_t)1 << 15) /* more than a spool and a picture hold in memory */
 

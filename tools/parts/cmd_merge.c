@@ -16,11 +16,10 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/parts/files/part_geo.h"
-#include "tools/parts/merge_cells.h"
-#include "tools/parts/merge_parts.h"
-#include "tools/parts/part_states.h"
+#include "tools/parts/files/shard_json.h"
+#include "tools/parts/merge_shards.h"
 #include "tools/parts/parts_status.h"
+#include "tools/parts/run_shard.h"
 
 #define MIB ((size_t)1 << 20)
 #define USUAL_BAND_BYTES (16 * MIB)

@@ -13,10 +13,10 @@
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/parts/files/part_picture.h"
-#include "tools/parts/files/states_network.h"
-#include "tools/parts/merge_parts.h"
-#include "tools/parts/part_states.h"
+#include "tools/parts/files/shard_json.h"
+#include "tools/parts/files/shard_states.h"
+#include "tools/parts/merge_shards.h"
+#include "tools/parts/run_shard.h"
 
 struct merge {
     const struct rfx_cli_options *options;

@@ -4,7 +4,7 @@
 
 #include "layers/graph/graph.h"
 #include "tools/cli/options.h"
-#include "tools/parts/files/part_cells.h"
+#include "tools/parts/files/shard_place.h"
 
 /* "I/N" with 1 <= I <= N. */
 bool rfx_part_parse_share(const char *text, int64_t *index, int64_t *count);

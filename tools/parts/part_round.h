@@ -6,7 +6,7 @@
 #include "rfexec/image/row_sums.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
-#include "tools/parts/files/state_file.h"
+#include "tools/parts/files/shard_states.h"
 
 /* What is known of the rounds before. */
 struct rfx_part_before {

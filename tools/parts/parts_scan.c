@@ -8,8 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/parts/files/part_json.h"
-#include "tools/parts/files/state_file.h"
+#include "tools/parts/files/shard_json.h"
+#include "tools/parts/files/shard_states.h"
 
 /* Names of a folder that end in .json, without that. */
 struct names {

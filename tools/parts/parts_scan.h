@@ -5,7 +5,7 @@
 
 #include <jansson.h>
 
-#include "tools/parts/files/part_file.h"
+#include "tools/parts/files/shard_file.h"
 
 enum rfx_parts_state {
     RFX_PARTS_MISSING, /* of an expected part: there is no file */

@@ -11,7 +11,7 @@
 #include "layers/core/printable.h"
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
-#include "tools/parts/files/part_cover.h"
+#include "tools/parts/files/shard_file.h"
 #include "tools/parts/parts_scan.h"
 
 /* More parts than anybody has, from a damaged file. */

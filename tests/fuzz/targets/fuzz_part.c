@@ -9,10 +9,8 @@
 
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_parts.h"
-#include "tools/parts/files/part_cover.h"
-#include "tools/parts/files/part_file.h"
-#include "tools/parts/files/part_geo.h"
-#include "tools/parts/files/part_json.h"
+#include "tools/parts/files/shard_file.h"
+#include "tools/parts/files/shard_json.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MOST_PARTS = 8, SMALL = 64, AGAIN = 15 };

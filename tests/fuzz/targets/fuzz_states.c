@@ -16,8 +16,8 @@
 #include "tests/fuzz/fuzz_models.h"
 #include "tests/fuzz/fuzz_parts.h"
 #include "tools/parts/files/part_identity.h"
-#include "tools/parts/files/part_json.h"
-#include "tools/parts/files/states_network.h"
+#include "tools/parts/files/shard_json.h"
+#include "tools/parts/files/shard_states.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MERGES = 40, AGAIN = 1 };

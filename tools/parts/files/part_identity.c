@@ -20,7 +20,7 @@
 #include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/rfexec.h"
 #include "rfexec/session/model.h"
-#include "tools/parts/files/part_file.h"
+#include "tools/parts/files/shard_file.h"
 
 enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
 #define WHOLE_BYTES ((int64_t)256 << 20) /* files up to this size are hashed whole */

@@ -1,8 +1,9 @@
-/* The plans of all parts, one after the other. */
-#include "tools/parts/part_plan.h"
+/* See plan_shards.h. */
+#include "tools/parts/plan_shards.h"
 
 #include <stdio.h>
 
+#include "rf_analysis/part_exchange.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_stream.h"
@@ -11,7 +12,202 @@
 #include "tools/measure/machine_speed.h"
 #include "tools/parts/files/part_words.h"
 #include "tools/parts/part_choice.h"
-#include "tools/parts/part_plans.h"
+
+struct rfx_part_plans {
+    struct rfx_cli_job job; /* its graph: the whole one, but while a part is planned */
+    const struct rfx_cli_options *options;
+    int output;                    /* of the graph */
+    struct rfx_part_before before; /* the rounds planned so far; states of no pixels */
+    json_t *list, *rounds;         /* with --json: parts of the output; of each round */
+    uint64_t macs, macs_untiled;   /* of the parts of all rounds */
+};
+
+/* What parts would tell each other where rows are exchanged, as JSON. */
+
+static void add_exchange(json_t *list, const struct rfx_part_exchange *exchange) {
+    (void)json_array_append_new(
+        list, json_pack("{s:I, s:I, s:i, s:i}", "macs", (json_int_t)exchange->macs, "bytes",
+                        (json_int_t)exchange->bytes, "maps", exchange->maps, "messages",
+                        exchange->messages));
+}
+
+/* Of a map: all parts' halos, and the largest one. */
+struct map_halos {
+    size_t bytes, most_bytes;
+    int64_t most_rows;
+};
+
+static void add_halo(struct map_halos *sum, const struct rfx_part_halo *halo) {
+    sum->bytes += halo->bytes;
+    if (halo->bytes > sum->most_bytes) sum->most_bytes = halo->bytes;
+    if (halo->rows > sum->most_rows) sum->most_rows = halo->rows;
+}
+
+static json_t *halos_json(const struct rfx_graph *graph, const struct map_halos *sums) {
+    json_t *list = json_array();
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (sums[i].bytes > 0)
+            (void)json_array_append_new(
+                list,
+                json_pack("{s:s, s:I, s:I, s:I, s:I}", "map", graph->nodes[i].name, "map_rows",
+                          (json_int_t)graph->nodes[i].out.h, "rows", (json_int_t)sums[i].most_rows,
+                          "part_bytes", (json_int_t)sums[i].most_bytes, "bytes",
+                          (json_int_t)sums[i].bytes));
+    return list;
+}
+
+/* "exchange": what each part would take where rows are exchanged instead of made again, and
+ * "halos": the maps whose rows are, rf_analysis/part_exchange.h. */
+static enum rfx_status plan_exchange(const struct rfx_part_plans *p, json_t *document,
+                                     struct rfx_error *err) {
+    const struct rfx_graph *graph = p->job.graph;
+    struct rfx_memory *mem = p->job.mem;
+    size_t n = (size_t)graph->n_nodes;
+    struct rfx_part_exchange exchange;
+    struct rfx_part_halo *halos = rfx_memory_calloc(mem, n, sizeof *halos);
+    struct map_halos *sums = rfx_memory_calloc(mem, n, sizeof *sums);
+    enum rfx_status status = RFX_OK;
+    if (halos == NULL || sums == NULL)
+        status = rfx_memory_fail(mem, "halos", n * sizeof *sums, err);
+    json_t *list = json_array();
+    for (int64_t i = 0; i < p->options->parts && status == RFX_OK; i++) {
+        status =
+            rfx_part_exchange_of(graph, p->output, i, p->options->parts, halos, &exchange, err);
+        if (status != RFX_OK) break;
+        add_exchange(list, &exchange);
+        for (size_t j = 0; j < n; j++) add_halo(&sums[j], &halos[j]);
+    }
+    if (status == RFX_OK)
+        (void)json_object_update_new(
+            document, json_pack("{s:O, s:o}", "exchange", list, "halos", halos_json(graph, sums)));
+    json_decref(list);
+    rfx_memory_release(mem, sums);
+    rfx_memory_release(mem, halos);
+    return status;
+}
+
+/* The plans of rounds of states: those that 'run --part' makes of the same options. */
+
+/* {"image_rows", "image_columns", "macs", "macs_ratio", "arena_bytes", "peak_bytes",
+ * "predicted_seconds", "plan"} of a part's plan; a new reference. */
+static json_t *plan_json(const struct rfx_plan *plan) {
+    struct rfx_rect image = rfx_part_graph_image(plan->graph);
+    char text[RFX_PLAN_TEXT];
+    rfx_plan_describe(plan, text, sizeof text);
+    return json_pack(
+        "{s:[I,I], s:[I,I], s:I, s:f, s:I, s:I, s:f, s:s}", "image_rows", (json_int_t)image.y0,
+        (json_int_t)image.y1, "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "macs",
+        (json_int_t)plan->macs, "macs_ratio", rfx_report_ratio(plan->macs, plan->macs_untiled),
+        "arena_bytes", (json_int_t)plan->bytes.arena, "peak_bytes", (json_int_t)plan->peak_bytes,
+        "predicted_seconds", rfx_machine_seconds(plan->cost, plan->threads), "plan", text);
+}
+
+/* What the parts of a round take together. */
+struct round_sum {
+    struct rfx_part_plans *p;
+    json_t *list; /* with --json */
+    uint64_t macs, most_macs;
+    size_t arena_bytes, peak_bytes; /* the most of a part */
+    size_t states_bytes;
+    int states;
+};
+
+static void add_to_round(struct round_sum *sum, const struct rfx_plan *plan) {
+    sum->macs += plan->macs;
+    if (plan->macs > sum->most_macs) sum->most_macs = plan->macs;
+    if (plan->bytes.arena > sum->arena_bytes) sum->arena_bytes = plan->bytes.arena;
+    if (plan->peak_bytes > sum->peak_bytes) sum->peak_bytes = plan->peak_bytes;
+    sum->p->macs_untiled = plan->macs_untiled;
+    if (sum->list != NULL) (void)json_array_append_new(sum->list, plan_json(plan));
+}
+
+/* Plans part `index`, from 1; `states` gets room for what it knows and makes. */
+static enum rfx_status plan_share(struct round_sum *sum, int64_t index,
+                                  struct rfx_part_states *states, struct rfx_error *err) {
+    struct rfx_part_plans *p = sum->p;
+    struct rfx_part_round round;
+    *states = (struct rfx_part_states){.mem = p->job.mem,
+                                       .round = p->before.states.round + 1,
+                                       .index = index,
+                                       .count = p->options->parts};
+    enum rfx_status status =
+        rfx_part_round_plan(&p->job, p->output, &p->before, NULL, states, &round, err);
+    if (status == RFX_OK) add_to_round(sum, round.plan);
+    rfx_part_round_release(&round);
+    return status;
+}
+
+static enum rfx_status plan_round(struct round_sum *sum, struct rfx_error *err) {
+    struct rfx_part_plans *p = sum->p;
+    struct rfx_part_states states = {.mem = p->job.mem};
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 1; i <= p->options->parts && status == RFX_OK; i++) {
+        rfx_part_states_release(&states);
+        status = plan_share(sum, i, &states, err);
+    }
+    for (int i = 0; i < states.n && status == RFX_OK; i++) {
+        if (states.items[i].round != states.round) continue;
+        sum->states++;
+        sum->states_bytes += states.items[i].bytes;
+    }
+    rfx_part_before_release(&p->before);
+    p->before.states = states;
+    return status == RFX_OK ? rfx_part_before_settle(&p->before, p->job.graph, p->output, err)
+                            : status;
+}
+
+static void tell_round(const struct round_sum *sum, struct rfx_table *table) {
+    struct rfx_part_plans *p = sum->p;
+    char macs[RFX_HUMAN_CHARS], most[RFX_HUMAN_CHARS], states[RFX_HUMAN_CHARS];
+    char arena[RFX_HUMAN_CHARS], peak[RFX_HUMAN_CHARS];
+    double ratio = rfx_report_ratio(sum->macs, p->macs_untiled);
+    int round = p->before.states.round;
+    p->macs += sum->macs;
+    if (sum->list != NULL) {
+        (void)json_array_append_new(
+            p->rounds, json_pack("{s:i, s:i, s:I, s:I, s:f, s:o}", "round", round, "count",
+                                 sum->states, "bytes", (json_int_t)sum->states_bytes, "macs",
+                                 (json_int_t)sum->macs, "macs_ratio", ratio, "parts", sum->list));
+        return;
+    }
+    rfx_table_cell(table, "%d", round);
+    rfx_table_cell(table, "%d", sum->states);
+    rfx_table_cell(table, "%s", rfx_human_bytes(sum->states_bytes, states));
+    rfx_table_cell(table, "%s", rfx_human_count(sum->macs, macs));
+    rfx_table_cell(table, "%.3f", ratio);
+    rfx_table_cell(table, "%s", rfx_human_count(sum->most_macs, most));
+    rfx_table_cell(table, "%s", rfx_human_bytes(sum->arena_bytes, arena));
+    rfx_table_cell(table, "%s", rfx_human_bytes(sum->peak_bytes, peak));
+}
+
+/* Plans the rounds of states that come before the output, which are in p->before then, and without
+ * --json prints a table of them. Returns an exit code. */
+static int plan_rounds(struct rfx_part_plans *p) {
+    static const struct rfx_table_column columns[] = {
+        {"round", RFX_TABLE_NUMBER},     {"states", RFX_TABLE_NUMBER},
+        {"bytes", RFX_TABLE_NUMBER},     {"MACs", RFX_TABLE_NUMBER},
+        {"x untiled", RFX_TABLE_NUMBER}, {"most of a part", RFX_TABLE_NUMBER},
+        {"arena", RFX_TABLE_NUMBER},     {"peak", RFX_TABLE_NUMBER}};
+    struct rfx_table *table = rfx_table_create(p->job.mem, columns, 8);
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    while (p->before.rounds.rounds > 0 && status == RFX_OK) {
+        struct round_sum sum = {.p = p, .list = p->options->json ? json_array() : NULL};
+        status = plan_round(&sum, &err);
+        if (status == RFX_OK)
+            tell_round(&sum, table);
+        else
+            json_decref(sum.list);
+    }
+    if (status == RFX_OK && !p->options->json) {
+        rfx_table_print(table, stdout, rfx_table_terminal_width());
+        putchar('\n');
+    }
+    rfx_table_free(table);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+/* The plans of all parts, one after the other. */
 
 /* What a part has of the output. */
 struct place {
@@ -30,21 +226,9 @@ static json_t *place_json(const struct place *place) {
                      (json_int_t)place->rect.x1, "output_bytes", bytes);
 }
 
-json_t *rfx_part_plans_json(const struct rfx_plan *plan) {
-    struct rfx_rect image = rfx_part_graph_image(plan->graph);
-    char text[RFX_PLAN_TEXT];
-    rfx_plan_describe(plan, text, sizeof text);
-    return json_pack(
-        "{s:[I,I], s:[I,I], s:I, s:f, s:I, s:I, s:f, s:s}", "image_rows", (json_int_t)image.y0,
-        (json_int_t)image.y1, "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "macs",
-        (json_int_t)plan->macs, "macs_ratio", rfx_report_ratio(plan->macs, plan->macs_untiled),
-        "arena_bytes", (json_int_t)plan->bytes.arena, "peak_bytes", (json_int_t)plan->peak_bytes,
-        "predicted_seconds", rfx_machine_seconds(plan->cost, plan->threads), "plan", text);
-}
-
 static void add_json(struct rfx_part_plans *p, const struct place *place) {
     json_t *row = place_json(place);
-    (void)json_object_update_new(row, rfx_part_plans_json(p->job.plan));
+    (void)json_object_update_new(row, plan_json(p->job.plan));
     (void)json_array_append_new(p->list, row);
 }
 
@@ -180,7 +364,7 @@ static int print_json(struct rfx_part_plans *p, json_t *document, bool by_merge)
     (void)json_object_set_new(document, "part_count", json_integer(p->options->parts));
     json_t *words = p->options->n_args > 1 ? rfx_part_words(p->options) : NULL;
     if (words != NULL) (void)json_object_set_new(document, "words", words);
-    enum rfx_status status = rfx_part_plans_exchange(p, document, &err);
+    enum rfx_status status = plan_exchange(p, document, &err);
     if (status == RFX_OK) return rfx_report_print(document);
     json_decref(document);
     return rfx_cli_fail(status, &err);
@@ -249,7 +433,7 @@ static int plan_all(struct rfx_part_plans *p) {
     bool by_merge = p->before.rounds.rounds > 0 && !p->before.rounds.reads_image;
     if (code == RFX_EXIT_DONE && !by_merge)
         code = check_count(p, rfx_part_cells_of(p->job.graph, p->output, &cells));
-    if (code == RFX_EXIT_DONE && p->before.rounds.rounds > 0) code = rfx_part_plans_rounds(p);
+    if (code == RFX_EXIT_DONE && p->before.rounds.rounds > 0) code = plan_rounds(p);
     return code == RFX_EXIT_DONE ? plan_output(p, by_merge) : code;
 }
 

@@ -17,18 +17,18 @@
  * "about" is for people and --status: "words" of the command but those of this part, "part"
  * [I, N] of --part, the file of "states", "image_geo" where the image lies (part_geo.h). The JSON
  * gets its name before the .npy, so that a part whose .npy is there is complete. */
-#ifndef RFX_TOOLS_PARTS_PART_FILE_H
-#define RFX_TOOLS_PARTS_PART_FILE_H
+/* Whether rectangles make up a map, or cells an output, without gap and overlap. */
+#ifndef RFX_TOOLS_PARTS_FILES_SHARD_FILE_H
+#define RFX_TOOLS_PARTS_FILES_SHARD_FILE_H
 
 #include <jansson.h>
 
 #include "layers/core/memory.h"
+#include "layers/core/status.h"
 #include "layers/graph/graph.h"
-#include "tools/parts/files/part_cells.h"
+#include "tools/parts/files/shard_place.h"
 
 #define RFX_PART_FORMAT "rfexec part"
-#define RFX_PART_VERSION 3
-#define RFX_PART_CELLS_VERSION 4
 
 enum { RFX_PART_PATH_CHARS = 4096, RFX_PART_NAME_CHARS = 200 };
 
@@ -86,4 +86,10 @@ RFX_NODISCARD enum rfx_status rfx_part_file_check(struct rfx_memory *mem, const 
 /* Whether both are parts of one output of one run; else why not, in words. */
 bool rfx_part_file_same_run(const struct rfx_part_file *a, const struct rfx_part_file *b, char *why,
                             size_t size);
+
+/* MALFORMED, with the files and the numbers: two parts have an element in common, or some belong to
+ * none. paths[n]; all are of one run. O(n^2), and for a gap at most O(n^3). */
+RFX_NODISCARD enum rfx_status rfx_part_check_cover(const struct rfx_part_file *parts,
+                                                   const char *const *paths, int n,
+                                                   struct rfx_error *err);
 #endif

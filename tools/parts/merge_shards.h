@@ -2,13 +2,16 @@
  * they are read, so that what was changed since it was made is found before the output gets its
  * name. Of the JSON of all parts that of the first one stays: they are the same, and what is in
  * memory must not grow with them. */
-#ifndef RFX_TOOLS_PARTS_MERGE_PARTS_H
-#define RFX_TOOLS_PARTS_MERGE_PARTS_H
+/* rfexec merge, of parts that are cells of an output joined of several maps. */
+#ifndef RFX_TOOLS_PARTS_MERGE_SHARDS_H
+#define RFX_TOOLS_PARTS_MERGE_SHARDS_H
 
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_format.h"
+#include "rfexec/output/output_stream.h"
 #include "tools/cli/options.h"
-#include "tools/parts/files/part_file.h"
+#include "tools/cli/progress.h"
+#include "tools/parts/files/shard_file.h"
 
 enum { RFX_MERGE_CHUNK = 16384 };
 
@@ -65,4 +68,13 @@ RFX_NODISCARD enum rfx_status rfx_merge_format(const struct rfx_cli_options *opt
                                                const struct rfx_stored *stored,
                                                struct rfx_output_format *format,
                                                struct rfx_error *err);
+
+/* The whole output. */
+struct rfx_tensor rfx_merge_cells_tensor(const struct rfx_merge_parts *parts);
+
+/* Writes all parts, each of which is checked, into the stream of that tensor. */
+RFX_NODISCARD enum rfx_status rfx_merge_cells(struct rfx_merge_parts *parts,
+                                              struct rfx_output_stream *stream,
+                                              struct rfx_cli_progress *progress,
+                                              struct rfx_error *err);
 #endif

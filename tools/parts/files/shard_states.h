@@ -12,14 +12,15 @@
  * A state is exact, so merging in any order gives the bits of one run; it is read by the version
  * that wrote it alone ("run" says which). A file of round r has the whole states of the rounds
  * before it too. Part [0, 0]: the states are merged, of all parts. */
-#ifndef RFX_TOOLS_PARTS_STATE_FILE_H
-#define RFX_TOOLS_PARTS_STATE_FILE_H
+/* The network that states are of, as their JSON says. */
+#ifndef RFX_TOOLS_PARTS_FILES_SHARD_STATES_H
+#define RFX_TOOLS_PARTS_FILES_SHARD_STATES_H
 
 #include <jansson.h>
 
 #include "layers/graph/graph.h"
 #include "rf_analysis/part_graph.h"
-#include "tools/parts/files/part_file.h"
+#include "tools/parts/files/shard_file.h"
 
 struct rfx_part_state {
     int node, round;
@@ -82,4 +83,15 @@ RFX_NODISCARD enum rfx_status rfx_part_states_finish(const struct rfx_part_state
                                                      struct rfx_part_known **known,
                                                      struct rfx_error *err);
 void rfx_part_states_release_known(struct rfx_memory *mem, struct rfx_part_known *known, int n);
+
+/* Loads the network of states that were peeked at in `path`, and finds their output k. The model is
+ * a built-in, the file that the parts were made with, or one of its name beside the states: that
+ * runs were in another folder or elsewhere does no harm. MALFORMED, in words: it is nowhere, its
+ * hash is not that of the parts, or the JSON does not say what was run. Free with rfx_graph_free.
+ */
+RFX_NODISCARD enum rfx_status rfx_part_states_load_network(struct rfx_memory *mem,
+                                                           const struct rfx_part_states *states,
+                                                           const char *path, size_t memory_bytes,
+                                                           struct rfx_graph **out, int *k,
+                                                           struct rfx_error *err);
 #endif

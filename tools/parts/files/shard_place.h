@@ -4,12 +4,15 @@
  * many channels: (1, channels, cells), or (1, cells, channels), where a pixel may also be several
  * cells, such as anchors. A part has some rows of every map, and so a few ranges of cells; its
  * array is the output's with these cells alone, side by side. */
-#ifndef RFX_TOOLS_PARTS_PART_CELLS_H
-#define RFX_TOOLS_PARTS_PART_CELLS_H
+/* Rows of a map, given to somebody who counts from the first row and column of a part. */
+#ifndef RFX_TOOLS_PARTS_FILES_SHARD_PLACE_H
+#define RFX_TOOLS_PARTS_FILES_SHARD_PLACE_H
 
 #include <jansson.h>
 
+#include "layers/core/status.h"
 #include "layers/graph/graph.h"
+#include "layers/graph/tensor.h"
 
 enum { RFX_PART_MOST_RANGES = 64, RFX_PART_CELLS_CHARS = 200 };
 
@@ -58,4 +61,13 @@ const char *rfx_part_cells_text(const struct rfx_part_cells *cells,
 json_t *rfx_part_cells_json(const struct rfx_part_cells *cells);
 json_t *rfx_part_cells_ranges_json(const struct rfx_part_cells *cells);
 bool rfx_part_cells_read(const json_t *json, int64_t elems, struct rfx_part_cells *out);
+
+typedef enum rfx_status rfx_part_put_fn(void *user, struct rfx_rect rect,
+                                        const struct rfx_view *view, struct rfx_error *err);
+
+/* Hands `rect` of the map, which lies in the view and in the part, to `put`: such rows as lie one
+ * behind the other in the view at a time, as a view of their own. */
+RFX_NODISCARD enum rfx_status rfx_part_put_rows(struct rfx_rect part, struct rfx_rect rect,
+                                                const struct rfx_view *view, rfx_part_put_fn *put,
+                                                void *user, struct rfx_error *err);
 #endif
