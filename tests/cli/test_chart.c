@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tools/chart/chart.h"
+#include "tools/study/chart.h"
 
 enum { FILE_BYTES = 1 << 18 };
 static char file_text[FILE_BYTES];

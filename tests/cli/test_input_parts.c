@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "tools/commands/run_batch.h"
 #include "tools/inputs/standard_input.h"
-#include "tools/lists/run_batch.h"
 
 #define FILE_NAME "input_parts_tmp.txt"
 

@@ -16,10 +16,10 @@
 
 #include "cli_program.h"
 #include "layers/core/checked.h"
+#include "rfexec/shards/mask.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tools/cli/missing.h"
-#include "tools/masks/mask.h"
 
 enum { MOST = 200 };
 

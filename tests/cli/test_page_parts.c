@@ -15,9 +15,9 @@
 
 #include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
-#include "tools/page/html.h"
-#include "tools/page/output_summary.h"
-#include "tools/page/run_timeline.h"
+#include "tools/report/html.h"
+#include "tools/report/output_summary.h"
+#include "tools/report/run_timeline.h"
 
 static uint64_t count_between(const float *values, int n, double lo, double hi) {
     uint64_t count = 0;

@@ -1,7 +1,7 @@
 /* Pictures of placements: the rectangles that gnuplot is told to draw against the answer they show,
  * by hand and on random problems; where labels, names and the legend go. The script is read back as
  * text, gnuplot is not started. */
-#include "tools/chart/placement_chart.h"
+#include "tools/study/placement_chart.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 
 #include "tests/support/test_util.h"
 #include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/chart.h"
+#include "tools/study/chart.h"
 
 enum { MIB = 1 << 20, MAX_BOXES = 256 };
 

@@ -9,10 +9,10 @@
 #include "tiler/packer/packer.h"
 #include "tiler/strategies/placement_csv.h"
 #include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/study/placement_chart.h"
 
 struct alloc_job {
     struct rfx_place_table *table;

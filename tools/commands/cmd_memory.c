@@ -8,13 +8,13 @@
 #include "tiler/plan/splits.h"
 #include "tiler/strategies/placement_objects.h"
 #include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/chart.h"
-#include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
+#include "tools/study/chart.h"
+#include "tools/study/placement_chart.h"
 
 struct memory_table {
     struct rfx_memory *mem;

@@ -8,12 +8,12 @@
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
-#include "tools/lists/run_batch.h"
-#include "tools/masks/run_masked.h"
-#include "tools/page/html_report.h"
-#include "tools/parts/run_shard.h"
+#include "tools/commands/run_batch.h"
+#include "tools/commands/run_masked.h"
+#include "tools/commands/run_shard.h"
 #include "tools/program/run_request.h"
 #include "tools/program/run_result.h"
+#include "tools/report/html_report.h"
 
 struct run {
     struct rfx_run_request asked;
@@ -123,7 +123,7 @@ static int print_result(const struct run *run) {
 
 int rfx_cmd_run(const struct rfx_cli_options *given) {
     bool part = given->part != NULL || given->part_rect != NULL;
-    if (part && given->mask == NULL) return rfx_part_run(given);
+    if (part && given->mask == NULL) return rfx_run_shard(given);
     static struct rfx_cli_options of_run; /* large for a stack */
     struct rfx_cli_options *options = &of_run;
     of_run = *given;

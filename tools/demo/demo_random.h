@@ -1,7 +1,7 @@
 /* Counter-based random numbers for the made pictures: a value is a function of its coordinates and
  * the seed alone, so that a row can be made without the rows before it. */
-#ifndef RFX_TOOLS_DEMO_RANDOM_H
-#define RFX_TOOLS_DEMO_RANDOM_H
+#ifndef RFX_TOOLS_DEMO_DEMO_RANDOM_H
+#define RFX_TOOLS_DEMO_DEMO_RANDOM_H
 
 #include <stdint.h>
 

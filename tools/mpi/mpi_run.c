@@ -7,22 +7,23 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rf_analysis/part_graph.h"
+#include "rfexec/shards/shard_identity.h"
+#include "rfexec/shards/shard_rounds.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/commands/run_shard.h"
 #include "tools/mpi/rank_outputs.h"
 #include "tools/mpi/rank_sections.h"
-#include "tools/parts/files/part_identity.h"
-#include "tools/parts/part_round.h"
 #include "tools/program/run_result.h"
 
 /* A tree of ranks up to rank 0, and from there to all. */
 
 /* In step s ranks that are odd multiples of s give what they have to the one before. */
 static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *node,
-                              struct rfx_part_state *item, void *theirs, struct rfx_error *err) {
+                              struct rfx_shard_state *item, void *theirs, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int step = 1; step < ranks->size && status == RFX_OK; step *= 2) {
         if ((ranks->rank & step) != 0)
@@ -37,7 +38,7 @@ static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *no
 /* Adds the states of this round of all ranks, which have the same list, up; then all have the sum,
  * to the byte. A state is exact, so no order of adding shows. Takes once more the largest state. */
 static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct rfx_graph *graph,
-                                         struct rfx_part_states *states, struct rfx_error *err) {
+                                         struct rfx_shard_states *states, struct rfx_error *err) {
     size_t most = 1;
     for (int i = 0; i < states->n; i++)
         if (states->items[i].bytes > most) most = states->items[i].bytes;
@@ -45,7 +46,7 @@ static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct r
     if (theirs == NULL) return rfx_memory_fail(states->mem, "states", most, err);
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < states->n && status == RFX_OK; i++) {
-        struct rfx_part_state *item = &states->items[i];
+        struct rfx_shard_state *item = &states->items[i];
         if (item->round != states->round) continue;
         status = add_up(ranks, &graph->nodes[item->node], item, theirs, err);
         if (status == RFX_OK) status = rfx_ranks_spread(ranks, item->state, item->bytes, err);
@@ -63,7 +64,7 @@ struct mpi_run {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
     struct rfx_cli_job job; /* its graph: the whole one */
-    struct rfx_part_before before;
+    struct rfx_shard_before before;
     struct rfx_rank_sections sections;
     struct rfx_session *session; /* of the last section; NULL: nothing is left for this rank */
     struct rfx_rank_outputs outputs;
@@ -79,9 +80,11 @@ static int compare_identities(struct mpi_run *run) {
     enum { ROOM = 16384 };
     static char text[ROOM];
     char why[400];
-    struct rfx_part_file mine = {.run = NULL}, theirs = {.run = NULL};
+    struct rfx_shard_file mine = {.run = NULL}, theirs = {.run = NULL};
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_part_identity(&run->job, run->options, &mine.run, &err);
+    struct rfx_image_options read;
+    const struct rfx_shard_run all = rfx_cli_shard_run(&run->job, run->options, &read);
+    enum rfx_status status = rfx_shard_identity(&all, &mine.run, &err);
     char *dump = status == RFX_OK ? json_dumps(mine.run, JSON_COMPACT) : NULL;
     if (status == RFX_OK && (dump == NULL || strlen(dump) >= ROOM))
         status = rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
@@ -93,7 +96,7 @@ static int compare_identities(struct mpi_run *run) {
         status = rfx_ranks_spread(run->ranks, text, sizeof text, &err);
         theirs.run = status == RFX_OK ? json_loads(text, 0, NULL) : NULL;
         if (status == RFX_OK &&
-            (theirs.run == NULL || !rfx_part_file_same_run(&mine, &theirs, why, sizeof why)))
+            (theirs.run == NULL || !rfx_shard_file_same_run(&mine, &theirs, why, sizeof why)))
             status = rfx_fail(&err, RFX_STATUS_MALFORMED, "not of one run with rank 0: %s",
                               theirs.run == NULL ? "out of memory" : why);
         code = rfx_ranks_agree(run->ranks,
@@ -131,21 +134,21 @@ static int open_job(struct mpi_run *run) {
 static int look(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     enum rfx_status status =
-        rfx_part_before_settle(&run->before, run->job.graph, RFX_PART_ALL, &err);
-    return status == RFX_OK
-               ? rfx_part_round_check(run->job.graph, RFX_PART_ALL, &run->before.rounds)
-               : rfx_cli_fail(status, &err);
+        rfx_shard_before_settle(&run->before, run->job.graph, RFX_PART_ALL, &err);
+    if (status == RFX_OK)
+        status = rfx_shard_rounds_check(run->job.graph, RFX_PART_ALL, &run->before.rounds, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
 /* A round of states, from where the sections have come: this rank's share, then the sum of all. */
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
-    struct rfx_part_states *states = &run->sections.states;
+    struct rfx_shard_states *states = &run->sections.states;
     enum rfx_status status = rfx_rank_sections_round(&run->sections, err);
     if (status == RFX_OK) status = rank_states_merge(run->ranks, run->job.graph, states, err);
     run->rounds++;
-    rfx_part_before_release(&run->before);
+    rfx_shard_before_release(&run->before);
     run->before.states = *states;
-    *states = (struct rfx_part_states){.mem = states->mem};
+    *states = (struct rfx_shard_states){.mem = states->mem};
     return status;
 }
 
@@ -293,8 +296,8 @@ int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) 
     rfx_rank_outputs_free(&run.outputs);
     rfx_session_free(run.session);
     rfx_rank_sections_release(&run.sections);
-    if (run.sections.states.mem != NULL) rfx_part_states_release(&run.sections.states);
-    rfx_part_before_release(&run.before);
+    if (run.sections.states.mem != NULL) rfx_shard_states_release(&run.sections.states);
+    rfx_shard_before_release(&run.before);
     rfx_cli_job_free(&run.job);
     return code;
 }

@@ -4,9 +4,9 @@
 #ifndef RFX_TOOLS_MPI_MPI_RUN_H
 #define RFX_TOOLS_MPI_MPI_RUN_H
 
+#include "rfexec/shards/shard_states.h"
 #include "tools/cli/options.h"
 #include "tools/mpi/ranks.h"
-#include "tools/parts/files/shard_states.h"
 
 /* All ranks together, with the same options. Prints the result on rank 0. Returns an exit code, the
  * same on all ranks. */

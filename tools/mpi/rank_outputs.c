@@ -14,8 +14,8 @@
 #include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"
+#include "rfexec/shards/shard_place.h"
 #include "tools/cli/command.h"
-#include "tools/parts/files/shard_place.h"
 
 /* The temporary's path goes from rank 0 to the others, who open it by that name. Where all are on
  * one machine it is that of a nameless file below /proc, of which nothing is left however the job
@@ -176,6 +176,16 @@ static int open_together(struct rfx_ranks *ranks, struct rfx_shared_file *file, 
     return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
 }
 
+/* Frees; what has no name is removed. NULL is fine. */
+static void shared_file_free(struct rfx_shared_file *file) {
+    if (file == NULL) return;
+    if (file->open) (void)MPI_File_close(&file->shared);
+    rfx_output_file_free(file->file);
+    if (file->slot >= 0) listed[file->slot] = 0;
+    rfx_memory_release(file->mem, file->path);
+    rfx_memory_release(file->mem, file);
+}
+
 /* All ranks together; `bytes`: of the whole file. Returns an exit code, the same on all; where it
  * is not RFX_EXIT_DONE the reason was said and there is no file. */
 static int shared_file_open(struct rfx_ranks *ranks, struct rfx_memory *mem, const char *path,
@@ -240,16 +250,6 @@ static enum rfx_status shared_file_close(struct rfx_shared_file *file, struct rf
 /* Rank 0, after all have closed: gives the file its name. */
 static enum rfx_status shared_file_commit(struct rfx_shared_file *file, struct rfx_error *err) {
     return rfx_output_file_commit(file->file, err);
-}
-
-/* Frees; what has no name is removed. NULL is fine. */
-static void shared_file_free(struct rfx_shared_file *file) {
-    if (file == NULL) return;
-    if (file->open) (void)MPI_File_close(&file->shared);
-    rfx_output_file_free(file->file);
-    if (file->slot >= 0) listed[file->slot] = 0;
-    rfx_memory_release(file->mem, file->path);
-    rfx_memory_release(file->mem, file);
 }
 
 #define BAND_BYTES ((size_t)1 << 20)
@@ -429,7 +429,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     enum rfx_status status = sink.write(sink.user, &whole, rect, view, err);
     if (status != RFX_OK || o->waiting[e] == NULL) return status;
     struct rfx_rect part = rfx_part_end_share(o->whole, e, o->ranks->rank, o->ranks->size);
-    return rfx_part_put_rows(part, rect, view, put_waiting, o->waiting[e], err);
+    return rfx_shard_put_rows(part, rect, view, put_waiting, o->waiting[e], err);
 }
 
 struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs) {

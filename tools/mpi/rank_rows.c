@@ -8,7 +8,7 @@
 #include "layers/core/checked.h"
 #include "rf_analysis/part_ends.h"
 #include "rfexec/output/output_spool.h"
-#include "tools/parts/files/shard_place.h"
+#include "rfexec/shards/shard_place.h"
 
 #define SPOOL_BYTES ((size_t)1 << 15) /* more than a spool and a picture hold in memory */
 
@@ -56,18 +56,13 @@ static enum rfx_status put_spool(void *user, struct rfx_rect rect, const struct 
 enum rfx_status rfx_row_store_put(struct rfx_row_store *store, struct rfx_rect rect,
                                   const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_rect part = rfx_rect_make(store->rows.lo, store->rows.hi, 0, store->map.w);
-    return rfx_part_put_rows(part, rect, view, put_spool, store->spool, err);
+    return rfx_shard_put_rows(part, rect, view, put_spool, store->spool, err);
 }
 
 /* Row y of the map, floats [w, c]. */
 static enum rfx_status row_store_row(struct rfx_row_store *store, int64_t y, float *row,
                                      struct rfx_error *err) {
     return rfx_output_spool_read(store->spool, y - store->rows.lo, row, err);
-}
-
-/* The rows of which it is. */
-static struct rfx_range row_store_rows(const struct rfx_row_store *store) {
-    return store->rows;
 }
 
 enum rfx_status rfx_row_store_copy(struct rfx_row_store *store, struct rfx_row_store *from,

@@ -8,6 +8,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/run_once.h"
+#include "tools/commands/run_shard.h"
 
 enum { ROWS = 1024 }; /* in a message */
 #define HAS_SUM (UINT64_C(1) << 32)
@@ -173,20 +174,20 @@ static int plan_asked(struct rfx_rank_sections *s) {
 /* The round that the last section is. */
 static int plan_round(struct rfx_rank_sections *s, size_t held) {
     struct rfx_error err = {{0}};
-    struct rfx_part_source source = {.from =
-                                         rfx_exchange_section(&s->exchange, s->exchange.n).from};
+    struct rfx_shard_source source = {.from =
+                                          rfx_exchange_section(&s->exchange, s->exchange.n).from};
     bool cut = source.from != RFX_PART_OUTER;
-    s->states = (struct rfx_part_states){.mem = s->job->mem,
-                                         .round = s->before->states.round + 1,
-                                         .index = s->ranks->rank + 1,
-                                         .count = s->ranks->size};
+    s->states = (struct rfx_shard_states){.mem = s->job->mem,
+                                          .round = s->before->states.round + 1,
+                                          .index = s->ranks->rank + 1,
+                                          .count = s->ranks->size};
     if (cut) source.traits = traits_of(s, source.from, window_at(s, s->exchange.n));
     source.traits.fixed_bytes += held;
-    enum rfx_status status = rfx_part_round_plan(s->job, RFX_PART_ALL, s->before,
-                                                 cut ? &source : NULL, &s->states, &s->round, &err);
+    enum rfx_status status =
+        rfx_shard_round_plan(s->job->graph, &s->job->request, RFX_PART_ALL, s->before,
+                             cut ? &source : NULL, &s->states, &s->round, &err);
     (void)snprintf(s->what, sizeof s->what, "its share of round %d of %d of states",
                    s->states.round, s->before->states.round + s->before->rounds.rounds);
-    s->round.what = s->what;
     return tell(s, status, &err);
 }
 
@@ -229,7 +230,7 @@ static int plan_all(struct rfx_rank_sections *s) {
 
 static void drop_sections(struct rfx_rank_sections *s) {
     for (int i = 0; i <= s->exchange.n; i++) drop_section(s, i);
-    rfx_part_round_release(&s->round);
+    rfx_shard_round_release(&s->round);
 }
 
 static void let_go(struct rfx_rank_sections *s) {
@@ -239,8 +240,8 @@ static void let_go(struct rfx_rank_sections *s) {
     s->store = NULL;
 }
 
-int rfx_rank_sections_plan(struct rfx_rank_sections *sections, const struct rfx_part_before *before,
-                           int to) {
+int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
+                           const struct rfx_shard_before *before, int to) {
     struct rfx_rank_sections *s = sections;
     const struct rfx_part_rounds *rounds = &before->rounds;
     int rounds_left = rounds->rounds - 1 + rounds->reads_image;
@@ -262,7 +263,7 @@ int rfx_rank_sections_plan(struct rfx_rank_sections *sections, const struct rfx_
     if (code != RFX_EXIT_BUDGET || !may_fall_back(s)) return code;
     drop_sections(s);
     let_go(s);
-    rfx_part_states_release(&s->states);
+    rfx_shard_states_release(&s->states);
     s->from = s->exchange.ends.from = RFX_PART_OUTER;
     s->exchange.n = 0;
     s->macs_saved = saved;
@@ -394,17 +395,18 @@ enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections, struct
 
 enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections, struct rfx_error *err) {
     struct rfx_rank_sections *s = sections;
-    const struct rfx_part_source source = {.from = s->from, .map = s->picture};
+    const struct rfx_shard_source source = {.from = s->from, .map = s->picture};
     bool cut = s->from != RFX_PART_OUTER;
-    enum rfx_status status =
-        rfx_part_round_run(s->job, cut ? &source : NULL, &s->states, &s->round, err);
+    struct rfx_run_report report = {0};
+    enum rfx_status status = rfx_cli_run_round(s->job, cut ? &source : NULL, s->what, &s->states,
+                                               &s->round, &report, err);
     if (status != RFX_OK && cut) rfx_row_store_explain(s->store, err);
     if (status == RFX_OK && !cut)
         rank_picture_compare(s->ranks, s->round.sums, rfx_part_graph_image(s->round.graph));
     see_window(s, s->round.plan);
-    s->macs += s->round.report.macs;
-    s->seconds += s->round.report.seconds;
-    rfx_part_round_release(&s->round);
+    s->macs += report.macs;
+    s->seconds += report.seconds;
+    rfx_shard_round_release(&s->round);
     return status;
 }
 

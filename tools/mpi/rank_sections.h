@@ -11,11 +11,11 @@
 
 #include "rfexec/image/row_sums.h"
 #include "rfexec/session/session.h"
+#include "rfexec/shards/shard_rounds.h"
 #include "tools/cli/job.h"
 #include "tools/mpi/exchange_choice.h"
 #include "tools/mpi/rank_rows.h"
 #include "tools/mpi/ranks.h"
-#include "tools/parts/part_round.h"
 
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
@@ -23,14 +23,14 @@ struct rfx_rank_sections {
     struct rfx_cli_job *job; /* its graph: the whole one; while a section is planned that one's */
     size_t outputs_bytes;    /* that outputs hold while they are made */
 
-    const struct rfx_part_before *before; /* of the way at hand */
+    const struct rfx_shard_before *before; /* of the way at hand */
     struct rfx_exchange exchange;
     struct rfx_graph *graphs[RFX_EXCHANGE_MOST_CUTS + 1]; /* NULL: nothing for this rank */
     struct rfx_plan *plans[RFX_EXCHANGE_MOST_CUTS + 1];
-    struct rfx_part_round round;   /* at the end of the way: planned */
-    struct rfx_part_states states; /* of it */
-    char what[64];                 /* it is called so while it runs */
-    struct rfx_error refused;      /* why another way does not fit the budget */
+    struct rfx_shard_round round;   /* at the end of the way: planned */
+    struct rfx_shard_states states; /* of it */
+    char what[64];                  /* it is called so while it runs */
+    struct rfx_error refused;       /* why another way does not fit the budget */
 
     struct rfx_row_sums *sums; /* of the image rows that a section reads; NULL: none does now */
     struct rfx_rect sums_rect;
@@ -53,7 +53,7 @@ struct rfx_rank_sections {
  * begins at the image. Returns an exit code, the same on all ranks. rfx_rank_sections_release may
  * follow whatever it is. */
 RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
-                                         const struct rfx_part_before *before, int to);
+                                         const struct rfx_shard_before *before, int to);
 
 /* All ranks together: runs all sections but the last. */
 RFX_NODISCARD enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections,

@@ -7,7 +7,7 @@
 #include "tiler/modes/modes.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
-#include "tools/page/html_report.h"
+#include "tools/report/html_report.h"
 
 /* Opens model and picture, whose images are counted. */
 static int open_job(struct rfx_run_request *r, const char *spec) {

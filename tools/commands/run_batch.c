@@ -1,0 +1,434 @@
+/* See run_batch.h. */
+#include "tools/commands/run_batch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "layers/core/printable.h"
+#include "tools/cli/job.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+
+/* The most bytes of a list. It is in memory while it is worked off. */
+#define RFX_LIST_MOST_BYTES ((size_t)64 << 20)
+
+/* The text is read whole and cut at its line ends. */
+
+/* Reads up to `room` bytes; -1 with errno. */
+static ssize_t read_some(int file, char *to, size_t room) {
+    ssize_t n;
+    do {
+        n = read(file, to, room);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Grows by doubling, into a block of its own each time: the allocator has no other way. */
+static enum rfx_status read_text(struct rfx_list *list, int file, const char *path,
+                                 struct rfx_error *err) {
+    size_t room = 65536, filled = 0;
+    list->text = rfx_memory_alloc(list->mem, room);
+    if (list->text == NULL) return rfx_memory_fail(list->mem, path, room, err);
+    for (;;) {
+        if (filled + 1 == room) {
+            char *more = room < RFX_LIST_MOST_BYTES ? rfx_memory_alloc(list->mem, 2 * room) : NULL;
+            if (room >= RFX_LIST_MOST_BYTES)
+                return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': more than %zu bytes",
+                                path, RFX_LIST_MOST_BYTES);
+            if (more == NULL) return rfx_memory_fail(list->mem, path, 2 * room, err);
+            memcpy(more, list->text, filled);
+            rfx_memory_release(list->mem, list->text);
+            list->text = more;
+            room *= 2;
+        }
+        ssize_t n = read_some(file, list->text + filled, room - 1 - filled);
+        if (n < 0) return rfx_fail(err, RFX_STATUS_IO, "list '%.200s': %s", path, strerror(errno));
+        if (n == 0) break;
+        filled += (size_t)n;
+    }
+    list->text[filled] = '\0';
+    list->bytes = room;
+    if (strlen(list->text) != filled)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': byte %zu is zero, in no path",
+                        path, strlen(list->text));
+    return RFX_OK;
+}
+
+/* Cuts the lines; only counts them where paths are NULL. */
+static void cut_lines(struct rfx_list *list) {
+    list->n = 0;
+    for (char *line = list->text; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *next = line + length + (line[length] != '\0');
+        size_t end = length > 0 && line[length - 1] == '\r' ? length - 1 : length;
+        if (end > 0 && list->paths != NULL) {
+            line[end] = '\0';
+            list->paths[list->n] = line;
+        }
+        list->n += end > 0;
+        line = next;
+    }
+}
+
+enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *path, struct rfx_list *list,
+                              struct rfx_error *err) {
+    *list = (struct rfx_list){.mem = mem};
+    bool own = strcmp(path, "-") != 0;
+    int file = own ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (file < 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': %s", path, strerror(errno));
+    enum rfx_status status = read_text(list, file, path, err);
+    if (own) (void)close(file);
+    if (status != RFX_OK) return status;
+    cut_lines(list);
+    if (list->n == 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s' has no paths", path);
+    size_t bytes = list->n * sizeof *list->paths; /* no more than lines of the text */
+    list->paths = rfx_memory_alloc(mem, bytes);
+    if (list->paths == NULL) return rfx_memory_fail(mem, path, bytes, err);
+    list->bytes += 2 * bytes; /* sorted, once more */
+    cut_lines(list);
+    return RFX_OK;
+}
+
+const char *rfx_list_base(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int compare_bases(const void *a, const void *b) {
+    return strcmp(rfx_list_base(*(char *const *)a), rfx_list_base(*(char *const *)b));
+}
+
+enum rfx_status rfx_list_check_bases(const struct rfx_list *list, struct rfx_error *err) {
+    size_t bytes = list->n * sizeof *list->paths;
+    char **sorted = rfx_memory_alloc(list->mem, bytes);
+    if (sorted == NULL) return rfx_memory_fail(list->mem, "list", bytes, err);
+    memcpy(sorted, list->paths, bytes);
+    qsort(sorted, list->n, sizeof *sorted, compare_bases);
+    enum rfx_status status = RFX_OK;
+    for (size_t i = 1; i < list->n && status == RFX_OK; ++i)
+        if (compare_bases(&sorted[i - 1], &sorted[i]) == 0)
+            status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                              "list: results of '%.150s' and '%.150s' would have the same name",
+                              sorted[i - 1], sorted[i]);
+    rfx_memory_release(list->mem, sorted);
+    return status;
+}
+
+void rfx_list_free(struct rfx_list *list) {
+    if (list->mem == NULL) return;
+    rfx_memory_release(list->mem, list->paths);
+    rfx_memory_release(list->mem, list->text);
+    *list = (struct rfx_list){0};
+}
+
+/* Graph, plan and session are kept from one picture to the next as long as pictures look alike.
+ *
+ * Invariants: 1. one graph, plan, session and picture are held at a time, so a budget holds for any
+ * number of pictures; 2. a picture is opened beside a session only when what its opening takes is
+ * known not to be more than the session's own picture took (is_alike); 3. a result appears under
+ * its name when it is complete, so one that is there need not be made again. */
+
+/* What tells kinds of pictures, and a PNG's size and type. */
+struct look {
+    unsigned char head[26];
+    int64_t bytes; /* of the file; -1: it cannot be read */
+};
+
+struct list_run {
+    const struct rfx_cli_options *options; /* of the command */
+    struct rfx_cli_options one;            /* of one picture */
+    struct rfx_list list;
+    struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
+    struct rfx_session *session;
+    struct rfx_source_traits traits; /* that the plan was made for */
+    struct look look;                /* of its picture */
+    size_t geo_bytes;                /* of its georeference */
+    size_t most_fixed_bytes;         /* of pictures as large as the kept one */
+    char result[PATH_MAX];           /* named after the picture */
+    size_t done, skipped, failed;
+    int first_code; /* of a failure */
+    bool useless;   /* the options suit no picture: stop */
+};
+
+static double seconds_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static struct look look_at(const char *path) {
+    struct look look = {.bytes = -1};
+    struct stat info;
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    if (file == NULL) return look;
+    if (fread(look.head, 1, sizeof look.head, file) > 0) look.bytes = (int64_t)info.st_size;
+    (void)fclose(file);
+    return look;
+}
+
+/* Whether opening `next` takes about what opening `kept` took: a file of the same kind, not much
+ * larger (a TIFF's tables grow with it), of the same size where its rows are buffered at once. */
+static bool is_alike(const struct look *kept, const struct look *next) {
+    bool png = memcmp(next->head, "\x89PNG", 4) == 0;
+    return next->bytes >= 0 && kept->bytes >= 0 && next->bytes / 2 <= kept->bytes + 65536 &&
+           memcmp(kept->head, next->head, png ? sizeof next->head : 4) == 0;
+}
+
+static void drop_kept(struct list_run *run) {
+    rfx_session_free(run->session);
+    rfx_cli_job_free(&run->job);
+    run->session = NULL;
+    run->job = (struct rfx_cli_job){0};
+}
+
+static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_source_traits *b) {
+    return a->h == b->h && a->w == b->w && a->c == b->c && a->random_access == b->random_access &&
+           a->window_row_bytes == b->window_row_bytes;
+}
+
+/* Opens a picture for what is kept; *same: it fits. */
+static int open_beside(struct list_run *run, const char *path, bool *same) {
+    *same = false;
+    int code = rfx_cli_job_change(&run->job, &run->one, path);
+    if (code != RFX_EXIT_DONE) return code;
+    struct rfx_source_traits traits = rfx_image_traits(run->job.image);
+    bool alike = is_same_plan(&traits, &run->traits);
+    *same = alike && traits.fixed_bytes <= run->traits.fixed_bytes &&
+            rfx_georeference_bytes(&run->job.geo.geo) <= run->geo_bytes;
+    if (alike && !*same) run->most_fixed_bytes = traits.fixed_bytes;
+    return RFX_EXIT_DONE;
+}
+
+/* Makes graph, plan and session for a picture. */
+static int make_kept(struct list_run *run, const char *path, const struct look *look) {
+    struct rfx_error err = {{0}};
+    size_t most = run->most_fixed_bytes;
+    int code = rfx_cli_job_open(&run->job, &run->one, path);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_outputs_check(run->job.graph, &run->one);
+    run->useless = code == RFX_EXIT_USAGE;
+    if (code != RFX_EXIT_DONE) return code;
+    run->look = *look;
+    run->geo_bytes = rfx_georeference_bytes(&run->job.geo.geo);
+    run->traits = rfx_image_traits(run->job.image);
+    if (run->traits.fixed_bytes < most) run->traits.fixed_bytes = most;
+    run->job.request.source.fixed_bytes =
+        run->traits.fixed_bytes + run->list.bytes +
+        rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo);
+    code = rfx_cli_job_plan(&run->job, &run->one, "run");
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = rfx_session_create(run->job.graph, run->job.plan, &run->session, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static int prepare(struct list_run *run, const char *path) {
+    struct look look = look_at(path);
+    bool same = false;
+    run->most_fixed_bytes = 0;
+    if (run->session != NULL && is_alike(&run->look, &look)) {
+        int code = open_beside(run, path, &same);
+        if (code != RFX_EXIT_DONE || same) return code;
+    }
+    drop_kept(run);
+    int code = make_kept(run, path, &look);
+    if (code != RFX_EXIT_DONE) drop_kept(run);
+    return code;
+}
+
+static void tell_done(const struct list_run *run, const char *path,
+                      const struct rfx_cli_outputs *outputs, double seconds) {
+    char shown[4096];
+    rfx_printable(path, shown, sizeof shown);
+    if (!run->options->json) {
+        printf("done       %s, %.3f s", shown, seconds);
+        for (int k = 0; k < outputs->count; ++k)
+            printf("%s %s %s", k > 0 ? "," : ", hash", outputs->items[k].name,
+                   outputs->items[k].hash);
+        (void)putchar('\n');
+        (void)fflush(stdout);
+        return;
+    }
+    json_t *hashes = json_object();
+    for (int k = 0; k < outputs->count; ++k)
+        (void)json_object_set_new(hashes, outputs->items[k].name,
+                                  json_string(outputs->items[k].hash));
+    json_t *line = json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
+                             seconds, "hashes", hashes);
+    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
+static enum rfx_status compute(struct list_run *run, const char *path, struct rfx_error *err) {
+    struct rfx_cli_outputs outputs = {0};
+    struct rfx_cli_progress progress;
+    double started = seconds_now();
+    enum rfx_status status =
+        rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
+    if (status == RFX_OK) {
+        struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
+        rfx_session_set_sink(run->session, &sink);
+        rfx_session_set_spill_folder(run->session, run->options->spill);
+        rfx_cli_progress_start(&progress, rfx_list_base(path));
+        status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step, &progress,
+                                 NULL, err);
+        rfx_session_set_sink(run->session, NULL);
+        rfx_cli_progress_end(&progress);
+    }
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
+    rfx_cli_memory_may_stop(run->job.mem); /* finish has ended that for its files */
+    if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
+    rfx_cli_outputs_free(&outputs);
+    return status;
+}
+
+/* Names the result; false: the name is too long. */
+static bool name_result(struct list_run *run, const char *path) {
+    const char *kind = run->options->as != NULL ? run->options->as : "npy";
+    int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->out_dir,
+                     rfx_list_base(path), kind);
+    return n > 0 && n < (int)sizeof run->result;
+}
+
+static int skip(struct list_run *run) {
+    run->skipped++;
+    return RFX_EXIT_DONE;
+}
+
+static int run_one(struct list_run *run, char *path) {
+    struct rfx_error err = {{0}};
+    char shown[4096];
+    rfx_printable(path, shown, sizeof shown);
+    if (!name_result(run, path)) {
+        rfx_cli_message("'%s': the name of its result is too long", shown);
+        return RFX_EXIT_REFUSED;
+    }
+    if (run->options->resume && access(run->result, F_OK) == 0) return skip(run);
+    run->one.args[1] = path;
+    run->one.shown[1] = shown;
+    run->one.output = run->result;
+    int code = prepare(run, path);
+    if (code != RFX_EXIT_DONE) return code;
+    if (run->options->resume && rfx_cli_outputs_exist(run->job.graph, &run->one)) return skip(run);
+    enum rfx_status status = compute(run, path, &err);
+    if (status == RFX_OK) run->done++;
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static void tell_sum(const struct list_run *run, double seconds) {
+    if (run->options->json) {
+        json_t *sum = json_pack(
+            "{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA, "command", "run",
+            "listed", (json_int_t)run->list.n, "done", (json_int_t)run->done, "skipped",
+            (json_int_t)run->skipped, "failed", (json_int_t)run->failed, "seconds", seconds,
+            "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes());
+        (void)json_dumpf(sum, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        json_decref(sum);
+        (void)putchar('\n');
+        return;
+    }
+    char peak[RFX_HUMAN_CHARS];
+    printf("list       %zu of %zu done, %zu there already, %zu failed, %.3f s, %s peak RSS\n",
+           run->done, run->list.n, run->skipped, run->failed, seconds,
+           rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+}
+
+/* A line for a picture without a result of this run. */
+static void tell_state(const struct list_run *run, const char *path, const char *state, int code) {
+    char shown[4096];
+    if (!run->options->json) return; /* a message has said why */
+    rfx_printable(path, shown, sizeof shown);
+    json_t *line = json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code);
+    (void)json_dumpf(line, stdout, JSON_COMPACT);
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
+static int run_all(struct list_run *run) {
+    double started = seconds_now();
+    for (size_t i = 0; i < run->list.n && !run->useless; ++i) {
+        if (rfx_cli_progress_cancelled()) {
+            rfx_cli_message("stopped by a signal; --resume goes on");
+            if (run->first_code == RFX_EXIT_DONE) run->first_code = RFX_EXIT_SYSTEM;
+            break;
+        }
+        size_t before = run->done;
+        int code = run_one(run, run->list.paths[i]);
+        if (code != RFX_EXIT_DONE || run->done == before)
+            tell_state(run, run->list.paths[i], code == RFX_EXIT_DONE ? "skipped" : "failed", code);
+        if (code == RFX_EXIT_DONE) continue;
+        run->failed++;
+        if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
+    }
+    tell_sum(run, seconds_now() - started);
+    return run->first_code;
+}
+
+/* Makes a folder and those that it lies in, where they are missing. */
+static bool make_folder(const char *path) {
+    char at[4096];
+    size_t length = strlen(path);
+    if (length >= sizeof at) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (size_t i = 1; i <= length; ++i) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(at, path, i);
+        at[i] = '\0';
+        if (mkdir(at, 0777) != 0 && access(at, F_OK) != 0) return false;
+    }
+    return true;
+}
+
+/* What is wrong for all pictures. */
+static int check_all(struct list_run *run) {
+    const struct rfx_cli_options *o = run->options;
+    struct stat info;
+    struct rfx_error err = {{0}};
+    if (!rfx_builtin_exists(o->args[0]) && access(o->args[0], R_OK) != 0)
+        return rfx_cli_refuse_model(o->args[0], "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_list_read(run->list.mem, o->list, &run->list, &err);
+    if (status == RFX_OK) status = rfx_list_check_bases(&run->list, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (!make_folder(o->out_dir)) {
+        rfx_cli_message("--out-dir '%s' cannot be made: %s", o->out_dir, strerror(errno));
+        return RFX_EXIT_SYSTEM;
+    }
+    if (stat(o->out_dir, &info) != 0 || !S_ISDIR(info.st_mode) || access(o->out_dir, W_OK) != 0) {
+        rfx_cli_message("--out-dir '%s' is no folder that can be written", o->out_dir);
+        return RFX_EXIT_SYSTEM;
+    }
+    return RFX_EXIT_DONE;
+}
+
+int rfx_run_list(const struct rfx_cli_options *options) {
+    static struct list_run run; /* large for a stack */
+    memset(&run, 0, sizeof run);
+    run.options = options;
+    run.one = *options;
+    struct rfx_memory *mem = rfx_cli_memory_create();
+    if (mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    run.one.n_args = 2;
+    run.list.mem = mem;
+    int code = check_all(&run);
+    if (code == RFX_EXIT_DONE) code = run_all(&run);
+    drop_kept(&run);
+    rfx_list_free(&run.list);
+    rfx_memory_free(mem);
+    return code;
+}

@@ -1,0 +1,119 @@
+/* Where the values of a map lie over the picture: along one axis, every value in the middle of the
+ * pixels that it sees. Kernels of odd sizes with a stride see about their first pixel, not about
+ * the middle of a cell, which would be half a stride off; maps made without padding end before the
+ * picture does. */
+/* A small copy of a picture that comes row by row: of every so many rows and columns the first, so
+ * that labels keep their colours. A picture no larger than RFX_SMALL_COPY_SIDE is copied as it is.
+ */
+/* What `run --overlay` shows: which output, as what, settled before anything is run. */
+/* The picture of `run --overlay`: the input with an output over it, half transparent. Of
+ * `--report` a small copy of it, for which alone not every row is drawn.
+ *
+ * While the network runs, one value of each of the map's pixels is put down in a nameless file
+ * beside the picture; after the run the input is read once more (of floats twice: what is black and
+ * white is not known before), and picture and values are put together row by row. So it takes some
+ * rows of memory (rfx_overlay_bytes), which belong into the budget, whatever the size.
+ * Invariants: 1. bits of outputs are not touched; 2. the file gets its name by rfx_overlay_draw
+ * alone; 3. its bytes do not depend on the plan, nor on there being a copy. */
+#ifndef RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
+#define RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
+
+#include <stdbool.h>
+
+#include "layers/core/memory.h"
+#include "layers/graph/graph.h"
+#include "rf_analysis/analysis.h"
+#include "rfexec/output/output_sink.h"
+#include "rfexec/output/output_spool.h"
+#include "rfexec/output/output_stream.h"
+#include "tools/cli/job.h"
+#include "tools/cli/options.h"
+
+struct rfx_map_place {
+    double first; /* middle of value 0, in pixels from the picture's edge */
+    double step;  /* pixels from one value to the next; negative: mirrored */
+    int64_t count;
+};
+
+/* Of `count` values with this field; NULL (they see all of the picture): spread over its `pixels`
+ * evenly. */
+struct rfx_map_place rfx_map_place_of(const struct rfx_axis_field *field, int64_t count,
+                                      int64_t pixels);
+
+/* The value nearest to the middle of a pixel; -1: it is a whole step away, the map says nothing of
+ * the pixel. */
+int64_t rfx_map_place_nearest(const struct rfx_map_place *place, int64_t pixel);
+
+struct rfx_small_copy { /* all zero: of nothing, which wants no row */
+    struct rfx_memory *mem;
+    int64_t h, w;       /* of the picture */
+    int64_t rows, cols; /* of the copy */
+    unsigned char *rgb; /* [rows, cols, 3] */
+};
+
+struct rfx_overlay_choice {
+    int output;      /* of the graph */
+    int map;         /* the node of its map; of an output without channels not the output's own */
+    int64_t channel; /* counted from 0; -1: labels */
+    struct rfx_output_format format;
+};
+
+/* Settles the choice from the options: by default the first output that is a map over space, its
+ * labels where it has several channels or is what ArgMax and the like give, else its values. Prints
+ * why not and returns RFX_EXIT_USAGE. */
+RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
+                                     const struct rfx_cli_options *options,
+                                     struct rfx_overlay_choice *choice);
+
+/* As rfx_overlay_choose for the page of --report alone, which nobody asked an overlay of: *shown
+ * says whether there is one. Without --overlay-of and the like there is none, and nothing is
+ * printed, where no output is a map, or where the first that is one may be a picture itself (of
+ * three channels, or larger than the input); of channels that are shares each by itself it is the
+ * first.
+ */
+RFX_NODISCARD int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
+                                              const struct rfx_cli_options *options,
+                                              struct rfx_overlay_choice *choice, bool *shown);
+
+struct rfx_overlay { /* all zero: none */
+    struct rfx_memory *mem;
+    const struct rfx_cli_options *options; /* borrowed, as the job */
+    const struct rfx_cli_job *job;
+    struct rfx_overlay_choice choice;
+    struct rfx_map_place rows, cols;
+    struct rfx_output_sink sink;      /* of the outputs; everything that comes is passed on to it */
+    struct rfx_output_stream *stream; /* NULL: no --overlay */
+    struct rfx_small_copy small;      /* zeros: no --report */
+    struct rfx_output_spool *spool;
+    float *values;  /* [w of the map]: a row */
+    float *pixels;  /* [w, c] of the input */
+    float *colours; /* [w, 3] of the picture, 0 to 255 */
+    int64_t received;
+    struct rfx_value_range range; /* of values, clear and bright */
+};
+
+/* Bytes that the overlay holds while the network runs and after it. */
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+                         const struct rfx_overlay_choice *choice);
+
+/* Opens options->overlay and the copy for options->report, for a planned job. Freed with
+ * rfx_overlay_free, of which zeros are none.
+ */
+RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
+                                               const struct rfx_cli_options *options,
+                                               const struct rfx_cli_job *job,
+                                               const struct rfx_overlay_choice *choice,
+                                               struct rfx_error *err);
+
+/* Before the run: watches what goes to `sink`, which is replaced. */
+void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink);
+
+/* When the outputs are complete: draws and gives the file its name. CANCELLED: a signal came. */
+RFX_NODISCARD enum rfx_status rfx_overlay_draw(struct rfx_overlay *overlay, struct rfx_error *err);
+
+/* What is shown, in words: "channel 2 of 'defects': 0.01 clear, 0.98 bright". */
+enum { RFX_OVERLAY_TEXT = 320 };
+void rfx_overlay_describe(const struct rfx_overlay *overlay, char text[RFX_OVERLAY_TEXT]);
+
+void rfx_overlay_free(struct rfx_overlay *overlay);
+#endif
