@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/commands/run_batch.h"
+#include "tools/commands/batch_list.h"
 #include "tools/inputs/standard_input.h"
 
 #define FILE_NAME "input_parts_tmp.txt"

@@ -1,33 +1,8 @@
-/* Lists of paths, one a line. */
 /* rfexec run --list: one network, many pictures, one result each. */
 #ifndef RFX_TOOLS_COMMANDS_RUN_BATCH_H
 #define RFX_TOOLS_COMMANDS_RUN_BATCH_H
 
-#include "layers/core/memory.h"
 #include "tools/cli/options.h"
-
-struct rfx_list {
-    struct rfx_memory *mem;
-    size_t n;
-    char **paths; /* as they stand there; empty lines are left out */
-    char *text;
-    size_t bytes; /* held */
-};
-
-/* Reads the file, or standard input for "-". IO; MALFORMED: no paths, more than the most bytes, a
- * zero byte. Free with rfx_list_free. */
-RFX_NODISCARD enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *path,
-                                            struct rfx_list *list, struct rfx_error *err);
-
-/* The part of a path behind its last slash. */
-const char *rfx_list_base(const char *path);
-
-/* INVALID_ARGUMENT where two paths have the same base, so that both results would be one file;
- * names them. Sorts nothing that is seen. */
-RFX_NODISCARD enum rfx_status rfx_list_check_bases(const struct rfx_list *list,
-                                                   struct rfx_error *err);
-
-void rfx_list_free(struct rfx_list *list);
 
 /* Runs args[0] on every picture of options->list and writes results into options->out_dir. The
  * failure of one picture does not stop the others; returns the exit code of the first one. */

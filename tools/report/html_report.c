@@ -15,7 +15,7 @@
 #include "tiler/plan/splits.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/report/colours.h"
+#include "tools/report/overlay_drawing.h"
 #include "tools/study/machine_speed.h"
 
 /* Outputs of which there are pictures; values of all are counted. */

@@ -3,92 +3,15 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/output/samples.h"
 #include "tools/cli/command.h"
 #include "tools/cli/option_values.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/report/colours.h"
-
-enum { RFX_SMALL_COPY_SIDE = 400 };
-
-struct rfx_map_place rfx_map_place_of(const struct rfx_axis_field *field, int64_t count,
-                                      int64_t pixels) {
-    struct rfx_map_place place = {.step = (double)pixels / (double)count, .count = count};
-    place.first = place.step / 2.0;
-    if (field == NULL || field->jump.num == 0 || field->jump.den == 0) return place;
-    place.step = (double)field->jump.num / (double)field->jump.den;
-    place.first = field->middle_px;
-    return place;
-}
-
-int64_t rfx_map_place_nearest(const struct rfx_map_place *place, int64_t pixel) {
-    double at = ((double)pixel + 0.5 - place->first) / place->step;
-    double nearest = fmin(fmax(floor(at + 0.5), 0.0), (double)(place->count - 1));
-    return fabs(at - nearest) < 1.0 ? (int64_t)nearest : -1;
-}
-
-/* Sides in the picture's proportions. */
-static struct rfx_small_copy small_shape_of(int64_t h, int64_t w) {
-    int64_t longer = rfx_max_i64(h, w), side = rfx_min_i64(longer, RFX_SMALL_COPY_SIDE);
-    return (struct rfx_small_copy){.h = h,
-                                   .w = w,
-                                   .rows = rfx_max_i64(1, h * side / longer),
-                                   .cols = rfx_max_i64(1, w * side / longer)};
-}
-
-static size_t small_bytes_of(const struct rfx_small_copy *copy) {
-    return (size_t)(3 * copy->rows * copy->cols);
-}
-
-/* Bytes that the copy of a picture of h x w pixels takes. */
-static size_t small_copy_bytes(int64_t h, int64_t w) {
-    struct rfx_small_copy shape = small_shape_of(h, w);
-    return small_bytes_of(&shape);
-}
-
-/* Black at first. OUT_OF_MEMORY. Freed with small_copy_free. */
-static enum rfx_status small_copy_create(struct rfx_memory *mem, int64_t h, int64_t w,
-                                         struct rfx_small_copy *copy, struct rfx_error *err) {
-    struct rfx_small_copy made = small_shape_of(h, w);
-    made.mem = mem;
-    made.rgb = rfx_memory_calloc(mem, small_bytes_of(&made), 1);
-    if (made.rgb == NULL) return rfx_memory_fail(mem, "small overlay", small_bytes_of(&made), err);
-    *copy = made;
-    return RFX_OK;
-}
-
-static void small_copy_free(struct rfx_small_copy *copy) {
-    if (copy->mem != NULL) rfx_memory_release(copy->mem, copy->rgb);
-    *copy = (struct rfx_small_copy){0};
-}
-
-/* The first row of the copy that is row y of the picture or one below it. */
-static int64_t small_row_of(const struct rfx_small_copy *copy, int64_t y) {
-    return rfx_ceil_div(y * copy->rows, copy->h);
-}
-
-/* Whether the copy has row y of the picture. */
-static bool small_copy_wants(const struct rfx_small_copy *copy, int64_t y) {
-    if (copy->mem == NULL) return false;
-    int64_t row = small_row_of(copy, y);
-    return row < copy->rows && row * copy->h / copy->rows == y;
-}
-
-/* Takes row y if it is wanted: colours [w, 3] from 0 to 255, rounded as those
- * of files are. */
-static void small_copy_take(struct rfx_small_copy *copy, int64_t y, const float *colours) {
-    if (!small_copy_wants(copy, y)) return;
-    unsigned char *to = copy->rgb + 3 * small_row_of(copy, y) * copy->cols;
-    const struct rfx_value_range all = {0.0, 255.0};
-    for (int64_t x = 0; x < copy->cols; ++x)
-        rfx_samples_from_floats(colours + 3 * (x * copy->w / copy->cols), 3, all, 8, to + 3 * x);
-}
+#include "tools/report/overlay_drawing.h"
 
 /* The node of an output's map, of more than one pixel, or -1. An output (1, rows, columns) or
  * (rows, columns) is one too where its elements are those of a map of one channel in another
@@ -258,7 +181,7 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_opt
     enum { SPOOL_BYTES = 32 << 10 };
     size_t bytes = SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
     if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
-    if (options->report != NULL) bytes += small_copy_bytes(input->h, input->w);
+    if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
 
@@ -300,7 +223,7 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
         status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &picture,
                                         &overlay->stream, err);
     if (status == RFX_OK && options->report != NULL)
-        status = small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
+        status = rfx_small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
     const char *beside = options->overlay != NULL ? options->overlay : options->report;
     if (status == RFX_OK)
         status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
@@ -311,7 +234,7 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     if (overlay->mem == NULL) return;
     rfx_output_spool_free(overlay->spool);
     rfx_output_stream_free(overlay->stream);
-    small_copy_free(&overlay->small);
+    rfx_small_copy_free(&overlay->small);
     rfx_memory_release(overlay->mem, overlay->values);
     rfx_memory_release(overlay->mem, overlay->pixels);
     rfx_memory_release(overlay->mem, overlay->colours);
@@ -372,7 +295,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
 
 /* Whether row y of the picture is drawn. */
 static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
-    return o->stream != NULL || small_copy_wants(&o->small, y);
+    return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
 }
 
 static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_error *err) {
@@ -459,7 +382,7 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
         put_together(o, shown, at >= 0);
         struct rfx_rect row = rfx_rect_make(y, y + 1, 0, input->w);
         struct rfx_view view = rfx_view_dense(o->colours, row, 3);
-        small_copy_take(&o->small, y, o->colours);
+        rfx_small_copy_take(&o->small, y, o->colours);
         if (o->stream != NULL) status = rfx_output_stream_write(o->stream, row, &view, err);
         if (status == RFX_OK && rfx_cli_progress_step(&progress, y + 1, input->h) != 0)
             status = stopped(err);

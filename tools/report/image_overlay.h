@@ -1,11 +1,3 @@
-/* Where the values of a map lie over the picture: along one axis, every value in the middle of the
- * pixels that it sees. Kernels of odd sizes with a stride see about their first pixel, not about
- * the middle of a cell, which would be half a stride off; maps made without padding end before the
- * picture does. */
-/* A small copy of a picture that comes row by row: of every so many rows and columns the first, so
- * that labels keep their colours. A picture no larger than RFX_SMALL_COPY_SIDE is copied as it is.
- */
-/* What `run --overlay` shows: which output, as what, settled before anything is run. */
 /* The picture of `run --overlay`: the input with an output over it, half transparent. Of
  * `--report` a small copy of it, for which alone not every row is drawn.
  *
@@ -18,38 +10,12 @@
 #ifndef RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
 #define RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
 
-#include <stdbool.h>
-
-#include "layers/core/memory.h"
-#include "layers/graph/graph.h"
-#include "rf_analysis/analysis.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
 #include "rfexec/output/output_stream.h"
 #include "tools/cli/job.h"
 #include "tools/cli/options.h"
-
-struct rfx_map_place {
-    double first; /* middle of value 0, in pixels from the picture's edge */
-    double step;  /* pixels from one value to the next; negative: mirrored */
-    int64_t count;
-};
-
-/* Of `count` values with this field; NULL (they see all of the picture): spread over its `pixels`
- * evenly. */
-struct rfx_map_place rfx_map_place_of(const struct rfx_axis_field *field, int64_t count,
-                                      int64_t pixels);
-
-/* The value nearest to the middle of a pixel; -1: it is a whole step away, the map says nothing of
- * the pixel. */
-int64_t rfx_map_place_nearest(const struct rfx_map_place *place, int64_t pixel);
-
-struct rfx_small_copy { /* all zero: of nothing, which wants no row */
-    struct rfx_memory *mem;
-    int64_t h, w;       /* of the picture */
-    int64_t rows, cols; /* of the copy */
-    unsigned char *rgb; /* [rows, cols, 3] */
-};
+#include "tools/report/overlay_drawing.h"
 
 struct rfx_overlay_choice {
     int output;      /* of the graph */
