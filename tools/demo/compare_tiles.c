@@ -14,11 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "defect_map.h"
-#include "local_tiles.h"
-#include "micrograph.h"
-#include "png_rows.h"
-#include "words.h"
+#include "tools/demo/defects.h"
+#include "tools/demo/demo_support.h"
+#include "tools/demo/local_tiles.h"
+#include "tools/demo/micrograph.h"
 
 #define STRIDE 2 /* of the map of data/phase_net.onnx */
 #define GRID \

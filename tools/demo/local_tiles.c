@@ -1,4 +1,4 @@
-#include "local_tiles.h"
+#include "tools/demo/local_tiles.h"
 
 #include <inttypes.h>
 #include <rfexec/rfexec.h>

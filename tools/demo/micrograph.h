@@ -9,7 +9,7 @@
 
 #include <stdint.h>
 
-#include "surface.h"
+#include "tools/demo/surface.h"
 
 #define PHASES 3 /* dark, grey, bright */
 

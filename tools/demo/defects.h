@@ -1,8 +1,13 @@
 /* What the detector says: maps of probabilities per cell, and the connected spots in them.
  *
  * Functions return 0, or -1 after printing the reason to stderr. */
-#ifndef RFX_TOOLS_DEMO_DEFECT_MAP_H
-#define RFX_TOOLS_DEMO_DEFECT_MAP_H
+/* The planted defects, and which of them the detector's spots belong to.
+ *
+ * The rule: a spot belongs to a true defect of its own kind when at least half of the spot's cells
+ * have their middle in the defect's box grown by one cell. A true defect is found when a spot
+ * belongs to it; a spot that belongs to none is false. */
+#ifndef RFX_TOOLS_DEMO_DEFECTS_H
+#define RFX_TOOLS_DEMO_DEFECTS_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,4 +42,23 @@ void demo_map_free(struct defect_map *map);
 int demo_spots_find(const struct defect_map *map, float threshold, const int least_cells[],
                     struct defect_spots *out);
 void demo_spots_free(struct defect_spots *spots);
+
+struct true_defect {
+    int kind;
+    int64_t y0, y1, x0, x1; /* pixels, half-open */
+    int found;
+};
+
+struct truth {
+    struct true_defect *defect;
+    size_t count;
+};
+
+/* Reads the CSV of rfx-make-inspection-image. 0, or -1 after printing the reason. */
+int demo_truth_read(const char *path, struct truth *out);
+void demo_truth_free(struct truth *truth);
+
+/* Applies the rule: sets `found` of the defects and `truth` of the spots. */
+void demo_truth_match(struct truth *truth, struct defect_spots *spots, const struct defect_map *map,
+                      int64_t cell_px);
 #endif
