@@ -1,4 +1,4 @@
-/* See mask.h. */
+/* Masks, the rectangles that are computed for them, and outputs with fill values; see mask.h. */
 #include "rfexec/shards/mask.h"
 
 #include <string.h>
@@ -7,8 +7,6 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_sink.h"
-
-/* Masks as bits. */
 
 void rfx_mask_release(struct rfx_mask *mask) {
     if (mask->mem != NULL) rfx_memory_release(mask->mem, mask->bits);
@@ -45,7 +43,7 @@ static enum rfx_status read_image(struct rfx_mask *mask, struct rfx_image *image
     size_t bytes = rfx_mask_bytes(mask) + row_bytes + t.fixed_bytes + t.window_row_bytes;
     if (most_bytes != 0 && bytes > most_bytes)
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                        "--mask '%.200s': reading its %lld x %lld pixels takes %zu bytes, the "
+                        "'%.200s': reading its %lld x %lld pixels takes %zu bytes, the "
                         "budget is %zu",
                         path, (long long)t.h, (long long)t.w, bytes, most_bytes);
     float *row = rfx_memory_alloc(mask->mem, row_bytes);
@@ -64,9 +62,9 @@ enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path, size_t m
     struct rfx_image *image;
     if (most_bytes == 0) options.max_pixels = RFX_IMAGE_WHOLE_PIXELS;
     enum rfx_status status = rfx_image_open(mem, path, &options, &image, err);
-    /* As an input that cannot be opened: refused, whatever the system's reason. */
+    /* an image that cannot be opened counts as a refused input, whatever the system's reason */
     if (status == RFX_STATUS_IO && access(path, R_OK) != 0) status = RFX_STATUS_MALFORMED;
-    if (status != RFX_OK) return rfx_fail_within(err, status, "--mask");
+    if (status != RFX_OK) return status;
     status = read_image(&mask, image, path, most_bytes, err);
     rfx_image_free(image);
     if (status == RFX_OK)
@@ -76,7 +74,7 @@ enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path, size_t m
     return status;
 }
 
-/* Positions of n mask pixels that lie over positions [lo, hi) of `of`. */
+/* The n mask pixels that lie over positions [lo, hi) of `of`. */
 static struct rfx_range over(int64_t n, int64_t of, int64_t lo, int64_t hi) {
     return (struct rfx_range){lo * n / of, rfx_ceil_div(hi * n, of)}; /* below 2^31 * 2^20 */
 }
@@ -96,12 +94,12 @@ bool rfx_mask_any(const struct rfx_mask *mask, int64_t h, int64_t w, struct rfx_
     return false;
 }
 
-/* Cells to rectangles: runs of wanted cells first, as far down as they go, then those together that
- * rect_cost less so. */
+/* Rectangles are found in two steps: runs of wanted cells are extended downwards, then rectangles
+ * are merged where one around them costs less. */
 
 enum { MOST_CELLS = 64 };
 
-/* Cells of a map of h x w, `rows` x `cols` of them. */
+/* A map of h x w, divided into rows x cols cells. */
 struct cells {
     int64_t h, w, rows, cols;
     bool wanted[MOST_CELLS][MOST_CELLS];
@@ -130,7 +128,7 @@ static bool all_wanted(const struct cells *c, int64_t y, int64_t x0, int64_t x1)
     return true;
 }
 
-/* Takes the cells into rectangles; false: they are too many. */
+/* Covers the wanted cells with rectangles. false: more than RFX_MASK_MOST_RECTS are needed. */
 static bool take_cells(struct cells *c, struct rfx_mask_rects *out) {
     out->n = 0;
     for (int64_t y = 0; y < c->rows; y++)
@@ -147,7 +145,8 @@ static bool take_cells(struct cells *c, struct rfx_mask_rects *out) {
     return true;
 }
 
-/* Layers deep down need all of the halo, the last ones nothing of it: half on the average. */
+/* Cost of a rectangle in pixels. The first layers compute the whole halo and the last ones none of
+ * it: half on average. */
 static double rect_cost(struct rfx_rect r, double halo_rows, double halo_cols) {
     return ((double)rfx_rect_rows(r) + halo_rows / 2.0) *
            ((double)rfx_rect_cols(r) + halo_cols / 2.0);
@@ -158,8 +157,8 @@ static struct rfx_rect hull(struct rfx_rect a, struct rfx_rect b) {
                          rfx_max_i64(a.x1, b.x1));
 }
 
-/* The hull of rectangles i and j and of all that it meets; *apart: what they rect_cost by
- * themselves. */
+/* The smallest rectangle around rectangles i and j that overlaps no other one without containing
+ * it. *apart: the cost of all that it contains, one by one. */
 static struct rfx_rect closed_hull(const struct rfx_mask_rects *s, int i, int j, double halo_rows,
                                    double halo_cols, double *apart) {
     struct rfx_rect all = hull(s->rects[i], s->rects[j]);
@@ -177,7 +176,7 @@ static struct rfx_rect closed_hull(const struct rfx_mask_rects *s, int i, int j,
     return all;
 }
 
-/* Puts rectangles together that rect_cost less so; false: there are none. */
+/* Merges rectangles whose common one costs less. false: there are none. */
 static bool merge_one(struct rfx_mask_rects *s, double halo_rows, double halo_cols) {
     for (int i = 0; i < s->n; i++)
         for (int j = i + 1; j < s->n; j++) {
@@ -217,14 +216,14 @@ void rfx_mask_find_rects(const struct rfx_mask *mask, int64_t h, int64_t w, doub
     double sum = 0.0;
     struct rfx_rect whole = rfx_rect_full(h, w);
     for (int i = 0; i < out->n; i++) sum += rect_cost(out->rects[i], halo_rows, halo_cols);
-    if (sum >= rect_cost(whole, 0.0, 0.0)) { /* which has no halo */
+    if (sum >= rect_cost(whole, 0.0, 0.0)) { /* the whole map has no halo */
         out->rects[0] = whole;
         out->n = 1;
     }
     sort_rects(out);
 }
 
-/* Blocks of one row at least, so that what computed a map keeps it as it is. */
+/* Views are copied into blocks of at least one row, because the caller's values must not change. */
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 
@@ -244,7 +243,7 @@ void rfx_masked_output_release(struct rfx_masked_output *output) {
     output->block = NULL;
 }
 
-/* Writes the block, which has `rect`. */
+/* Writes the block, which holds `rect`. */
 static enum rfx_status put_block(struct rfx_masked_output *o, struct rfx_rect rect,
                                  struct rfx_error *err) {
     struct rfx_view view = rfx_view_dense(o->block, rect, o->map.c);
@@ -257,7 +256,7 @@ static int64_t block_rows(const struct rfx_masked_output *o, struct rfx_rect rec
     return rfx_max_i64(1, (int64_t)(rfx_masked_output_bytes(&o->map) / row));
 }
 
-/* A row of the view into `to`, what nobody wants as `fill`. */
+/* Copies a row of the view into `to`, with the fill value where pixels are not wanted. */
 static void copy_row(const struct rfx_masked_output *o, const struct rfx_view *view, int64_t y,
                      int64_t x0, int64_t x1, float *to) {
     for (int64_t x = x0; x < x1; x++, to += o->map.c) {
@@ -295,7 +294,7 @@ static enum rfx_status fill_rect(struct rfx_masked_output *o, struct rfx_rect re
     return status;
 }
 
-/* The rows from y on in which the same rectangles lie. */
+/* The next row behind y at which a rectangle begins or ends. */
 static int64_t next_change(const struct rfx_mask_rects *rects, int64_t y, int64_t h) {
     int64_t next = h;
     for (int i = 0; i < rects->n; i++) {
@@ -305,7 +304,8 @@ static int64_t next_change(const struct rfx_mask_rects *rects, int64_t y, int64_
     return next;
 }
 
-/* The first column from x on, in row y, where a rectangle begins; *end: where that one ends. */
+/* The first column from x on at which a rectangle of row y begins; *end: where that rectangle ends.
+ */
 static int64_t next_rect(const struct rfx_mask_rects *rects, int64_t y, int64_t x, int64_t w,
                          int64_t *end) {
     int64_t next = w;

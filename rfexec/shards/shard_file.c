@@ -16,35 +16,34 @@
 #include "rf_analysis/part_ends.h"
 #include "rfexec/image/npy_format.h"
 #include "rfexec/output/fingerprint.h"
-#include "rfexec/output/output_file.h"
 #include "rfexec/shards/shard_json.h"
 
 #define RFX_SHARD_VERSION 3
 #define RFX_SHARD_CELLS_VERSION 4
 
-void rfx_shard_file_release(struct rfx_shard_file *part) {
-    json_decref(part->run);
-    json_decref(part->about);
-    json_decref(part->geo);
-    json_decref(part->picture);
-    part->run = part->about = part->geo = part->picture = NULL;
+void rfx_shard_file_release(struct rfx_shard_file *shard) {
+    json_decref(shard->run);
+    json_decref(shard->about);
+    json_decref(shard->geo);
+    json_decref(shard->picture);
+    shard->run = shard->about = shard->geo = shard->picture = NULL;
 }
 
-struct rfx_tensor rfx_shard_file_map(const struct rfx_shard_file *part) {
-    return rfx_tensor_nhwc(part->shape.dims[1], part->shape.dims[2], part->shape.dims[3]);
+struct rfx_tensor rfx_shard_file_map(const struct rfx_shard_file *shard) {
+    return rfx_tensor_nhwc(shard->shape.dims[1], shard->shape.dims[2], shard->shape.dims[3]);
 }
 
-struct rfx_tensor rfx_shard_file_tensor(const struct rfx_shard_file *part) {
-    if (part->cells.of > 0) return rfx_shard_cells_tensor(&part->cells);
-    return rfx_tensor_nhwc(part->shape.dims[1], rfx_rect_rows(part->rect),
-                           rfx_rect_cols(part->rect));
+struct rfx_tensor rfx_shard_file_tensor(const struct rfx_shard_file *shard) {
+    if (shard->cells.of > 0) return rfx_shard_cells_tensor(&shard->cells);
+    return rfx_tensor_nhwc(shard->shape.dims[1], rfx_rect_rows(shard->rect),
+                           rfx_rect_cols(shard->rect));
 }
 
-struct rfx_end rfx_shard_file_end(const struct rfx_shard_file *part) {
-    struct rfx_tensor map = rfx_shard_file_map(part);
+struct rfx_end rfx_shard_file_end(const struct rfx_shard_file *shard) {
+    struct rfx_tensor map = rfx_shard_file_map(shard);
     return (struct rfx_end){
         .channels = map.c,
-        .at = rfx_stored_spread(&part->stored, rfx_rect_full(map.h, map.w), map.c)};
+        .at = rfx_stored_spread(&shard->stored, rfx_rect_full(map.h, map.w), map.c)};
 }
 
 enum { SHAPE_CHARS = 160 };
@@ -72,7 +71,7 @@ static json_t *shape_json(const struct rfx_shape *shape) {
     return list;
 }
 
-/* NULL: as a float32 map or tensor. */
+/* NULL: the output is stored as a float32 map or tensor, as it is computed. */
 static json_t *stored_json(const struct rfx_stored *stored) {
     if (!stored->reshaped && stored->type == RFX_TYPE_FLOAT32) return NULL;
     json_t *json = json_pack("{s:s, s:I}", "type", rfx_type_name(stored->type), "most",
@@ -84,56 +83,45 @@ static json_t *stored_json(const struct rfx_stored *stored) {
     return json;
 }
 
-json_t *rfx_shard_file_place_json(const struct rfx_shard_file *part) {
-    if (part->cells.of > 0)
-        return json_pack("{s:o}", "cells", rfx_shard_cells_ranges_json(&part->cells));
-    return json_pack("{s:[I,I], s:[I,I]}", "rows", (json_int_t)part->rect.y0,
-                     (json_int_t)part->rect.y1, "columns", (json_int_t)part->rect.x0,
-                     (json_int_t)part->rect.x1);
+json_t *rfx_shard_file_place_json(const struct rfx_shard_file *shard) {
+    if (shard->cells.of > 0)
+        return json_pack("{s:o}", "cells", rfx_shard_cells_ranges_json(&shard->cells));
+    return json_pack("{s:[I,I], s:[I,I]}", "rows", (json_int_t)shard->rect.y0,
+                     (json_int_t)shard->rect.y1, "columns", (json_int_t)shard->rect.x0,
+                     (json_int_t)shard->rect.x1);
 }
 
-enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *part,
+enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *shard,
                                      const struct rfx_graph *base, int k,
                                      const struct rfx_part_known *known, int n_known, int64_t index,
                                      int64_t count, struct rfx_graph **out, struct rfx_error *err) {
-    if (part->cells.of > 0)
+    if (shard->cells.of > 0)
         return rfx_part_graph_share(base, k, known, n_known, index, count, out, err);
-    return rfx_part_graph_after(base, k, known, n_known, part->rect, out, err);
+    return rfx_part_graph_after(base, k, known, n_known, shard->rect, out, err);
 }
 
 /* A new reference; NULL: no memory. */
-static json_t *part_json(const struct rfx_shard_file *part) {
-    bool cells = part->cells.of > 0;
+static json_t *shard_json(const struct rfx_shard_file *shard) {
+    bool cells = shard->cells.of > 0;
     json_t *document =
         json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*, s:O*}", "format",
                   RFX_SHARD_FORMAT, "version", cells ? RFX_SHARD_CELLS_VERSION : RFX_SHARD_VERSION,
-                  "run", part->run, "output", part->output, "shape", shape_json(&part->shape),
-                  "fingerprint", part->fingerprint, "about", part->about, "georeference", part->geo,
-                  "stored", stored_json(&part->stored), "picture", part->picture);
-    json_t *where = cells ? json_pack("{s:o}", "cells", rfx_shard_cells_json(&part->cells))
-                          : rfx_shard_file_place_json(part);
+                  "run", shard->run, "output", shard->output, "shape", shape_json(&shard->shape),
+                  "fingerprint", shard->fingerprint, "about", shard->about, "georeference",
+                  shard->geo, "stored", stored_json(&shard->stored), "picture", shard->picture);
+    json_t *where = cells ? json_pack("{s:o}", "cells", rfx_shard_cells_json(&shard->cells))
+                          : rfx_shard_file_place_json(shard);
     bool whole = document != NULL && where != NULL && json_object_update(document, where) == 0;
     json_decref(where);
-    if (whole && rfx_shard_json_seal(document)) return document;
+    if (whole) return document;
     json_decref(document);
     return NULL;
 }
 
 enum rfx_status rfx_shard_file_write(struct rfx_memory *mem, const char *path,
-                                     const struct rfx_shard_file *part, struct rfx_error *err) {
-    char name[RFX_SHARD_PATH_CHARS];
-    struct rfx_output_file *file = NULL;
-    enum rfx_status status = rfx_shard_json_name(path, name, sizeof name, err);
-    if (status != RFX_OK) return status;
-    json_t *document = part_json(part);
-    char *text = document == NULL ? NULL : json_dumps(document, JSON_INDENT(2));
-    if (text == NULL) status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: out of memory", name);
-    if (status == RFX_OK) status = rfx_output_file_open(mem, name, &file, err);
-    if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), err);
-    if (status == RFX_OK) status = rfx_output_file_append(file, "\n", 1, err);
-    if (status == RFX_OK) status = rfx_output_file_commit(file, err);
-    rfx_output_file_free(file);
-    free(text);
+                                     const struct rfx_shard_file *shard, struct rfx_error *err) {
+    json_t *document = shard_json(shard);
+    enum rfx_status status = rfx_shard_json_write(mem, path, document, "\n", err);
     json_decref(document);
     return status;
 }
@@ -149,8 +137,7 @@ static bool read_range(const json_t *document, const char *key, int64_t extent, 
     return *lo >= 0 && *lo < *hi && *hi <= extent;
 }
 
-/* Sizes up to 2^40, of which four make no overflow together with 4 bytes where rows and columns of
- * an image do not. */
+/* Largest rows or columns. The product of four sizes and 4 bytes is checked for overflow. */
 #define MOST_EXTENT ((int64_t)1 << 31)
 
 static bool read_type(const json_t *document, enum rfx_type *type) {
@@ -180,8 +167,8 @@ static bool read_shape(const json_t *document, struct rfx_shape *shape, int64_t 
     return *elems < INT64_MAX / 8;
 }
 
-/* How the output is declared, after its map's shape. */
-static bool read_stored(const json_t *document, const struct rfx_shard_file *part,
+/* Reads how the network declares the output; the map's shape is known already. */
+static bool read_stored(const json_t *document, const struct rfx_shard_file *shard,
                         struct rfx_stored *stored) {
     const json_t *given = json_object_get(document, "stored");
     int64_t elems;
@@ -190,24 +177,25 @@ static bool read_stored(const json_t *document, const struct rfx_shard_file *par
     if (!read_type(given, &stored->type)) return false;
     stored->most = json_integer_value(json_object_get(given, "most"));
     if (json_object_get(given, "shape") == NULL) return stored->most >= 0;
-    if (part->cells.of > 0 || !read_shape(given, &stored->shape, &elems)) return false;
-    const struct rfx_tensor map = rfx_shard_file_map(part);
+    if (shard->cells.of > 0 || !read_shape(given, &stored->shape, &elems)) return false;
+    const struct rfx_tensor map = rfx_shard_file_map(shard);
     stored->reshaped = true;
     stored->last = json_is_true(json_object_get(given, "channels_last"));
     return stored->most >= 0 && rfx_shape_is_of_map(&stored->shape, &map, stored->last);
 }
 
-/* Which cells of the output or which rectangle of its map it is, as the version says. */
-static const char *read_place(const json_t *document, int64_t elems, struct rfx_shard_file *part) {
+/* Reads which rectangle or cells the shard holds, depending on the version. Returns the member that
+ * is wrong, or NULL. */
+static const char *read_place(const json_t *document, int64_t elems, struct rfx_shard_file *shard) {
     json_int_t version = json_integer_value(json_object_get(document, "version"));
     if (version == RFX_SHARD_CELLS_VERSION)
-        return rfx_shard_cells_read(json_object_get(document, "cells"), elems, &part->cells)
+        return rfx_shard_cells_read(json_object_get(document, "cells"), elems, &shard->cells)
                    ? NULL
                    : "cells";
-    if (part->shape.rank != 4 || part->shape.dims[0] != 1) return "shape";
-    if (!read_range(document, "rows", part->shape.dims[2], &part->rect.y0, &part->rect.y1))
+    if (shard->shape.rank != 4 || shard->shape.dims[0] != 1) return "shape";
+    if (!read_range(document, "rows", shard->shape.dims[2], &shard->rect.y0, &shard->rect.y1))
         return "rows";
-    if (!read_range(document, "columns", part->shape.dims[3], &part->rect.x0, &part->rect.x1))
+    if (!read_range(document, "columns", shard->shape.dims[3], &shard->rect.x0, &shard->rect.x1))
         return "columns";
     return NULL;
 }
@@ -219,31 +207,31 @@ static bool read_text(const json_t *document, const char *key, char *text, size_
     return true;
 }
 
-/* Which member is missing or none that a part has; NULL: all are well. */
-static const char *read_members(const json_t *document, struct rfx_shard_file *part) {
+/* Reads all members. Returns the name of the first one that is missing or wrong, or NULL. */
+static const char *read_members(const json_t *document, struct rfx_shard_file *shard) {
     const char *format = json_string_value(json_object_get(document, "format"));
     if (format == NULL || strcmp(format, RFX_SHARD_FORMAT) != 0) return "format";
     json_int_t version = json_integer_value(json_object_get(document, "version"));
     if (version != RFX_SHARD_VERSION && version != RFX_SHARD_CELLS_VERSION) return "version";
     int64_t elems;
-    if (!read_shape(document, &part->shape, &elems)) return "shape";
-    if (!read_text(document, "output", part->output, sizeof part->output)) return "output";
-    const char *wrong = read_place(document, elems, part);
+    if (!read_shape(document, &shard->shape, &elems)) return "shape";
+    if (!read_text(document, "output", shard->output, sizeof shard->output)) return "output";
+    const char *wrong = read_place(document, elems, shard);
     if (wrong != NULL) return wrong;
-    if (!read_stored(document, part, &part->stored)) return "stored";
-    if (!read_text(document, "fingerprint", part->fingerprint, sizeof part->fingerprint) ||
-        strlen(part->fingerprint) != 32 || strspn(part->fingerprint, "0123456789abcdef") != 32)
+    if (!read_stored(document, shard, &shard->stored)) return "stored";
+    if (!read_text(document, "fingerprint", shard->fingerprint, sizeof shard->fingerprint) ||
+        strlen(shard->fingerprint) != 32 || strspn(shard->fingerprint, "0123456789abcdef") != 32)
         return "fingerprint";
-    part->run = json_object_get(document, "run");
-    if (!json_is_object(part->run)) return "run";
-    json_incref(part->run);
-    part->about = json_incref(json_object_get(document, "about"));
-    part->geo = json_incref(json_object_get(document, "georeference"));
-    part->picture = json_incref(json_object_get(document, "picture"));
+    shard->run = json_object_get(document, "run");
+    if (!json_is_object(shard->run)) return "run";
+    json_incref(shard->run);
+    shard->about = json_incref(json_object_get(document, "about"));
+    shard->geo = json_incref(json_object_get(document, "georeference"));
+    shard->picture = json_incref(json_object_get(document, "picture"));
     return rfx_shard_json_is_sealed(document) ? NULL : "sum";
 }
 
-enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *part,
+enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *shard,
                                     struct rfx_error *err) {
     struct rfx_shard_file read = {.run = NULL};
     json_t *document;
@@ -259,15 +247,15 @@ enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *par
     if (wrong != NULL)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is not that of a part", path,
                         wrong);
-    *part = read;
+    *shard = read;
     return RFX_OK;
 }
 
-static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *part, int fd,
+static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *shard, int fd,
                                  int64_t *data_offset, struct rfx_error *err) {
     unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];
     struct rfx_npy_header header;
-    struct rfx_tensor tensor = rfx_shard_file_tensor(part);
+    struct rfx_tensor tensor = rfx_shard_file_tensor(shard);
     struct stat at;
     ssize_t got = pread(fd, bytes, sizeof bytes, 0);
     if (got < 0 || fstat(fd, &at) != 0)
@@ -291,12 +279,12 @@ static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *
     return RFX_OK;
 }
 
-enum rfx_status rfx_shard_file_open(const char *path, const struct rfx_shard_file *part, int *fd,
+enum rfx_status rfx_shard_file_open(const char *path, const struct rfx_shard_file *shard, int *fd,
                                     int64_t *data_offset, struct rfx_error *err) {
     int opened = open(path, O_RDONLY | O_CLOEXEC);
     if (opened < 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "part '%.200s': %s", path, strerror(errno));
-    enum rfx_status status = check_npy(path, part, opened, data_offset, err);
+    enum rfx_status status = check_npy(path, shard, opened, data_offset, err);
     if (status == RFX_OK)
         *fd = opened;
     else
@@ -320,29 +308,29 @@ enum rfx_status rfx_shard_file_values(const char *path, int fd, int64_t offset, 
     return RFX_OK;
 }
 
-/* Runs of elements that follow each other in the array, and are `step` apart in the output: rows of
- * a map's channels, or those of cells. */
-static int64_t count_runs(const struct rfx_shard_file *part) {
-    if (part->cells.of > 0) return rfx_shard_cells_runs(&part->cells);
-    return part->shape.dims[1] * rfx_rect_rows(part->rect);
+/* Number of runs: elements that follow each other in the array and are `step` apart in the output.
+ * A run is a row of one channel of a map, or a span of cells. */
+static int64_t count_runs(const struct rfx_shard_file *shard) {
+    if (shard->cells.of > 0) return rfx_shard_cells_runs(&shard->cells);
+    return shard->shape.dims[1] * rfx_rect_rows(shard->rect);
 }
 
-static struct rfx_shard_span run_of(const struct rfx_shard_file *part, int64_t i, int64_t *step) {
+static struct rfx_shard_span run_of(const struct rfx_shard_file *shard, int64_t i, int64_t *step) {
     *step = 1;
-    if (part->cells.of > 0) return rfx_shard_cells_run(&part->cells, i);
-    const struct rfx_spread at = rfx_shard_file_end(part).at;
-    int64_t rows = rfx_rect_rows(part->rect), cols = rfx_rect_cols(part->rect);
-    int64_t y = part->rect.y0 + i % rows, c = i / rows;
+    if (shard->cells.of > 0) return rfx_shard_cells_run(&shard->cells, i);
+    const struct rfx_spread at = rfx_shard_file_end(shard).at;
+    int64_t rows = rfx_rect_rows(shard->rect), cols = rfx_rect_cols(shard->rect);
+    int64_t y = shard->rect.y0 + i % rows, c = i / rows;
     *step = at.column_step;
     return (struct rfx_shard_span){
         .from = i * cols,
-        .to = y * at.row_step + part->rect.x0 * at.column_step + c * at.channel_step,
+        .to = y * at.row_step + shard->rect.x0 * at.column_step + c * at.channel_step,
         .count = cols};
 }
 
 enum { CHECK_CHUNK = 16384 };
 
-/* n values, which are elements to, to + step, ... of the output. */
+/* Adds n values, which are elements `to`, `to` + step, ... of the output. */
 static void add_values(struct rfx_fingerprint *hash, int64_t to, int64_t step, float *values,
                        int64_t n) {
     struct rfx_rect row = rfx_rect_make(0, 1, 0, n);
@@ -364,38 +352,38 @@ static enum rfx_status hash_run(const char *path, int fd, int64_t offset, struct
     return status;
 }
 
-enum rfx_status rfx_shard_file_check_hash(const char *path, const struct rfx_shard_file *part,
+enum rfx_status rfx_shard_file_check_hash(const char *path, const struct rfx_shard_file *shard,
                                           const char *found, struct rfx_error *err) {
-    if (strcmp(found, part->fingerprint) == 0) return RFX_OK;
+    if (strcmp(found, shard->fingerprint) == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
                     "part '%.200s': its values have the hash %s, not %s: they were changed since "
                     "it was made",
-                    path, found, part->fingerprint);
+                    path, found, shard->fingerprint);
 }
 
 enum rfx_status rfx_shard_file_check(struct rfx_memory *mem, const char *path,
-                                     const struct rfx_shard_file *part, struct rfx_error *err) {
+                                     const struct rfx_shard_file *shard, struct rfx_error *err) {
     struct rfx_fingerprint all = {0};
     char hash[RFX_FINGERPRINT_CHARS];
     int64_t offset = 0;
     int fd = -1;
     float *chunk = rfx_memory_alloc(mem, CHECK_CHUNK * sizeof *chunk);
     if (chunk == NULL) return rfx_memory_fail(mem, path, CHECK_CHUNK * sizeof *chunk, err);
-    enum rfx_status status = rfx_shard_file_open(path, part, &fd, &offset, err);
-    for (int64_t i = 0; status == RFX_OK && i < count_runs(part); i++) {
+    enum rfx_status status = rfx_shard_file_open(path, shard, &fd, &offset, err);
+    for (int64_t i = 0; status == RFX_OK && i < count_runs(shard); i++) {
         int64_t step;
-        struct rfx_shard_span run = run_of(part, i, &step);
+        struct rfx_shard_span run = run_of(shard, i, &step);
         status = hash_run(path, fd, offset, run, step, chunk, &all, err);
         if (status == RFX_OK) status = rfx_memory_check_stop(mem, err);
     }
     if (fd >= 0) (void)close(fd);
     rfx_memory_release(mem, chunk);
     rfx_fingerprint_hex(&all, hash);
-    if (status == RFX_OK) status = rfx_shard_file_check_hash(path, part, hash, err);
+    if (status == RFX_OK) status = rfx_shard_file_check_hash(path, shard, hash, err);
     return status;
 }
 
-/* A value in words, cut where it is long. */
+/* Writes a JSON value as text, cut off where it is long. */
 static void show(const json_t *value, char *text, size_t size) {
     char *dump =
         value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
@@ -443,7 +431,8 @@ bool rfx_shard_file_same_run(const struct rfx_shard_file *a, const struct rfx_sh
     return false;
 }
 
-/* Overlaps pair by pair; if there is none, areas that add up to the map's make all of it. */
+/* Rectangles are compared pair by pair. If none overlap, they cover the map exactly when their
+ * areas add up to its area. */
 
 static enum rfx_status fail_overlap(const struct rfx_shard_file *a, const struct rfx_shard_file *b,
                                     const char *path_a, const char *path_b, struct rfx_error *err) {
@@ -455,24 +444,24 @@ static enum rfx_status fail_overlap(const struct rfx_shard_file *a, const struct
                     (long long)common.x0, (long long)common.x1);
 }
 
-static bool is_covered(const struct rfx_shard_file *parts, int n, int64_t y, int64_t x) {
+static bool is_covered(const struct rfx_shard_file *shards, int n, int64_t y, int64_t x) {
     for (int i = 0; i < n; i++)
-        if (rfx_rect_contains(parts[i].rect, rfx_rect_make(y, y + 1, x, x + 1))) return true;
+        if (rfx_rect_contains(shards[i].rect, rfx_rect_make(y, y + 1, x, x + 1))) return true;
     return false;
 }
 
-/* The first element that belongs to none: a gap begins where the map does, or where a part ends.
- * false: there is none. */
-static bool find_gap(const struct rfx_shard_file *parts, int n, struct rfx_tensor map, int64_t *row,
-                     int64_t *column) {
+/* The first element in no rectangle. A gap begins at the map's first row or column, or where a
+ * rectangle ends. false: there is none. */
+static bool find_gap(const struct rfx_shard_file *shards, int n, struct rfx_tensor map,
+                     int64_t *row, int64_t *column) {
     bool found = false;
     for (int i = -1; i < n; i++) {
-        int64_t y = i < 0 ? 0 : parts[i].rect.y1;
+        int64_t y = i < 0 ? 0 : shards[i].rect.y1;
         if (y >= map.h || (found && y > *row)) continue;
         for (int j = -1; j < n; j++) {
-            int64_t x = j < 0 ? 0 : parts[j].rect.x1;
+            int64_t x = j < 0 ? 0 : shards[j].rect.x1;
             bool later = found && (y > *row || (y == *row && x >= *column));
-            if (x >= map.w || later || is_covered(parts, n, y, x)) continue;
+            if (x >= map.w || later || is_covered(shards, n, y, x)) continue;
             *row = y;
             *column = x;
             found = true;
@@ -481,7 +470,7 @@ static bool find_gap(const struct rfx_shard_file *parts, int n, struct rfx_tenso
     return found;
 }
 
-/* Whether two parts have a cell in common; which ones. */
+/* Whether two shards have a cell in common; *common: the first such cells. */
 static bool find_common(const struct rfx_shard_cells *a, const struct rfx_shard_cells *b,
                         struct rfx_range *common) {
     for (int i = 0, j = 0; i < a->n && j < b->n;) {
@@ -496,61 +485,61 @@ static bool find_common(const struct rfx_shard_cells *a, const struct rfx_shard_
     return false;
 }
 
-/* The end of the range that has cell p; p itself: no part has it. */
-static int64_t end_of_range(const struct rfx_shard_file *parts, int n, int64_t p) {
+/* The end of the range that holds cell p; p itself where no shard holds it. */
+static int64_t end_of_range(const struct rfx_shard_file *shards, int n, int64_t p) {
     for (int i = 0; i < n; i++)
-        for (int r = 0; r < parts[i].cells.n; r++)
-            if (parts[i].cells.ranges[r].lo <= p && p < parts[i].cells.ranges[r].hi)
-                return parts[i].cells.ranges[r].hi;
+        for (int r = 0; r < shards[i].cells.n; r++)
+            if (shards[i].cells.ranges[r].lo <= p && p < shards[i].cells.ranges[r].hi)
+                return shards[i].cells.ranges[r].hi;
     return p;
 }
 
-static enum rfx_status check_cells(const struct rfx_shard_file *parts, const char *const *paths,
+static enum rfx_status check_cells(const struct rfx_shard_file *shards, const char *const *paths,
                                    int n, struct rfx_error *err) {
-    int64_t found = 0, of = parts[0].cells.of, p = 0;
+    int64_t found = 0, of = shards[0].cells.of, p = 0;
     struct rfx_range common;
     for (int i = 0; i < n; i++) {
-        found += rfx_shard_cells_count(&parts[i].cells);
+        found += rfx_shard_cells_count(&shards[i].cells);
         for (int j = 0; j < i; j++)
-            if (find_common(&parts[j].cells, &parts[i].cells, &common))
+            if (find_common(&shards[j].cells, &shards[i].cells, &common))
                 return rfx_fail(err, RFX_STATUS_MALFORMED,
                                 "parts '%.120s' and '%.120s' overlap: both have cells %lld to %lld",
                                 paths[j], paths[i], (long long)common.lo, (long long)common.hi);
     }
     if (found == of) return RFX_OK;
-    for (int64_t next; (next = end_of_range(parts, n, p)) != p;) p = next;
+    for (int64_t next; (next = end_of_range(shards, n, p)) != p;) p = next;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
                     "beside part '%.200s' (%d in all) %lld of %lld cells of output '%.100s' belong "
                     "to no part, the first one is number %lld",
-                    paths[0], n, (long long)(of - found), (long long)of, parts[0].output,
+                    paths[0], n, (long long)(of - found), (long long)of, shards[0].output,
                     (long long)p);
 }
 
-enum rfx_status rfx_shards_check_cover(const struct rfx_shard_file *parts, const char *const *paths,
-                                       int n, struct rfx_error *err) {
-    if (parts[0].cells.of > 0) return check_cells(parts, paths, n, err);
-    struct rfx_tensor map = rfx_shard_file_map(&parts[0]);
+enum rfx_status rfx_shards_check_cover(const struct rfx_shard_file *shards,
+                                       const char *const *paths, int n, struct rfx_error *err) {
+    if (shards[0].cells.of > 0) return check_cells(shards, paths, n, err);
+    struct rfx_tensor map = rfx_shard_file_map(&shards[0]);
     int64_t area = 0, row = 0, column = 0;
     for (int i = 0; i < n; i++) {
-        area += rfx_rect_area(parts[i].rect);
+        area += rfx_rect_area(shards[i].rect);
         for (int j = 0; j < i; j++)
-            if (!rfx_rect_is_empty(rfx_rect_intersect(parts[i].rect, parts[j].rect)))
-                return fail_overlap(&parts[j], &parts[i], paths[j], paths[i], err);
+            if (!rfx_rect_is_empty(rfx_rect_intersect(shards[i].rect, shards[j].rect)))
+                return fail_overlap(&shards[j], &shards[i], paths[j], paths[i], err);
     }
     if (area == map.h * map.w) return RFX_OK;
-    (void)find_gap(parts, n, map, &row, &column);
+    (void)find_gap(shards, n, map, &row, &column);
     return rfx_fail(err, RFX_STATUS_MALFORMED,
                     "beside part '%.200s' (%d in all) %lld of %lld positions of output '%.100s' "
                     "belong to no part, the first one in row %lld, column %lld of %lld x %lld",
                     paths[0], n, (long long)(map.h * map.w - area), (long long)(map.h * map.w),
-                    parts[0].output, (long long)row, (long long)column, (long long)map.h,
+                    shards[0].output, (long long)row, (long long)column, (long long)map.h,
                     (long long)map.w);
 }
 
 static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
 
-size_t rfx_shard_writer_bytes(const struct rfx_shard_file *part) {
-    struct rfx_tensor tensor = rfx_shard_file_tensor(part);
+size_t rfx_shard_writer_bytes(const struct rfx_shard_file *shard) {
+    struct rfx_tensor tensor = rfx_shard_file_tensor(shard);
     return rfx_output_stream_bytes(&npy, &tensor);
 }
 

@@ -18,6 +18,7 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/zarr/zarr_folder.h"
 #include "rfexec/image/zarr/zarr_level.h"
+#include "rfexec/output/fingerprint.h"
 #include "rfexec/rfexec.h"
 
 enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
@@ -25,15 +26,14 @@ enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
 
 static void write_hex(const XXH3_state_t *state, char out[RFX_SHARD_HASH_CHARS]) {
     XXH128_hash_t hash = XXH3_128bits_digest(state);
-    (void)snprintf(out, RFX_SHARD_HASH_CHARS, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
-                   (uint64_t)hash.low64);
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, out);
 }
 
 static enum rfx_status fail_reading(const char *path, int number, struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_IO, "%.300s: %s", path, strerror(number));
 }
 
-/* Adds bytes [from, to) of a file, or what there is of them. */
+/* Adds bytes [from, to) of a file, or fewer where the file ends before. */
 static enum rfx_status add_bytes(XXH3_state_t *state, int fd, const char *path, int64_t from,
                                  int64_t to, unsigned char *chunk, struct rfx_error *err) {
     while (from < to) {
@@ -48,7 +48,7 @@ static enum rfx_status add_bytes(XXH3_state_t *state, int fd, const char *path, 
     return RFX_OK;
 }
 
-/* Of the places of a file: its beginning, its end, and blocks between; of a small one all. */
+/* Adds the beginning of a file, its end and blocks between; of a small file all bytes. */
 static enum rfx_status add_places(XXH3_state_t *state, int fd, const char *path, int64_t size,
                                   unsigned char *chunk, struct rfx_error *err) {
     int64_t end = (int64_t)ENDS * CHUNK_BYTES, between = (size - 2 * end) / PLACES;
@@ -114,7 +114,7 @@ enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem, const struct rfx_gr
     return status;
 }
 
-/* A chunk of a Zarr folder, by its number; one that is not there has no bytes. */
+/* Adds chunk `number` of a Zarr folder. A chunk that does not exist adds its name and size -1. */
 static enum rfx_status add_zarr_chunk(XXH3_state_t *state, const struct rfx_zarr_level *level,
                                       int64_t number, const int64_t across[3], unsigned char *chunk,
                                       struct rfx_error *err) {
@@ -132,7 +132,8 @@ static enum rfx_status add_zarr_chunk(XXH3_state_t *state, const struct rfx_zarr
     return status;
 }
 
-/* What the samples are, and the chunks at places of a Zarr folder: of a small one all. */
+/* Adds the element type, the fill value and the chunks at PLACES places of a Zarr folder; of a
+ * small folder all chunks. */
 static enum rfx_status add_zarr(struct rfx_memory *mem, XXH3_state_t *state, const char *path,
                                 int64_t number, unsigned char *chunk, struct rfx_error *err) {
     struct rfx_zarr_level level;
@@ -174,7 +175,7 @@ static enum rfx_status hash_input(const struct rfx_shard_run *run, XXH3_state_t 
     return status;
 }
 
-/* Names what the bits of convolutions depend on beside the way they are computed. */
+/* Names what the bits of convolutions depend on beside the algorithm. */
 static enum rfx_status describe_processor(const struct rfx_graph *graph, char text[256],
                                           struct rfx_error *err) {
     (void)snprintf(text, 256, "any");

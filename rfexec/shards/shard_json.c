@@ -1,4 +1,4 @@
-/* See shard_json.h. */
+/* Reading and sealing JSON documents; image rows and georeferences as JSON; see shard_json.h. */
 #include "rfexec/shards/shard_json.h"
 
 #include <errno.h>
@@ -16,11 +16,11 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/image_source.h"
+#include "rfexec/output/fingerprint.h"
+#include "rfexec/output/output_file.h"
 #include "rfexec/shards/shard_file.h"
 
-/* Reading the JSON of parts, with a limit on its length. */
-
-/* The longest have a line of about 100 bytes for each of some hundreds of states. */
+/* The longest documents have about 100 bytes for each of some hundreds of states. */
 #define MOST_BYTES ((size_t)4 << 20)
 
 enum rfx_status rfx_shard_json_name(const char *path, char *name, size_t size,
@@ -30,7 +30,7 @@ enum rfx_status rfx_shard_json_name(const char *path, char *name, size_t size,
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%.200s...: the name is too long", path);
 }
 
-/* The bytes of an open file; *text is to be freed. */
+/* Reads an open file; *text is to be freed. */
 static enum rfx_status read_text(int fd, const char *name, char **text, size_t *length,
                                  struct rfx_error *err) {
     struct stat at;
@@ -83,10 +83,8 @@ enum rfx_status rfx_shard_json_load(const char *what, const char *path, json_t *
                     where.text);
 }
 
-enum { SUM_CHARS = 33 };
-
-/* The checksum of the members beside "sum", whatever their order. */
-static bool sum_members(const json_t *document, char sum[SUM_CHARS]) {
+/* The checksum of all members but "sum"; their order does not matter. */
+static bool sum_members(const json_t *document, char sum[RFX_FINGERPRINT_CHARS]) {
     json_t *rest = json_object();
     const char *key;
     json_t *value;
@@ -101,22 +99,39 @@ static bool sum_members(const json_t *document, char sum[SUM_CHARS]) {
     json_decref(rest);
     if (text == NULL) return false;
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    (void)snprintf(sum, SUM_CHARS, "%016" PRIx64 "%016" PRIx64, (uint64_t)hash.high64,
-                   (uint64_t)hash.low64);
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, sum);
     free(text);
     return true;
 }
 
 bool rfx_shard_json_seal(json_t *document) {
-    char sum[SUM_CHARS];
+    char sum[RFX_FINGERPRINT_CHARS];
     return sum_members(document, sum) &&
            json_object_set_new(document, "sum", json_string(sum)) == 0;
 }
 
 bool rfx_shard_json_is_sealed(const json_t *document) {
     const char *wanted = json_string_value(json_object_get(document, "sum"));
-    char sum[SUM_CHARS];
+    char sum[RFX_FINGERPRINT_CHARS];
     return wanted != NULL && sum_members(document, sum) && strcmp(sum, wanted) == 0;
+}
+
+enum rfx_status rfx_shard_json_write(struct rfx_memory *mem, const char *path, json_t *document,
+                                     const char *end, struct rfx_error *err) {
+    char name[RFX_SHARD_PATH_CHARS];
+    struct rfx_output_file *file = NULL;
+    enum rfx_status status = rfx_shard_json_name(path, name, sizeof name, err);
+    if (status != RFX_OK) return status;
+    bool sealed = document != NULL && rfx_shard_json_seal(document);
+    char *text = sealed ? json_dumps(document, JSON_INDENT(2)) : NULL;
+    if (text == NULL) status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: out of memory", name);
+    if (status == RFX_OK) status = rfx_output_file_open(mem, name, &file, err);
+    if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), err);
+    if (status == RFX_OK) status = rfx_output_file_append(file, end, strlen(end), err);
+    if (status == RFX_OK) status = rfx_output_file_commit(file, err);
+    rfx_output_file_free(file);
+    free(text);
+    return status;
 }
 
 enum { DIGITS = 8 };
@@ -138,7 +153,7 @@ static json_t *sums_json(struct rfx_rect rect, const struct rfx_row_sums *sums) 
     return json;
 }
 
-/* The file of an image that was written last. false: there is none. */
+/* Finds the file of an image that was written last. false: the image is not a file. */
 static bool find_file(const char *input, struct stat *last) {
     char room[4096];
     bool found = false;
@@ -181,7 +196,7 @@ bool rfx_shard_image_same_file(const json_t *picture, const char *input) {
     return same;
 }
 
-/* A picture's rows; false: they are not as long as they say. */
+/* The rows of a "picture". */
 struct rows {
     struct rfx_range rows;
     const char *sums;
@@ -215,9 +230,6 @@ bool rfx_shard_image_agrees(const json_t *a, const json_t *b, int64_t *row) {
     }
     return true;
 }
-
-/* {"scale": [3], "points": [6 n], "matrix": [16], "keys": [4 n], "params": [...], "texts": "",
- * "no_data": "", "metadata": "", "pixel_um": [2]}, what there is of it. */
 
 static json_t *doubles_json(const double *values, int n) {
     json_t *list = json_array();
@@ -260,15 +272,16 @@ json_t *rfx_shard_geo_json(const struct rfx_georeference *geo) {
     return json;
 }
 
-/* What is read, and why it is none. */
+/* A georeference that is being read. */
 struct parse {
     struct rfx_georeference *geo;
     const json_t *json;
-    const char *wrong; /* a member; NULL: all are well */
+    const char *wrong; /* the first member that is wrong; NULL: none is */
     bool no_memory;
 };
 
-/* The list of a member: *n its length (0: there is none). Too long: wrong. */
+/* The list under `key`; *n its length, 0 where there is none. A list that is too long sets
+ * p->wrong. */
 static const json_t *list_of(struct parse *p, const char *key, size_t *n) {
     const json_t *list = json_object_get(p->json, key);
     *n = json_array_size(list);
@@ -277,7 +290,7 @@ static const json_t *list_of(struct parse *p, const char *key, size_t *n) {
     return list;
 }
 
-/* Doubles of a list, in a block of their own. */
+/* Allocates a block for the numbers of a list. */
 static void take_doubles(struct parse *p, const char *key, double **to, int *count) {
     size_t n;
     const json_t *list = list_of(p, key, &n);

@@ -27,7 +27,7 @@ static size_t held_bytes(int n) {
            CHUNK * sizeof *shards->chunk;
 }
 
-/* Rows that two shards have read must be the same in both. */
+/* Whether rows that two shards have read are the same in both. */
 static enum rfx_status check_image(const struct rfx_shards *shards, int shard,
                                    struct rfx_error *err) {
     int64_t row;
@@ -181,7 +181,7 @@ static enum rfx_status take(struct rfx_shards *shards, const struct array *array
     return status;
 }
 
-/* When all elements of a shard are taken: whether they are those that were written. */
+/* Checks the fingerprint of a shard, all of whose elements have been taken. */
 static enum rfx_status check_hash(const struct rfx_shards *shards, int shard,
                                   struct rfx_error *err) {
     char found[RFX_FINGERPRINT_CHARS];

@@ -14,7 +14,7 @@ int64_t rfx_shard_most(const struct rfx_graph *graph, int k) {
     return most;
 }
 
-/* Whether a map's pixels are whole cells of that form. */
+/* Whether the pixels of an end's map are whole cells of this layout. */
 static bool has_form(const struct rfx_graph *graph, const struct rfx_end *end,
                      const struct rfx_shard_cells *cells) {
     const struct rfx_tensor *map = &graph->nodes[end->node].out;
@@ -48,12 +48,12 @@ bool rfx_shard_cells_of(const struct rfx_graph *graph, int k, struct rfx_shard_c
     return true;
 }
 
-/* Of the output, where the rows of a map begin. */
+/* The cell of the output at which the rows of a map begin. */
 static int64_t first_cell(const struct rfx_shard_cells *cells, const struct rfx_end *end) {
     return end->at.first / (cells->last ? 1 : cells->channels);
 }
 
-/* Cells of a row of a map. */
+/* Number of cells in a row of a map. */
 static int64_t row_cells(const struct rfx_shard_cells *cells, const struct rfx_end *end,
                          const struct rfx_node *map) {
     return cells->last ? map->out.w : map->out.w * (end->channels / cells->channels);
@@ -85,7 +85,7 @@ bool rfx_shard_cells_share(const struct rfx_graph *graph, int k, int64_t index, 
     return whole;
 }
 
-/* Cells of the part that come before cell p of the output. */
+/* Number of the shard's cells that come before cell p of the output. */
 static int64_t count_before(const struct rfx_shard_cells *cells, int64_t p) {
     int64_t n = 0;
     for (int i = 0; i < cells->n && cells->ranges[i].lo < p; i++)

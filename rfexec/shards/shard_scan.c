@@ -1,4 +1,4 @@
-/* Looking through a folder of parts; see parts_scan.h. */
+/* Reading a folder of shards; see shard_scan.h. */
 #include "rfexec/shards/shard_scan.h"
 
 #include <dirent.h>
@@ -11,9 +11,9 @@
 #include "rfexec/shards/shard_json.h"
 #include "rfexec/shards/shard_states.h"
 
-/* Names of a folder that end in .json, without that. */
+/* Names of files in a folder that end in .json, without that ending. */
 struct names {
-    char **list; /* n, by name */
+    char **list; /* [n], sorted */
     size_t n;
 };
 
@@ -53,7 +53,7 @@ static enum rfx_status list_names(struct rfx_memory *mem, const char *folder, st
     return status;
 }
 
-/* Takes over what part or states are of. */
+/* Copies which run the shard or the states are of. */
 static void take_run(struct rfx_shard_item *item, const json_t *run, const json_t *about,
                      const char *output) {
     item->known = true;
@@ -77,22 +77,22 @@ static enum rfx_status look_at_states(struct rfx_shard_scan *scan, struct rfx_sh
 
 static enum rfx_status look_at_part(struct rfx_shard_scan *scan, struct rfx_shard_item *item,
                                     struct rfx_error *err) {
-    struct rfx_shard_file part;
-    enum rfx_status status = rfx_shard_file_read(item->path, &part, err);
+    struct rfx_shard_file shard;
+    enum rfx_status status = rfx_shard_file_read(item->path, &shard, err);
     if (status != RFX_OK) return status;
-    const json_t *place = json_object_get(part.about, "part");
+    const json_t *place = json_object_get(shard.about, "part");
     item->index = json_integer_value(json_array_get(place, 0));
     item->count = json_integer_value(json_array_get(place, 1));
     if (item->index < 1 || item->index > item->count) item->index = item->count = 0;
-    take_run(item, part.run, part.about, part.output);
-    status = rfx_shard_file_check(scan->mem, item->path, &part, err);
-    rfx_shard_file_release(&part);
-    part.run = part.about = part.geo = part.picture = NULL;
-    item->part = part;
+    take_run(item, shard.run, shard.about, shard.output);
+    status = rfx_shard_file_check(scan->mem, item->path, &shard, err);
+    rfx_shard_file_release(&shard);
+    shard.run = shard.about = shard.geo = shard.picture = NULL;
+    item->shard = shard;
     return status;
 }
 
-/* Whether a document is one of parts or states, and which. */
+/* The "format" of a document, or "". */
 static const char *format_of(const json_t *document) {
     const char *format = json_string_value(json_object_get(document, "format"));
     return format == NULL ? "" : format;
@@ -105,12 +105,12 @@ static enum rfx_status look_at(struct rfx_shard_scan *scan, const char *path,
     struct rfx_shard_item item = {.state = RFX_SHARD_SOUND};
     enum rfx_status status = rfx_shard_json_load("part", path, &document, &why);
     bool states = status == RFX_OK && strcmp(format_of(document), "rfexec states") == 0;
-    bool part = status == RFX_OK && strcmp(format_of(document), RFX_SHARD_FORMAT) == 0;
+    bool shard = status == RFX_OK && strcmp(format_of(document), RFX_SHARD_FORMAT) == 0;
     json_decref(document);
-    if (status == RFX_OK && !states && !part) return RFX_OK; /* somebody else's */
+    if (status == RFX_OK && !states && !shard) return RFX_OK; /* a file of some other program */
     item.path = rfx_memory_strdup(scan->mem, path);
     if (item.path == NULL) return rfx_memory_fail(scan->mem, "parts", strlen(path), err);
-    if (part) status = look_at_part(scan, &item, &why);
+    if (shard) status = look_at_part(scan, &item, &why);
     if (states) status = look_at_states(scan, &item, &why);
     if (status != RFX_OK) item.state = RFX_SHARD_DAMAGED;
     (void)snprintf(item.why, sizeof item.why, "%s", why.text);
@@ -127,7 +127,7 @@ static enum rfx_status look_at(struct rfx_shard_scan *scan, const char *path,
     return rfx_memory_fail(scan->mem, "parts", bytes, err);
 }
 
-/* Keeps what plan said of the parts, where it is that. */
+/* Keeps a plan.json that 'rfexec plan --parts --json' has written. */
 static void take_plan(struct rfx_shard_scan *scan, const char *path) {
     json_t *document = NULL;
     if (rfx_shard_json_load("plan", path, &document, NULL) != RFX_OK) return;
@@ -174,7 +174,7 @@ static bool are_alike(const struct rfx_shard_item *a, const struct rfx_shard_ite
     return a->count == b->count && json_equal(a->run, b->run);
 }
 
-/* The key of "run" in which two differ. */
+/* Says in which member of "run" an item differs from most others. */
 static void tell_other(const struct rfx_shard_item *most, struct rfx_shard_item *item) {
     const char *key, *found = NULL;
     json_t *value;
@@ -196,7 +196,8 @@ const struct rfx_shard_item *rfx_shard_scan_settle(struct rfx_shard_scan *scan, 
                                                    bool merged) {
     const struct rfx_shard_item *most = NULL;
     int votes = 0;
-    for (int i = 0; i < scan->n; i++) { /* the majority, where there is one */
+    for (int i = 0; i < scan->n; i++) { /* majority vote: `most` has the run of more than half of
+                                           the items, if there is one */
         const struct rfx_shard_item *item = &scan->items[i];
         if (!is_of_kind(item, round, merged)) continue;
         if (votes == 0) most = item;

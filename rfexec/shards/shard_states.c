@@ -1,8 +1,7 @@
-/* See shard_states.h. */
+/* Mergeable states in memory and in files; see shard_states.h. */
 #include "rfexec/shards/shard_states.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +59,7 @@ void *rfx_shard_states_add(struct rfx_shard_states *states, const struct rfx_gra
 
 static void write_hex(const XXH3_state_t *hash, char hex[33]) {
     XXH128_hash_t sum = XXH3_128bits_digest(hash);
-    (void)snprintf(hex, 33, "%016" PRIx64 "%016" PRIx64, (uint64_t)sum.high64, (uint64_t)sum.low64);
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){sum.high64, sum.low64, 0}, hex);
 }
 
 void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) {
@@ -72,13 +71,11 @@ void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) 
     write_hex(&hash, hex);
 }
 
-static enum rfx_status write_file(struct rfx_memory *mem, const char *path, const char *text,
-                                  const struct rfx_shard_states *states, struct rfx_error *err) {
+static enum rfx_status write_states(const char *path, const struct rfx_shard_states *states,
+                                    struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
-    enum rfx_status status = rfx_output_file_open(mem, path, &file, err);
-    if (status == RFX_OK && text != NULL)
-        status = rfx_output_file_append(file, text, strlen(text), err);
-    for (int i = 0; text == NULL && i < states->n && status == RFX_OK; i++)
+    enum rfx_status status = rfx_output_file_open(states->mem, path, &file, err);
+    for (int i = 0; i < states->n && status == RFX_OK; i++)
         status = rfx_output_file_append(file, states->items[i].state, states->items[i].bytes, err);
     if (status == RFX_OK) status = rfx_output_file_commit(file, err);
     rfx_output_file_free(file);
@@ -98,30 +95,24 @@ static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_s
 enum rfx_status rfx_shard_states_write(const char *path, const struct rfx_graph *graph,
                                        const struct rfx_shard_states *states,
                                        struct rfx_error *err) {
-    char name[RFX_SHARD_PATH_CHARS], hash[33];
-    enum rfx_status status = rfx_shard_json_name(path, name, sizeof name, err);
-    if (status != RFX_OK) return status;
+    char hash[33];
     rfx_shard_states_hash(states, hash);
     json_t *document = json_pack(
         "{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*}", "format", STATES_FORMAT,
         "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
         states->round, "part", (json_int_t)states->index, (json_int_t)states->count, "states",
         list_json(graph, states), "hash", hash, "about", states->about, "picture", states->picture);
-    bool sealed = document != NULL && rfx_shard_json_seal(document);
-    char *text = sealed ? json_dumps(document, JSON_INDENT(2)) : NULL;
-    if (text == NULL) status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%s: out of memory", name);
-    /* the JSON first: states that are there are complete */
-    if (status == RFX_OK) status = write_file(states->mem, name, text, states, err);
-    if (status == RFX_OK) status = write_file(states->mem, path, NULL, states, err);
-    free(text);
+    /* the JSON first: a file of states with its name is complete */
+    enum rfx_status status = rfx_shard_json_write(states->mem, path, document, "", err);
+    if (status == RFX_OK) status = write_states(path, states, err);
     json_decref(document);
     return status;
 }
 
-/* Takes what the document says beside the list; NULL: all is well, else what is not. */
+/* Reads all members but the list of states. Returns the first one that is wrong, or NULL. */
 static const char *read_members(const json_t *document, struct rfx_shard_states *states) {
     const char *output = json_string_value(json_object_get(document, "output"));
-    const json_t *part = json_object_get(document, "part");
+    const json_t *shard = json_object_get(document, "part");
     if (!has_format(document)) return "format";
     if (json_integer_value(json_object_get(document, "version")) != STATES_VERSION)
         return "version";
@@ -130,9 +121,9 @@ static const char *read_members(const json_t *document, struct rfx_shard_states 
     json_int_t round = json_integer_value(json_object_get(document, "round"));
     if (round < 1 || round > MOST_STATES) return "round";
     states->round = (int)round;
-    states->index = json_integer_value(json_array_get(part, 0));
-    states->count = json_integer_value(json_array_get(part, 1));
-    if (json_array_size(part) != 2 || states->index < 0 || states->index > states->count ||
+    states->index = json_integer_value(json_array_get(shard, 0));
+    states->count = json_integer_value(json_array_get(shard, 1));
+    if (json_array_size(shard) != 2 || states->index < 0 || states->index > states->count ||
         (states->index == 0) != (states->count == 0))
         return "part";
     states->run = json_object_get(document, "run");
@@ -214,7 +205,7 @@ enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) 
     return status;
 }
 
-/* The states that the list names, filled from the file. */
+/* Reads the states that the list names from the file. */
 static enum rfx_status read_list(const char *path, const json_t *list,
                                  const struct rfx_graph *graph, struct rfx_shard_states *states,
                                  struct rfx_error *err) {
@@ -321,7 +312,8 @@ static enum rfx_status finish_one(const struct rfx_graph *graph, struct rfx_memo
     const struct rfx_node *node = &graph->nodes[item->node];
     const struct rfx_tensor *in = &graph->nodes[node->in[0]].out;
     float *values = rfx_memory_calloc(mem, (size_t)node->out.elems, sizeof *values);
-    void *state = rfx_memory_alloc(mem, item->bytes); /* finishing may rearrange it */
+    void *state =
+        rfx_memory_alloc(mem, item->bytes); /* a copy, as finishing may rearrange the state */
     *known = (struct rfx_part_known){item->node, values};
     if (values != NULL && state != NULL) {
         struct rfx_view out = rfx_view_of(&node->out, values, rfx_rect_full(1, 1));
@@ -349,13 +341,11 @@ enum rfx_status rfx_shard_states_finish(const struct rfx_shard_states *states,
     return status;
 }
 
-/* Finding and loading the network of states. */
-
 static int64_t size_at(const json_t *run, size_t i) {
     return json_integer_value(json_array_get(json_object_get(run, "image"), i));
 }
 
-/* Where the model is: as it is named, or beside `path`. */
+/* Finds the model file: as it is named, or in the folder of `path`. */
 static enum rfx_status find_model(const char *model, const char *path, char *found, size_t size,
                                   struct rfx_error *err) {
     const char *folder_end = strrchr(path, '/'), *base = strrchr(model, '/');
@@ -371,7 +361,7 @@ static enum rfx_status find_model(const char *model, const char *path, char *fou
                     path, model, found);
 }
 
-/* Whether the image has the size that the parts had; inputs of a fixed size may have another. */
+/* Whether the network takes an image of the size that the shards had. */
 static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *run,
                                   const char *path, struct rfx_error *err) {
     const struct rfx_tensor *in = &graph->nodes[graph->input].out;

@@ -291,7 +291,7 @@ static enum rfx_status check_rectangles(struct status *s, struct rfx_error *err)
     for (int i = 0; i < s->scan.n && status == RFX_OK; i++) {
         const struct rfx_shard_item *item = &s->scan.items[i];
         bool counts = item->known && item->round == 0 && item->state == RFX_SHARD_SOUND;
-        if (counts) files[found] = item->part;
+        if (counts) files[found] = item->shard;
         if (counts) paths[found++] = item->path;
     }
     if (status == RFX_OK) status = rfx_shards_check_cover(files, paths, found, err);

@@ -152,6 +152,7 @@ static int look_at_mask(struct masked_run *run) {
     const struct rfx_tensor *map = &run->output.map;
     enum rfx_status status = rfx_mask_open(run->job.mem, run->options->mask,
                                            run->options->memory_bytes, &run->mask, &err);
+    if (status != RFX_OK) status = rfx_fail_within(&err, status, "--mask");
     if (status == RFX_OK) status = rfx_grid_find(graph, graph->outputs[run->k].node, &grid, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     double halo[2] = {0.0, 0.0}; /* where the grid is not known, of no account */
