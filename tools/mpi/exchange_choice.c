@@ -1,4 +1,4 @@
-/* Costs of sections on every rank, the slowest of each, and the shortest way through them. */
+/* The costs of all sections on every rank, the slowest rank of each, and the shortest chain. */
 #include "tools/mpi/exchange_choice.h"
 
 #include <stdio.h>
@@ -16,25 +16,26 @@ enum way { WAY_NEVER, WAY_NAMED, WAY_AUTO };
 
 enum { MOST_NAMES = 4096 };
 
-/* What rank 0's options say. */
+/* What rank 0's options ask for. */
 struct asked {
     int way;
-    double link_bytes; /* a second */
+    double link_bytes; /* per second */
     char names[MOST_NAMES];
 };
 
-/* Section (i, j): from what there is, 0, or cut i - 1, to cut j - 1 or what is made, n + 1. */
+/* Costs between points: 0 is what the ranks have, i is cut i - 1, n + 1 is what they make. */
 struct choice {
     struct rfx_ranks *ranks;
     const struct rfx_exchange_network *network;
     const struct asked *asked;
     struct rfx_memory *mem;
     struct rfx_cost_model model;
-    int *all, n_all;                          /* cuts */
-    int cuts[RFX_EXCHANGE_MOST_CUTS], n;      /* candidates among them */
-    double again[RFX_EXCHANGE_MOST_CUTS + 1]; /* nanoseconds from each to the last, on this rank */
-    uint64_t *costs; /* (n + 2) x (n + 2), nanoseconds of the slowest rank */
-    double *sums;    /* picoseconds of the nodes before each */
+    int *all, n_all;                     /* all cuts of the network */
+    int cuts[RFX_EXCHANGE_MOST_CUTS], n; /* those that are considered */
+    double
+        again[RFX_EXCHANGE_MOST_CUTS + 1]; /* nanoseconds from each to the last one, on this rank */
+    uint64_t *costs;                       /* [n + 2, n + 2] nanoseconds of the slowest rank */
+    double *sums;                          /* [nodes + 1] picoseconds of the nodes before each */
 };
 
 struct rfx_part_section rfx_exchange_section(const struct rfx_exchange *exchange, int s) {
@@ -56,7 +57,7 @@ static enum rfx_status section_of(const struct choice *c, struct rfx_part_sectio
     return rfx_part_graph_section(n->whole, ends, n->known, n->n_known, index, count, out, err);
 }
 
-/* All cuts of the network. */
+/* Lists all cuts of the network. */
 static enum rfx_status list_cuts(struct choice *c, struct rfx_error *err) {
     const struct rfx_part_section whole = {RFX_PART_OUTER, RFX_PART_OUTER};
     struct rfx_graph *graph = NULL;
@@ -74,7 +75,7 @@ static bool is_between(const struct choice *c, int cut) {
     return cut > c->network->ends.from && cut < c->network->limit;
 }
 
-/* Of many cuts every second, third, ..., and the last. */
+/* Chooses the cuts to consider: of many every second, third, ..., and always the last. */
 static void choose_candidates(struct choice *c) {
     int n = 0, k = 0;
     for (int i = 0; i < c->n_all; i++) n += is_between(c, c->all[i]);
@@ -87,7 +88,7 @@ static uint64_t *cost_at(const struct choice *c, int i, int j) {
     return &c->costs[i * (c->n + 2) + j];
 }
 
-/* Nanoseconds that this rank takes to get `need` of a cut's map and to read it. */
+/* Nanoseconds that this rank takes to receive `need` rows of a cut's map and to read them. */
 static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
     const struct rfx_tensor *map = &c->network->whole->nodes[cut].out;
     double row = (double)rfx_tensor_pixel_bytes(map, map->w), bytes = 0.0, messages = 0.0;
@@ -102,7 +103,7 @@ static double fetch_ns(const struct choice *c, int cut, struct rfx_range need) {
     return bytes / c->asked->link_bytes * 1e9 + messages * RFX_EXCHANGE_MESSAGE_NS + read;
 }
 
-/* Picoseconds of the nodes before each. */
+/* Adds up the picoseconds of the nodes before each node. */
 static void add_up(const struct choice *c, const struct rfx_graph *graph) {
     c->sums[0] = 0.0;
     for (int v = 0; v < graph->n_nodes; v++) {
@@ -117,7 +118,7 @@ static int node_of(const struct choice *c, int i) {
     return i == 0 ? c->network->ends.from : c->cuts[i - 1];
 }
 
-/* Sections that end at j, made by this rank. */
+/* Sets this rank's cost of every section that ends at point j. */
 static void cost_sections(struct choice *c, const struct rfx_graph *graph, int j) {
     int last = j <= c->n ? node_of(c, j) : graph->n_nodes - 1;
     double written = 0.0;
@@ -138,7 +139,7 @@ static void cost_sections(struct choice *c, const struct rfx_graph *graph, int j
     }
 }
 
-/* This rank's costs, then those of the slowest of all on rank 0. */
+/* Computes this rank's costs; rank 0 gets the largest over all ranks. */
 static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
     const struct rfx_exchange_network *n = c->network;
     size_t places = (size_t)(c->n + 2) * (size_t)(c->n + 2), nodes = (size_t)n->whole->n_nodes + 1;
@@ -157,7 +158,7 @@ static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
     return status;
 }
 
-/* The shortest way from what there is, 0, to what is made. */
+/* Finds the shortest chain from point 0 to point n + 1. */
 static void find_way(const struct choice *c, struct rfx_exchange *out) {
     uint64_t best[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
     int from[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
@@ -175,7 +176,7 @@ static void find_way(const struct choice *c, struct rfx_exchange *out) {
     for (int j = from[c->n + 1], k = out->n; j > 0; j = from[j]) out->cuts[--k] = c->cuts[j - 1];
 }
 
-/* The cut that a name means: of a module the last of its maps. -1: there is none. */
+/* The cut that a name means; the last cut below it where it names a module. -1: there is none. */
 static int find_cut(const struct choice *c, const char *name) {
     const struct rfx_graph *whole = c->network->whole;
     int node = rfx_graph_find(whole, name);
@@ -205,7 +206,7 @@ static enum rfx_status refuse_name(const struct choice *c, const char *name,
                     rfx_split_label(whole, c->all[c->n_all - 1]));
 }
 
-/* TENSOR,TENSOR,... in the network's order: those between what there is and what is made. */
+/* Takes the cuts named in TENSOR,TENSOR,..., which must be in the network's order. */
 static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *out,
                                   struct rfx_error *err) {
     int last = RFX_PART_OUTER;
@@ -250,7 +251,7 @@ static int agree(const struct choice *c, enum rfx_status status, const struct rf
     return rfx_ranks_agree(c->ranks, code);
 }
 
-/* All ranks know what is asked for and all cuts; rank 0 chooses by the costs that all find. */
+/* Finds the cuts on all ranks, which agree on the result. */
 static int choose(struct choice *c, struct rfx_exchange *out) {
     struct rfx_error err = {{0}};
     int way = c->asked->way;

@@ -1,11 +1,12 @@
-/* Where ranks exchange rows instead of making the halos again.
+/* Where ranks exchange rows at the borders of their shares instead of computing the halos again.
  *
- * At a cut, a map that all goes through (rf_analysis/part_cuts.h), every rank makes its share of
- * the rows, and gets from others those that it needs beyond. Which cuts pay follows from predicted
- * time (tiler/cost/cost.h): of each section between two of them what its slowest rank takes to make
- * its rows, to move them over a link of so many bytes a second, and to write and read them. Of all
- * chains of sections, that without cuts among them, the one with the smallest sum is taken. Before
- * a round of states also counts what the rounds after it make again: they begin at its last cut. */
+ * Rows can be exchanged at a cut: a map that everything behind it depends on through that map alone
+ * (rf_analysis/part_cuts.h). There every rank computes its share of the rows and receives the rows
+ * that it needs beyond them. Cuts divide the network into sections. The cost of a section is the
+ * predicted time (tiler/cost/cost.h) of its slowest rank: computing the rows, moving them over a
+ * link of a given bandwidth, writing and reading them. Of all chains of sections, including the one
+ * without cuts, the one with the smallest sum is taken. Before a round of states the work of the
+ * later rounds counts too, because they begin at this round's last cut. */
 #ifndef RFX_TOOLS_MPI_EXCHANGE_CHOICE_H
 #define RFX_TOOLS_MPI_EXCHANGE_CHOICE_H
 
@@ -14,46 +15,46 @@
 #include "tools/cli/options.h"
 #include "tools/mpi/ranks.h"
 
-/* More are not looked at: of a longer list every second, third, ... map. */
+/* Of a longer list of cuts only every second, third, ... is considered. */
 enum { RFX_EXCHANGE_MOST_CUTS = 64 };
 
-/* Of the link between ranks, where --link-bandwidth does not say else; what a message waits; a byte
- * of rows that wait in a file, written or read, which the system keeps in memory (0.1 to 0.5 ns
- * were measured). */
+/* Bandwidth of the link without --link-bandwidth; delay of a message; time to write or read one
+ * byte of rows that wait in a file, which the system keeps in memory (0.1 to 0.5 ns were measured).
+ */
 #define RFX_EXCHANGE_LINK_BYTES 1e9
 #define RFX_EXCHANGE_MESSAGE_NS 50e3
 #define RFX_EXCHANGE_FILE_BYTE_NS 0.5
 
 struct rfx_exchange {
     struct rfx_part_section ends;
-    int n; /* cuts between; 0: none */
+    int n; /* number of cuts; 0: rows are not exchanged */
     int cuts[RFX_EXCHANGE_MOST_CUTS];
-    bool asked; /* for by name: not the planner's choice */
+    bool asked; /* the cuts were named by --exchange, not chosen */
 };
 
-/* What ranks are about to make: the next round's states or, when no round is left, the outputs. */
+/* What the ranks make next: the next round's states or, when no round is left, the outputs. */
 struct rfx_exchange_network {
     const struct rfx_graph *whole;
-    const struct rfx_part_known *known; /* results of global operations */
+    const struct rfx_part_known *known; /* results of global operations so far */
     int n_known;
-    struct rfx_part_section ends; /* from what they have rows of */
-    int limit;                    /* cuts are before this node: the first global operation left */
-    int rounds;                   /* of states, and the one of outputs, that come after this one and
-                                     begin where it ends */
+    struct rfx_part_section ends; /* from the map that they have rows of */
+    int limit;                    /* cuts must come before this node: the next global operation */
+    int rounds; /* later rounds of states, and the round of outputs, which begin where this one ends
+                 */
     int threads;
     struct rfx_caches caches;
 };
 
-/* All ranks together: rank 0's options count. Returns an exit code, the same on all ranks, after a
- * message; USAGE: --exchange names no cut. */
+/* All ranks together; rank 0's options count. Returns the same exit code on all ranks, after a
+ * message; USAGE: --exchange names something that is not a cut. */
 RFX_NODISCARD int rfx_exchange_choose(struct rfx_ranks *ranks,
                                       const struct rfx_exchange_network *network,
                                       const struct rfx_cli_options *options,
                                       struct rfx_exchange *out);
 
-/* Section s of the chain, from 0 to n. */
+/* Section s of the chain, 0 to n. */
 struct rfx_part_section rfx_exchange_section(const struct rfx_exchange *exchange, int s);
 
-/* Multiply-accumulates of what is wanted of a part's graph; of NULL none. */
+/* Multiply-accumulates of a shard's graph; 0 of NULL. */
 uint64_t rfx_exchange_macs(const struct rfx_graph *part);
 #endif

@@ -1,5 +1,4 @@
-/* The rfexec-mpi program: one command, started by mpirun as many times as there are to be ranks.
- * What it shares with the rfexec program is all but what is in this folder. */
+/* The rfexec-mpi program: one command, which mpirun starts once for each rank. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,8 +36,8 @@ static const struct rfx_cli_command command = {
     2,
     NULL};
 
-/* Whether a word is an option that each rank may have its own value of; *value: the next word is
- * that value. */
+/* Whether a word of the command line is an option that may differ between ranks; *value: the next
+ * word is its value. */
 static bool is_of_rank(const char *word, bool *value) {
     static const char *const own[] = {"--memory", "--threads", "--spill", "-m", "-j"};
     *value = false;
@@ -54,7 +53,7 @@ static bool is_of_rank(const char *word, bool *value) {
 
 enum { WORDS_ROOM = 32768 };
 
-/* The words that shape work and files, one a line. false: they are too long. */
+/* Joins the words that must be the same on all ranks, one per line. false: they are too long. */
 static bool join_words(int argc, char **argv, char text[WORDS_ROOM]) {
     size_t used = 0;
     bool skip = false;
@@ -72,7 +71,7 @@ static bool join_words(int argc, char **argv, char text[WORDS_ROOM]) {
     return true;
 }
 
-/* Ranks with other words than rank 0's would make other work, and wait for each other for ever. */
+/* Ranks with different words would do different work and wait for each other for ever. */
 static int compare_words(struct rfx_ranks *ranks, int argc, char **argv) {
     static char mine[WORDS_ROOM], first[WORDS_ROOM];
     struct rfx_error err = {{0}};
@@ -86,10 +85,10 @@ static int compare_words(struct rfx_ranks *ranks, int argc, char **argv) {
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT,
                           "was started with other words than rank 0: only --memory, --threads and "
                           "--spill may differ between ranks");
-    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    return rfx_ranks_agree_on(ranks, status, &err);
 }
 
-/* Whether mpirun has started more than this process: then even help is a word to compare. */
+/* Whether mpirun has started other processes too: then even "help" has to be compared. */
 static bool has_other_ranks(void) {
     static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_SIZE"};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -99,7 +98,7 @@ static bool has_other_ranks(void) {
     return false;
 }
 
-/* All ranks have the same words; rank 0 prints how they should be. */
+/* Parses the words, which are the same on all ranks; rank 0 prints what is wrong with them. */
 static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
                       struct rfx_cli_options *options, bool *run) {
     char why[256];
@@ -116,10 +115,10 @@ static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
 }
 
 static int run_ranks(int argc, char **argv) {
-    static struct rfx_ranks ranks;         /* messages need it to the end */
+    static struct rfx_ranks ranks;         /* messages use it until the process ends */
     static struct rfx_cli_options options; /* large for a stack */
     bool run = false;
-    rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
+    rfx_cli_progress_catch_signals(); /* a file size limit must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
     if (code != RFX_EXIT_DONE) return code;
     if (ranks.rank > 0) rfx_cli_progress_silence();
@@ -127,7 +126,8 @@ static int run_ranks(int argc, char **argv) {
     if (code == RFX_EXIT_DONE)
         code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
     if (code == RFX_EXIT_DONE && run) {
-        if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside */
+        if (rfx_cli_options_use_stdout(&options))
+            stdout = stderr; /* messages about the run, not the output */
         code = rfx_mpi_run(&ranks, &options);
     }
     if (fflush(stdout) != 0 && code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
@@ -137,7 +137,7 @@ static int run_ranks(int argc, char **argv) {
 int main(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "help";
     rfx_program_begin(argv);
-    if (rfx_cli_is_help(word) && !has_other_ranks()) { /* also where there is no mpirun */
+    if (rfx_cli_is_help(word) && !has_other_ranks()) { /* this works without mpirun too */
         rfx_cli_print_help(&command);
         return rfx_program_end(argc > 1 ? RFX_EXIT_DONE : RFX_EXIT_USAGE);
     }
@@ -147,7 +147,7 @@ int main(int argc, char **argv) {
     }
     if (strcmp(word, "reference") == 0 && argc == 3 && strcmp(argv[2], "man") == 0) {
         rfx_cli_man_page_of(stdout, &command,
-                            "\\fBmpirun\\fR \\-n \\fIRANKS\\fR"); /* for the build */
+                            "\\fBmpirun\\fR \\-n \\fIRANKS\\fR"); /* called by the build */
         return rfx_program_end(RFX_EXIT_DONE);
     }
     return rfx_program_end(run_ranks(argc, argv));

@@ -1,4 +1,6 @@
-/* See mpi_run.h. */
+/* What a rank does. It opens model and image as 'rfexec run' does. Round after round it makes its
+ * share of the states of global operations. Then it makes its rows of the maps that ranks exchange
+ * and its share of the outputs. Every rank has plans of its own, inside its own budget. */
 #include "tools/mpi/mpi_run.h"
 
 #include <stdlib.h>
@@ -19,9 +21,7 @@
 #include "tools/mpi/rank_sections.h"
 #include "tools/program/run_result.h"
 
-/* A tree of ranks up to rank 0, and from there to all. */
-
-/* In step s ranks that are odd multiples of s give what they have to the one before. */
+/* Adds up along a tree: in step s, ranks that are odd multiples of s send their sum to rank - s. */
 static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *node,
                               struct rfx_shard_state *item, void *theirs, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -35,8 +35,8 @@ static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *no
     return status;
 }
 
-/* Adds the states of this round of all ranks, which have the same list, up; then all have the sum,
- * to the byte. A state is exact, so no order of adding shows. Takes once more the largest state. */
+/* Adds up this round's states over all ranks, then gives all ranks the sum. States are exact, so
+ * the order does not matter. Holds the largest state once more while it works. */
 static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct rfx_graph *graph,
                                          struct rfx_shard_states *states, struct rfx_error *err) {
     size_t most = 1;
@@ -52,30 +52,27 @@ static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct r
         if (status == RFX_OK) status = rfx_ranks_spread(ranks, item->state, item->bytes, err);
     }
     rfx_memory_release(states->mem, theirs);
-    states->index = states->count = 0; /* of all */
+    states->index = states->count = 0; /* the states are merged now */
     return status;
 }
-
-/* What a rank does: it opens everything as 'rfexec run' does, makes its share of the states of
- * global operations round after round, then its rows of the maps that ranks exchange and its share
- * of the outputs. Its plans are its own, inside its own budget. */
 
 struct mpi_run {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
-    struct rfx_cli_job job; /* its graph: the whole one */
+    struct rfx_cli_job job; /* its graph: the whole network's */
     struct rfx_shard_before before;
     struct rfx_rank_sections sections;
-    struct rfx_session *session; /* of the last section; NULL: nothing is left for this rank */
+    struct rfx_session
+        *session; /* of the last section; NULL: this rank has no share of the outputs */
     struct rfx_rank_outputs outputs;
     struct rfx_cli_classes classes;
-    struct rfx_run_report report; /* of the share */
+    struct rfx_run_report report; /* of this rank's share of the outputs */
     uint64_t macs;                /* of all rounds */
     double seconds;
     int rounds;
 };
 
-/* All must be of one run: the files that they read may be other ones. */
+/* Whether all ranks have the same model, image and options: their files may differ. */
 static int compare_identities(struct mpi_run *run) {
     enum { ROOM = 16384 };
     static char text[ROOM];
@@ -90,8 +87,7 @@ static int compare_identities(struct mpi_run *run) {
         status = rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
     if (status == RFX_OK) memcpy(text, dump, strlen(dump) + 1);
     free(dump);
-    int code =
-        rfx_ranks_agree(run->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(run->ranks, status, &err);
     if (code == RFX_EXIT_DONE) {
         status = rfx_ranks_spread(run->ranks, text, sizeof text, &err);
         theirs.run = status == RFX_OK ? json_loads(text, 0, NULL) : NULL;
@@ -99,8 +95,7 @@ static int compare_identities(struct mpi_run *run) {
             (theirs.run == NULL || !rfx_shard_file_same_run(&mine, &theirs, why, sizeof why)))
             status = rfx_fail(&err, RFX_STATUS_MALFORMED, "not of one run with rank 0: %s",
                               theirs.run == NULL ? "out of memory" : why);
-        code = rfx_ranks_agree(run->ranks,
-                               status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+        code = rfx_ranks_agree_on(run->ranks, status, &err);
     }
     json_decref(mine.run);
     json_decref(theirs.run);
@@ -130,7 +125,7 @@ static int open_job(struct mpi_run *run) {
     return rfx_cli_outputs_check(run->job.graph, o);
 }
 
-/* The rounds that are left. */
+/* Finds the rounds that are left. */
 static int look(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     enum rfx_status status =
@@ -140,7 +135,7 @@ static int look(struct mpi_run *run) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* A round of states, from where the sections have come: this rank's share, then the sum of all. */
+/* Makes this rank's share of the next round's states, and adds the shares of all ranks up. */
 static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_shard_states *states = &run->sections.states;
     enum rfx_status status = rfx_rank_sections_round(&run->sections, err);
@@ -152,7 +147,7 @@ static enum rfx_status make_round(struct mpi_run *run, struct rfx_error *err) {
     return status;
 }
 
-/* The sections up to the next round, and that; what one rank cannot do ends the job. */
+/* Runs the sections up to the next round, and that round. A failure of one rank ends the job. */
 static int make_next(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     int code = rfx_rank_sections_plan(&run->sections, &run->before, RFX_PART_STATES);
@@ -166,7 +161,7 @@ static int make_next(struct mpi_run *run) {
     return code;
 }
 
-/* All rounds. A rank alone has all of every map. */
+/* Runs all rounds. A single rank needs none, as it has every map whole. */
 static int make_states(struct mpi_run *run) {
     run->before.states.mem = run->job.mem;
     if (run->ranks->size == 1) return RFX_EXIT_DONE;
@@ -175,7 +170,7 @@ static int make_states(struct mpi_run *run) {
     return code;
 }
 
-/* Plans all that this rank makes from here on. */
+/* Plans the sections up to the outputs. */
 static int plan_outputs(struct mpi_run *run) {
     run->sections.outputs_bytes =
         rfx_rank_outputs_bytes(run->ranks, run->job.graph, run->options, &run->job.geo);
@@ -190,13 +185,13 @@ static const struct rfx_plan *plan_of(const struct mpi_run *run) {
     return run->sections.plans[run->sections.exchange.n];
 }
 
-/* The rows that ranks exchange, which one rank's failing ends for all. */
+/* Makes and exchanges rows up to the last cut. A failure of one rank ends the job. */
 static void make_rows(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     run->ranks->together = false;
     enum rfx_status status = rfx_rank_sections_run(&run->sections, &err);
     if (status != RFX_OK) rfx_ranks_end_job(run->ranks, rfx_cli_fail(status, &err));
-    run->macs += run->sections.macs; /* and of the rounds */
+    run->macs += run->sections.macs; /* includes the rounds */
     run->seconds += run->sections.seconds;
     run->ranks->together = true;
 }
@@ -264,7 +259,7 @@ static int print_result(struct mpi_run *run) {
     return rfx_run_result_print(&result);
 }
 
-/* From the network to its outputs; every step is agreed on. */
+/* From opening the network to printing the result; the ranks agree after every step. */
 static int run_all(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     int code = rfx_ranks_agree(run->ranks, open_job(run));

@@ -1,4 +1,5 @@
-/* See rank_outputs.h. */
+/* Files that all ranks write, shares that wait for rank 0, and sums of fingerprints; see
+ * rank_outputs.h. */
 #include "tools/mpi/rank_outputs.h"
 
 #include <errno.h>
@@ -17,20 +18,20 @@
 #include "rfexec/shards/shard_place.h"
 #include "tools/cli/command.h"
 
-/* The temporary's path goes from rank 0 to the others, who open it by that name. Where all are on
- * one machine it is that of a nameless file below /proc, of which nothing is left however the job
- * ends; else it has a name in the folder. */
+/* A temporary file that all ranks write. Rank 0 creates it and sends its path to the others. Where
+ * all ranks are on one machine the file has no name and is opened by its path below /proc, so that
+ * nothing of it is left however the job ends. Otherwise it has a name in the folder. */
 
 struct rfx_shared_file {
     struct rfx_memory *mem;
-    struct rfx_output_file *file; /* of rank 0 */
+    struct rfx_output_file *file; /* rank 0 only */
     MPI_File shared;
     bool open;
-    int slot; /* in the list of temporaries; -1: not there */
+    int slot; /* in the list of named temporaries; -1: not listed */
     char *path;
 };
 
-/* What a job that ends early leaves behind otherwise: few, as networks have few outputs. */
+/* Named temporaries that must be removed when the job ends early: one per output. */
 enum { MOST_FILES = 64, MOST_TEMPORARY = 4096 };
 static char temporaries[MOST_FILES][MOST_TEMPORARY];
 static volatile sig_atomic_t listed[MOST_FILES];
@@ -40,7 +41,7 @@ static void remove_all(void) {
         if (listed[i]) (void)unlink(temporaries[i]);
 }
 
-/* The handlers that were there, which remember that the job is to stop. */
+/* The signal handlers before ours; they note that the job is to stop. */
 static struct sigaction before[NSIG];
 
 static void remove_and_stop(int number) {
@@ -77,7 +78,7 @@ static enum rfx_status list_temporary(struct rfx_shared_file *file, const char *
     return RFX_OK;
 }
 
-/* The temporary, as rank 0 tells the others. */
+/* The temporary file, as rank 0 describes it to the others. */
 struct place {
     char name[MOST_TEMPORARY], machine[MPI_MAX_PROCESSOR_NAME + 1];
     uint64_t device, inode;
@@ -90,8 +91,8 @@ static void tell_machine(char name[MPI_MAX_PROCESSOR_NAME + 1]) {
     (void)MPI_Get_processor_name(name, &length);
 }
 
-/* Whether this process means the same file by a path below /proc: processes have other numbers on
- * other machines, and in other containers. */
+/* Whether this process finds the same file at a path below /proc. On another machine or in another
+ * container the number of a process means another one. */
 static bool is_here(const struct place *place) {
     char machine[MPI_MAX_PROCESSOR_NAME + 1];
     struct stat at;
@@ -101,7 +102,7 @@ static bool is_here(const struct place *place) {
            access(place->name, W_OK) == 0;
 }
 
-/* Rank 0's part: the file is there and has its room on the disk. */
+/* Creates the temporary with its room on the disk (rank 0). */
 static enum rfx_status make(struct rfx_shared_file *file, uint64_t bytes, bool named,
                             struct place *place, struct rfx_error *err) {
     const char *temporary = NULL;
@@ -120,14 +121,15 @@ static enum rfx_status make(struct rfx_shared_file *file, uint64_t bytes, bool n
     place->nameless = rfx_output_file_is_nameless(file->file);
     if (!place->nameless) status = list_temporary(file, place->name, err);
     if (status == RFX_OK) status = rfx_output_file_reserve(file->file, bytes, err);
-    /* its length now, as rank 0 may not see at once how far others have written */
+    /* the length is set now: rank 0 may not see at once how far others have written */
     if (status == RFX_OK && ftruncate(rfx_output_file_descriptor(file->file), (off_t)bytes) != 0)
         status = rfx_fail(err, RFX_STATUS_IO, "%s: setting the size failed: %s", file->path,
                           strerror(errno));
     return status;
 }
 
-/* Each rank by itself: none waits inside of MPI for one that has failed. */
+/* Opens the temporary in each rank by itself, so that no rank waits inside MPI for one that failed.
+ */
 static enum rfx_status open_shared(struct rfx_shared_file *file, const char *name,
                                    struct rfx_error *err) {
     char words[RFX_RANKS_WORDS];
@@ -141,15 +143,14 @@ static enum rfx_status open_shared(struct rfx_shared_file *file, const char *nam
                     file->path, name, rfx_ranks_words(result, words));
 }
 
-/* Rank 0 makes the temporary and all know it. *seen: by all, where it is nameless. */
+/* Rank 0 creates the temporary, all ranks learn its place. *seen: all ranks can open it. */
 static int make_together(struct rfx_ranks *ranks, struct rfx_shared_file *file, uint64_t bytes,
                          bool named, struct place *place, bool *seen) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
     *place = (struct place){.nameless = false};
     if (ranks->rank == 0) status = make(file, bytes, named, place, &err);
-    int code =
-        rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(ranks, status, &err);
     if (code != RFX_EXIT_DONE) return code;
     status = rfx_ranks_spread(ranks, place, sizeof *place, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
@@ -173,10 +174,10 @@ static int open_together(struct rfx_ranks *ranks, struct rfx_shared_file *file, 
     if (code != RFX_EXIT_DONE) return code;
     if (ranks->rank > 0 && !place.nameless) status = list_temporary(file, place.name, &err);
     if (status == RFX_OK) status = open_shared(file, place.name, &err);
-    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    return rfx_ranks_agree_on(ranks, status, &err);
 }
 
-/* Frees; what has no name is removed. NULL is fine. */
+/* Frees; a temporary that has not got its final name is removed. NULL is fine. */
 static void shared_file_free(struct rfx_shared_file *file) {
     if (file == NULL) return;
     if (file->open) (void)MPI_File_close(&file->shared);
@@ -186,8 +187,8 @@ static void shared_file_free(struct rfx_shared_file *file) {
     rfx_memory_release(file->mem, file);
 }
 
-/* All ranks together; `bytes`: of the whole file. Returns an exit code, the same on all; where it
- * is not RFX_EXIT_DONE the reason was said and there is no file. */
+/* All ranks together; `bytes`: of the whole file. Returns the same exit code on all ranks. After
+ * another code than RFX_EXIT_DONE a message has been printed and there is no file. */
 static int shared_file_open(struct rfx_ranks *ranks, struct rfx_memory *mem, const char *path,
                             uint64_t bytes, struct rfx_shared_file **out) {
     struct rfx_error err = {{0}};
@@ -199,8 +200,7 @@ static int shared_file_open(struct rfx_ranks *ranks, struct rfx_memory *mem, con
         file->path = rfx_memory_strdup(mem, path);
     }
     if (file == NULL || file->path == NULL) status = rfx_memory_fail(mem, path, sizeof *file, &err);
-    int code =
-        rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(ranks, status, &err);
     if (code == RFX_EXIT_DONE) code = open_together(ranks, file, bytes);
     if (code == RFX_EXIT_DONE)
         *out = file;
@@ -209,7 +209,8 @@ static int shared_file_open(struct rfx_ranks *ranks, struct rfx_memory *mem, con
     return code;
 }
 
-/* Writes bytes at an offset: one rank alone. A put of struct rfx_npy_target; user: the file. */
+/* Writes bytes at an offset, by one rank alone. The put of a struct rfx_npy_target; user: the file.
+ */
 static enum rfx_status shared_file_put(void *user, const void *data, size_t bytes, uint64_t offset,
                                        struct rfx_error *err) {
     struct rfx_shared_file *file = user;
@@ -236,8 +237,8 @@ static enum rfx_status shared_file_put(void *user, const void *data, size_t byte
     return RFX_OK;
 }
 
-/* All ranks together, each with what it has come to so far: brings what this rank wrote to the
- * disk. */
+/* Brings what this rank wrote to the disk and closes the file. All ranks together, whatever
+ * happened before. */
 static enum rfx_status shared_file_close(struct rfx_shared_file *file, struct rfx_error *err) {
     int result = MPI_File_sync(file->shared);
     if (result == MPI_SUCCESS) result = MPI_File_close(&file->shared);
@@ -247,18 +248,18 @@ static enum rfx_status shared_file_close(struct rfx_shared_file *file, struct rf
     return rfx_fail_within(err, RFX_STATUS_IO, "%s", file->path);
 }
 
-/* Rank 0, after all have closed: gives the file its name. */
+/* Gives the file its name: rank 0, after all ranks have closed it. */
 static enum rfx_status shared_file_commit(struct rfx_shared_file *file, struct rfx_error *err) {
     return rfx_output_file_commit(file->file, err);
 }
 
 #define BAND_BYTES ((size_t)1 << 20)
-#define SPOOL_BYTES ((size_t)1 << 15) /* more than one holds in memory */
+#define SPOOL_BYTES ((size_t)1 << 15) /* more than one spool holds in memory */
 
-/* Where an output goes, as rank 0 finds. */
+/* Where an output goes; rank 0 decides. */
 enum where { GOES_NOWHERE, GOES_SHARED, GOES_TO_RANK_0 };
 
-/* Ends of all outputs: the maps that they are made of (rf_analysis/part_ends.h). */
+/* Ends are the maps that outputs are made of (rf_analysis/part_ends.h). */
 static int count_ends(const struct rfx_graph *whole) {
     return rfx_part_ends(whole, RFX_PART_ALL);
 }
@@ -275,7 +276,7 @@ static bool is_map(const struct rfx_graph *whole, int e) {
     return map_of(whole, e)->layout == RFX_LAYOUT_NHWC;
 }
 
-/* At least a row. */
+/* At least one row of every map. */
 static size_t band_bytes(const struct rfx_graph *whole) {
     size_t most = BAND_BYTES;
     for (int e = 0; e < count_ends(whole); e++) {
@@ -294,7 +295,7 @@ size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_gr
     return bytes + band_bytes(whole) + (size_t)count_ends(whole) * SPOOL_BYTES;
 }
 
-/* Whether all ranks can write into it. */
+/* Whether all ranks can write the file. */
 static bool is_shared(const struct rfx_graph *whole, int k, const char *name,
                       const struct rfx_output_format *format) {
     bool maps = true;
@@ -317,7 +318,7 @@ static enum rfx_status open_waiting(struct rfx_rank_outputs *o, int k, struct rf
     return status;
 }
 
-/* Opens what output k goes to; the file that all write is open. */
+/* Opens where this rank's share of output k goes; a file that all write is open already. */
 static enum rfx_status open_stream(struct rfx_rank_outputs *o, int k, enum where where,
                                    const char *name, const struct rfx_output_format *format,
                                    struct rfx_error *err) {
@@ -339,18 +340,17 @@ static int open_output(struct rfx_rank_outputs *o, int k) {
                 : is_shared(o->whole, k, name, &format) ? GOES_SHARED
                                                         : GOES_TO_RANK_0;
     if (status == RFX_OK) status = rfx_ranks_spread(o->ranks, &where, sizeof where, &err);
-    int code =
-        rfx_ranks_agree(o->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(o->ranks, status, &err);
     if (code != RFX_EXIT_DONE || where == GOES_NOWHERE) return code;
     const struct rfx_npy_array array = rfx_output_array(&format, o->outputs.items[k].tensor);
     if (where == GOES_SHARED)
         code = shared_file_open(o->ranks, o->mem, name, rfx_npy_write_bytes(&array), &o->shared[k]);
     if (code != RFX_EXIT_DONE) return code;
     status = open_stream(o, k, (enum where)where, name, &format, &err);
-    return rfx_ranks_agree(o->ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    return rfx_ranks_agree_on(o->ranks, status, &err);
 }
 
-/* Makes what would be written, without a name, and drops it. Pipes and terminals are left alone. */
+/* Creates the file without a name and drops it. Pipes and terminals are left alone. */
 static enum rfx_status try_output(struct rfx_memory *mem, const char *name,
                                   const struct rfx_output_format *format, struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
@@ -375,7 +375,7 @@ int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
         status = rfx_cli_outputs_file(whole, options, k, name, &format, &err);
         if (status == RFX_OK && name[0] != '\0') status = try_output(mem, name, &format, &err);
     }
-    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    return rfx_ranks_agree_on(ranks, status, &err);
 }
 
 static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *err) {
@@ -408,8 +408,7 @@ int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          .source = source,
                                          .folder = rfx_nameless_folder(options->spill)};
     enum rfx_status status = allocate(outputs, &err);
-    int code =
-        rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(ranks, status, &err);
     for (int k = 0; k < whole->n_outputs && code == RFX_EXIT_DONE; k++)
         code = open_output(outputs, k);
     return code;
@@ -437,7 +436,7 @@ struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs) {
     return sink;
 }
 
-/* Rows of end e's share of rank r, a band at a time, from there to rank 0's stream. */
+/* Moves rank r's share of end e, band by band, into rank 0's stream. */
 static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, struct rfx_error *err) {
     const struct rfx_end end = end_of(o->whole, e);
     const struct rfx_tensor *map = map_of(o->whole, e);
@@ -464,7 +463,7 @@ static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, stru
     return status;
 }
 
-/* Ranks have the same idea of what waits: an output that rank 0 has and that is not shared. */
+/* Moves all shares that wait. All ranks agree on which do: outputs that rank 0 writes alone. */
 static enum rfx_status move_shares(struct rfx_rank_outputs *o, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int e = 0; e < count_ends(o->whole) && status == RFX_OK; e++) {
@@ -478,7 +477,7 @@ static enum rfx_status move_shares(struct rfx_rank_outputs *o, struct rfx_error 
     return status;
 }
 
-/* This rank's writing ends. */
+/* Ends this rank's writing. */
 static enum rfx_status close_shared(struct rfx_rank_outputs *o, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < o->outputs.count && status == RFX_OK; k++) {
@@ -489,7 +488,8 @@ static enum rfx_status close_shared(struct rfx_rank_outputs *o, struct rfx_error
     return status;
 }
 
-/* Hashes and elements of all ranks, at rank 0; all ranks add all outputs up, whatever they find. */
+/* Adds up fingerprints and numbers of elements at rank 0. All ranks take part for every output,
+ * whatever they find. */
 static enum rfx_status add_up(struct rfx_rank_outputs *o, struct rfx_error *err) {
     enum rfx_status found = RFX_OK;
     for (int k = 0; k < o->outputs.count; k++) {
@@ -523,16 +523,14 @@ static enum rfx_status commit(struct rfx_rank_outputs *o, struct rfx_error *err)
 int rfx_rank_outputs_finish(struct rfx_rank_outputs *outputs) {
     struct rfx_error err = {{0}};
     enum rfx_status status = move_shares(outputs, &err);
-    if (status != RFX_OK) /* others wait for rows */
+    if (status != RFX_OK) /* other ranks wait for rows */
         rfx_ranks_end_job(outputs->ranks, rfx_cli_fail(status, &err));
     status = close_shared(outputs, &err);
-    int code = rfx_ranks_agree(outputs->ranks,
-                               status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    int code = rfx_ranks_agree_on(outputs->ranks, status, &err);
     if (code != RFX_EXIT_DONE) return code;
     status = add_up(outputs, &err);
     if (status == RFX_OK) status = commit(outputs, &err);
-    return rfx_ranks_agree(outputs->ranks,
-                           status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));
+    return rfx_ranks_agree_on(outputs->ranks, status, &err);
 }
 
 void rfx_rank_outputs_free(struct rfx_rank_outputs *o) {

@@ -1,4 +1,4 @@
-/* See rank_rows.h. */
+/* Stores of rows, and their exchange between pairs of ranks; see rank_rows.h. */
 #include "tools/mpi/rank_rows.h"
 
 #include <limits.h>
@@ -10,15 +10,15 @@
 #include "rfexec/output/output_spool.h"
 #include "rfexec/shards/shard_place.h"
 
-#define SPOOL_BYTES ((size_t)1 << 15) /* more than a spool and a picture hold in memory */
+#define SPOOL_BYTES ((size_t)1 << 15) /* more than a spool and an image hold in memory */
 
 struct rfx_row_store {
     struct rfx_memory *mem;
     struct rfx_tensor map;
     struct rfx_range rows;
     struct rfx_output_spool *spool;
-    float *row;           /* [w, c], where a part of one is read */
-    struct rfx_error why; /* of a failed reading */
+    float *row;           /* [w, c], for reading some columns of a row */
+    struct rfx_error why; /* why reading has failed */
 };
 
 size_t rfx_row_store_bytes(const struct rfx_tensor *map) {
@@ -59,7 +59,7 @@ enum rfx_status rfx_row_store_put(struct rfx_row_store *store, struct rfx_rect r
     return rfx_shard_put_rows(part, rect, view, put_spool, store->spool, err);
 }
 
-/* Row y of the map, floats [w, c]. */
+/* Reads row y of the map, [w, c]. */
 static enum rfx_status row_store_row(struct rfx_row_store *store, int64_t y, float *row,
                                      struct rfx_error *err) {
     return rfx_output_spool_read(store->spool, y - store->rows.lo, row, err);
@@ -77,7 +77,7 @@ enum rfx_status rfx_row_store_copy(struct rfx_row_store *store, struct rfx_row_s
     return status;
 }
 
-/* Rows as they lie in the file, or those columns of them. */
+/* An image reader: whole rows as they lie in the file, or some columns of them. */
 static int read_rows(void *user, struct rfx_rect rect, struct rfx_image_steps steps,
                      float *values) {
     struct rfx_row_store *store = user;
@@ -110,8 +110,9 @@ void rfx_row_store_free(struct rfx_row_store *store) {
     rfx_memory_release(store->mem, store);
 }
 
-/* Pairs of ranks, one after the other, in an order in which none waits in a circle: first those
- * that are one apart, then two and so on; of each distance every second pair, then the others. */
+/* Pairs of ranks exchange rows one pair after the other, in an order without circular waiting:
+ * first ranks that are one apart, then two, and so on; of each distance first every second pair,
+ * then the others. */
 
 #define BAND_BYTES ((size_t)1 << 18)
 
@@ -121,7 +122,7 @@ struct exchange {
     const struct rfx_tensor *map;
     int node;
     struct rfx_row_store *store;
-    uint64_t *needs; /* lo and hi of each rank */
+    uint64_t *needs; /* [ranks, 2] first row and end of what each rank needs */
     float *band;
     uint64_t received;
 };
@@ -143,7 +144,7 @@ size_t rfx_row_exchange_bytes(const struct rfx_ranks *ranks, const struct rfx_te
     return band_bytes(map) + needs_bytes(ranks);
 }
 
-/* What all need, known to all. */
+/* Tells all ranks what each of them needs. */
 static enum rfx_status share_needs(struct exchange *e, struct rfx_range need,
                                    struct rfx_error *err) {
     int rank = e->ranks->rank;
@@ -175,7 +176,7 @@ static enum rfx_status receive_band(struct exchange *e, int from, struct rfx_rec
     return rfx_row_store_put(e->store, rect, &view, err);
 }
 
-/* What rank `to` needs of the rows of rank `from`, one of which this is. */
+/* Moves the rows of rank `from` that rank `to` needs; this rank is one of the two. */
 static enum rfx_status move_rows(struct exchange *e, int from, int to, struct rfx_error *err) {
     struct rfx_rect rows = rfx_part_map_rows(e->whole, e->node, from, e->ranks->size);
     int64_t lo = rfx_max_i64(rows.y0, (int64_t)e->needs[2 * to]);

@@ -1,4 +1,4 @@
-/* See rank_sections.h. */
+/* Sections planned, run and joined by exchanged rows; see rank_sections.h. */
 #include "tools/mpi/rank_sections.h"
 
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "tools/cli/run_once.h"
 #include "tools/commands/run_shard.h"
 
-enum { ROWS = 1024 }; /* in a message */
+enum { ROWS = 1024 }; /* of one message */
 #define HAS_SUM (UINT64_C(1) << 32)
 
 static uint64_t sum_of(const struct rfx_row_sums *sums, int64_t y) {
@@ -18,7 +18,7 @@ static uint64_t sum_of(const struct rfx_row_sums *sums, int64_t y) {
     return sums != NULL && rfx_row_sums_get(sums, y, &sum) ? HAS_SUM | sum : 0;
 }
 
-/* The first row from y on that this rank has read otherwise; `end`: there is none. */
+/* The first row from y on that this rank has read differently; `end`: there is none. */
 static int64_t find_other(const struct rfx_row_sums *sums, const uint64_t *theirs, int64_t y,
                           int64_t end) {
     for (int64_t i = 0; y + i < end; i++) {
@@ -28,7 +28,7 @@ static int64_t find_other(const struct rfx_row_sums *sums, const uint64_t *their
     return end;
 }
 
-/* Rows that rank `root` has read, to all. *row: the first that differs here, or -1. */
+/* Sends the row sums of rank `root` to all. *row: the first one that differs here, or -1. */
 static enum rfx_status compare_with(struct rfx_ranks *ranks, int root,
                                     const struct rfx_row_sums *sums, struct rfx_rect rect,
                                     int64_t *row, struct rfx_error *err) {
@@ -48,14 +48,14 @@ static enum rfx_status compare_with(struct rfx_ranks *ranks, int root,
     return status;
 }
 
-/* All ranks together, after each has read its rows of the image (sums NULL: none), in `rect`. Ends
- * the job where two ranks have read other values of one row in the same columns. */
+/* All ranks together, after each has read its rows of the image, in `rect` (sums NULL: none). Ends
+ * the job where two ranks have read different values of one row in the same columns. */
 static void rank_picture_compare(struct rfx_ranks *ranks, const struct rfx_row_sums *sums,
                                  struct rfx_rect rect) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK, found = RFX_OK;
     int code = RFX_EXIT_DONE;
-    ranks->together = true; /* rank 0 prints */
+    ranks->together = true; /* so that rank 0 prints */
     for (int root = 0; root < ranks->size && status == RFX_OK; root++) {
         int64_t row = -1;
         status = compare_with(ranks, root, sums, rect, &row, &err);
@@ -70,7 +70,8 @@ static void rank_picture_compare(struct rfx_ranks *ranks, const struct rfx_row_s
     code = rfx_ranks_agree(ranks, code);
     ranks->together = false;
     if (code == RFX_EXIT_DONE) return;
-    if (ranks->rank > 0) code = rfx_ranks_agree(ranks, code); /* until rank 0 has ended the job */
+    if (ranks->rank > 0)
+        code = rfx_ranks_agree(ranks, code); /* waits until rank 0 has ended the job */
     rfx_ranks_end_job(ranks, code);
 }
 
@@ -100,7 +101,7 @@ static enum rfx_status make_graphs(struct rfx_rank_sections *s, struct rfx_error
     return status;
 }
 
-/* A cut's map as a source, beside what else is held. */
+/* A cut's map as the source of a plan, with everything else that is held beside it. */
 static struct rfx_source_traits traits_of(const struct rfx_rank_sections *s, int cut,
                                           int64_t window_rows) {
     const struct rfx_tensor *map = &s->job->graph->nodes[cut].out;
@@ -111,7 +112,7 @@ static struct rfx_source_traits traits_of(const struct rfx_rank_sections *s, int
         .c = map->c,
         .random_access = true,
         .fixed_bytes = image->fixed_bytes + (size_t)window_rows * image->window_row_bytes +
-                       2 * rfx_row_store_bytes(map)}; /* twice while it grows */
+                       2 * rfx_row_store_bytes(map)}; /* two stores exist while rows are copied */
 }
 
 static void see_window(struct rfx_rank_sections *s, const struct rfx_plan *plan) {
@@ -129,14 +130,13 @@ static bool reads_image(const struct rfx_rank_sections *s, int i) {
     return rfx_exchange_section(&s->exchange, i).from == RFX_PART_OUTER;
 }
 
-/* Bytes of the sums of what section i reads of the image. */
+/* Bytes of the row sums of section i. */
 static size_t sums_bytes(const struct rfx_rank_sections *s, int i) {
     if (s->ranks->size == 1 || s->graphs[i] == NULL || !reads_image(s, i)) return 0;
     return rfx_row_sums_bytes(rfx_rect_rows(rfx_part_graph_image(s->graphs[i])));
 }
 
-/* Asks for section i: what it reads and what is held beside it. `held`: by graphs and plans of the
- * others. */
+/* Sets the plan request for section i. `held`: bytes of the other sections' graphs and plans. */
 static void ask(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_source_traits *source = &s->job->request.source;
     int from = rfx_exchange_section(&s->exchange, i).from;
@@ -156,7 +156,7 @@ static bool may_fall_back(const struct rfx_rank_sections *s) {
     return !s->exchange.asked && (s->exchange.n > 0 || s->exchange.ends.from != RFX_PART_OUTER);
 }
 
-/* Without a word where there is another way. */
+/* Returns the exit code of a status; prints nothing where another way is left to try. */
 static int tell(struct rfx_rank_sections *s, enum rfx_status status, const struct rfx_error *err) {
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && may_fall_back(s)) {
         s->refused = *err;
@@ -171,7 +171,7 @@ static int plan_asked(struct rfx_rank_sections *s) {
     return tell(s, rfx_plan_create(s->job->graph, &s->job->request, &s->job->plan, &err), &err);
 }
 
-/* The round that the last section is. */
+/* Plans the round at the end of the way. */
 static int plan_round(struct rfx_rank_sections *s, size_t held) {
     struct rfx_error err = {{0}};
     struct rfx_shard_source source = {.from =
@@ -196,7 +196,7 @@ static int plan_section(struct rfx_rank_sections *s, int i, size_t held) {
     struct rfx_graph *whole = job->graph;
     struct rfx_plan_request request = job->request;
     if (s->graphs[i] == NULL || rfx_exchange_section(&s->exchange, i).to == RFX_PART_STATES)
-        return RFX_EXIT_DONE; /* states are planned where they are made */
+        return RFX_EXIT_DONE; /* states are planned by plan_round */
     ask(s, i, held);
     job->graph = s->graphs[i];
     int code = plan_asked(s);
@@ -307,7 +307,7 @@ void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections) {
     drop_sums(sections);
 }
 
-/* Makes this rank's rows of the next cut. */
+/* Computes this rank's rows of the next cut. */
 static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_row_store *next,
                                  struct rfx_error *err) {
     const struct rfx_output_sink sink = {.write = take_rows, .user = next};
@@ -325,13 +325,13 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
     return status;
 }
 
-/* A store for what this rank makes of a cut's map and what it reads of it, as one range. */
+/* Opens a store for this rank's rows of a cut and those that it needs beyond them. */
 static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, struct rfx_range need,
                                   struct rfx_row_store **out, struct rfx_error *err) {
     struct rfx_range rows =
         rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
     rows = rfx_range_union(rows, need);
-    if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* nothing: but it is a picture */
+    if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* an image has at least one row */
     return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill),
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
@@ -342,7 +342,7 @@ static struct rfx_range need_of(const struct rfx_rank_sections *s, int i) {
     return s->graphs[i] != NULL ? rfx_rect_row_range(rfx_part_graph_image(s->graphs[i])) : none;
 }
 
-/* Gets from others what is needed beyond this rank's rows, which are in `store`; from there the
+/* Receives the rows that are needed beyond this rank's own, which are in `store`. From there the
  * network goes on. */
 static enum rfx_status go_on_from(struct rfx_rank_sections *s, int cut, struct rfx_row_store *store,
                                   struct rfx_range need, struct rfx_error *err) {
@@ -356,7 +356,7 @@ static enum rfx_status go_on_from(struct rfx_rank_sections *s, int cut, struct r
     return status == RFX_OK ? rfx_row_store_image(store, &s->picture, err) : status;
 }
 
-/* What a new way reads of the cut may be more than what the way to it did. */
+/* A new way may read more rows of the current cut than the way to it did. */
 static enum rfx_status read_more(struct rfx_rank_sections *s, struct rfx_error *err) {
     struct rfx_range need = need_of(s, 0), own;
     struct rfx_row_store *store = NULL;

@@ -1,11 +1,7 @@
-/* Whether ranks have read one image: their sums of rows are compared, as merge compares parts'. */
-/* A rank's way through the network, section by section (exchange_choice.h): of each cut it makes
- * its share of the rows, which wait in a file without a name, and is sent those that the next
- * section reads beyond them. A round of states, and in the end the outputs, are made from the last
- * cut that was reached, or from the image.
- *
- * Invariant: the sections on the way to a round or to the outputs are planned inside the budget
- * before the first of them is run. */
+/* A rank's way through the network, section by section (exchange_choice.h). At the end of a section
+ * the rank has its share of the rows of the next cut, which wait in a file without a name, and
+ * receives the rows that the next section needs beyond them. A round of states, and finally the
+ * outputs, are made from the last cut reached, or from the image. */
 #ifndef RFX_TOOLS_MPI_RANK_SECTIONS_H
 #define RFX_TOOLS_MPI_RANK_SECTIONS_H
 
@@ -20,38 +16,39 @@
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
-    struct rfx_cli_job *job; /* its graph: the whole one; while a section is planned that one's */
-    size_t outputs_bytes;    /* that outputs hold while they are made */
+    struct rfx_cli_job
+        *job; /* its graph: the whole network's, and a section's while that is planned */
+    size_t outputs_bytes; /* that the outputs hold while they are made */
 
-    const struct rfx_shard_before *before; /* of the way at hand */
+    const struct rfx_shard_before *before; /* the rounds before this way */
     struct rfx_exchange exchange;
-    struct rfx_graph *graphs[RFX_EXCHANGE_MOST_CUTS + 1]; /* NULL: nothing for this rank */
+    struct rfx_graph *graphs[RFX_EXCHANGE_MOST_CUTS + 1]; /* NULL: this rank has nothing to do */
     struct rfx_plan *plans[RFX_EXCHANGE_MOST_CUTS + 1];
-    struct rfx_shard_round round;   /* at the end of the way: planned */
-    struct rfx_shard_states states; /* of it */
-    char what[64];                  /* it is called so while it runs */
+    struct rfx_shard_round round;   /* the planned round at the end of the way */
+    struct rfx_shard_states states; /* of that round */
+    char what[64];                  /* how the progress bar calls it */
     struct rfx_error refused;       /* why another way does not fit the budget */
 
-    struct rfx_row_sums *sums; /* of the image rows that a section reads; NULL: none does now */
+    struct rfx_row_sums *sums; /* of the image rows that a section reads; NULL: none reads now */
     struct rfx_rect sums_rect;
 
-    int from;                    /* the last cut that was reached, or RFX_PART_OUTER */
+    int from;                    /* the last cut reached, or RFX_PART_OUTER */
     struct rfx_row_store *store; /* of its rows; NULL: the image */
     struct rfx_image *picture;   /* of the store */
-    int64_t window_rows;         /* that the image holds since it was read */
+    int64_t window_rows;         /* that the image has kept since it was read */
 
-    int cuts[RFX_EXCHANGE_MOST_CUTS],
-        n_cuts;              /* that were reached; listed as far as there is room */
-    uint64_t macs, received; /* of the sections that were run; bytes from others */
+    int cuts[RFX_EXCHANGE_MOST_CUTS], n_cuts; /* reached so far, as far as there is room */
+    uint64_t macs, received; /* of the sections run so far; bytes from other ranks */
     double seconds;
-    int64_t macs_saved; /* by shapes, against starting at the image with halos made again */
+    int64_t macs_saved; /* computed from shapes, compared with starting at the image and computing
+                           halos again */
 };
 
 /* All ranks together: chooses where rows are exchanged on the way to the next round of states
- * (`to`: RFX_PART_STATES) or to the outputs (RFX_PART_OUTER), and plans the sections. Where cuts
- * that were not asked for by name do not fit the budget on some rank there are none, and the way
- * begins at the image. Returns an exit code, the same on all ranks. rfx_rank_sections_release may
- * follow whatever it is. */
+ * (`to`: RFX_PART_STATES) or to the outputs (RFX_PART_OUTER), and plans all sections inside the
+ * budget before the first is run. Where chosen cuts do not fit the budget of some rank, the way
+ * begins at the image without cuts; cuts named by --exchange stay. Returns the same exit code on
+ * all ranks. rfx_rank_sections_release may follow whatever it is. */
 RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
                                          const struct rfx_shard_before *before, int to);
 
@@ -59,19 +56,20 @@ RFX_NODISCARD int rfx_rank_sections_plan(struct rfx_rank_sections *sections,
 RFX_NODISCARD enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections,
                                                     struct rfx_error *err);
 
-/* The last section, of states: this rank's share of them, into `states`. */
+/* Runs the last section, a round of states; this rank's share comes into `states`. */
 RFX_NODISCARD enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections,
                                                       struct rfx_error *err);
 
-/* What the last section, of outputs, reads. */
+/* What the last section, that of the outputs, reads. */
 struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sections);
 
-/* Before and after a section that reads the image: what this rank reads of it is summed up, then
- * compared with what others have read; the job ends where they differ. All ranks together. */
+/* Before and after a section that reads the image. Begin sums up the rows that this rank reads;
+ * compare checks them against the other ranks' rows and ends the job where they differ. All ranks
+ * together. */
 RFX_NODISCARD enum rfx_status rfx_rank_sections_begin_sums(struct rfx_rank_sections *sections,
                                                            int i, struct rfx_error *err);
 void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections);
 
-/* Graphs, plans and rows are kept until then; `states` are the caller's. */
+/* Frees graphs, plans and rows; `states` are the caller's. */
 void rfx_rank_sections_release(struct rfx_rank_sections *sections);
 #endif
