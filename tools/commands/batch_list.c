@@ -1,4 +1,4 @@
-/* The text is read whole and cut at its line ends. */
+/* Reading a list whole and cutting it at line ends; see batch_list.h. */
 #include "tools/commands/batch_list.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static ssize_t read_some(int file, char *to, size_t room) {
     return n;
 }
 
-/* Grows by doubling, into a block of its own each time: the allocator has no other way. */
+/* Grows by doubling into a new block each time: the allocator cannot resize in place. */
 static enum rfx_status read_text(struct rfx_list *list, int file, const char *path,
                                  struct rfx_error *err) {
     size_t room = 65536, filled = 0;
@@ -47,7 +47,7 @@ static enum rfx_status read_text(struct rfx_list *list, int file, const char *pa
     return RFX_OK;
 }
 
-/* Cuts the lines; only counts them where paths are NULL. */
+/* Cuts the text into lines; only counts them while list->paths is NULL. */
 static void cut_lines(struct rfx_list *list) {
     list->n = 0;
     for (char *line = list->text; *line != '\0';) {
@@ -76,10 +76,10 @@ enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *path, struct r
     cut_lines(list);
     if (list->n == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s' has no paths", path);
-    size_t bytes = list->n * sizeof *list->paths; /* no more than lines of the text */
+    size_t bytes = list->n * sizeof *list->paths; /* no more than the lines of the text */
     list->paths = rfx_memory_alloc(mem, bytes);
     if (list->paths == NULL) return rfx_memory_fail(mem, path, bytes, err);
-    list->bytes += 2 * bytes; /* sorted, once more */
+    list->bytes += 2 * bytes; /* a sorted copy is made later */
     cut_lines(list);
     return RFX_OK;
 }

@@ -1,16 +1,16 @@
-/* Lists of paths, one a line. */
+/* Lists of paths, one per line. */
 #ifndef RFX_TOOLS_COMMANDS_BATCH_LIST_H
 #define RFX_TOOLS_COMMANDS_BATCH_LIST_H
 
 #include "layers/core/memory.h"
 
-/* The most bytes of a list. It is in memory while it is worked off. */
+/* The longest list in bytes. It stays in memory while its images run. */
 #define RFX_LIST_MOST_BYTES ((size_t)64 << 20)
 
 struct rfx_list {
     struct rfx_memory *mem;
     size_t n;
-    char **paths; /* as they stand there; empty lines are left out */
+    char **paths; /* as written; empty lines are left out */
     char *text;
     size_t bytes; /* held */
 };
@@ -23,8 +23,8 @@ RFX_NODISCARD enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *
 /* The part of a path behind its last slash. */
 const char *rfx_list_base(const char *path);
 
-/* INVALID_ARGUMENT where two paths have the same base, so that both results would be one file;
- * names them. Sorts nothing that is seen. */
+/* INVALID_ARGUMENT, naming them: two paths have the same base, so that both results would be one
+ * file. The order of the list stays. */
 RFX_NODISCARD enum rfx_status rfx_list_check_bases(const struct rfx_list *list,
                                                    struct rfx_error *err);
 

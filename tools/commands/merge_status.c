@@ -1,5 +1,6 @@
-/* The state of a folder of parts, stage by stage: rounds of states, each merged before the next,
- * then the parts of the output (or the last round, where merge makes the output of it). */
+/* The state of a folder of shards, stage by stage: the rounds of states, each merged before the
+ * next one, then the shards of the output (or only the last round, where merge makes the output
+ * from it). */
 #include "tools/commands/merge_status.h"
 
 #include <inttypes.h>
@@ -14,15 +15,15 @@
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
-/* More parts than anybody has, from a damaged file. */
+/* More than anybody makes; a damaged file may say any number. */
 #define MOST_PARTS 1000000
 
-/* Parts of one round, or of the output. */
+/* The shards of one round, or of the output. */
 struct stage {
     int round; /* 0: the output */
     int64_t count;
-    const struct rfx_shard_item *first; /* one that is sound; NULL: none is */
-    struct rfx_shard_item *parts;       /* count; paths are owned, the rest the scan's */
+    const struct rfx_shard_item *first; /* a sound one; NULL: there is none */
+    struct rfx_shard_item *parts;       /* [count]; paths are owned, the rest is the scan's */
     bool complete;
 };
 
@@ -30,11 +31,11 @@ struct status {
     const struct rfx_cli_options *options;
     struct rfx_shard_scan scan;
     int rounds;     /* of states; -1: not known */
-    bool by_merge;  /* merge makes the output of the last round */
+    bool by_merge;  /* merge makes the output from the last round */
     int64_t count;  /* of parts; 0: not known */
-    json_t *words;  /* of the command that makes them; borrowed; NULL: not known */
-    char *merged;   /* the file of the last round that is merged, or the one given to parts */
-    json_t *listed; /* of all parts, for --json */
+    json_t *words;  /* of the command that makes shards; borrowed; NULL: not known */
+    char *merged;   /* the file of the last merged round, or the one that shards were given */
+    json_t *listed; /* all shards, for --json */
     json_t *commands;
     bool complete;
 };
@@ -47,7 +48,7 @@ static const char *name_of_state(enum rfx_shard_condition state) {
     return names[state];
 }
 
-/* Whether a shell reads the word as it is. */
+/* Whether a shell reads the word unquoted. */
 static bool is_plain(const char *word) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -70,14 +71,14 @@ static void put_word(FILE *to, const char *word) {
     fputc('\'', to);
 }
 
-/* A name that begins with a minus sign is no option. */
+/* Writes a file name; "./" keeps a leading minus from looking like an option. */
 static void put_file(FILE *to, const char *path) {
     char name[RFX_SHARD_PATH_CHARS + 2];
     (void)snprintf(name, sizeof name, "%s%s", path[0] == '-' ? "./" : "", path);
     put_word(to, name);
 }
 
-/* Adds the command that was written to a stream of memory. */
+/* Appends the command that was written to a memory stream. */
 static void end_command(struct status *s, FILE *to, char **text) {
     if (fclose(to) != 0 || *text == NULL)
         rfx_report_note_no_memory();
@@ -125,7 +126,7 @@ static void add_merge(struct status *s, const struct stage *stage, const char *o
     end_command(s, to, &text);
 }
 
-/* Where number `index` stands in a name, behind the folder: the last such one. */
+/* Finds number `index` in a file name, the last one where there are several. */
 static const char *find_number(const char *path, int64_t index, size_t *length) {
     const char *base = strrchr(path, '/'), *found = NULL;
     for (const char *p = base == NULL ? path : base + 1; *p != '\0';) {
@@ -139,7 +140,7 @@ static const char *find_number(const char *path, int64_t index, size_t *length) 
     return found;
 }
 
-/* The name that a part has or would have: as that of another part of the stage. */
+/* The name of a shard, by the pattern of another shard's name in the stage. */
 static char *name_part(const struct status *s, const struct stage *stage, int64_t index) {
     char path[RFX_SHARD_PATH_CHARS];
     size_t length = 0;
@@ -162,7 +163,7 @@ static bool is_in(const struct stage *stage, const struct rfx_shard_item *item) 
            item->index >= 1;
 }
 
-/* The best item of part `index`: a sound one, else a damaged one, else one of another run. */
+/* The best file of shard `index`: sound, else damaged, else of another run. */
 static const struct rfx_shard_item *find_part(const struct status *s, const struct stage *stage,
                                               int64_t index) {
     const struct rfx_shard_item *best = NULL;
@@ -174,7 +175,7 @@ static const struct rfx_shard_item *find_part(const struct status *s, const stru
     return best;
 }
 
-/* The item of a file that does not say which part it is. */
+/* The item of a file, whatever it says. */
 static const struct rfx_shard_item *find_file(const struct status *s, const char *path) {
     for (int i = 0; i < s->scan.n; i++)
         if (strcmp(s->scan.items[i].path, path) == 0) return &s->scan.items[i];
@@ -237,7 +238,7 @@ static void list_part(struct status *s, const struct stage *stage,
     (void)json_array_append_new(s->listed, entry);
 }
 
-/* "there 1 to 3, 5"; whether there are such. */
+/* Prints "there 1 to 3, 5". false: no shard is in this state. */
 static bool print_numbers(const struct stage *stage, enum rfx_shard_condition state, bool more) {
     bool any = false;
     for (int64_t i = 0; i < stage->count; i++) {
@@ -271,7 +272,7 @@ static void print_stage(const struct stage *stage) {
     }
 }
 
-/* Lists a stage, and the commands that make what it lacks. */
+/* Lists a stage, and the commands that make its missing shards. */
 static void tell_stage(struct status *s, const struct stage *stage) {
     if (!s->options->json) print_stage(stage);
     for (int64_t i = 0; i < stage->count; i++) {
@@ -280,7 +281,7 @@ static void tell_stage(struct status *s, const struct stage *stage) {
     }
 }
 
-/* Parts without numbers make up the output, or what they lack is said. */
+/* Checks whether shards without numbers make up the output; the error says what is missing. */
 static enum rfx_status check_rectangles(struct status *s, struct rfx_error *err) {
     size_t n = (size_t)s->scan.n;
     struct rfx_shard_file *files = rfx_memory_calloc(s->scan.mem, n, sizeof *files);
@@ -310,7 +311,7 @@ static int integer_of(const json_t *object, const char *key, int otherwise) {
     return json_is_integer(value) && number >= 0 && number <= MOST_PARTS ? (int)number : otherwise;
 }
 
-/* How the work goes as a whole: from plan.json, else from what parts say. */
+/* Learns rounds, number of shards and command from plan.json, otherwise from the shards. */
 static void learn_from_plan(struct status *s) {
     const json_t *plan = s->scan.plan;
     s->by_merge = json_is_true(json_object_get(plan, "last_by_merge"));
@@ -350,7 +351,7 @@ static bool set_merged(struct status *s, const char *path) {
     return s->merged != NULL;
 }
 
-/* The last round whose states are merged. */
+/* Finds the last round whose states are merged. */
 static int find_merged(struct status *s) {
     for (int round = s->rounds; round > 0; round--) {
         const struct rfx_shard_item *found = rfx_shard_scan_settle(&s->scan, round, true);
@@ -360,7 +361,7 @@ static int find_merged(struct status *s) {
     return 0;
 }
 
-/* Rounds that are to be made and merged before the last stage. */
+/* Reports the rounds that must be made and merged before the last stage. */
 static enum rfx_status tell_rounds(struct status *s, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     char output[RFX_SHARD_PATH_CHARS];
@@ -381,7 +382,7 @@ static enum rfx_status tell_rounds(struct status *s, struct rfx_error *err) {
     return status;
 }
 
-/* The file of states that parts of the output were given, where nothing else says it. */
+/* Uses the states that shards of the output were given, where no merged states are found. */
 static void take_given_states(struct status *s, const struct stage *last) {
     const json_t *given =
         last->first != NULL ? json_object_get(last->first->about, "states") : NULL;
@@ -405,7 +406,7 @@ static enum rfx_status tell_all(struct status *s, struct rfx_error *err) {
     return status;
 }
 
-/* Files of which nobody knows what they were. */
+/* Reports files that do not say what they are. */
 static void tell_unknown(const struct status *s) {
     for (int i = 0; i < s->scan.n; i++)
         if (!s->scan.items[i].known) rfx_cli_message("%s", s->scan.items[i].why);

@@ -14,7 +14,7 @@
 struct plan_shards {
     struct rfx_cli_job job; /* its graph: the whole network's, and a shard's while it is planned */
     const struct rfx_cli_options *options;
-    int output;                     /* of the graph */
+    int output;                     /* of the whole network */
     struct rfx_shard_before before; /* of the rounds planned so far; their states are empty */
     json_t *list, *rounds;          /* with --json: shards of the output; shards of each round */
     uint64_t macs, macs_untiled;    /* of the shards of all rounds */
@@ -83,7 +83,7 @@ static enum rfx_status plan_exchange(const struct plan_shards *p, json_t *docume
 }
 
 /* {"image_rows", "image_columns", "macs", "macs_ratio", "arena_bytes", "peak_bytes",
- * "predicted_seconds", "plan"} of a part's plan; a new reference. */
+ * "predicted_seconds", "plan"} of a shard's plan; a new reference. */
 static json_t *plan_json(const struct rfx_plan *plan) {
     struct rfx_rect image = rfx_part_graph_image(plan->graph);
     char text[RFX_PLAN_TEXT];
@@ -96,12 +96,12 @@ static json_t *plan_json(const struct rfx_plan *plan) {
         "predicted_seconds", rfx_machine_seconds(plan->cost, plan->threads), "plan", text);
 }
 
-/* What the parts of a round take together. */
+/* What the shards of a round take together. */
 struct round_sum {
     struct plan_shards *p;
     json_t *list; /* with --json */
     uint64_t macs, most_macs;
-    size_t arena_bytes, peak_bytes; /* the most of a part */
+    size_t arena_bytes, peak_bytes; /* the largest of any shard */
     size_t states_bytes;
     int states;
 };
@@ -115,7 +115,8 @@ static void add_to_round(struct round_sum *sum, const struct rfx_plan *plan) {
     if (sum->list != NULL) (void)json_array_append_new(sum->list, plan_json(plan));
 }
 
-/* Plans part `index`, from 1; `states` gets room for what it knows and makes. */
+/* Plans shard `index` (from 1) of a round. `states` gets the states before and room for new ones.
+ */
 static enum rfx_status plan_share(struct round_sum *sum, int64_t index,
                                   struct rfx_shard_states *states, struct rfx_error *err) {
     struct plan_shards *p = sum->p;
@@ -174,8 +175,8 @@ static void tell_round(const struct round_sum *sum, struct rfx_table *table) {
     rfx_table_cell(table, "%s", rfx_human_bytes(sum->peak_bytes, peak));
 }
 
-/* Plans the rounds of states that come before the output, which are in p->before then, and without
- * --json prints a table of them. Returns an exit code. */
+/* Plans all rounds of states and adds them to p->before. Prints a table without --json. Returns an
+ * exit code. */
 static int plan_rounds(struct plan_shards *p) {
     static const struct rfx_table_column columns[] = {
         {"round", RFX_TABLE_NUMBER},     {"states", RFX_TABLE_NUMBER},
@@ -245,11 +246,11 @@ static enum rfx_status make_graph(const struct plan_shards *p, int64_t index,
                                 index - 1, count, graph, err);
 }
 
-/* Plans `part` as what run --part or merge computes into an array of this form. */
+/* Plans a graph as run --part or merge would, writing an array of this form. */
 static int plan_graph(struct plan_shards *p, struct rfx_graph *part,
                       const struct rfx_tensor *tensor) {
     static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
-    struct rfx_plan_request *request = &p->job.request; /* keeps what a failing search has noted */
+    struct rfx_plan_request *request = &p->job.request; /* a search that fails leaves notes in it */
     bool emit = request->emit_outputs;
     size_t fixed = request->source.fixed_bytes;
     p->job.graph = part;
@@ -264,7 +265,7 @@ static int plan_graph(struct plan_shards *p, struct rfx_graph *part,
     return code;
 }
 
-/* Back to the whole graph. */
+/* Frees a shard's plan and graph and returns to the whole graph. */
 static void leave_graph(struct plan_shards *p, struct rfx_graph *whole) {
     rfx_plan_free(p->job.plan);
     p->job.plan = NULL;
@@ -286,7 +287,7 @@ static int plan_part(struct plan_shards *p, struct rfx_table *table, int64_t ind
     return code;
 }
 
-/* What merge, or one rank, computes from the states alone. */
+/* Plans what merge, or one rank, computes from the states alone. */
 static int plan_rest(struct plan_shards *p, json_t *document) {
     struct rfx_graph *whole = p->job.graph, *rest;
     const struct rfx_tensor *out = &whole->nodes[whole->outputs[p->output].node].out;
@@ -306,7 +307,7 @@ static int plan_rest(struct plan_shards *p, json_t *document) {
     return code;
 }
 
-/* Networks with global operations: rounds before the output's rows. */
+/* Says how many rounds of states come before the output. */
 static int tell_rounds(const struct plan_shards *p) {
     const struct rfx_graph *graph = p->job.graph;
     const struct rfx_part_rounds *rounds = &p->before.rounds;
@@ -370,7 +371,7 @@ static int check_count(const struct plan_shards *p, bool joined) {
     return RFX_EXIT_USAGE;
 }
 
-/* The parts of the output, or what merge makes of it. */
+/* Plans the shards of the output, or the rest that merge runs. */
 static int plan_output(struct plan_shards *p, bool by_merge) {
     struct rfx_shard_cells cells;
     struct rfx_table_column columns[] = {
@@ -418,7 +419,8 @@ int rfx_plan_shards(const struct rfx_cli_options *options) {
     int code = rfx_cli_job_open(&p.job, options, options->n_args > 1 ? options->args[1] : NULL);
     if (code == RFX_EXIT_DONE && options->n_args < 2 &&
         p.job.request.source.fixed_bytes < rfx_image_npy_bytes())
-        p.job.request.source.fixed_bytes = rfx_image_npy_bytes(); /* as plan counts it */
+        p.job.request.source.fixed_bytes =
+            rfx_image_npy_bytes(); /* as the plan command counts it */
     p.list = json_array();
     p.rounds = json_array();
     if (code == RFX_EXIT_DONE) code = plan_all(&p);

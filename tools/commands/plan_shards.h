@@ -1,6 +1,4 @@
-/* The plans of all parts, as plan --parts makes them one after the other: of rounds of states
- * (plan_rounds.c), then of the output (part_plan.c). */
-/* rfexec plan --parts N: what every part of an output would take. */
+/* rfexec plan --parts N: what every shard of an output would take. */
 #ifndef RFX_TOOLS_COMMANDS_PLAN_SHARDS_H
 #define RFX_TOOLS_COMMANDS_PLAN_SHARDS_H
 
@@ -8,6 +6,6 @@
 #include "tools/cli/job.h"
 #include "tools/cli/options.h"
 
-/* Plans each part as run --part would, and prints a table or JSON. Returns an exit code. */
+/* Plans each shard as run --part would, and prints a table or JSON. Returns an exit code. */
 int rfx_plan_shards(const struct rfx_cli_options *options);
 #endif

@@ -1,9 +1,10 @@
-/* Graph, plan and session are kept from one picture to the next as long as pictures look alike.
+/* rfexec run --list. Graph, plan and session are kept from one image to the next as long as the
+ * images are alike.
  *
- * Invariants: 1. one graph, plan, session and picture are held at a time, so a budget holds for any
- * number of pictures; 2. a picture is opened beside a session only when what its opening takes is
- * known not to be more than the session's own picture took (is_alike); 3. a result appears under
- * its name when it is complete, so one that is there need not be made again. */
+ * Invariants: 1. there is one graph, plan, session and image at a time, so a budget holds for any
+ * number of images; 2. an image is opened beside a session only where opening it cannot take more
+ * memory than the session's own image took (is_alike); 3. a result appears under its name when it
+ * is complete, so a result that is there need not be made again. */
 #include "tools/commands/run_batch.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@
 #include "tools/cli/report.h"
 #include "tools/commands/batch_list.h"
 
-/* What tells kinds of pictures, and a PNG's size and type. */
+/* The beginning of an image file, which has the kind of file and of a PNG the size and type. */
 struct look {
     unsigned char head[26];
     int64_t bytes; /* of the file; -1: it cannot be read */
@@ -34,13 +35,13 @@ struct list_run {
     struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
     struct rfx_session *session;
     struct rfx_source_traits traits; /* that the plan was made for */
-    struct look look;                /* of its picture */
+    struct look look;                /* of the kept image */
     size_t geo_bytes;                /* of its georeference */
-    size_t most_fixed_bytes;         /* of pictures as large as the kept one */
+    size_t most_fixed_bytes;         /* of images of the kept size */
     char result[PATH_MAX];           /* named after the picture */
     size_t done, skipped, failed;
     int first_code; /* of a failure */
-    bool useless;   /* the options suit no picture: stop */
+    bool useless;   /* the options suit no image: stop */
 };
 
 static double seconds_now(void) {
@@ -59,8 +60,9 @@ static struct look look_at(const char *path) {
     return look;
 }
 
-/* Whether opening `next` takes about what opening `kept` took: a file of the same kind, not much
- * larger (a TIFF's tables grow with it), of the same size where its rows are buffered at once. */
+/* Whether opening `next` takes about the memory of opening `kept`: a file of the same kind that is
+ * not much larger (a TIFF's tables grow with it), and of a PNG, whose rows are buffered, of the
+ * same size. */
 static bool is_alike(const struct look *kept, const struct look *next) {
     bool png = memcmp(next->head, "\x89PNG", 4) == 0;
     return next->bytes >= 0 && kept->bytes >= 0 && next->bytes / 2 <= kept->bytes + 65536 &&
@@ -79,7 +81,7 @@ static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_sou
            a->window_row_bytes == b->window_row_bytes;
 }
 
-/* Opens a picture for what is kept; *same: it fits. */
+/* Opens an image beside the kept session; *same: the session can run it. */
 static int open_beside(struct list_run *run, const char *path, bool *same) {
     *same = false;
     int code = rfx_cli_job_change(&run->job, &run->one, path);
@@ -92,7 +94,7 @@ static int open_beside(struct list_run *run, const char *path, bool *same) {
     return RFX_EXIT_DONE;
 }
 
-/* Makes graph, plan and session for a picture. */
+/* Makes graph, plan and session for an image. */
 static int make_kept(struct list_run *run, const char *path, const struct look *look) {
     struct rfx_error err = {{0}};
     size_t most = run->most_fixed_bytes;
@@ -169,13 +171,13 @@ static enum rfx_status compute(struct list_run *run, const char *path, struct rf
         rfx_cli_progress_end(&progress);
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
-    rfx_cli_memory_may_stop(run->job.mem); /* finish has ended that for its files */
+    rfx_cli_memory_may_stop(run->job.mem); /* finishing the outputs has ended that for its files */
     if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
     rfx_cli_outputs_free(&outputs);
     return status;
 }
 
-/* Names the result; false: the name is too long. */
+/* Names the result. false: the name is too long. */
 static bool name_result(struct list_run *run, const char *path) {
     const char *kind = run->options->as != NULL ? run->options->as : "npy";
     int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->out_dir,
@@ -226,7 +228,7 @@ static void tell_sum(const struct list_run *run, double seconds) {
            rfx_human_bytes(rfx_peak_rss_bytes(), peak));
 }
 
-/* A line for a picture without a result of this run. */
+/* Prints a line for an image without a result of this run. */
 static void tell_state(const struct list_run *run, const char *path, const char *state, int code) {
     char shown[4096];
     if (!run->options->json) return; /* a message has said why */
@@ -258,7 +260,7 @@ static int run_all(struct list_run *run) {
     return run->first_code;
 }
 
-/* Makes a folder and those that it lies in, where they are missing. */
+/* Makes a folder and its parents, where they are missing. */
 static bool make_folder(const char *path) {
     char at[4096];
     size_t length = strlen(path);
@@ -275,7 +277,7 @@ static bool make_folder(const char *path) {
     return true;
 }
 
-/* What is wrong for all pictures. */
+/* Checks what would be wrong for all images. */
 static int check_all(struct list_run *run) {
     const struct rfx_cli_options *o = run->options;
     struct stat info;

@@ -1,6 +1,6 @@
-/* The rectangles of a mask, one after the other: each is the graph of a part, planned and run in
- * the budget as any other. Behind a global operation every part would need everything, so
- * everything is computed once and the mask only says what is written. */
+/* rfexec run --mask: the rectangles of a mask (rfexec/shards/mask.h), one after the other, each
+ * planned and run in the budget like a shard. Behind a global operation every rectangle would need
+ * the whole image, so everything is computed once and the mask only decides what is written. */
 #include "tools/commands/run_masked.h"
 
 #include <math.h>
@@ -22,15 +22,15 @@
 #include "tools/commands/run_shard.h"
 
 struct masked_run {
-    struct rfx_cli_job job; /* its graph: of the rectangle at hand, else the whole */
+    struct rfx_cli_job job; /* its graph: of the current rectangle, otherwise the whole network's */
     struct rfx_graph *whole;
     const struct rfx_cli_options *options;
-    int k; /* the output of the whole graph */
+    int k; /* the output of the whole network */
     bool is_global;
     struct rfx_mask mask;
     struct rfx_mask_rects rects;
     struct rfx_masked_output output;
-    int sink_output; /* which output of the job's graph is taken */
+    int sink_output; /* the output of the job's graph that is taken */
     uint64_t macs;   /* of all rectangles */
     double seconds;
 };
@@ -75,7 +75,7 @@ static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *
     return status;
 }
 
-/* The graph of the rectangle, planned, run (unless `only_plan`) and forgotten. */
+/* Plans the graph of a rectangle and, without only_plan, runs it. */
 static int make_rect(struct masked_run *run, struct rfx_rect rect, bool only_plan,
                      struct rfx_cli_progress *progress) {
     struct rfx_error err = {{0}};
@@ -103,8 +103,7 @@ static int by_area(const void *a, const void *b) {
     return (more > less) - (more < less);
 }
 
-/* Whether all rectangles fit the budget, before any is computed; the largest first, which most
- * often need most. */
+/* Checks that all rectangles fit the budget before any is computed, the largest first. */
 static int check_budget(struct masked_run *run) {
     struct rfx_mask_rects sorted = run->rects;
     int code = RFX_EXIT_DONE;
@@ -115,7 +114,7 @@ static int check_budget(struct masked_run *run) {
     return code;
 }
 
-/* Finds the output, and whether rectangles of it can be made by themselves. */
+/* Finds the output, and whether its rectangles can be computed by themselves. */
 static int look_at_output(struct masked_run *run) {
     const struct rfx_graph *graph = run->job.graph;
     struct rfx_part_rounds rounds;
@@ -144,7 +143,7 @@ static int look_at_output(struct masked_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* Reads the mask and chooses the rectangles. */
+/* Reads the mask and finds the rectangles. */
 static int look_at_mask(struct masked_run *run) {
     struct rfx_error err = {{0}};
     struct rfx_grid grid;
@@ -155,7 +154,7 @@ static int look_at_mask(struct masked_run *run) {
     if (status != RFX_OK) status = rfx_fail_within(&err, status, "--mask");
     if (status == RFX_OK) status = rfx_grid_find(graph, graph->outputs[run->k].node, &grid, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    double halo[2] = {0.0, 0.0}; /* where the grid is not known, of no account */
+    double halo[2] = {0.0, 0.0}; /* not known without a grid: counted as none */
     for (int axis = 0; axis < 2 && grid.known; axis++)
         halo[axis] = (grid.axis[axis].size_px - 1.0) / fabs(grid.axis[axis].step);
     rfx_mask_find_rects(&run->mask, map->h, map->w, halo[0], halo[1], &run->rects);
@@ -164,7 +163,7 @@ static int look_at_mask(struct masked_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* What is written where nothing is wanted: the picture's no-data number, else 0. */
+/* The value of pixels that are not wanted: the image's no-data value, otherwise 0. */
 static float fill_of(const struct rfx_geo_source *source) {
     char *end = NULL;
     const char *text = source->geo.no_data;
@@ -172,7 +171,7 @@ static float fill_of(const struct rfx_geo_source *source) {
     return end != NULL && end != text ? (float)value : 0.0f;
 }
 
-/* What is left out has the picture's no-data number. */
+/* The output file names the no-data value too. */
 static struct rfx_output_files files_of(const struct masked_run *run) {
     return (struct rfx_output_files){.graph = run->job.graph,
                                      .source = &run->job.geo,
@@ -197,7 +196,7 @@ static enum rfx_status open_output(struct masked_run *run, const struct rfx_outp
     return status;
 }
 
-/* All rectangles, then what is between them. */
+/* Computes all rectangles, then fills what is between them. */
 static int make_all(struct masked_run *run) {
     struct rfx_error err = {{0}};
     struct rfx_cli_progress progress;
@@ -253,7 +252,7 @@ static int print_result(const struct masked_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* What the run holds beside the network. */
+/* Counts what the run holds beside the network. */
 static int count_bytes(struct masked_run *run, struct rfx_output_format *format) {
     struct rfx_error err = {{0}};
     const struct rfx_tensor *map = &run->output.map;

@@ -1,4 +1,4 @@
-/* See defects.h. */
+/* Maps, spots and the truth; see defects.h. */
 #include "tools/demo/defects.h"
 
 #include <inttypes.h>

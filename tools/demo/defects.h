@@ -1,11 +1,9 @@
-/* What the detector says: maps of probabilities per cell, and the connected spots in them.
+/* The detector's result and the planted defects.
  *
- * Functions return 0, or -1 after printing the reason to stderr. */
-/* The planted defects, and which of them the detector's spots belong to.
- *
- * The rule: a spot belongs to a true defect of its own kind when at least half of the spot's cells
- * have their middle in the defect's box grown by one cell. A true defect is found when a spot
- * belongs to it; a spot that belongs to none is false. */
+ * The detector gives maps of probabilities per cell. Connected cells above a threshold are spots. A
+ * spot belongs to a true defect of its own kind when at least half of its cells have their middle
+ * in the defect's box grown by one cell. A true defect is found when a spot belongs to it; a spot
+ * that belongs to none is false. Functions return 0, or -1 after printing the reason to stderr. */
 #ifndef RFX_TOOLS_DEMO_DEFECTS_H
 #define RFX_TOOLS_DEMO_DEFECTS_H
 
@@ -38,7 +36,7 @@ struct defect_spots {
 int demo_map_read(const char *path, struct defect_map *out);
 void demo_map_free(struct defect_map *map);
 
-/* Collects the spots of all kinds; smaller ones than least_cells[kind] are dropped. */
+/* Collects the spots of all kinds and drops those of fewer cells than least_cells[kind]. */
 int demo_spots_find(const struct defect_map *map, float threshold, const int least_cells[],
                     struct defect_spots *out);
 void demo_spots_free(struct defect_spots *spots);
@@ -54,11 +52,11 @@ struct truth {
     size_t count;
 };
 
-/* Reads the CSV of rfx-make-inspection-image. 0, or -1 after printing the reason. */
+/* Reads the CSV of rfx-make-inspection-image. */
 int demo_truth_read(const char *path, struct truth *out);
 void demo_truth_free(struct truth *truth);
 
-/* Applies the rule: sets `found` of the defects and `truth` of the spots. */
+/* Matches spots and defects: sets `found` of the defects and `truth` of the spots. */
 void demo_truth_match(struct truth *truth, struct defect_spots *spots, const struct defect_map *map,
                       int64_t cell_px);
 #endif

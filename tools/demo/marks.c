@@ -1,4 +1,4 @@
-/* See marks.h. */
+/* Placing and drawing marks; see marks.h. */
 #include "tools/demo/marks.h"
 
 #include <math.h>
@@ -6,8 +6,6 @@
 #include <string.h>
 
 #include "tools/demo/demo_support.h"
-
-/* Placing marks: how many, where, how large. Drawing is in draw_marks.c. */
 
 #define PLACING_TRIES 60
 #define TAU 6.2831853f
@@ -84,7 +82,7 @@ static void make_blob(struct mark *m, struct demo_random *r, float cy, float cx,
     set_extent(m, cy - reach, cy + reach, cx - reach, cx + reach, draw);
 }
 
-/* The sizes and strengths of each kind: what is a defect and what is harmless. */
+/* Sizes and strengths of each kind. */
 static void make_mark(struct mark *m, enum mark_kind kind, struct demo_random *r, int64_t h,
                       int64_t w) {
     float cy = demo_random_between(r, 0.0f, (float)h), cx = demo_random_between(r, 0.0f, (float)w);
@@ -127,7 +125,7 @@ static int too_close(const struct mark *a, const struct mark *b) {
     return a->y0 < b->y1 + d && b->y0 < a->y1 + d && a->x0 < b->x1 + d && b->x0 < a->x1 + d;
 }
 
-/* Whether a defect may stay: inside the picture and away from the `count` defects before it. */
+/* Whether a defect may stay: inside the image and away from the `count` defects before it. */
 static int fits(const struct mark *m, const struct mark *others, size_t count, int64_t h,
                 int64_t w) {
     if (m->y0 < 0 || m->x0 < 0 || m->y1 > h || m->x1 > w) return 0;
@@ -186,8 +184,6 @@ void demo_marks_free(struct marks *marks) {
     marks->count = 0;
 }
 
-/* Drawing marks row by row: profiles of lines and blobs, and what of them is the true defect. */
-
 static float clamp01(float v) {
     return v < 0.0f ? 0.0f : v > 1.0f ? 1.0f : v;
 }
@@ -206,7 +202,8 @@ static int64_t min_i64(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Nearest place of a line to a pixel: distance, side (its sign) and place along it in [0, 1]. */
+/* The point of a line nearest to a pixel: distance, side (by sign) and place along the line in [0,
+ * 1]. */
 struct line_place {
     float distance, side, along;
 };
@@ -227,7 +224,7 @@ static struct line_place nearest_place(const struct mark_line *line, float y, fl
     return best;
 }
 
-/* The columns that a line can touch in row y, half-open; empty when it passes elsewhere. */
+/* The columns that a line can touch in row y, half-open; empty where there are none. */
 static void line_columns(const struct mark_line *line, float y, float reach, int64_t *x0,
                          int64_t *x1) {
     float lo = 1e9f, hi = -1e9f;

@@ -1,4 +1,4 @@
-/* See html.h. */
+/* Writing HTML; see html.h. */
 #include "tools/report/html.h"
 
 #include <stdarg.h>
@@ -26,7 +26,7 @@ void rfx_html_format(struct rfx_html *html, const char *format, ...) {
     if (html->status == RFX_OK) put(html, text, (size_t)n);
 }
 
-/* What stands for a character of markup; NULL: it stands for itself. */
+/* The entity for a character that is markup in HTML; NULL: the character stands for itself. */
 static const char *entity_of(char c) {
     switch (c) {
         case '&':
@@ -44,7 +44,7 @@ static const char *entity_of(char c) {
     }
 }
 
-/* U+FFFE and U+FFFF, the only characters of printable text that XML has not. */
+/* U+FFFE and U+FFFF are the only printable characters that XML does not allow. */
 static bool is_no_character(const char *p) {
     return memcmp(p, "\xef\xbf", 2) == 0 && ((unsigned char)p[2] | 1) == 0xbf;
 }
@@ -64,7 +64,7 @@ void rfx_html_text(struct rfx_html *html, const char *text) {
     put(html, from, (size_t)(p - from));
 }
 
-/* Four characters for up to three bytes. */
+/* Writes four characters for up to three bytes. */
 static void put_group(struct rfx_html *html) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned bits = 0;

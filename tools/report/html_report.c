@@ -1,4 +1,4 @@
-/* See html_report.h. */
+/* What a report collects, and its sections; see html_report.h. */
 #include "tools/report/html_report.h"
 
 #include <math.h>
@@ -18,10 +18,10 @@
 #include "tools/report/overlay_drawing.h"
 #include "tools/study/machine_speed.h"
 
-/* Outputs of which there are pictures; values of all are counted. */
+/* Number of outputs with preview images. Values of all outputs are counted. */
 enum { RFX_PAGE_PREVIEWS = 4 };
 
-/* The plan's picture: where the buffers of each stage lie. */
+/* The plan: where the buffers of each stage lie in the arena. */
 
 enum { PLAN_LEFT = 70, PLAN_WIDTH = 1000, PLAN_TOP = 24, PLAN_HEIGHT = 340, PLAN_BOTTOM = 44 };
 
@@ -35,10 +35,10 @@ static const struct {
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == RFX_ARENA_COUNT, "a colour per kind");
 
-/* Where a stage lies: [x, x + width). */
+/* Where a stage lies in the drawing: [x, x + width). */
 struct slot {
     double x, width;
-    int first, steps; /* steps that are drawn: those of the nodes it computes */
+    int first, steps; /* drawn steps: of the nodes that the stage computes */
 };
 
 static struct slot slot_of(const struct rfx_plan *plan, int stage) {
@@ -62,7 +62,7 @@ static void put_box(struct rfx_run_page *page, const struct slot *slot,
     double x = slot_x(slot, box->first), right = slot_x(slot, box->last + 1);
     double y = address_y(box->offset + box->bytes, arena), below = address_y(box->offset, arena);
     char bytes[RFX_HUMAN_CHARS];
-    if (right - x < 0.05 || below - y < 0.05) return; /* nobody would see it */
+    if (right - x < 0.05 || below - y < 0.05) return; /* too small to be seen */
     rfx_html_format(&page->html,
                     "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\" "
                     "stroke=\"#fff\" stroke-width=\"0.4\"><title>",
@@ -80,7 +80,7 @@ static void put_stage(struct rfx_run_page *page, int stage, size_t arena) {
     rfx_html_format(&page->html,
                     "<path d=\"M%.2f %d V%d\" stroke=\"#555\" stroke-dasharray=\"3 3\"/>\n", slot.x,
                     PLAN_TOP, PLAN_TOP + PLAN_HEIGHT);
-    if (slot.width < 40) return; /* a number has room */
+    if (slot.width < 40) return; /* room for a number */
     rfx_html_format(&page->html, "<text x=\"%.2f\" y=\"%d\">stage %d</text>\n", slot.x + 3,
                     PLAN_TOP + PLAN_HEIGHT + 16, stage + 1);
 }
@@ -107,7 +107,7 @@ static void put_legend(struct rfx_run_page *page) {
                         kinds[k].name);
 }
 
-/* Stages across, addresses upwards, a box per buffer. */
+/* Draws stages from left to right, addresses upwards, and a box for each buffer. */
 static void put_plan(struct rfx_run_page *page) {
     const struct rfx_plan *plan = page->job->plan;
     size_t arena = plan->bytes.arena > 0 ? plan->bytes.arena : 1;
@@ -132,7 +132,7 @@ static void put_plan(struct rfx_run_page *page) {
                  "whose it is.</p>\n");
 }
 
-/* Memory over the time of a run. */
+/* Memory over the time of the run. */
 
 enum {
     MEMORY_LEFT = 90,
@@ -143,12 +143,12 @@ enum {
 };
 static const double MIB = 1048576.0;
 
-/* What of the process is there all the time, beside the arena. */
+/* Bytes that the process holds all the time, beside the arena. */
 static size_t fixed_bytes(const struct rfx_plan *plan) {
     return plan->peak_bytes - plan->bytes.arena;
 }
 
-/* From bytes and interval to the picture. */
+/* From bytes and intervals to coordinates. */
 struct axes {
     size_t most;
     int intervals;
@@ -162,7 +162,7 @@ static double bytes_y(const struct axes *axes, size_t bytes) {
     return MEMORY_TOP + MEMORY_HEIGHT * (1.0 - (double)bytes / (double)axes->most);
 }
 
-/* A level line across, with what it is. */
+/* A horizontal line with its name. */
 static void put_level(struct rfx_html *html, const struct axes *axes, size_t bytes,
                       const char *colour, const char *id, const char *words) {
     char text[RFX_HUMAN_CHARS];
@@ -175,7 +175,7 @@ static void put_level(struct rfx_html *html, const struct axes *axes, size_t byt
                     words, rfx_human_bytes(bytes, text));
 }
 
-/* The planned bytes as an area of steps, upon what is there all the time. */
+/* The planned bytes of the arena, on top of the fixed bytes. */
 static void put_planned(struct rfx_html *html, const struct axes *axes,
                         const struct rfx_run_timeline *t, size_t fixed) {
     rfx_html_format(html, "<path id=\"planned\" fill=\"#56b4e9\" d=\"M%d %.2f", MEMORY_LEFT,
@@ -228,7 +228,7 @@ static void put_axes(struct rfx_html *html, const struct axes *axes, double seco
                     MEMORY_LEFT + 540, MEMORY_LEFT + 558);
 }
 
-/* Time across: what is planned for each moment, what the process had, the budget. */
+/* Draws planned bytes, the resident set and the budget over time. */
 static void put_memory_chart(struct rfx_run_page *page, const struct rfx_run_report *report) {
     const struct rfx_run_timeline *t = &page->timeline;
     size_t budget = page->options->memory_bytes, peak = rfx_peak_rss_bytes();
@@ -252,7 +252,7 @@ static void put_memory_chart(struct rfx_run_page *page, const struct rfx_run_rep
                  "whole process from its start until this page was begun.</p>\n");
 }
 
-/* Time per layer, as `bench --layers` counts it, of the one run that is reported. */
+/* Time of each layer in the reported run, as `bench --layers` counts it. */
 
 static const double BAR_EM = 14; /* the longest bar */
 
@@ -280,7 +280,7 @@ static void put_row(struct rfx_run_page *page, const struct rfx_layer_row *row, 
     put_time(html, row->seconds, page->times->run_seconds, longest);
 }
 
-/* A row per layer. */
+/* A row for each layer. */
 static void put_layers(struct rfx_run_page *page) {
     const struct rfx_layer_times *times = page->times;
     double longest = 0;
@@ -306,7 +306,7 @@ static void put_layers(struct rfx_run_page *page) {
                  "runs.</p>\n");
 }
 
-/* The input with an output over it on a page: the small copy that image_overlay.h has drawn. */
+/* The input with an output over it: the small copy that image_overlay.h has drawn. */
 
 enum { OVERLAY_SHOWN_SIDE = 640 };
 
@@ -318,7 +318,7 @@ static enum rfx_status put_overlay_rows(const struct rfx_small_copy *copy,
     return status == RFX_OK ? rfx_png_write_commit(png, err) : status;
 }
 
-/* The input with an output over it, where there is one. */
+/* Writes nothing where there is no overlay. */
 static void put_overlay(struct rfx_run_page *page) {
     if (page->overlay == NULL) return;
     const struct rfx_small_copy *copy = &page->overlay->small;
@@ -350,7 +350,7 @@ static void put_overlay(struct rfx_run_page *page) {
         (long long)copy->rows, (long long)copy->cols, (long long)copy->h, (long long)copy->w);
 }
 
-/* Outputs on a page: figures, a histogram, pictures of the first channels. */
+/* The outputs: figures, a histogram, and images of the first channels. */
 
 enum {
     HISTOGRAM_WIDTH = 640,
@@ -433,7 +433,7 @@ static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *
     double step = (double)HISTOGRAM_WIDTH / n;
     for (int i = 0; i < n; ++i) {
         double h = (double)s->bins[i] / (double)most * (HISTOGRAM_BASE - 10);
-        if (s->bins[i] > 0 && h < 1) h = 1; /* what is there can be seen */
+        if (s->bins[i] > 0 && h < 1) h = 1; /* a bin that is not empty can be seen */
         rfx_html_format(html,
                         "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
                         "fill=\"#0072b2\"><title>%.6g to %.6g: %llu</title></rect>\n",
@@ -448,7 +448,7 @@ static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *
                     rfx_value_sketch_edge(s, n));
 }
 
-/* Figures, histogram and pictures of output k. */
+/* Writes figures, histogram and previews of output k. */
 static void put_output(struct rfx_run_page *page, const struct rfx_cli_output *output, int k) {
     struct rfx_html *html = &page->html;
     const struct rfx_page_output *own = &page->outputs[k];
@@ -477,7 +477,7 @@ static void put_output(struct rfx_run_page *page, const struct rfx_cli_output *o
                         (long long)own->preview.rows, (long long)own->preview.cols);
 }
 
-/* Of the PNG encoder (image_write.h), the file's buffer and a chunk of values. */
+/* Of the PNG encoder (image_write.h), the buffer of the file and a chunk of values. */
 static const size_t WRITING_BYTES = (size_t)512 << 10;
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {

@@ -1,12 +1,10 @@
-/* The sections of a page, each in a file of its own. They write into page->html, which keeps the
- * first failure. */
-/* The page of `run --report`: one HTML file that needs nothing else, of what ran, its plan in a
- * picture, memory and time as they were, and the outputs.
+/* The report of `run --report`: one HTML file that needs no other file. It shows what ran, the
+ * plan, memory and time of the run, and the outputs.
  *
- * Its memory is of a fixed size for a graph (rfx_run_page_bytes) and belongs into the budget; the
- * file itself is written piece by piece. Invariants: 1. the file is opened before the run and gets
- * its name by rfx_run_page_write alone; 2. a page changes no bit of an output; 3. figures are those
- * of the run reported, none is measured again. */
+ * Collecting takes a fixed number of bytes for a graph (rfx_run_page_bytes), which belong in the
+ * budget; the file is written piece by piece. Invariants: 1. the file is opened before the run and
+ * gets its name only from rfx_run_page_write; 2. a report changes no bit of an output; 3. all
+ * figures are of the reported run; nothing is measured again. */
 #ifndef RFX_TOOLS_REPORT_HTML_REPORT_H
 #define RFX_TOOLS_REPORT_HTML_REPORT_H
 
@@ -20,14 +18,14 @@
 
 struct rfx_page_output {
     struct rfx_value_sketch values;
-    struct rfx_map_preview preview; /* zeros: none */
+    struct rfx_map_preview preview; /* zeros: no preview */
 };
 
 struct rfx_run_page {
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options; /* borrowed, as the following */
+    const struct rfx_cli_options *options; /* borrowed, as is `job` */
     const struct rfx_cli_job *job;
-    struct rfx_output_sink sink; /* of the outputs; everything that comes is passed on to it */
+    struct rfx_output_sink sink; /* of the outputs, which gets everything that comes */
     struct rfx_output_file *file;
     struct rfx_html html;
     struct rfx_arena_use *use;
@@ -35,26 +33,26 @@ struct rfx_run_page {
     struct rfx_run_timeline timeline;
     int n_outputs;
     struct rfx_page_output *outputs;
-    const struct rfx_overlay *overlay; /* borrowed, drawn before the page is; NULL: none */
+    const struct rfx_overlay
+        *overlay; /* borrowed, drawn before the report is written; NULL: none */
 };
 
-/* Bytes that a page holds while the network runs and after it. */
+/* Bytes that the report holds while the network runs and after it. */
 size_t rfx_run_page_bytes(const struct rfx_graph *graph);
 
-/* Opens options->report for a planned job. Freed with rfx_run_page_free, of which zeros are none.
- */
+/* Opens options->report for a planned job. Freed with rfx_run_page_free; zeros need no freeing. */
 RFX_NODISCARD enum rfx_status rfx_run_page_open(struct rfx_run_page *page,
                                                 const struct rfx_cli_options *options,
                                                 const struct rfx_cli_job *job,
                                                 struct rfx_error *err);
 
-/* Before and after the run: watches its steps, and what goes to `sink`, which is replaced. */
+/* Before and after the run: observes its steps, and replaces `sink` by one that also collects. */
 void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
                         struct rfx_output_sink *sink);
 void rfx_run_page_end(struct rfx_run_page *page, struct rfx_session *session,
                       const struct rfx_run_report *report);
 
-/* When the outputs are complete: writes the page and gives the file its name. */
+/* After the outputs are complete: writes the report and gives the file its name. */
 RFX_NODISCARD enum rfx_status rfx_run_page_write(struct rfx_run_page *page,
                                                  const struct rfx_cli_outputs *outputs,
                                                  const struct rfx_run_report *report,

@@ -1,4 +1,4 @@
-/* See image_overlay.h. */
+/* Choosing what is shown, keeping its values, and drawing; see image_overlay.h. */
 #include "tools/report/image_overlay.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "tools/cli/report.h"
 #include "tools/report/overlay_drawing.h"
 
-/* The node of an output's map, of more than one pixel, or -1. An output (1, rows, columns) or
- * (rows, columns) is one too where its elements are those of a map of one channel in another
- * shape, as ArgMax without keepdims leaves it. */
+/* The node of an output's map, which has more than one pixel, or -1. An output (1, rows, columns)
+ * or (rows, columns) counts as a map where it is a map of one channel reshaped, as by ArgMax
+ * without keepdims. */
 static int map_node_of(const struct rfx_graph *graph, int output) {
     int i = graph->outputs[output].node;
     const struct rfx_shape *shape = &graph->nodes[i].out.shape;
@@ -34,13 +34,13 @@ static int map_node_of(const struct rfx_graph *graph, int output) {
     return same ? i : -1;
 }
 
-/* Whether a map's values count channels. */
+/* Whether the values of a map are numbers of channels. */
 static bool has_labels(const struct rfx_graph *graph, int map) {
     const struct rfx_node *node = &graph->nodes[map];
     return node->op == RFX_OP_CHANNEL_REDUCE && rfx_reduce_is_arg(node->attr.reduce.kind);
 }
 
-/* Whether each channel is a share of its own, so that the largest says little. */
+/* Whether channels are independent of each other, so that the largest one says little. */
 static bool has_shares(const struct rfx_graph *graph, int map) {
     enum rfx_act_kind kind = graph->nodes[map].act.kind;
     return kind == RFX_ACT_SIGMOID || kind == RFX_ACT_HARD_SIGMOID;
@@ -105,14 +105,14 @@ static int choose_channel(const struct rfx_graph *graph, const char *text,
     return RFX_EXIT_DONE;
 }
 
-/* Whether a map is, for all that can be seen, what a network makes of pictures: another picture. */
+/* Whether a map may be an image itself, as of a network that makes images. */
 static bool may_be_picture(const struct rfx_graph *graph, int map) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out, *out = &graph->nodes[map].out;
     if (has_labels(graph, map) || has_shares(graph, map)) return false;
     return out->c == 3 || out->h > input->h || out->w > input->w;
 }
 
-/* The picture that is written: as large as the network's input, three channels. */
+/* The overlay: as large as the network's input, three channels. */
 static struct rfx_tensor overlay_picture(const struct rfx_graph *graph) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     return rfx_tensor_nhwc(3, input->h, input->w);
@@ -133,7 +133,7 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_optio
             "--overlay-range is for the values of a channel (--overlay-of), not labels");
         return RFX_EXIT_USAGE;
     }
-    if (options->overlay == NULL) return RFX_EXIT_DONE; /* no file of its own */
+    if (options->overlay == NULL) return RFX_EXIT_DONE; /* the overlay has no file */
     const struct rfx_output_kind *kind = rfx_output_kind_of(options->overlay);
     if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
     if (kind != NULL) choice->format.kind = kind;
@@ -158,7 +158,7 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
     return rfx_overlay_choose(graph, &first, choice);
 }
 
-/* How much of a colour covers the picture: of labels, of the brightest value, of what is none. */
+/* Opacity of labels, of the brightest value, and of values that are not finite. */
 #define LABEL_COVER 0.5
 #define VALUE_COVER 0.75
 
@@ -241,7 +241,7 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     *overlay = (struct rfx_overlay){0};
 }
 
-/* The one value that is shown of a pixel's. */
+/* The value of a pixel that is shown. */
 static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
     if (o->choice.channel >= 0) return pixel[o->choice.channel];
     if (channels == 1) return pixel[0];
@@ -253,7 +253,7 @@ static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t c
     return (float)best;
 }
 
-/* Puts down columns [x0, x1) of row y, which lie in o->values. */
+/* Keeps columns [x0, x1) of row y, which lie in o->values. */
 static enum rfx_status keep_row(struct rfx_overlay *o, int64_t y, int64_t x0, int64_t x1,
                                 struct rfx_error *err) {
     struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
@@ -293,7 +293,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
 }
 
-/* Whether row y of the picture is drawn. */
+/* Whether row y of the overlay is drawn. */
 static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
     return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
 }
@@ -305,15 +305,16 @@ static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_
     return rfx_image_read(o->job->image, row, &view, err);
 }
 
-/* Which channel of the input is shown as colour k: of three or more red, green and blue, the
- * first three; else the first as grey. */
+/* The channel of the input that is shown as red, green or blue: of three or more channels the first
+ * three, otherwise the first one as grey. */
 static int64_t channel_of(const struct rfx_overlay *o, int k) {
     int64_t c = input_of(o->job->graph)->c;
     bool bgr = o->options->bgr && c == 3;
     return c < 3 ? 0 : bgr ? 2 - k : k;
 }
 
-/* The range of shown samples: 0 to 255, but of floats what there is in the rows that are drawn. */
+/* Finds the samples that are drawn black and white: 0 and 255, or of a float image the extremes of
+ * the rows that are drawn. */
 static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_value_range *range,
                                             struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
@@ -332,7 +333,7 @@ static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_va
     return status;
 }
 
-/* The colour of a value and how much of it covers the picture. */
+/* The colour of a value, and its opacity. */
 static double colour_of(const struct rfx_overlay *o, float value, unsigned char rgb[3]) {
     bool labels = o->choice.channel < 0;
     double wide = o->range.hi - o->range.lo;
@@ -348,7 +349,7 @@ static double colour_of(const struct rfx_overlay *o, float value, unsigned char 
     return share * VALUE_COVER;
 }
 
-/* Row y of the picture from o->pixels and, where the map has a row there, o->values. */
+/* Combines row y of the image, in o->pixels, with o->values where the map covers the row. */
 static void put_together(struct rfx_overlay *o, struct rfx_value_range shown, bool covered) {
     const struct rfx_tensor *input = input_of(o->job->graph);
     unsigned char rgb[3] = {0};
@@ -359,7 +360,7 @@ static void put_together(struct rfx_overlay *o, struct rfx_value_range shown, bo
             int64_t c = channel_of(o, k);
             float sample = rfx_image_sample_of(o->job->image, c, o->pixels[x * input->c + c]);
             double grey = 255.0 * ((double)sample - shown.lo) / (shown.hi - shown.lo);
-            grey = grey > 0.0 ? fmin(grey, 255.0) : 0.0; /* NaN: black */
+            grey = grey > 0.0 ? fmin(grey, 255.0) : 0.0; /* NaN becomes black */
             o->colours[3 * x + k] = (float)(grey + cover * ((double)rgb[k] - grey));
         }
     }

@@ -1,4 +1,4 @@
-/* See output_summary.h. */
+/* Histograms and previews; see output_summary.h. */
 #include "tools/report/output_summary.h"
 
 #include <math.h>
@@ -6,12 +6,13 @@
 
 #include "layers/core/checked.h"
 
-/* The bin, counted from 0.0, in which a value lies. Exact: a float divided by a power of two. */
+/* The number of the bin in which a value lies, counted from 0.0. Exact, because a float is divided
+ * by a power of two. */
 static int64_t index_of(float value, int exponent) {
     return (int64_t)floor(ldexp((double)value, -exponent));
 }
 
-/* Of 24 bits at most are a value's digits: finer bins would not tell more values apart. */
+/* A float has 24 significant bits: finer bins would not tell more values apart. */
 static int finest_exponent(float min, float max) {
     int exponent;
     float most = fmaxf(fabsf(min), fabsf(max));
@@ -34,7 +35,7 @@ static int64_t shifted(int64_t index, int shift) {
     return index % divisor < 0 ? quotient - 1 : quotient;
 }
 
-/* Lets the range grow to hold a value. */
+/* Extends the range to a value and joins bins until they are few enough. */
 static void widen(struct rfx_value_sketch *s, float value) {
     bool none = s->finite == 0;
     s->min = none || value < s->min ? value : s->min;
@@ -89,7 +90,7 @@ bool rfx_map_preview_suits(const struct rfx_tensor *tensor) {
     return tensor->layout == RFX_LAYOUT_NHWC && tensor->h * tensor->w > 1;
 }
 
-/* Sides in the map's proportions, none longer than RFX_PREVIEW_SIDE. */
+/* The proportions of the map, with no side longer than RFX_PREVIEW_SIDE. */
 static struct rfx_map_preview shape_of(const struct rfx_tensor *tensor) {
     int64_t longer = rfx_max_i64(tensor->h, tensor->w);
     int64_t side = rfx_min_i64(longer, RFX_PREVIEW_SIDE);

@@ -1,4 +1,4 @@
-/* See run_timeline.h. */
+/* The use of the arena, and its timeline; see run_timeline.h. */
 #include "tools/report/run_timeline.h"
 
 #include <fcntl.h>
@@ -9,7 +9,8 @@
 
 #include "tiler/plan/mode.h"
 
-/* Of a node in a stage: its stored map, its part at hand or state, its new rows, its weights. */
+/* Of a node in a stage: its stored map, its rows or state in the stage, its new rows, its weights.
+ */
 enum { BOXES_PER_NODE = 4 };
 
 static size_t steps_of(const struct rfx_graph *graph) {
@@ -22,7 +23,7 @@ size_t rfx_arena_use_bytes(const struct rfx_graph *graph) {
            sizeof(struct rfx_arena_use);
 }
 
-/* The last stage that reads each stored map, or makes it; of an output the plan's last. */
+/* Finds the last stage that makes or reads each stored map; of an output the plan's last stage. */
 static void find_last_stages(struct rfx_arena_use *use) {
     const struct rfx_graph *graph = use->plan->graph;
     for (int s = 0; s < use->plan->n_stages; ++s) {
@@ -80,7 +81,7 @@ static void add_box(struct rfx_arena_use *use, enum rfx_arena_kind kind, int nod
         (struct rfx_arena_box){kind, node, first, last, buffer.offset, buffer.bytes};
 }
 
-/* Full maps that are there in the stage: made in it or before, and read in it or later. */
+/* Adds a whole map that exists in the stage: made in it or before, and read in it or later. */
 static void add_stored(struct rfx_arena_use *use, const struct rfx_stage *stage, int node) {
     const struct rfx_plan *plan = use->plan;
     enum rfx_node_place place = stage->places[node];
@@ -115,9 +116,9 @@ static int compare_offsets(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Rings that share no byte keep their rows from step to step. */
+/* Ring buffers that share no byte keep their rows from step to step. */
 static void lengthen_rings(struct rfx_arena_use *use) {
-    size_t reached = 0; /* by the boxes before */
+    size_t reached = 0; /* end of the boxes before */
     for (int i = 0; i < use->n_boxes; ++i) {
         struct rfx_arena_box *box = &use->boxes[i];
         size_t end = box->offset + box->bytes;
@@ -131,7 +132,7 @@ static void lengthen_rings(struct rfx_arena_use *use) {
     }
 }
 
-/* Bytes that some box has at a step. */
+/* Bytes in some box at a step. */
 static size_t live_at(const struct rfx_arena_use *use, int step) {
     size_t reached = 0, bytes = 0;
     for (int i = 0; i < use->n_boxes; ++i) {
@@ -159,8 +160,8 @@ void rfx_arena_use_stage(struct rfx_arena_use *use, int stage) {
     for (int step = 0; step < use->n_steps; ++step) use->live[step] = live_at(use, step);
 }
 
-/* The first length of an interval, and how often the resident set is looked at: a look takes some
- * microseconds. */
+/* The first length of an interval, and the least time between two looks at the resident set, each
+ * of which takes some microseconds. */
 static const double FIRST_INTERVAL = 1e-3, LOOK_EVERY = 2e-3;
 
 static double now(void) {
@@ -169,7 +170,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The resident set in bytes; 0: unknown. */
+/* The resident set in bytes; 0: not known. */
 static size_t look(const struct rfx_run_timeline *t) {
     char text[128];
     unsigned long pages = 0;
@@ -198,7 +199,7 @@ void rfx_run_timeline_add(struct rfx_run_timeline *t, double at, size_t planned,
     while (at >= t->interval * RFX_TIMELINE_INTERVALS) join_pairs(t);
     int i = at > 0 ? (int)(at / t->interval) : 0;
     if (i >= RFX_TIMELINE_INTERVALS) i = RFX_TIMELINE_INTERVALS - 1;
-    for (; t->used <= i; ++t->used) /* a step longer than an interval fills those before it */
+    for (; t->used <= i; ++t->used) /* a step longer than an interval fills the ones before */
         t->planned[t->used] = larger(t->planned[t->used], planned);
     t->planned[i] = larger(t->planned[i], planned);
     t->resident[i] = larger(t->resident[i], resident);

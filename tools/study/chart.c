@@ -1,4 +1,14 @@
-/* See chart.h. */
+/* Checking a chart, its layout, its gnuplot script, and running gnuplot; see chart.h.
+ *
+ * gnuplot's standard streams are three files: the script (in memory), the temporary file that
+ * becomes the chart, and its messages (in memory). There is no pipe that could fill up or break,
+ * and no shell: a text of the chart cannot become a command.
+ *
+ * The script is blocks of numbers, settings and one plot command. Markup ("enhanced" text) is off.
+ * The layout of names along x, axis label and legend is computed here, because gnuplot places
+ * neither legend nor label well below upright names. Whether a label fits into a box is decided
+ * with an average width of letters, chosen rather wide, because gnuplot neither measures nor cuts
+ * texts. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
@@ -21,7 +31,7 @@
 
 #include "rfexec/output/output_file.h"
 
-/* A data block has rows x, y, x_end, y_end; what a box's plot takes of them. */
+/* The data block of a box has x, y, x_end, y_end; the plot needs the middle first. */
 #define RFX_CHART_BOX_COLUMNS "using (($1+$3)/2):(($2+$4)/2):1:3:2:4"
 
 struct rfx_chart_scale { /* pixels per unit; 0: unknown */
@@ -30,19 +40,21 @@ struct rfx_chart_scale { /* pixels per unit; 0: unknown */
 
 struct rfx_chart_layout {
     int width, height;
-    int page_height, below_px; /* of the picture; of the panels below this one */
-    int every;                 /* k-th category is written */
+    int page_height, below_px; /* of the whole file; of the panels below this one */
+    int every;                 /* every k-th category is written */
     bool upright;              /* categories */
     int tics_px, legend_rows, bottom_px;
     int left_px;
-    bool boxes, given_margins; /* those at the sides and above; charts with boxes have them */
-    int legend_inside_px; /* the upper edge of a legend in a free corner, from below; 0: below */
-    struct rfx_chart_scale scale; /* with boxes */
+    bool boxes, given_margins; /* margins at the sides and above are set; always with boxes */
+    int legend_inside_px; /* upper edge of a legend in a free corner, from below; 0: the legend is
+                             below the plot */
+    struct rfx_chart_scale scale; /* of charts with boxes */
 };
 
-static const double LETTER = 0.61;    /* average width over height of the font */
-static const double FONT_PX = 1.15;   /* pixels per unit of the script's font sizes */
-static const double LABEL_GAP_PX = 8; /* left free in a box beside its label, both sides together */
+static const double LETTER = 0.61;  /* average width over height of the font */
+static const double FONT_PX = 1.15; /* pixels per unit of the script's font sizes */
+static const double LABEL_GAP_PX =
+    8; /* left free in a box beside its label, on both sides together */
 static const int font_sizes[] = {12, 11, 10, 9};
 enum { N_FONT_SIZES = sizeof font_sizes / sizeof font_sizes[0], MAX_LABEL_BYTES = 160 };
 
@@ -60,14 +72,14 @@ static void chart_put_boxes(const struct rfx_chart_series *series, int k, FILE *
     (void)fputs("END_OF_DATA\n", stream);
 }
 
-/* Letters of `n` bytes of UTF-8. */
+/* Number of letters in `n` bytes of UTF-8. */
 static int count_letters(const char *text, size_t n) {
     int letters = 0;
     for (size_t i = 0; i < n; ++i) letters += ((unsigned char)text[i] & 0xC0) != 0x80;
     return letters;
 }
 
-/* The largest font size that fits `letters` letters into so many pixels; 0: none. */
+/* The largest font size at which so many letters fit into so many pixels; 0: none. */
 static int fitting_size(int letters, double along_px, double across_px) {
     for (int s = 0; s < N_FONT_SIZES; ++s) {
         double height = font_sizes[s] * FONT_PX;
@@ -77,7 +89,7 @@ static int fitting_size(int letters, double along_px, double across_px) {
     return 0;
 }
 
-/* Writes `n` bytes of text into the middle of a box of w x h pixels; false: it does not fit. */
+/* Writes `n` bytes of text into the middle of a box of w x h pixels. false: they do not fit. */
 static bool put_label(const struct rfx_chart_series *series, int i, const char *text, size_t n,
                       double w, double h, FILE *stream) {
     char label[MAX_LABEL_BYTES];
@@ -111,18 +123,18 @@ static void chart_put_box_labels(const struct rfx_chart_series *series,
 
 /* In pixels of the SVG. */
 enum {
-    DEFAULT_WIDTH = 900, /* what a page of text has across */
+    DEFAULT_WIDTH = 900, /* the width of a page of text */
     DEFAULT_HEIGHT = 560,
-    MAX_CATEGORIES_WRITTEN = 46, /* upright names at the default width: closer, they touch */
-    MAX_CATEGORY_LETTERS = 28,   /* longer names are cut at the front */
-    LEGEND_LETTER_PX = 8,        /* a letter of the font, rather too wide than too narrow */
+    MAX_CATEGORIES_WRITTEN = 46, /* upright names that fit at the default width */
+    MAX_CATEGORY_LETTERS = 28,   /* of longer names the beginning is left out */
+    LEGEND_LETTER_PX = 8,        /* rather too wide than too narrow */
     LEGEND_SAMPLE_PX = 70,
     LEGEND_GAP_PX = 12, /* around a legend in a corner */
     TIC_LETTER_PX = 8,
     TIC_PX = 32,
 };
 
-/* What the legend holds. */
+/* Entries of the legend. */
 struct legend {
     int listed, widest_px;
 };
@@ -131,11 +143,11 @@ struct legend {
 static const char *chart_category_text(const char *name) {
     size_t n = strlen(name);
     const char *p = n > MAX_CATEGORY_LETTERS ? name + n - MAX_CATEGORY_LETTERS : name;
-    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* never from inside a character */
+    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* not from inside a character */
     return p;
 }
 
-/* Whether the names must stand upright, and the letters of the longest one. */
+/* Whether the names must be upright; *longest: letters of the longest one. */
 static bool must_stand(const struct rfx_chart_axis *x, const struct rfx_chart_layout *layout,
                        int *longest) {
     int letters = 0, before = -1, before_n = 0;
@@ -207,7 +219,7 @@ static bool is_taken(const struct rfx_chart_series *series, double x, double y) 
     return false;
 }
 
-/* Puts the legend into the upper right corner, below all lines; false: it is not free. */
+/* Puts the legend into the upper right corner, below all lines. false: the corner is not free. */
 static bool place_legend_inside(const struct rfx_chart *chart, const struct legend *legend,
                                 struct rfx_chart_layout *layout) {
     struct rfx_chart_layout inside = *layout;
@@ -232,7 +244,7 @@ static bool place_legend_inside(const struct rfx_chart *chart, const struct lege
     return true;
 }
 
-/* `panel`: as one of several that have the same margins at the sides. */
+/* `panel`: one of several charts with the same margins. */
 static struct rfx_chart_layout chart_layout_make(const struct rfx_chart *chart, bool panel) {
     struct rfx_chart_layout layout = {
         .width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
@@ -249,17 +261,17 @@ static struct rfx_chart_layout chart_layout_make(const struct rfx_chart *chart, 
     return layout;
 }
 
-enum { PNG_SCALE = 2 }; /* pixels of a PNG per pixel of the SVG, in which sizes are given */
+enum { PNG_SCALE = 2 }; /* pixels of a PNG for one pixel of the SVG, in which sizes are given */
 
-/* Okabe and Ito's colours for colour-blind readers, the darker ones first; yellow is left out. */
+/* Okabe and Ito's colours for colour-blind readers, the darker ones first, without yellow. */
 static const char *const palette[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                       "#E69F00", "#56B4E9", "#000000", "#7F7F7F"};
 
-/* The same for areas with dark text on them: half way to white, and no grid shines through. */
+/* The same, half way to white, for areas with dark text on them; no grid shines through. */
 static const char *const tints[] = {"#8CC0DC", "#ECB78C", "#8CD3C0", "#E8C3D7",
                                     "#F4D48C", "#B3DDF5", "#8C8C8C", "#C5C5C5"};
 
-/* Dashes and marks go round with other periods than the colours, so that no two lines agree. */
+/* Dashes and marks repeat with other periods than colours, so that no two lines look the same. */
 static const char *const dashes[] = {"1", "(14,5)", "(4,4)", "(14,4,3,4)", "(8,3,2,3,2,3)"};
 static const int marks[] = {7, 5, 9, 13, 11, 6, 4, 8, 12};
 enum {
@@ -268,7 +280,7 @@ enum {
     N_MARKS = sizeof marks / sizeof marks[0]
 };
 
-/* Bytes of the UTF-8 character at p; 0 when there is none. */
+/* Length of the UTF-8 character at p; 0: there is none. */
 static int utf8_length(const unsigned char *p) {
     int n = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
     if (p[0] >= 0x80 && (p[0] < 0xC2 || p[0] > 0xF4)) return 0;
@@ -318,7 +330,7 @@ static void put_point(double x, double y, double low, FILE *stream) {
     (void)fputc('\n', stream);
 }
 
-/* One data block: x, y, lower edge of a filled area. */
+/* Writes a data block: x, y, lower edge of a filled area. */
 static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
     const struct rfx_chart_series *series = &chart->series[k];
     if (chart_is_boxes(series)) {
@@ -338,7 +350,7 @@ static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
 
 static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *stream) {
     int w = layout->width, h = layout->page_height, s = PNG_SCALE;
-    /* points in a PNG, pixels in an SVG; other sizes in the script are in units of the latter */
+    /* sizes are points in a PNG and pixels in an SVG; the rest of the script uses the latter */
     if (png)
         fprintf(stream,
                 "set terminal pngcairo size %d,%d fontscale %.2f linewidth %d pointscale %d "
@@ -351,7 +363,7 @@ static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *
                 w, h);
 }
 
-/* The categories along x: every k-th when there are too many, upright when they are not short. */
+/* The names along x: every k-th where there are too many, upright where they are long. */
 static void put_categories(const struct rfx_chart_axis *axis, const struct rfx_chart_layout *layout,
                            FILE *stream) {
     fprintf(stream, "set xtics %s out nomirror font ',%d' (",
@@ -371,7 +383,7 @@ static double from_bottom(const struct rfx_chart_layout *layout, int px) {
     return (double)(layout->below_px + px) / layout->page_height;
 }
 
-/* The legend and the x axis' label, from the lower edge up. */
+/* The legend and the label of the x axis, from the lower edge upwards. */
 static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
                        FILE *stream) {
     int legend_px =
@@ -404,7 +416,7 @@ static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_lay
             from_bottom(layout, legend_px + 10 + RFX_CHART_LABEL_PX / 2));
 }
 
-/* Whether no value lies below 0, so that the y axis can begin there. */
+/* Whether no value is below 0, so that the y axis can begin there. */
 static bool is_positive(const struct rfx_chart *chart) {
     for (int k = 0; k < chart->n_series; ++k)
         for (int i = 0; i < chart->series[k].n; ++i)
@@ -412,8 +424,8 @@ static bool is_positive(const struct rfx_chart *chart) {
     return true;
 }
 
-/* A logarithmic axis of few decades has numbers at 1, 2 and 5 of each, and marks at the others:
- * with 10, 100, 1000 alone hardly anything can be read from it. */
+/* A logarithmic axis of few decades has numbers at 1, 2 and 5 of each decade and marks at the
+ * others: 10, 100, 1000 alone would be hard to read. */
 static void put_decades(char name, const struct rfx_chart_axis *axis, FILE *stream) {
     bool first = true;
     fprintf(stream, "set %ctics out nomirror (", name);
@@ -544,7 +556,7 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
     }
 }
 
-/* One chart, from its data to its plot command. */
+/* Writes one chart, from its data to its plot command. */
 static void put_chart(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
                       FILE *stream) {
     for (int k = 0; k < chart->n_series; ++k) put_data(chart, k, stream);
@@ -603,7 +615,7 @@ bool rfx_chart_name_ok(const char *path) {
     return strcmp(path, "-") == 0 || ends_with(path, ".svg") || ends_with(path, ".png");
 }
 
-/* How many points can be drawn; -1: a value does not fit its logarithmic axis. */
+/* Number of points that can be drawn; -1: a logarithmic axis cannot show one of them. */
 static int64_t drawable_points(const struct rfx_chart *chart) {
     int64_t count = 0;
     for (int k = 0; k < chart->n_series; ++k) {
@@ -634,7 +646,7 @@ static enum rfx_status check(const struct rfx_chart *panels, int n, const char *
     return RFX_OK;
 }
 
-/* The script as an open file at its beginning; -1 with errno set. */
+/* Opens the script as a file, at its beginning; -1 with errno set. */
 static int script_open(const struct rfx_chart *panels, int n, bool png) {
     int fd = memfd_create("chart script", MFD_CLOEXEC);
     if (fd < 0) return -1;
@@ -654,7 +666,7 @@ static int script_open(const struct rfx_chart *panels, int n, bool png) {
     return -1;
 }
 
-/* The first line of gnuplot's messages that says something went wrong, into text. */
+/* Copies the first line of gnuplot's messages that tells of an error. */
 static void read_reason(int fd, char *text, size_t size) {
     char buffer[1024];
     ssize_t n = pread(fd, buffer, sizeof buffer - 1, 0);
@@ -666,7 +678,7 @@ static void read_reason(int fd, char *text, size_t size) {
     (void)snprintf(text, size, "%s", best != NULL ? best : "it said nothing");
 }
 
-/* Waits for a child, or ends it when the work is to stop: false then. */
+/* Waits for a child process. false: the work is to stop, and the child was ended. */
 static bool wait_for(pid_t pid, const struct rfx_memory *mem, int *code) {
     const struct timespec moment = {0, 5 * 1000 * 1000};
     for (;;) {

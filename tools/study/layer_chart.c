@@ -1,4 +1,5 @@
-/* See layer_chart.h. Axes are chosen here, so that both roofs and every point lie inside. */
+/* The roofline and the bars; see layer_chart.h. Axes are chosen so that both roofs and every point
+ * lie inside. */
 #include "tools/study/layer_chart.h"
 
 #include <math.h>
@@ -11,18 +12,18 @@
 enum {
     TEXT_CHARS = 200,
     ROOFLINE_HEIGHT_PX = 600,
-    ROOFLINE_PLOT_PX = 450, /* about, without titles and legend */
+    ROOFLINE_PLOT_PX = 450, /* height of the plot without titles and legend, about */
     TIMES_HEIGHT_PX = 420,
     MIN_WIDTH_PX = 900,
     MAX_WIDTH_PX = 1500,
-    LAYER_PX = 20, /* that a bar's name takes across */
+    LAYER_PX = 20, /* width of a bar with its name */
     ROOFS = 2,
-    PLACES = 4,  /* beside a point */
-    POINTED = 5, /* of the slowest layers */
+    PLACES = 4,  /* of a name beside its point */
+    POINTED = 5, /* layers whose names are written: the slowest */
     N_SERIES = ROOFS + RFX_LAYER_CLASS_COUNT + PLACES
 };
 
-/* Where a point's name may stand. */
+/* Where the name of a point can stand. */
 static bool place_is_before(int place) {
     return place % 2 != 0;
 }
@@ -40,14 +41,14 @@ static const int colors[] = {
 };
 _Static_assert(sizeof colors / sizeof colors[0] == RFX_LAYER_CLASS_COUNT, "a colour per class");
 
-/* One class's points above and bars below. */
+/* Points and bars of one class of layers. */
 struct group {
     int n_points, n_bars;
     double *flops_per_byte, *gflops;  /* points */
     double *left, *right, *zero, *ms; /* bars */
 };
 
-/* Rings around slow layers, with their names in one place beside them, or without. */
+/* Rings around slow layers whose names stand in the same place beside them, or nowhere. */
 struct pointers {
     int n;
     double x[POINTED], y[POINTED];
@@ -90,7 +91,7 @@ static bool allocate(struct picture *p) {
     return true;
 }
 
-/* Where a layer is in the roofline; false: it has no place there. */
+/* The place of a layer in the roofline. false: it has none. */
 static bool find_point(const struct rfx_layer_row *row, double *x, double *y) {
     if (row->macs == 0 || row->bytes == 0 || row->seconds <= 0) return false;
     *x = 2.0 * (double)row->macs / (double)row->bytes;
@@ -117,7 +118,7 @@ static void add_row(struct picture *p, int i) {
     p->y_max = fmax(p->y_max, y);
 }
 
-/* The bandwidth's roof up to where the processor's begins. */
+/* The roof of the memory bandwidth ends where that of the processor begins. */
 static void add_roofs(struct picture *p) {
     double peak = p->peak.flops_per_second * 1e-9, bandwidth = p->peak.bytes_per_second * 1e-9;
     double ridge = peak / bandwidth;
@@ -131,7 +132,7 @@ static void add_roofs(struct picture *p) {
     for (int i = 0; i < 3; ++i) p->roof_y[i] = fmin(peak, bandwidth * p->roof_x[i]);
 }
 
-/* From the lower left corner of the roofline's plot, in pixels. */
+/* Pixels from the lower left corner of the roofline's plot. */
 static double across_px(const struct picture *p, double x) {
     double width = p->width_px - RFX_CHART_PANEL_LEFT_PX - RFX_CHART_RIGHT_PX;
     return width * log(x / p->x_min) / log(p->x_max / p->x_min);
@@ -141,7 +142,7 @@ static double up_px(const struct picture *p, double y) {
     return ROOFLINE_PLOT_PX * log(y / p->y_min) / log(p->y_max / p->y_min);
 }
 
-/* Whether a name there would cover a point. */
+/* Whether a name in this area would cover a point. */
 static bool covers_point(const struct picture *p, const struct area *area) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];
@@ -153,8 +154,8 @@ static bool covers_point(const struct picture *p, const struct area *area) {
     return false;
 }
 
-/* Takes the area of a name beside a point; false: it would leave the plot, or cover another name
- * or a point. */
+/* Takes the area of a name beside a point. false: the name would leave the plot, or cover a point
+ * or another name. */
 static bool take_area(struct picture *p, double x, double y, const char *name, int place) {
     enum { LETTER_PX = 8, GAP_PX = 8, LOW_PX = 3, HEIGHT_PX = 18 };
     double at = across_px(p, x), up = up_px(p, y), length = LETTER_PX * (double)strlen(name);
@@ -171,7 +172,7 @@ static bool take_area(struct picture *p, double x, double y, const char *name, i
     return true;
 }
 
-/* Rings a layer; its name stands where it covers nothing, or nowhere. */
+/* Puts a ring around a layer, and its name where that covers nothing. */
 static void add_pointer(struct picture *p, int row) {
     double x, y;
     int place = 0;
@@ -183,10 +184,10 @@ static void add_pointer(struct picture *p, int row) {
     pointers->labels[pointers->n++] = place < PLACES ? p->names[row] : NULL;
 }
 
-/* The slowest layers, whatever they are; those that have a place are pointed at. */
+/* Points at the slowest layers that have a place in the roofline. */
 static void add_pointers(struct picture *p) {
     const struct rfx_layer_row *rows = p->times->rows;
-    int last = -1; /* the one before, as rows of equal time come in their order */
+    int last = -1; /* the layer before; layers of equal time come in their order */
     for (int k = 0; k < POINTED; ++k) {
         int best = -1;
         for (int i = 0; i < p->times->n_rows; ++i) {
@@ -219,7 +220,7 @@ static int put_pointers(const struct picture *p, struct rfx_chart_series *series
     return n;
 }
 
-/* The point series of a roofline, behind the roofs. */
+/* Adds the points of the roofline behind the roofs. */
 static int put_points(const struct picture *p, struct rfx_chart_series *series, int n) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];

@@ -1,4 +1,4 @@
-/* See layer_times.h. */
+/* Counting steps and their times; see layer_times.h. */
 #include "tools/study/layer_times.h"
 
 #include <assert.h>
@@ -7,7 +7,7 @@
 
 #include "layers/graph/op.h"
 
-/* Which row of `seconds` a step belongs to. */
+/* The row of `seconds` to which a step belongs. */
 static size_t slot_of(const struct rfx_layer_times *times, const struct rfx_step *step) {
     const struct rfx_graph *graph = times->plan->graph;
     size_t rest = (size_t)graph->n_nodes;
@@ -44,7 +44,7 @@ static double cpu_now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* MACs, bytes and the number of steps are the same in every run: the first one counts them. */
+/* MACs, bytes and the number of steps are the same in every run and counted in the first. */
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_layer_times *times = user;
     const struct rfx_graph *graph = times->plan->graph;

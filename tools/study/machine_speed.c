@@ -1,4 +1,5 @@
-/* See machine_speed.h. */
+/* Measuring and keeping the speed of the machine; see machine_speed.h. The best span counts: other
+ * work, and a processor that has not reached its clock rate yet, only make a span slower. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -19,7 +20,8 @@
 #include "layers/kernels/kernels.h"
 #include "rfexec/rfexec.h"
 
-static const double SPAN_SECONDS = 0.005; /* long beside starting threads, short beside a slice */
+static const double SPAN_SECONDS =
+    0.005; /* long compared with starting threads, short compared with a time slice */
 static const double PROBE_SECONDS = 0.0005;
 enum { PROBES = 12, MOST_ROUNDS = 1 << 24, SPANS = 16, PASSES = 6, ARRAYS = 3 };
 
@@ -29,21 +31,22 @@ static double now_seconds(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* That this thread has had a processor. */
+/* Processor time of this thread. */
 static double thread_seconds(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Seconds in which every thread does `rounds` rounds; *done receives the multiply-adds of all. */
+/* Seconds in which every thread does `rounds` rounds; *done: multiply-adds of all threads. */
 static double span(const struct rfx_kernels *kernels, int threads, int64_t rounds, int64_t *done) {
     int64_t sums_done = 0;
     double start = now_seconds();
 #pragma omp parallel num_threads(threads) reduction(+ : sums_done)
     {
         float sums[RFX_PEAK_SUMS] = {0};
-        sums_done += kernels->peak(0.5f, 1.0f, rounds, sums); /* towards 2: no value is special */
+        sums_done +=
+            kernels->peak(0.5f, 1.0f, rounds, sums); /* converges to 2: no special values */
     }
     double seconds = now_seconds() - start;
     *done = sums_done * rounds;
@@ -63,8 +66,8 @@ double rfx_machine_flops_per_second(int threads) {
     return best;
 }
 
-/* That of one thread, by the time that it has had a processor, in some milliseconds: other work on
- * the machine hardly lowers it. */
+/* Multiply-adds per second of one thread, by its processor time, measured in some milliseconds:
+ * other work on the machine hardly lowers it. */
 static double machine_probe(void) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t rounds = 1 << 12;
@@ -92,7 +95,8 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
     if (a == NULL) return rfx_memory_fail(mem, "measuring the memory", ARRAYS * bytes, err);
     float *b = a + n, *sum = b + n;
     double best = 0;
-    for (int pass = -1; pass < PASSES; ++pass) { /* the first one gets the pages from the system */
+    for (int pass = -1; pass < PASSES;
+         ++pass) { /* the first pass only gets the pages from the system */
         double start = now_seconds();
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int t = 0; t < threads; ++t) {
@@ -113,8 +117,8 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
 
 enum { PATH = 3072, KEY = 1024 };
 
-/* Multiply-adds of one thread, two operations each, of the processors that the constants are of;
- * the first: of kernels of any other name, as there. */
+/* Operations per second of one thread on the processors of the cost constants; kernels that are not
+ * listed count as the first. */
 static const struct {
     const char *kernels;
     double flops;
@@ -128,7 +132,7 @@ static double constants_flops(void) {
     return constants_of[0].flops;
 }
 
-/* Appends the lines of the kernel's that say which processor this is. */
+/* Appends the lines of /proc/cpuinfo that identify the processor. */
 static void add_processor(char key[KEY]) {
     static const char *const names[] = {"vendor_id", "cpu family",      "model",       "stepping",
                                         "CPU part",  "CPU implementer", "CPU variant", "uarch"};
@@ -150,7 +154,7 @@ static void make_key(char key[KEY]) {
     add_processor(key);
 }
 
-/* The folder that the files are in; false: there is none. */
+/* Finds the folder of the files. false: there is none. */
 static bool find_folder(char folder[PATH]) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = -1;
@@ -159,7 +163,7 @@ static bool find_folder(char folder[PATH]) {
     else if (home != NULL && home[0] == '/')
         n = snprintf(folder, PATH, "%s/.cache", home);
     if (n < 0 || n >= PATH - 128) return false;
-    (void)mkdir(folder, 0700); /* whether it is there shows when a file is opened */
+    (void)mkdir(folder, 0700); /* opening the file shows whether this worked */
     (void)snprintf(folder + n, (size_t)(PATH - n), "/rfexec");
     return true;
 }
@@ -170,7 +174,7 @@ static void name_file(const char *folder, const char *key, char path[PATH]) {
     (void)snprintf(path, PATH, "%.3000s/speed-%016" PRIx64, folder, hash);
 }
 
-/* A file is the key and a line with the number. */
+/* A file holds the key and a line with the number. */
 static bool read_speed(const char *path, const char *key, double *speed) {
     char text[KEY + 64];
     FILE *file = fopen(path, "r");
@@ -196,7 +200,7 @@ static void write_speed(const char *folder, const char *path, const char *key, d
     if (fclose(file) != 0 || !written || rename(other, path) != 0) (void)unlink(other);
 }
 
-/* Speed of one thread over one of the constants' processor; 0: nothing can be measured. */
+/* Speed of one thread relative to the constants' processor; 0: it cannot be measured. */
 static double find_speed(void) {
     char key[KEY] = "", folder[PATH], path[PATH];
     double speed = 0.0;
@@ -204,12 +208,12 @@ static double find_speed(void) {
     bool kept = find_folder(folder);
     if (kept) name_file(folder, key, path);
     if (kept && read_speed(path, key, &speed)) return speed;
-    speed = rint(1e4 * machine_probe() / constants_flops()) / 1e4; /* as it is kept */
+    speed = rint(1e4 * machine_probe() / constants_flops()) / 1e4; /* rounded as in the file */
     if (kept && speed > 0.0) write_speed(folder, path, key, speed);
     return speed;
 }
 
-/* Threads beyond processors take turns. */
+/* More threads than processors take turns. */
 static double turns(int threads) {
     cpu_set_t allowed;
     int processors = threads;
@@ -218,7 +222,7 @@ static double turns(int threads) {
 }
 
 double rfx_machine_seconds(uint64_t picoseconds, int threads) {
-    static double known; /* 0: not yet */
+    static double known; /* 0: not measured yet */
     const char *given = getenv("RFX_MACHINE_SPEED");
     double seconds = (double)picoseconds * 1e-12, speed = given != NULL ? strtod(given, NULL) : 0.0;
     if (speed > 0.0) return seconds / speed;

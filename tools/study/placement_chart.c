@@ -1,4 +1,4 @@
-/* See placement_chart.h. */
+/* Items, marks and axes of a placement's chart; see placement_chart.h. */
 #include "tools/study/placement_chart.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ enum { MAX_DEPTH = 16 };
 int rfx_step_name_length(const char *name, int depth) {
     int n = 0;
     for (; name[n] != '\0'; ++n) {
-        /* a separator in front ("/features/0") ends no part */
+        /* a separator at the beginning ("/features/0") ends no part */
         if (n > 0 && (name[n] == '.' || name[n] == '/') && --depth == 0) break;
     }
     return n;
@@ -39,17 +39,17 @@ int rfx_step_name_depth(const char *const *names, int n, int most) {
 enum {
     TEXT_CHARS = 200,
     NAME_CHARS = 60,
-    MAX_TICS = 25,    /* steps written along time, more touch each other */
-    TICS_ACROSS = 60, /* upright names that would fill the axis */
+    MAX_TICS = 25,    /* names along time: more would touch each other */
+    TICS_ACROSS = 60, /* upright names that fill the axis */
     N_MARKS = 4,      /* alive at the peak, bound, arena, arrow */
     MAX_SERIES = RFX_PLACEMENT_MAX_KINDS + N_MARKS,
     SHORTER_NAMES = 3,
     LABEL_ROOM = (2 + SHORTER_NAMES) * (NAME_CHARS + 1) + 40,
 };
-static const double HEADROOM = 1.10; /* above the arena, for the arrow and its label */
-static const double ARROW = 1.025;   /* where the arrow points from */
+static const double HEADROOM = 1.10; /* room above the arena for the arrow and its label */
+static const double ARROW = 1.025;   /* height at which the arrow begins */
 
-/* A unit of bytes and the time in which most of them are alive. */
+/* A unit of bytes. */
 struct unit {
     const char *name;
     double bytes;
@@ -64,9 +64,9 @@ struct rfx_placement_chart {
     struct rfx_memory *mem;
     struct rfx_chart chart;
     struct rfx_chart_series series[MAX_SERIES];
-    double *corners;    /* four arrays of n: x, y, x_end, y_end, ordered by kind */
-    double *frames;     /* likewise: what is alive at the peak */
-    const char **texts; /* [n] labels, likewise */
+    double *corners;    /* [4, n] x, y, x_end, y_end, sorted by kind */
+    double *frames;     /* [4, n] of the items alive at the peak */
+    const char **texts; /* [n] labels, sorted by kind */
     char *letters;      /* of the labels */
     const char **tics;  /* [n_steps] */
     char *tic_letters;
@@ -83,7 +83,7 @@ static struct unit choose_unit(size_t bytes) {
     return (struct unit){"bytes", 1.0};
 }
 
-/* "5.742 MiB": as many digits as the papers' tables. */
+/* "5.742 MiB": as many digits as in the papers' tables. */
 static const char *amount(size_t bytes, char text[32]) {
     struct unit unit = choose_unit(bytes);
     (void)snprintf(text, 32, unit.bytes > 1.0 ? "%.3f %s" : "%.0f %s", (double)bytes / unit.bytes,
@@ -91,14 +91,14 @@ static const char *amount(size_t bytes, char text[32]) {
     return text;
 }
 
-/* The first section of the largest breadth, as times. */
+/* The time in which most bytes are alive: the first section of the largest breadth. */
 static struct peak find_peak(const struct rfx_place_problem *problem) {
     struct peak peak = {INT64_MIN, INT64_MAX, 0};
     for (int s = 1; s < problem->n_sections; ++s)
         if (problem->breadth[s] > problem->breadth[peak.section]) peak.section = s;
     for (int i = 0; i < problem->n; ++i) {
         const struct rfx_place_item *item = &problem->items[i];
-        /* what has begun by then or ended by then bounds the section from below */
+        /* the section begins after all that begins or ends before it */
         if (problem->first[i] <= peak.section && item->lo > peak.lo) peak.lo = item->lo;
         if (problem->last[i] <= peak.section && item->hi > peak.lo) peak.lo = item->hi;
         if (problem->first[i] > peak.section && item->lo < peak.hi) peak.hi = item->lo;
@@ -107,7 +107,7 @@ static struct peak find_peak(const struct rfx_place_problem *problem) {
     return peak;
 }
 
-/* Where a time is on the x axis: a step's name stands in the middle of the step. */
+/* The x coordinate of a time. The name of a step is in the middle of the step. */
 static double time_x(const struct rfx_placement_picture *picture, int64_t time) {
     return (double)time - (picture->steps != NULL ? 0.5 : 0.0);
 }
@@ -116,7 +116,8 @@ static bool alive(const struct rfx_place_item *item, const struct peak *peak) {
     return item->lo < peak->hi && peak->lo < item->hi;
 }
 
-/* Lines of text, best first: name and size, name, name without its first part, ... */
+/* Writes lines of text for a label, the best first: name and size, name, name without its first
+ * part, and so on. */
 static size_t put_label(char *to, size_t room, const char *name, size_t bytes) {
     char size[32];
     int used = snprintf(to, room, "%.*s  %s\n%.*s", NAME_CHARS, name, amount(bytes, size),
@@ -148,7 +149,7 @@ static enum rfx_status allocate(struct rfx_placement_chart *c,
     return RFX_OK;
 }
 
-/* The corners of item i into the arrays x, y, x_end, y_end of n that begin at `to`. */
+/* Writes the corners of item i into the arrays x, y, x_end, y_end of n entries at `to`. */
 static void put_box(const struct rfx_placement_picture *picture, int i, double *to) {
     const struct rfx_place_item *item = &picture->problem->items[i];
     double unit = choose_unit(picture->result->arena_bytes).bytes;
@@ -171,7 +172,8 @@ static struct rfx_chart_series box_series(const struct rfx_placement_picture *pi
                                      .y_end = from + 3 * n};
 }
 
-/* One series of the items whose kind is `index`, appended to the `used` ones; their number. */
+/* Appends a series of the items whose kind is `index`, after the `used` items before, and returns
+ * their number. */
 static int add_kind(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
                     const struct rfx_placement_kind *kind, int index, int used,
                     const struct peak *peak, char **letters) {
@@ -206,7 +208,7 @@ static void add_items(struct rfx_placement_chart *c, const struct rfx_placement_
         used += add_kind(c, picture, &kind[k], k, used, peak, &letters);
 }
 
-/* Frames around what is alive at the peak, and the lines of bound and arena. */
+/* Adds frames around the items alive at the peak, and the lines of bound and arena. */
 static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
                       const struct peak *peak) {
     size_t arena = picture->result->arena_bytes, bound = picture->problem->lower_bound;
@@ -240,7 +242,7 @@ static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_
                                                                .color = 8};
 }
 
-/* The arrow at the peak and what it says. */
+/* Adds the arrow at the peak and its text. */
 static void add_arrow(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
                       const struct peak *peak) {
     char text[32];
@@ -265,8 +267,8 @@ static void add_arrow(struct rfx_placement_chart *c, const struct rfx_placement_
                                   .color = 7};
 }
 
-/* Whether a stage of this many steps is the longest around `at`, or the first of such, so that its
- * name is written where names are too close together. */
+/* Whether no longer stage, and no equal one before it, is so close to `at` that their names would
+ * touch: then the name is written. */
 static bool is_written(const int *length, int n, int at) {
     for (int i = 0; i < n; ++i) {
         if (i == at || length[i] == 0) continue;
@@ -277,12 +279,13 @@ static bool is_written(const int *length, int n, int at) {
     return true;
 }
 
-/* Names along the axis: each stage where it begins. */
+/* Names each stage where it begins. */
 static enum rfx_status add_tics(struct rfx_placement_chart *c,
                                 const struct rfx_placement_picture *picture,
                                 struct rfx_error *err) {
     int n = picture->n_steps, depth = rfx_step_name_depth(picture->steps, n, MAX_TICS), stage = 0;
-    int *length = rfx_memory_calloc(c->mem, (size_t)n, sizeof *length); /* 0: no stage begins */
+    int *length =
+        rfx_memory_calloc(c->mem, (size_t)n, sizeof *length); /* 0: no stage begins here */
     if (length == NULL) return rfx_memory_fail(c->mem, "picture", (size_t)n, err);
     for (int i = 0; i < n; ++i) {
         char *name = c->tic_letters + i * (NAME_CHARS + 1);
@@ -394,7 +397,7 @@ enum { SUBJECT_CHARS = 120 };
 
 enum kind { POINTWISE, DEPTHWISE, CONVOLUTION, POOLING, JOIN, ELEMENTWISE, OTHER, KIND_COUNT };
 
-/* The same colours in the picture of every network. */
+/* Every network's chart uses the same colours. */
 static const struct rfx_placement_kind operator_kinds[] = {
     {"1x1 convolution", 6},      {"depthwise, grouped", 5}, {"convolution", 1}, {"pooling", 3},
     {"sum, product, concat", 4}, {"norm, activation", 2},   {"other", 8},
