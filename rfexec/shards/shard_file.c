@@ -241,12 +241,13 @@ enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *sha
     json_decref(document);
     if (wrong != NULL) rfx_shard_file_release(&read);
     if (wrong != NULL && strcmp(wrong, "sum") == 0)
-        return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%.300s.json was changed since the part was made: its 'sum' is another one",
-                        path);
+        return rfx_fail(
+            err, RFX_STATUS_MALFORMED,
+            "%.300s.json was changed since the part was made: its checksum 'sum' does not match",
+            path);
     if (wrong != NULL)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is not that of a part", path,
-                        wrong);
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is missing or not valid",
+                        path, wrong);
     *shard = read;
     return RFX_OK;
 }
@@ -267,7 +268,7 @@ static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *
                 same_shape(&header.shape, &tensor.shape);
     if (!same)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "part '%.200s': its array has not the shape that its JSON says, %s", path,
+                        "part '%.200s': its array does not have the shape in its JSON, %s", path,
                         shape_text(&tensor.shape, shape));
     int64_t wanted = (int64_t)header.data_offset + (int64_t)rfx_floats_bytes(tensor.elems);
     if ((int64_t)at.st_size != wanted)

@@ -299,8 +299,8 @@ enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out
     XXH3_state_t state;
     if (fuse_name(run->fuse) == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "shards of a network that was fused in another way than all, nothing or "
-                        "all but additions cannot be described");
+                        "shards need a network that is fused completely, not at all, or all but "
+                        "additions");
     XXH3_INITSTATE(&state);
     (void)XXH3_128bits_reset(&state);
     enum rfx_status status = rfx_shard_hash_model(graph->mem, graph, run->model, model, err);

@@ -40,7 +40,7 @@ static enum rfx_status read_text(int fd, const char *name, char **text, size_t *
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s: not a regular file", name);
     if (at.st_size > (off_t)MOST_BYTES)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%.300s: %lld bytes long; what is beside a part has at most %zu", name,
+                        "%.300s: %lld bytes long; the JSON of a part has at most %zu", name,
                         (long long)at.st_size, MOST_BYTES);
     char *bytes = malloc((size_t)at.st_size + 1);
     if (bytes == NULL) return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "%.300s: no memory", name);
@@ -71,8 +71,8 @@ enum rfx_status rfx_shard_json_load(const char *what, const char *path, json_t *
     int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is refused, not waited for */
     if (fd < 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "%s '%.200s': '%.200s' beside it, which says what it is of: %s", what, path,
-                        name, strerror(errno));
+                        "%s '%.200s': '%.200s' beside it, which describes it: %s", what, path, name,
+                        strerror(errno));
     status = read_text(fd, name, &text, &length, err);
     (void)close(fd);
     if (status != RFX_OK) return status;
@@ -378,8 +378,8 @@ enum rfx_status rfx_shard_geo_parse(struct rfx_memory *mem, const json_t *json,
     if (p.no_memory)
         status = rfx_memory_fail(mem, "georeference", rfx_georeference_bytes(&geo), err);
     else if (p.wrong != NULL)
-        status =
-            rfx_fail(err, RFX_STATUS_MALFORMED, "the '%s' of its georeference is none", p.wrong);
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "member '%s' of its georeference is not valid",
+                          p.wrong);
     if (status == RFX_OK)
         *out = geo;
     else

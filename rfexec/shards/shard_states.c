@@ -142,13 +142,12 @@ static enum rfx_status peek(const char *path, struct rfx_shard_states *states, j
     enum rfx_status status = rfx_shard_json_load("states", path, document, err);
     const char *wrong = status == RFX_OK ? read_members(*document, states) : NULL;
     if (wrong != NULL && strcmp(wrong, "sum") == 0)
-        status =
-            rfx_fail(err, RFX_STATUS_MALFORMED,
-                     "%.300s.json was changed since the states were made: its 'sum' is another "
-                     "one",
-                     path);
+        status = rfx_fail(
+            err, RFX_STATUS_MALFORMED,
+            "%.300s.json was changed since the states were made: its checksum 'sum' does not match",
+            path);
     else if (wrong != NULL)
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is not that of states",
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is missing or not valid",
                           path, wrong);
     return status;
 }
@@ -211,7 +210,8 @@ static enum rfx_status read_list(const char *path, const json_t *list,
                                  struct rfx_error *err) {
     FILE *file = fopen(path, "rb");
     enum rfx_status status = RFX_OK;
-    if (file == NULL) return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': no file", path);
+    if (file == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': there is no file", path);
     for (size_t i = 0; i < json_array_size(list) && status == RFX_OK; i++) {
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "node"));
@@ -220,10 +220,11 @@ static enum rfx_status read_list(const char *path, const json_t *list,
         int64_t round = json_integer_value(json_object_get(item, "round"));
         for (int k = 0; ours && k < states->n; k++) ours = states->items[k].node != node;
         if (!ours || round < 1 || round > states->round) {
-            status = rfx_fail(err, RFX_STATUS_MALFORMED,
-                              "states '%.200s': '%.100s' is no reduction of the network, or there "
-                              "twice",
-                              path, name == NULL ? "" : name);
+            status = rfx_fail(
+                err, RFX_STATUS_MALFORMED,
+                "states '%.200s': '%.100s' is not a reduction of the network, or is listed "
+                "twice",
+                path, name == NULL ? "" : name);
             break;
         }
         void *state = rfx_shard_states_add(states, graph, node, (int)round);
@@ -232,16 +233,16 @@ static enum rfx_status read_list(const char *path, const json_t *list,
             status = rfx_memory_fail(states->mem, path, bytes, err);
         else if (json_integer_value(json_object_get(item, "bytes")) != (json_int_t)bytes ||
                  fread(state, 1, bytes, file) != bytes)
-            status =
-                rfx_fail(err, RFX_STATUS_MALFORMED,
-                         "states '%.200s': that of '%.100s' has not %zu bytes", path, name, bytes);
+            status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                              "states '%.200s': the state of '%.100s' does not have %zu bytes",
+                              path, name, bytes);
         else if (!rfx_node_reduction(&graph->nodes[node])->is_sound(&graph->nodes[node], state))
             status = rfx_fail(err, RFX_STATUS_MALFORMED,
-                              "states '%.200s': that of '%.100s' is none", path, name);
+                              "states '%.200s': the state of '%.100s' is not valid", path, name);
     }
     if (status == RFX_OK && fgetc(file) != EOF)
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': longer than they should be",
-                          path);
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.200s': the file is longer than its JSON says", path);
     (void)fclose(file);
     return status;
 }
@@ -279,7 +280,7 @@ enum rfx_status rfx_shard_states_merge(struct rfx_shard_states *all, const struc
     }
     if (!alike)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "those of round %d, %lld parts and of round %d, %lld parts, or after "
+                        "states of round %d, %lld parts and of round %d, %lld parts, or after "
                         "other rounds, do not add up",
                         other->round, (long long)other->count, all->round, (long long)all->count);
     for (int i = 0; i < all->n; i++) {
@@ -392,8 +393,8 @@ static enum rfx_status find_output(const struct rfx_graph *graph, const char *na
     for (*k = 0; *k < graph->n_outputs; ++*k)
         if (strcmp(graph->outputs[*k].name, name) == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "states '%.120s' are of output '%.100s', which '%.120s' has not", path, name,
-                    model);
+                    "states '%.120s' are of output '%.100s', which '%.120s' does not have", path,
+                    name, model);
 }
 
 enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,

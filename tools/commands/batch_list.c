@@ -42,8 +42,9 @@ static enum rfx_status read_text(struct rfx_list *list, int file, const char *pa
     list->text[filled] = '\0';
     list->bytes = room;
     if (strlen(list->text) != filled)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': byte %zu is zero, in no path",
-                        path, strlen(list->text));
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "list '%.200s': byte %zu is zero, which no path can have", path,
+                        strlen(list->text));
     return RFX_OK;
 }
 

@@ -83,7 +83,7 @@ static void end_command(struct status *s, FILE *to, char **text) {
     if (fclose(to) != 0 || *text == NULL)
         rfx_report_note_no_memory();
     else if (json_array_append_new(s->commands, json_string(*text)) != 0)
-        rfx_cli_message("a command is left out, as a name in it is no UTF-8");
+        rfx_cli_message("a command is left out, as a name in it is not UTF-8");
     free(*text);
 }
 
@@ -199,7 +199,7 @@ static void look_at_part(const struct status *s, const struct stage *stage, int6
                            : found->why);
     } else if (access(part->path, F_OK) == 0) {
         part->state = RFX_SHARD_OTHER;
-        (void)snprintf(part->why, sizeof part->why, "is no part, as it has no JSON beside it");
+        (void)snprintf(part->why, sizeof part->why, "is not a part, as it has no JSON beside it");
     }
 }
 

@@ -361,7 +361,8 @@ static int check_count(const struct plan_shards *p, bool joined) {
     const struct rfx_graph *graph = p->job.graph;
     const struct rfx_output *output = &graph->outputs[p->output];
     if (!joined && graph->nodes[output->node].out.layout != RFX_LAYOUT_NHWC) {
-        rfx_cli_message("output '%s' is no map of rows and columns: it has no parts", output->name);
+        rfx_cli_message("output '%s' is not a map of rows and columns: it has no parts",
+                        output->name);
         return RFX_EXIT_REFUSED;
     }
     int64_t most = rfx_shard_most(graph, p->output);

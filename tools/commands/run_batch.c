@@ -292,7 +292,7 @@ static int check_all(struct list_run *run) {
         return RFX_EXIT_SYSTEM;
     }
     if (stat(o->out_dir, &info) != 0 || !S_ISDIR(info.st_mode) || access(o->out_dir, W_OK) != 0) {
-        rfx_cli_message("--out-dir '%s' is no folder that can be written", o->out_dir);
+        rfx_cli_message("--out-dir '%s' is not a folder that can be written", o->out_dir);
         return RFX_EXIT_SYSTEM;
     }
     return RFX_EXIT_DONE;

@@ -127,7 +127,7 @@ static int look_at_output(struct masked_run *run) {
         (struct rfx_end){.channels = run->output.map.c,
                          .at = rfx_stored_spread(&output->stored, output->part, run->output.map.c)};
     if (run->output.map.layout != RFX_LAYOUT_NHWC) {
-        rfx_cli_message("output '%s' is no map of rows and columns: a mask says nothing of it",
+        rfx_cli_message("output '%s' is not a map of rows and columns: --mask does not apply to it",
                         output->name);
         return RFX_EXIT_REFUSED;
     }
@@ -269,8 +269,8 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     rfx_output_declare(format, run->job.graph, run->k);
     if (rfx_output_is_scaled(format) && !format->has_range) {
         rfx_cli_message(
-            "-o '%s': --mask with samples of 8 and 16 bits needs --range: what is left "
-            "out has no part in the extremes",
+            "-o '%s': --mask with samples of 8 and 16 bits needs --range, because the extremes of "
+            "the pixels that are not computed are not known",
             run->options->output);
         return RFX_EXIT_USAGE;
     }

@@ -193,7 +193,7 @@ static int look_for_file(const struct shard_run *run, bool *there) {
     enum rfx_status status = rfx_shard_json_name(path, name, sizeof name, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if (access(name, F_OK) == 0) return RFX_EXIT_DONE;
-    rfx_cli_message("'%s' is there and stays as it is: it is no part, as there is no '%s'", path,
+    rfx_cli_message("'%s' exists and is left alone: it is not a part, as there is no '%s'", path,
                     name);
     return RFX_EXIT_REFUSED;
 }
@@ -207,7 +207,7 @@ static enum rfx_status check_input(const struct shard_run *run, const json_t *pi
         rfx_shard_image_same_file(picture, input))
         return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "'%.200s' may have changed: its size, time or inode is another one", input);
+                    "'%.200s' may have changed: its size, time or inode is different", input);
 }
 
 /* After looking into the file that is there. MALFORMED: it is damaged and is made again. */
@@ -259,7 +259,7 @@ static int look_for_states(const struct shard_run *run, bool *there) {
     enum rfx_status status = read_states(run, &found, &same, &err);
     if (status == RFX_OK && !same) {
         rfx_cli_message(
-            "'%s' is there and is no such part: it is part %lld of %lld of round %d, "
+            "'%s' exists and is not this part: it is part %lld of %lld of round %d, "
             "or of another run",
             run->options->output, (long long)found.index, (long long)found.count, found.round);
         code = RFX_EXIT_REFUSED;
@@ -317,7 +317,8 @@ static int check_states_options(struct shard_run *run) {
     }
     if (is_npy(o->output)) {
         rfx_cli_message(
-            "-o '%s': this part is no array but the states of global operations (%d more round%s); "
+            "-o '%s': this part is not an array but the states of global operations (%d more "
+            "round%s); "
             "give it another name, such as part.states",
             o->output, rounds, rounds == 1 ? "" : "s");
         return RFX_EXIT_USAGE;
@@ -408,7 +409,7 @@ static int look_for_shard(struct shard_run *run, bool *there) {
     if (code != RFX_EXIT_DONE || !*there) return code;
     enum rfx_status status = rfx_shard_file_read(path, &found, &err);
     if (status == RFX_OK && find_other(run, &found, why) != NULL) {
-        rfx_cli_message("'%s' is there and is no such part: %s", path, why);
+        rfx_cli_message("'%s' exists and is not this part: %s", path, why);
         rfx_shard_file_release(&found);
         return RFX_EXIT_REFUSED;
     }
@@ -537,7 +538,8 @@ static int describe_shard(struct shard_run *run) {
     struct rfx_shard_file *shard = &run->shard;
     bool cells = rfx_shard_cells_of(graph, run->k, &shard->cells);
     if (!cells && out->layout != RFX_LAYOUT_NHWC) {
-        rfx_cli_message("output '%s' is no map of rows and columns: it has no parts", output->name);
+        rfx_cli_message("output '%s' is not a map of rows and columns: it has no parts",
+                        output->name);
         return RFX_EXIT_REFUSED;
     }
     (void)snprintf(shard->output, sizeof shard->output, "%s", output->name);

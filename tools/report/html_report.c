@@ -3,14 +3,15 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "./rfexec/session/model.h"
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/output/image_write.h"
+#include "rfexec/session/model.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/progress.h"
@@ -310,12 +311,35 @@ static void put_layers(struct rfx_run_page *page) {
 
 enum { OVERLAY_SHOWN_SIDE = 640 };
 
-static enum rfx_status put_overlay_rows(const struct rfx_small_copy *copy,
-                                        struct rfx_png_writer *png, struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = 0; y < copy->rows && status == RFX_OK; ++y)
-        status = rfx_png_write_row(png, copy->rgb + 3 * y * copy->cols, err);
-    return status == RFX_OK ? rfx_png_write_commit(png, err) : status;
+/* Makes row y of an image, [cols, 3], in `room` if it needs to. */
+typedef const unsigned char *row_fn(const void *user, int64_t y, unsigned char *room);
+
+/* Ends an <img> element that has been begun: its size on the page, `side` pixels for the longer
+ * side, and its pixels as a PNG. */
+static void put_image(struct rfx_run_page *page, int side, int64_t rows, int64_t cols, row_fn *row,
+                      const void *user) {
+    unsigned char room[3 * RFX_PREVIEW_SIDE];
+    struct rfx_html *html = &page->html;
+    struct rfx_png_writer *png = NULL;
+    struct rfx_error err = {{0}};
+    double scale = (double)side / (double)(rows > cols ? rows : cols);
+    rfx_html_format(html, " width=\"%.0f\" height=\"%.0f\" src=\"data:image/png;base64,",
+                    ceil(scale * (double)cols), ceil(scale * (double)rows));
+    enum rfx_status status = rfx_png_write_open_to(page->mem, "report", rfx_html_base64_part, html,
+                                                   rows, cols, 3, 8, &png, &err);
+    for (int64_t y = 0; y < rows && status == RFX_OK; ++y)
+        status = rfx_png_write_row(png, row(user, y, room), &err);
+    if (status == RFX_OK) status = rfx_png_write_commit(png, &err);
+    rfx_png_write_free(png);
+    rfx_html_fail(html, status, &err);
+    rfx_html_base64_end(html);
+    rfx_html_raw(html, "\"/>");
+}
+
+static const unsigned char *overlay_row(const void *user, int64_t y, unsigned char *room) {
+    const struct rfx_small_copy *copy = user;
+    (void)room;
+    return copy->rgb + 3 * y * copy->cols;
 }
 
 /* Writes nothing where there is no overlay. */
@@ -323,23 +347,12 @@ static void put_overlay(struct rfx_run_page *page) {
     if (page->overlay == NULL) return;
     const struct rfx_small_copy *copy = &page->overlay->small;
     struct rfx_html *html = &page->html;
-    struct rfx_png_writer *png = NULL;
-    struct rfx_error err = {{0}};
     char text[RFX_OVERLAY_TEXT];
-    double scale =
-        (double)OVERLAY_SHOWN_SIDE / (double)(copy->rows > copy->cols ? copy->rows : copy->cols);
-    rfx_html_format(html,
-                    "<h2>Over the picture</h2>\n<figure><img class=\"overlay\" alt=\"the input "
-                    "with an output over it\" width=\"%.0f\" height=\"%.0f\" "
-                    "src=\"data:image/png;base64,",
-                    ceil(scale * (double)copy->cols), ceil(scale * (double)copy->rows));
-    enum rfx_status status = rfx_png_write_open_to(page->mem, "overlay", rfx_html_base64_part, html,
-                                                   copy->rows, copy->cols, 3, 8, &png, &err);
-    if (status == RFX_OK) status = put_overlay_rows(copy, png, &err);
-    rfx_png_write_free(png);
-    rfx_html_fail(html, status, &err);
-    rfx_html_base64_end(html);
-    rfx_html_raw(html, "\"/><figcaption>");
+    rfx_html_raw(html,
+                 "<h2>Over the picture</h2>\n<figure><img class=\"overlay\" alt=\"the input with "
+                 "an output over it\"");
+    put_image(page, OVERLAY_SHOWN_SIDE, copy->rows, copy->cols, overlay_row, copy);
+    rfx_html_raw(html, "<figcaption>");
     rfx_overlay_describe(page->overlay, text);
     rfx_html_text(html, text);
     rfx_html_format(
@@ -374,53 +387,39 @@ static struct range range_of(const struct rfx_map_preview *p, int64_t channel) {
     return r;
 }
 
-static enum rfx_status put_preview_rows(const struct rfx_map_preview *p, int64_t channel,
-                                        struct range range, struct rfx_png_writer *png,
-                                        struct rfx_error *err) {
-    unsigned char row[3 * RFX_PREVIEW_SIDE];
-    enum rfx_status status = RFX_OK;
-    for (int64_t y = 0; y < p->rows && status == RFX_OK; ++y) {
-        for (int64_t x = 0; x < p->cols; ++x) {
-            double mean = rfx_map_preview_mean(p, channel, y, x);
-            double wide = range.hi - range.lo;
-            if (isnan(mean))
-                for (int k = 0; k < 3; ++k) row[3 * x + k] = rfx_no_value_colour[k];
-            else
-                rfx_heat_colour(wide > 0 ? (mean - range.lo) / wide : 0.5, row + 3 * x);
-        }
-        status = rfx_png_write_row(png, row, err);
+/* One channel of a preview, from dark to bright. */
+struct channel {
+    const struct rfx_map_preview *preview;
+    int64_t number;
+    struct range range;
+};
+
+static const unsigned char *preview_row(const void *user, int64_t y, unsigned char *room) {
+    const struct channel *c = user;
+    double wide = c->range.hi - c->range.lo;
+    for (int64_t x = 0; x < c->preview->cols; ++x) {
+        double mean = rfx_map_preview_mean(c->preview, c->number, y, x);
+        if (isnan(mean))
+            memcpy(room + 3 * x, rfx_no_value_colour, 3);
+        else
+            rfx_heat_colour(wide > 0 ? (mean - c->range.lo) / wide : 0.5, room + 3 * x);
     }
-    return status == RFX_OK ? rfx_png_write_commit(png, err) : status;
+    return room;
 }
 
-static void put_picture(struct rfx_run_page *page, const struct rfx_map_preview *p,
+static void put_preview(struct rfx_run_page *page, const struct rfx_map_preview *p,
                         int64_t channel) {
     struct rfx_html *html = &page->html;
-    struct rfx_png_writer *png = NULL;
-    struct range range = range_of(p, channel);
-    double scale = (double)PREVIEW_SHOWN_SIDE / (double)(p->rows > p->cols ? p->rows : p->cols);
-    rfx_html_format(html,
-                    "<figure><img alt=\"channel %lld\" width=\"%.0f\" height=\"%.0f\" "
-                    "src=\"data:image/png;base64,",
-                    (long long)channel + 1, ceil(scale * (double)p->cols),
-                    ceil(scale * (double)p->rows));
-    struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_png_write_open_to(page->mem, "preview", rfx_html_base64_part, html,
-                                                   p->rows, p->cols, 3, 8, &png, &err);
-    if (status == RFX_OK) status = put_preview_rows(p, channel, range, png, &err);
-    rfx_png_write_free(png);
-    rfx_html_fail(html, status, &err);
-    rfx_html_base64_end(html);
-    if (range.lo <= range.hi)
-        rfx_html_format(html,
-                        "\"/><figcaption>channel %lld: %.6g dark, %.6g bright</figcaption>"
-                        "</figure>\n",
-                        (long long)channel + 1, range.lo, range.hi);
+    long long number = (long long)channel + 1;
+    const struct channel of = {p, channel, range_of(p, channel)};
+    rfx_html_format(html, "<figure><img alt=\"channel %lld\"", number);
+    put_image(page, PREVIEW_SHOWN_SIDE, p->rows, p->cols, preview_row, &of);
+    rfx_html_format(html, "<figcaption>channel %lld: ", number);
+    if (of.range.lo <= of.range.hi)
+        rfx_html_format(html, "%.6g dark, %.6g bright", of.range.lo, of.range.hi);
     else
-        rfx_html_format(html,
-                        "\"/><figcaption>channel %lld: no finite value</figcaption>"
-                        "</figure>\n",
-                        (long long)channel + 1);
+        rfx_html_raw(html, "no finite value");
+    rfx_html_raw(html, "</figcaption></figure>\n");
 }
 
 static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *s) {
@@ -467,7 +466,7 @@ static void put_output(struct rfx_run_page *page, const struct rfx_cli_output *o
                     (long long)s->minus_inf);
     put_histogram(html, s);
     for (int64_t c = 0; own->preview.mem != NULL && c < own->preview.channels; ++c)
-        put_picture(page, &own->preview, c);
+        put_preview(page, &own->preview, c);
     if (own->preview.mem != NULL)
         rfx_html_format(html,
                         "<p class=\"note\">The first %lld of %lld channels, %lldx%lld pixels shown "

@@ -220,35 +220,21 @@ static int put_pointers(const struct picture *p, struct rfx_chart_series *series
     return n;
 }
 
-/* Adds the points of the roofline behind the roofs. */
-static int put_points(const struct picture *p, struct rfx_chart_series *series, int n) {
+/* Adds the points of the roofline, or the bars, of every class that has some; returns the number of
+ * series. */
+static int put_groups(const struct picture *p, struct rfx_chart_series *series, int n, bool bars) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];
-        if (group->n_points == 0) continue;
+        int count = bars ? group->n_bars : group->n_points;
+        if (count == 0) continue;
         series[n++] =
             (struct rfx_chart_series){.name = rfx_layer_class_name((enum rfx_layer_class)k),
-                                      .style = RFX_CHART_POINTS,
-                                      .n = group->n_points,
-                                      .x = group->flops_per_byte,
-                                      .y = group->gflops,
-                                      .color = colors[k]};
-    }
-    return n;
-}
-
-static int put_bars(const struct picture *p, struct rfx_chart_series *series) {
-    int n = 0;
-    for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
-        const struct group *group = &p->groups[k];
-        if (group->n_bars == 0) continue;
-        series[n++] =
-            (struct rfx_chart_series){.name = rfx_layer_class_name((enum rfx_layer_class)k),
-                                      .style = RFX_CHART_BOXES,
-                                      .n = group->n_bars,
-                                      .x = group->left,
-                                      .y = group->zero,
-                                      .x_end = group->right,
-                                      .y_end = group->ms,
+                                      .style = bars ? RFX_CHART_BOXES : RFX_CHART_POINTS,
+                                      .n = count,
+                                      .x = bars ? group->left : group->flops_per_byte,
+                                      .y = bars ? group->zero : group->gflops,
+                                      .x_end = bars ? group->right : NULL,
+                                      .y_end = bars ? group->ms : NULL,
                                       .color = colors[k]};
     }
     return n;
@@ -285,7 +271,7 @@ static enum rfx_status draw(const struct picture *p, const char *model, const ch
                .max = p->x_max},
          .y = {.label = "speed [GFLOP/s]", .log = true, .min = p->y_min, .max = p->y_max},
          .series = above,
-         .n_series = put_pointers(p, above, put_points(p, above, ROOFS)),
+         .n_series = put_pointers(p, above, put_groups(p, above, ROOFS, false)),
          .width_px = p->width_px,
          .height_px = ROOFLINE_HEIGHT_PX},
         {.title = "Time of every layer",
@@ -295,7 +281,7 @@ static enum rfx_status draw(const struct picture *p, const char *model, const ch
                .n_categories = times->n_rows},
          .y = {.label = "time [ms]", .max = p->longest_ms * 1.08},
          .series = below,
-         .n_series = put_bars(p, below),
+         .n_series = put_groups(p, below, 0, true),
          .width_px = p->width_px,
          .height_px = TIMES_HEIGHT_PX}};
     return rfx_chart_write_panels(panels, 2, p->mem, path, err);
