@@ -312,13 +312,13 @@ enum rfx_status rfx_shard_file_values(const char *path, int fd, int64_t offset, 
 /* Number of runs: elements that follow each other in the array and are `step` apart in the output.
  * A run is a row of one channel of a map, or a span of cells. */
 static int64_t count_runs(const struct rfx_shard_file *shard) {
-    if (shard->cells.of > 0) return rfx_shard_cells_runs(&shard->cells);
+    if (shard->cells.of > 0) return rfx_shard_cells_spans(&shard->cells);
     return shard->shape.dims[1] * rfx_rect_rows(shard->rect);
 }
 
 static struct rfx_shard_span run_of(const struct rfx_shard_file *shard, int64_t i, int64_t *step) {
     *step = 1;
-    if (shard->cells.of > 0) return rfx_shard_cells_run(&shard->cells, i);
+    if (shard->cells.of > 0) return rfx_shard_cells_span(&shard->cells, i);
     const struct rfx_spread at = rfx_shard_file_end(shard).at;
     int64_t rows = rfx_rect_rows(shard->rect), cols = rfx_rect_cols(shard->rect);
     int64_t y = shard->rect.y0 + i % rows, c = i / rows;

@@ -273,8 +273,8 @@ static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
         struct array array;
         status = open_array(m->shards, i, &array, err);
         if (status != RFX_OK) return status;
-        for (int64_t k = 0; k < rfx_shard_cells_runs(cells) && status == RFX_OK; k++)
-            status = copy_span(m, &array, rfx_shard_cells_run(cells, k), err);
+        for (int64_t k = 0; k < rfx_shard_cells_spans(cells) && status == RFX_OK; k++)
+            status = copy_span(m, &array, rfx_shard_cells_span(cells, k), err);
         (void)close(array.fd);
         if (status == RFX_OK) status = check_hash(m->shards, i, err);
         if (status == RFX_OK) status = tell(m, i + 1, m->shards->n, err);

@@ -119,11 +119,11 @@ struct rfx_end rfx_shard_cells_end(const struct rfx_shard_cells *cells, const st
     return inside;
 }
 
-int64_t rfx_shard_cells_runs(const struct rfx_shard_cells *cells) {
+int64_t rfx_shard_cells_spans(const struct rfx_shard_cells *cells) {
     return cells->last ? cells->n * cells->channels : cells->n;
 }
 
-struct rfx_shard_span rfx_shard_cells_run(const struct rfx_shard_cells *cells, int64_t i) {
+struct rfx_shard_span rfx_shard_cells_span(const struct rfx_shard_cells *cells, int64_t i) {
     int64_t channel = i / cells->n, step = cells->last ? 1 : cells->channels;
     struct rfx_range range = cells->ranges[i % cells->n];
     struct rfx_shard_span run = {count_before(cells, range.lo) * step, range.lo * step,

@@ -51,8 +51,8 @@ struct rfx_shard_span {
 };
 
 /* Number of spans, and span i in the order of the array. */
-int64_t rfx_shard_cells_runs(const struct rfx_shard_cells *cells);
-struct rfx_shard_span rfx_shard_cells_run(const struct rfx_shard_cells *cells, int64_t i);
+int64_t rfx_shard_cells_spans(const struct rfx_shard_cells *cells);
+struct rfx_shard_span rfx_shard_cells_span(const struct rfx_shard_cells *cells, int64_t i);
 
 bool rfx_shard_cells_equal(const struct rfx_shard_cells *a, const struct rfx_shard_cells *b);
 

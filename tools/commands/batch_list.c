@@ -17,17 +17,18 @@ static ssize_t read_some(int file, char *to, size_t room) {
 }
 
 /* Grows by doubling into a new block each time: the allocator cannot resize in place. */
-static enum rfx_status read_text(struct rfx_list *list, int file, const char *path,
+static enum rfx_status read_text(struct rfx_batch_list *list, int file, const char *path,
                                  struct rfx_error *err) {
     size_t room = 65536, filled = 0;
     list->text = rfx_memory_alloc(list->mem, room);
     if (list->text == NULL) return rfx_memory_fail(list->mem, path, room, err);
     for (;;) {
         if (filled + 1 == room) {
-            char *more = room < RFX_LIST_MOST_BYTES ? rfx_memory_alloc(list->mem, 2 * room) : NULL;
-            if (room >= RFX_LIST_MOST_BYTES)
+            char *more =
+                room < RFX_BATCH_LIST_MOST_BYTES ? rfx_memory_alloc(list->mem, 2 * room) : NULL;
+            if (room >= RFX_BATCH_LIST_MOST_BYTES)
                 return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': more than %zu bytes",
-                                path, RFX_LIST_MOST_BYTES);
+                                path, RFX_BATCH_LIST_MOST_BYTES);
             if (more == NULL) return rfx_memory_fail(list->mem, path, 2 * room, err);
             memcpy(more, list->text, filled);
             rfx_memory_release(list->mem, list->text);
@@ -49,7 +50,7 @@ static enum rfx_status read_text(struct rfx_list *list, int file, const char *pa
 }
 
 /* Cuts the text into lines; only counts them while list->paths is NULL. */
-static void cut_lines(struct rfx_list *list) {
+static void cut_lines(struct rfx_batch_list *list) {
     list->n = 0;
     for (char *line = list->text; *line != '\0';) {
         size_t length = strcspn(line, "\n");
@@ -64,9 +65,9 @@ static void cut_lines(struct rfx_list *list) {
     }
 }
 
-enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *path, struct rfx_list *list,
-                              struct rfx_error *err) {
-    *list = (struct rfx_list){.mem = mem};
+enum rfx_status rfx_batch_list_read(struct rfx_memory *mem, const char *path,
+                                    struct rfx_batch_list *list, struct rfx_error *err) {
+    *list = (struct rfx_batch_list){.mem = mem};
     bool own = strcmp(path, "-") != 0;
     int file = own ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
     if (file < 0)
@@ -85,16 +86,17 @@ enum rfx_status rfx_list_read(struct rfx_memory *mem, const char *path, struct r
     return RFX_OK;
 }
 
-const char *rfx_list_base(const char *path) {
+const char *rfx_batch_list_base(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash != NULL ? slash + 1 : path;
 }
 
 static int compare_bases(const void *a, const void *b) {
-    return strcmp(rfx_list_base(*(char *const *)a), rfx_list_base(*(char *const *)b));
+    return strcmp(rfx_batch_list_base(*(char *const *)a), rfx_batch_list_base(*(char *const *)b));
 }
 
-enum rfx_status rfx_list_check_bases(const struct rfx_list *list, struct rfx_error *err) {
+enum rfx_status rfx_batch_list_check_bases(const struct rfx_batch_list *list,
+                                           struct rfx_error *err) {
     size_t bytes = list->n * sizeof *list->paths;
     char **sorted = rfx_memory_alloc(list->mem, bytes);
     if (sorted == NULL) return rfx_memory_fail(list->mem, "list", bytes, err);
@@ -110,9 +112,9 @@ enum rfx_status rfx_list_check_bases(const struct rfx_list *list, struct rfx_err
     return status;
 }
 
-void rfx_list_free(struct rfx_list *list) {
+void rfx_batch_list_free(struct rfx_batch_list *list) {
     if (list->mem == NULL) return;
     rfx_memory_release(list->mem, list->paths);
     rfx_memory_release(list->mem, list->text);
-    *list = (struct rfx_list){0};
+    *list = (struct rfx_batch_list){0};
 }

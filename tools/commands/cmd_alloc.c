@@ -153,7 +153,7 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
 static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
     const char *slash = strrchr(options->shown[0], '/');
-    struct rfx_placement_picture picture = {
+    struct rfx_placement_drawing picture = {
         .subject = slash != NULL ? slash + 1 : options->shown[0],
         .items = "items",
         .problem = job->problem,

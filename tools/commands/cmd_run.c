@@ -22,8 +22,8 @@ struct run {
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
-    struct rfx_run_page page;   /* of --report; zeros: none */
-    struct rfx_overlay overlay; /* of --overlay, and a small one of --report; zeros: none */
+    struct rfx_html_report page; /* of --report; zeros: none */
+    struct rfx_overlay overlay;  /* of --overlay, and a small one of --report; zeros: none */
 };
 
 /* Rows of the picture that go through the network by rows, for the bar; 0: they do not. */
@@ -83,14 +83,14 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     }
     bool paged = run->asked.options->report != NULL;
     if (status == RFX_OK && paged)
-        status = rfx_run_page_open(&run->page, run->asked.options, job, err);
+        status = rfx_html_report_open(&run->page, run->asked.options, job, err);
     bool overlaid = run->asked.overlaid;
     if (status == RFX_OK && overlaid)
         status = rfx_overlay_open(&run->overlay, run->asked.options, job, &run->asked.shown, err);
     if (overlaid) run->page.overlay = &run->overlay;
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
-    if (paged) rfx_run_page_watch(&run->page, run->session, &sink);
+    if (paged) rfx_html_report_watch(&run->page, run->session, &sink);
     if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->asked.options->spill);
@@ -99,13 +99,13 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     progress.cols = job->graph->nodes[job->graph->input].out.w;
     status = run_images(run, &progress, err);
     rfx_session_set_sink(run->session, NULL);
-    if (paged) rfx_run_page_end(&run->page, run->session, &run->report);
+    if (paged) rfx_html_report_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK) status = rfx_cli_classes_finish(run->asked.options, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
     if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, err);
     if (status == RFX_OK && paged)
-        status = rfx_run_page_write(&run->page, &run->outputs, &run->report, err);
+        status = rfx_html_report_write(&run->page, &run->outputs, &run->report, err);
     return status;
 }
 
@@ -137,7 +137,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
                         options->n_args);
         return RFX_EXIT_USAGE;
     }
-    if (options->list != NULL) return rfx_run_list(options);
+    if (options->list != NULL) return rfx_run_batch(options);
     int code = rfx_run_request_open(&run.asked, options, options->args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {
@@ -150,7 +150,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
     }
     rfx_cli_classes_free(&run.classes);
     rfx_overlay_free(&run.overlay);
-    rfx_run_page_free(&run.page);
+    rfx_html_report_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
     rfx_session_free(run.session);
     rfx_run_request_release(&run.asked);

@@ -28,10 +28,10 @@ struct look {
     int64_t bytes; /* of the file; -1: it cannot be read */
 };
 
-struct list_run {
+struct batch {
     const struct rfx_cli_options *options; /* of the command */
     struct rfx_cli_options one;            /* of one picture */
-    struct rfx_list list;
+    struct rfx_batch_list list;
     struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
     struct rfx_session *session;
     struct rfx_source_traits traits; /* that the plan was made for */
@@ -69,7 +69,7 @@ static bool is_alike(const struct look *kept, const struct look *next) {
            memcmp(kept->head, next->head, png ? sizeof next->head : 4) == 0;
 }
 
-static void drop_kept(struct list_run *run) {
+static void drop_kept(struct batch *run) {
     rfx_session_free(run->session);
     rfx_cli_job_free(&run->job);
     run->session = NULL;
@@ -82,7 +82,7 @@ static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_sou
 }
 
 /* Opens an image beside the kept session; *same: the session can run it. */
-static int open_beside(struct list_run *run, const char *path, bool *same) {
+static int open_beside(struct batch *run, const char *path, bool *same) {
     *same = false;
     int code = rfx_cli_job_change(&run->job, &run->one, path);
     if (code != RFX_EXIT_DONE) return code;
@@ -95,7 +95,7 @@ static int open_beside(struct list_run *run, const char *path, bool *same) {
 }
 
 /* Makes graph, plan and session for an image. */
-static int make_kept(struct list_run *run, const char *path, const struct look *look) {
+static int make_kept(struct batch *run, const char *path, const struct look *look) {
     struct rfx_error err = {{0}};
     size_t most = run->most_fixed_bytes;
     int code = rfx_cli_job_open(&run->job, &run->one, path);
@@ -115,7 +115,7 @@ static int make_kept(struct list_run *run, const char *path, const struct look *
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-static int prepare(struct list_run *run, const char *path) {
+static int prepare(struct batch *run, const char *path) {
     struct look look = look_at(path);
     bool same = false;
     run->most_fixed_bytes = 0;
@@ -129,7 +129,7 @@ static int prepare(struct list_run *run, const char *path) {
     return code;
 }
 
-static void tell_done(const struct list_run *run, const char *path,
+static void tell_done(const struct batch *run, const char *path,
                       const struct rfx_cli_outputs *outputs, double seconds) {
     char shown[4096];
     rfx_printable(path, shown, sizeof shown);
@@ -154,7 +154,7 @@ static void tell_done(const struct list_run *run, const char *path,
     (void)fflush(stdout);
 }
 
-static enum rfx_status compute(struct list_run *run, const char *path, struct rfx_error *err) {
+static enum rfx_status compute(struct batch *run, const char *path, struct rfx_error *err) {
     struct rfx_cli_outputs outputs = {0};
     struct rfx_cli_progress progress;
     double started = seconds_now();
@@ -164,7 +164,7 @@ static enum rfx_status compute(struct list_run *run, const char *path, struct rf
         struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
         rfx_session_set_sink(run->session, &sink);
         rfx_session_set_spill_folder(run->session, run->options->spill);
-        rfx_cli_progress_start(&progress, rfx_list_base(path));
+        rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
         status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step, &progress,
                                  NULL, err);
         rfx_session_set_sink(run->session, NULL);
@@ -178,19 +178,19 @@ static enum rfx_status compute(struct list_run *run, const char *path, struct rf
 }
 
 /* Names the result. false: the name is too long. */
-static bool name_result(struct list_run *run, const char *path) {
+static bool name_result(struct batch *run, const char *path) {
     const char *kind = run->options->as != NULL ? run->options->as : "npy";
     int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->out_dir,
-                     rfx_list_base(path), kind);
+                     rfx_batch_list_base(path), kind);
     return n > 0 && n < (int)sizeof run->result;
 }
 
-static int skip(struct list_run *run) {
+static int skip(struct batch *run) {
     run->skipped++;
     return RFX_EXIT_DONE;
 }
 
-static int run_one(struct list_run *run, char *path) {
+static int run_one(struct batch *run, char *path) {
     struct rfx_error err = {{0}};
     char shown[4096];
     rfx_printable(path, shown, sizeof shown);
@@ -210,7 +210,7 @@ static int run_one(struct list_run *run, char *path) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-static void tell_sum(const struct list_run *run, double seconds) {
+static void tell_sum(const struct batch *run, double seconds) {
     if (run->options->json) {
         json_t *sum = json_pack(
             "{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA, "command", "run",
@@ -229,7 +229,7 @@ static void tell_sum(const struct list_run *run, double seconds) {
 }
 
 /* Prints a line for an image without a result of this run. */
-static void tell_state(const struct list_run *run, const char *path, const char *state, int code) {
+static void tell_state(const struct batch *run, const char *path, const char *state, int code) {
     char shown[4096];
     if (!run->options->json) return; /* a message has said why */
     rfx_printable(path, shown, sizeof shown);
@@ -240,7 +240,7 @@ static void tell_state(const struct list_run *run, const char *path, const char 
     (void)fflush(stdout);
 }
 
-static int run_all(struct list_run *run) {
+static int run_all(struct batch *run) {
     double started = seconds_now();
     for (size_t i = 0; i < run->list.n && !run->useless; ++i) {
         if (rfx_cli_progress_cancelled()) {
@@ -278,14 +278,14 @@ static bool make_folder(const char *path) {
 }
 
 /* Checks what would be wrong for all images. */
-static int check_all(struct list_run *run) {
+static int check_all(struct batch *run) {
     const struct rfx_cli_options *o = run->options;
     struct stat info;
     struct rfx_error err = {{0}};
     if (!rfx_builtin_exists(o->args[0]) && access(o->args[0], R_OK) != 0)
         return rfx_cli_refuse_model(o->args[0], "neither a readable file nor a built-in network");
-    enum rfx_status status = rfx_list_read(run->list.mem, o->list, &run->list, &err);
-    if (status == RFX_OK) status = rfx_list_check_bases(&run->list, &err);
+    enum rfx_status status = rfx_batch_list_read(run->list.mem, o->list, &run->list, &err);
+    if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if (!make_folder(o->out_dir)) {
         rfx_cli_message("--out-dir '%s' cannot be made: %s", o->out_dir, strerror(errno));
@@ -298,8 +298,8 @@ static int check_all(struct list_run *run) {
     return RFX_EXIT_DONE;
 }
 
-int rfx_run_list(const struct rfx_cli_options *options) {
-    static struct list_run run; /* large for a stack */
+int rfx_run_batch(const struct rfx_cli_options *options) {
+    static struct batch run; /* large for a stack */
     memset(&run, 0, sizeof run);
     run.options = options;
     run.one = *options;
@@ -313,7 +313,7 @@ int rfx_run_list(const struct rfx_cli_options *options) {
     int code = check_all(&run);
     if (code == RFX_EXIT_DONE) code = run_all(&run);
     drop_kept(&run);
-    rfx_list_free(&run.list);
+    rfx_batch_list_free(&run.list);
     rfx_memory_free(mem);
     return code;
 }

@@ -6,5 +6,5 @@
 
 /* Runs args[0] on every image of options->list and writes results into options->out_dir. A failure
  * of one image does not stop the others. Returns the exit code of the first failure. */
-int rfx_run_list(const struct rfx_cli_options *options);
+int rfx_run_batch(const struct rfx_cli_options *options);
 #endif

@@ -12,13 +12,13 @@
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 
-enum way { WAY_NEVER, WAY_NAMED, WAY_AUTO };
+enum mode { NEVER, NAMED, AUTO };
 
 enum { MOST_NAMES = 4096 };
 
 /* What rank 0's options ask for. */
 struct asked {
-    int way;
+    int mode;
     double link_bytes; /* per second */
     char names[MOST_NAMES];
 };
@@ -159,7 +159,7 @@ static enum rfx_status find_costs(struct choice *c, struct rfx_error *err) {
 }
 
 /* Finds the shortest chain from point 0 to point n + 1. */
-static void find_way(const struct choice *c, struct rfx_exchange *out) {
+static void find_chain(const struct choice *c, struct rfx_exchange *out) {
     uint64_t best[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
     int from[RFX_EXCHANGE_MOST_CUTS + 2] = {0};
     for (int j = 1; j <= c->n + 1; j++) {
@@ -233,9 +233,9 @@ static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *o
 static void read_options(const struct rfx_cli_options *options, struct asked *asked) {
     const char *text = options->exchange != NULL ? options->exchange : "auto";
     bool never = strcmp(text, "never") == 0, named = !never && strcmp(text, "auto") != 0;
-    *asked = (struct asked){.way = WAY_AUTO, .link_bytes = RFX_EXCHANGE_LINK_BYTES};
-    if (never || (!named && rfx_cli_plan_is_asked(options))) asked->way = WAY_NEVER;
-    if (named) asked->way = WAY_NAMED;
+    *asked = (struct asked){.mode = AUTO, .link_bytes = RFX_EXCHANGE_LINK_BYTES};
+    if (never || (!named && rfx_cli_plan_is_asked(options))) asked->mode = NEVER;
+    if (named) asked->mode = NAMED;
     if (options->link_bytes != 0) asked->link_bytes = (double)options->link_bytes;
     (void)snprintf(asked->names, sizeof asked->names, "%s", text);
 }
@@ -254,16 +254,16 @@ static int agree(const struct choice *c, enum rfx_status status, const struct rf
 /* Finds the cuts on all ranks, which agree on the result. */
 static int choose(struct choice *c, struct rfx_exchange *out) {
     struct rfx_error err = {{0}};
-    int way = c->asked->way;
+    int mode = c->asked->mode;
     enum rfx_status status = list_cuts(c, &err);
-    out->asked = way == WAY_NAMED;
-    if (status == RFX_OK && way == WAY_AUTO) choose_candidates(c);
-    if (status == RFX_OK && way == WAY_NAMED) status = take_names(c, out, &err);
-    if (status == RFX_OK && way == WAY_AUTO && c->n > 0) status = find_costs(c, &err);
+    out->asked = mode == NAMED;
+    if (status == RFX_OK && mode == AUTO) choose_candidates(c);
+    if (status == RFX_OK && mode == NAMED) status = take_names(c, out, &err);
+    if (status == RFX_OK && mode == AUTO && c->n > 0) status = find_costs(c, &err);
     int code = agree(c, status, &err);
-    if (code != RFX_EXIT_DONE || way == WAY_NAMED || c->n == 0) return code;
+    if (code != RFX_EXIT_DONE || mode == NAMED || c->n == 0) return code;
     status = rfx_ranks_most(c->ranks, c->costs, (c->n + 2) * (c->n + 2), &err);
-    if (status == RFX_OK && c->ranks->rank == 0) find_way(c, out);
+    if (status == RFX_OK && c->ranks->rank == 0) find_chain(c, out);
     if (status == RFX_OK) status = rfx_ranks_spread(c->ranks, out, sizeof *out, &err);
     return agree(c, status, &err);
 }
@@ -279,7 +279,7 @@ int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_netwo
     read_options(options, &asked);
     enum rfx_status status = rfx_ranks_spread(ranks, &asked, sizeof asked, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    if (asked.way == WAY_NEVER) return RFX_EXIT_DONE;
+    if (asked.mode == NEVER) return RFX_EXIT_DONE;
     int code = choose(&c, out);
     rfx_cost_release(&c.model);
     rfx_memory_release(c.mem, c.sums);

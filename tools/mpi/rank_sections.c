@@ -50,8 +50,8 @@ static enum rfx_status compare_with(struct rfx_ranks *ranks, int root,
 
 /* All ranks together, after each has read its rows of the image, in `rect` (sums NULL: none). Ends
  * the job where two ranks have read different values of one row in the same columns. */
-static void rank_picture_compare(struct rfx_ranks *ranks, const struct rfx_row_sums *sums,
-                                 struct rfx_rect rect) {
+static void compare_images(struct rfx_ranks *ranks, const struct rfx_row_sums *sums,
+                           struct rfx_rect rect) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK, found = RFX_OK;
     int code = RFX_EXIT_DONE;
@@ -234,9 +234,9 @@ static void drop_sections(struct rfx_rank_sections *s) {
 }
 
 static void let_go(struct rfx_rank_sections *s) {
-    rfx_image_free(s->picture);
+    rfx_image_free(s->map_image);
     rfx_row_store_free(s->store);
-    s->picture = NULL;
+    s->map_image = NULL;
     s->store = NULL;
 }
 
@@ -281,7 +281,7 @@ static enum rfx_status take_rows(void *user, const struct rfx_end *end, struct r
 }
 
 struct rfx_image *rfx_rank_sections_image(const struct rfx_rank_sections *sections) {
-    return sections->picture != NULL ? sections->picture : sections->job->image;
+    return sections->map_image != NULL ? sections->map_image : sections->job->image;
 }
 
 enum rfx_status rfx_rank_sections_begin_sums(struct rfx_rank_sections *sections, int i,
@@ -303,7 +303,7 @@ static void drop_sums(struct rfx_rank_sections *s) {
 
 void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections) {
     if (sections->ranks->size > 1)
-        rank_picture_compare(sections->ranks, sections->sums, sections->sums_rect);
+        compare_images(sections->ranks, sections->sums, sections->sums_rect);
     drop_sums(sections);
 }
 
@@ -353,7 +353,7 @@ static enum rfx_status go_on_from(struct rfx_rank_sections *s, int cut, struct r
     enum rfx_status status =
         rfx_row_exchange(s->ranks, s->job->mem, s->job->graph, cut, need, store, &received, err);
     s->received += received;
-    return status == RFX_OK ? rfx_row_store_image(store, &s->picture, err) : status;
+    return status == RFX_OK ? rfx_row_store_image(store, &s->map_image, err) : status;
 }
 
 /* A new way may read more rows of the current cut than the way to it did. */
@@ -395,14 +395,14 @@ enum rfx_status rfx_rank_sections_run(struct rfx_rank_sections *sections, struct
 
 enum rfx_status rfx_rank_sections_round(struct rfx_rank_sections *sections, struct rfx_error *err) {
     struct rfx_rank_sections *s = sections;
-    const struct rfx_shard_source source = {.from = s->from, .map = s->picture};
+    const struct rfx_shard_source source = {.from = s->from, .map = s->map_image};
     bool cut = s->from != RFX_PART_OUTER;
     struct rfx_run_report report = {0};
     enum rfx_status status = rfx_cli_run_round(s->job, cut ? &source : NULL, s->what, &s->states,
                                                &s->round, &report, err);
     if (status != RFX_OK && cut) rfx_row_store_explain(s->store, err);
     if (status == RFX_OK && !cut)
-        rank_picture_compare(s->ranks, s->round.sums, rfx_part_graph_image(s->round.graph));
+        compare_images(s->ranks, s->round.sums, rfx_part_graph_image(s->round.graph));
     see_window(s, s->round.plan);
     s->macs += report.macs;
     s->seconds += report.seconds;

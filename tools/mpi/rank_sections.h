@@ -34,7 +34,7 @@ struct rfx_rank_sections {
 
     int from;                    /* the last cut reached, or RFX_PART_OUTER */
     struct rfx_row_store *store; /* of its rows; NULL: the image */
-    struct rfx_image *picture;   /* of the store */
+    struct rfx_image *map_image; /* of the store */
     int64_t window_rows;         /* that the image has kept since it was read */
 
     int cuts[RFX_EXCHANGE_MOST_CUTS], n_cuts; /* reached so far, as far as there is room */

@@ -20,7 +20,7 @@
 #include "tools/study/machine_speed.h"
 
 /* Number of outputs with preview images. Values of all outputs are counted. */
-enum { RFX_PAGE_PREVIEWS = 4 };
+enum { REPORT_PREVIEWS = 4 };
 
 /* The plan: where the buffers of each stage lie in the arena. */
 
@@ -58,7 +58,7 @@ static double address_y(size_t address, size_t arena) {
     return PLAN_TOP + PLAN_HEIGHT - (double)PLAN_HEIGHT * (double)address / (double)arena;
 }
 
-static void put_box(struct rfx_run_page *page, const struct slot *slot,
+static void put_box(struct rfx_html_report *page, const struct slot *slot,
                     const struct rfx_arena_box *box, size_t arena) {
     double x = slot_x(slot, box->first), right = slot_x(slot, box->last + 1);
     double y = address_y(box->offset + box->bytes, arena), below = address_y(box->offset, arena);
@@ -73,7 +73,7 @@ static void put_box(struct rfx_run_page *page, const struct slot *slot,
                     rfx_human_bytes(box->bytes, bytes), box->offset);
 }
 
-static void put_stage(struct rfx_run_page *page, int stage, size_t arena) {
+static void put_stage(struct rfx_html_report *page, int stage, size_t arena) {
     const struct rfx_plan *plan = page->job->plan;
     struct slot slot = slot_of(plan, stage);
     rfx_arena_use_stage(page->use, stage);
@@ -86,7 +86,7 @@ static void put_stage(struct rfx_run_page *page, int stage, size_t arena) {
                     PLAN_TOP + PLAN_HEIGHT + 16, stage + 1);
 }
 
-static void put_stage_words(struct rfx_run_page *page, int stage) {
+static void put_stage_words(struct rfx_html_report *page, int stage) {
     const struct rfx_plan *plan = page->job->plan;
     const struct rfx_stage *s = &plan->stages[stage];
     char words[RFX_PLAN_TEXT];
@@ -99,7 +99,7 @@ static void put_stage_words(struct rfx_run_page *page, int stage) {
     rfx_html_raw(&page->html, "</li>\n");
 }
 
-static void put_legend(struct rfx_run_page *page) {
+static void put_legend(struct rfx_html_report *page) {
     for (int k = 0; k < RFX_ARENA_COUNT; ++k)
         rfx_html_format(&page->html,
                         "<rect x=\"%d\" y=\"6\" width=\"12\" height=\"12\" fill=\"%s\"/>"
@@ -109,7 +109,7 @@ static void put_legend(struct rfx_run_page *page) {
 }
 
 /* Draws stages from left to right, addresses upwards, and a box for each buffer. */
-static void put_plan(struct rfx_run_page *page) {
+static void put_plan(struct rfx_html_report *page) {
     const struct rfx_plan *plan = page->job->plan;
     size_t arena = plan->bytes.arena > 0 ? plan->bytes.arena : 1;
     char text[RFX_HUMAN_CHARS];
@@ -230,7 +230,7 @@ static void put_axes(struct rfx_html *html, const struct axes *axes, double seco
 }
 
 /* Draws planned bytes, the resident set and the budget over time. */
-static void put_memory_chart(struct rfx_run_page *page, const struct rfx_run_report *report) {
+static void put_memory_chart(struct rfx_html_report *page, const struct rfx_run_report *report) {
     const struct rfx_run_timeline *t = &page->timeline;
     size_t budget = page->options->memory_bytes, peak = rfx_peak_rss_bytes();
     size_t most = page->job->plan->peak_bytes;
@@ -266,7 +266,7 @@ static void put_time(struct rfx_html *html, double seconds, double run, double l
                     longest > 0 && seconds > 0 ? BAR_EM * seconds / longest : 0);
 }
 
-static void put_row(struct rfx_run_page *page, const struct rfx_layer_row *row, double longest) {
+static void put_row(struct rfx_html_report *page, const struct rfx_layer_row *row, double longest) {
     const struct rfx_node *node = &page->job->plan->graph->nodes[row->node];
     struct rfx_html *html = &page->html;
     char shape[96], macs[RFX_HUMAN_CHARS];
@@ -282,7 +282,7 @@ static void put_row(struct rfx_run_page *page, const struct rfx_layer_row *row, 
 }
 
 /* A row for each layer. */
-static void put_layers(struct rfx_run_page *page) {
+static void put_layers(struct rfx_html_report *page) {
     const struct rfx_layer_times *times = page->times;
     double longest = 0;
     for (int i = 0; i < times->n_rows; ++i)
@@ -316,8 +316,8 @@ typedef const unsigned char *row_fn(const void *user, int64_t y, unsigned char *
 
 /* Ends an <img> element that has been begun: its size on the page, `side` pixels for the longer
  * side, and its pixels as a PNG. */
-static void put_image(struct rfx_run_page *page, int side, int64_t rows, int64_t cols, row_fn *row,
-                      const void *user) {
+static void put_image(struct rfx_html_report *page, int side, int64_t rows, int64_t cols,
+                      row_fn *row, const void *user) {
     unsigned char room[3 * RFX_PREVIEW_SIDE];
     struct rfx_html *html = &page->html;
     struct rfx_png_writer *png = NULL;
@@ -343,7 +343,7 @@ static const unsigned char *overlay_row(const void *user, int64_t y, unsigned ch
 }
 
 /* Writes nothing where there is no overlay. */
-static void put_overlay(struct rfx_run_page *page) {
+static void put_overlay(struct rfx_html_report *page) {
     if (page->overlay == NULL) return;
     const struct rfx_small_copy *copy = &page->overlay->small;
     struct rfx_html *html = &page->html;
@@ -407,7 +407,7 @@ static const unsigned char *preview_row(const void *user, int64_t y, unsigned ch
     return room;
 }
 
-static void put_preview(struct rfx_run_page *page, const struct rfx_map_preview *p,
+static void put_preview(struct rfx_html_report *page, const struct rfx_map_preview *p,
                         int64_t channel) {
     struct rfx_html *html = &page->html;
     long long number = (long long)channel + 1;
@@ -448,9 +448,9 @@ static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *
 }
 
 /* Writes figures, histogram and previews of output k. */
-static void put_output(struct rfx_run_page *page, const struct rfx_cli_output *output, int k) {
+static void put_output(struct rfx_html_report *page, const struct rfx_cli_output *output, int k) {
     struct rfx_html *html = &page->html;
-    const struct rfx_page_output *own = &page->outputs[k];
+    const struct rfx_report_output *own = &page->outputs[k];
     const struct rfx_value_sketch *s = &own->values;
     char shape[96];
     rfx_html_raw(html, "<h3>");
@@ -483,18 +483,18 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-size_t rfx_run_page_bytes(const struct rfx_graph *graph) {
+size_t rfx_html_report_bytes(const struct rfx_graph *graph) {
     size_t layer = sizeof(struct rfx_layer_row) * 2 + sizeof(int) + sizeof(double) * 2;
     size_t bytes = WRITING_BYTES + rfx_arena_use_bytes(graph) +
                    layer * ((size_t)graph->n_nodes + RFX_REST_COUNT + 1) +
-                   (size_t)graph->n_outputs * sizeof(struct rfx_page_output);
-    for (int k = 0; k < graph->n_outputs && k < RFX_PAGE_PREVIEWS; ++k)
+                   (size_t)graph->n_outputs * sizeof(struct rfx_report_output);
+    for (int k = 0; k < graph->n_outputs && k < REPORT_PREVIEWS; ++k)
         if (rfx_map_preview_suits(tensor_of(graph, k)))
             bytes += rfx_map_preview_bytes(tensor_of(graph, k));
     return bytes;
 }
 
-static enum rfx_status make_outputs(struct rfx_run_page *page, struct rfx_error *err) {
+static enum rfx_status make_outputs(struct rfx_html_report *page, struct rfx_error *err) {
     const struct rfx_graph *graph = page->job->graph;
     size_t n = (size_t)graph->n_outputs;
     page->outputs = rfx_memory_calloc(page->mem, n, sizeof *page->outputs);
@@ -502,16 +502,17 @@ static enum rfx_status make_outputs(struct rfx_run_page *page, struct rfx_error 
         return rfx_memory_fail(page->mem, "report", n * sizeof *page->outputs, err);
     page->n_outputs = graph->n_outputs;
     enum rfx_status status = RFX_OK;
-    for (int k = 0; status == RFX_OK && k < graph->n_outputs && k < RFX_PAGE_PREVIEWS; ++k)
+    for (int k = 0; status == RFX_OK && k < graph->n_outputs && k < REPORT_PREVIEWS; ++k)
         if (rfx_map_preview_suits(tensor_of(graph, k)))
             status = rfx_map_preview_create(page->mem, tensor_of(graph, k),
                                             &page->outputs[k].preview, err);
     return status;
 }
 
-enum rfx_status rfx_run_page_open(struct rfx_run_page *page, const struct rfx_cli_options *options,
-                                  const struct rfx_cli_job *job, struct rfx_error *err) {
-    *page = (struct rfx_run_page){.mem = job->mem, .options = options, .job = job};
+enum rfx_status rfx_html_report_open(struct rfx_html_report *page,
+                                     const struct rfx_cli_options *options,
+                                     const struct rfx_cli_job *job, struct rfx_error *err) {
+    *page = (struct rfx_html_report){.mem = job->mem, .options = options, .job = job};
     enum rfx_status status = rfx_output_file_open(job->mem, options->report, &page->file, err);
     if (status == RFX_OK) status = rfx_arena_use_create(job->mem, job->plan, &page->use, err);
     if (status == RFX_OK)
@@ -521,20 +522,20 @@ enum rfx_status rfx_run_page_open(struct rfx_run_page *page, const struct rfx_cl
     return status;
 }
 
-void rfx_run_page_free(struct rfx_run_page *page) {
+void rfx_html_report_free(struct rfx_html_report *page) {
     rfx_run_timeline_end(&page->timeline);
     for (int k = 0; k < page->n_outputs; ++k) rfx_map_preview_free(&page->outputs[k].preview);
     if (page->mem != NULL) rfx_memory_release(page->mem, page->outputs);
     rfx_layer_times_free(page->times);
     rfx_arena_use_free(page->use);
     rfx_output_file_free(page->file);
-    *page = (struct rfx_run_page){0};
+    *page = (struct rfx_html_report){0};
 }
 
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
-    struct rfx_run_page *page = user;
-    struct rfx_page_output *output = &page->outputs[end->output];
+    struct rfx_html_report *page = user;
+    struct rfx_report_output *output = &page->outputs[end->output];
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         rfx_value_sketch_add(&output->values, rfx_view_at(view, y, rect.x0),
                              rfx_rect_cols(rect) * view->c);
@@ -544,12 +545,12 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
 
 static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view) {
-    const struct rfx_run_page *page = user;
+    const struct rfx_html_report *page = user;
     rfx_sink_look(&page->sink, end, rect, view);
 }
 
-void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
-                        struct rfx_output_sink *sink) {
+void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_session *session,
+                           struct rfx_output_sink *sink) {
     page->sink = *sink;
     sink->look = look;
     sink->write = receive;
@@ -558,8 +559,8 @@ void rfx_run_page_watch(struct rfx_run_page *page, struct rfx_session *session,
     rfx_session_set_observer(session, &page->timeline.observer);
 }
 
-void rfx_run_page_end(struct rfx_run_page *page, struct rfx_session *session,
-                      const struct rfx_run_report *report) {
+void rfx_html_report_end(struct rfx_html_report *page, struct rfx_session *session,
+                         const struct rfx_run_report *report) {
     rfx_session_set_observer(session, NULL);
     rfx_run_timeline_end(&page->timeline);
     rfx_layer_times_end_run(page->times, report->seconds);
@@ -590,7 +591,7 @@ static void fact(struct rfx_html *html, const char *name, const char *text) {
     rfx_html_raw(html, "</td></tr>\n");
 }
 
-static void put_memory_facts(struct rfx_run_page *page, const struct rfx_run_report *report) {
+static void put_memory_facts(struct rfx_html_report *page, const struct rfx_run_report *report) {
     const struct rfx_plan *plan = page->job->plan;
     char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
         e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS], text[400];
@@ -623,7 +624,7 @@ static void put_memory_facts(struct rfx_run_page *page, const struct rfx_run_rep
     fact(&page->html, "spilled maps", text);
 }
 
-static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *report) {
+static void put_facts(struct rfx_html_report *page, const struct rfx_run_report *report) {
     const struct rfx_plan *plan = page->job->plan;
     const struct rfx_graph *graph = page->job->graph;
     char shape[96], text[RFX_PLAN_TEXT + 64], words[RFX_PLAN_TEXT];
@@ -646,8 +647,9 @@ static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *re
     rfx_html_raw(&page->html, "</table>\n");
 }
 
-enum rfx_status rfx_run_page_write(struct rfx_run_page *page, const struct rfx_cli_outputs *outputs,
-                                   const struct rfx_run_report *report, struct rfx_error *err) {
+enum rfx_status rfx_html_report_write(struct rfx_html_report *page,
+                                      const struct rfx_cli_outputs *outputs,
+                                      const struct rfx_run_report *report, struct rfx_error *err) {
     rfx_html_raw(&page->html, head);
     put_facts(page, report);
     put_plan(page);

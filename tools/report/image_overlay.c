@@ -106,14 +106,14 @@ static int choose_channel(const struct rfx_graph *graph, const char *text,
 }
 
 /* Whether a map may be an image itself, as of a network that makes images. */
-static bool may_be_picture(const struct rfx_graph *graph, int map) {
+static bool may_be_image(const struct rfx_graph *graph, int map) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out, *out = &graph->nodes[map].out;
     if (has_labels(graph, map) || has_shares(graph, map)) return false;
     return out->c == 3 || out->h > input->h || out->w > input->w;
 }
 
 /* The overlay: as large as the network's input, three channels. */
-static struct rfx_tensor overlay_picture(const struct rfx_graph *graph) {
+static struct rfx_tensor overlay_tensor(const struct rfx_graph *graph) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     return rfx_tensor_nhwc(3, input->h, input->w);
 }
@@ -121,7 +121,7 @@ static struct rfx_tensor overlay_picture(const struct rfx_graph *graph) {
 int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_options *options,
                        struct rfx_overlay_choice *choice) {
     struct rfx_error err = {{0}};
-    struct rfx_tensor picture = overlay_picture(graph);
+    struct rfx_tensor image = overlay_tensor(graph);
     char what[256];
     *choice = (struct rfx_overlay_choice){
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
@@ -138,7 +138,7 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_optio
     if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
     if (kind != NULL) choice->format.kind = kind;
     (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->overlay);
-    enum rfx_status status = rfx_output_format_check(&choice->format, &picture, what, &err);
+    enum rfx_status status = rfx_output_format_check(&choice->format, &image, what, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -152,7 +152,7 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
     if (asked) return rfx_overlay_choose(graph, options, choice);
     int map = -1;
     for (int k = 0; k < graph->n_outputs && map < 0; ++k) map = map_node_of(graph, k);
-    *shown = map >= 0 && !may_be_picture(graph, map);
+    *shown = map >= 0 && !may_be_image(graph, map);
     if (!*shown) return RFX_EXIT_DONE;
     if (has_shares(graph, map)) first.overlay_of = "1";
     return rfx_overlay_choose(graph, &first, choice);
@@ -176,11 +176,11 @@ static size_t floats(int64_t n) {
 
 size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
                          const struct rfx_overlay_choice *choice) {
-    struct rfx_tensor picture = overlay_picture(graph);
+    struct rfx_tensor image = overlay_tensor(graph);
     const struct rfx_tensor *input = input_of(graph);
     enum { SPOOL_BYTES = 32 << 10 };
     size_t bytes = SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
-    if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
+    if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &image);
     if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
@@ -214,16 +214,16 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
                                  const struct rfx_overlay_choice *choice, struct rfx_error *err) {
     *overlay =
         (struct rfx_overlay){.mem = job->mem, .options = options, .job = job, .choice = *choice};
-    struct rfx_tensor picture = overlay_picture(job->graph);
+    struct rfx_tensor image = overlay_tensor(job->graph);
     struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(overlay)->h, map_of(overlay)->w);
     overlay->range = rfx_value_range_empty();
     enum rfx_status status = find_places(overlay, err);
     if (status == RFX_OK) status = make_rows(overlay, err);
     if (status == RFX_OK && options->overlay != NULL)
-        status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &picture,
+        status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &image,
                                         &overlay->stream, err);
     if (status == RFX_OK && options->report != NULL)
-        status = rfx_small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
+        status = rfx_small_copy_create(job->mem, image.h, image.w, &overlay->small, err);
     const char *beside = options->overlay != NULL ? options->overlay : options->report;
     if (status == RFX_OK)
         status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);

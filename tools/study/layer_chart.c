@@ -59,7 +59,7 @@ struct area { /* in pixels from the lower left corner of the plot */
     double x0, x1, y0, y1;
 };
 
-struct picture {
+struct drawing {
     struct rfx_memory *mem;
     const struct rfx_layer_times *times;
     struct rfx_machine_peak peak;
@@ -74,7 +74,7 @@ struct picture {
     int n_areas;
 };
 
-static bool allocate(struct picture *p) {
+static bool allocate(struct drawing *p) {
     size_t n = (size_t)p->times->n_rows, arrays = 6 * RFX_LAYER_CLASS_COUNT;
     p->values = rfx_memory_calloc(p->mem, arrays * n, sizeof *p->values);
     p->names = rfx_memory_calloc(p->mem, n, sizeof *p->names);
@@ -99,7 +99,7 @@ static bool find_point(const struct rfx_layer_row *row, double *x, double *y) {
     return true;
 }
 
-static void add_row(struct picture *p, int i) {
+static void add_row(struct drawing *p, int i) {
     const struct rfx_layer_row *row = &p->times->rows[i];
     const struct rfx_node *node = &p->times->plan->graph->nodes[row->node];
     struct group *group = &p->groups[rfx_layer_class_of(node)];
@@ -119,7 +119,7 @@ static void add_row(struct picture *p, int i) {
 }
 
 /* The roof of the memory bandwidth ends where that of the processor begins. */
-static void add_roofs(struct picture *p) {
+static void add_roofs(struct drawing *p) {
     double peak = p->peak.flops_per_second * 1e-9, bandwidth = p->peak.bytes_per_second * 1e-9;
     double ridge = peak / bandwidth;
     p->x_min = fmin(p->x_min, ridge / 4) / 1.5;
@@ -133,17 +133,17 @@ static void add_roofs(struct picture *p) {
 }
 
 /* Pixels from the lower left corner of the roofline's plot. */
-static double across_px(const struct picture *p, double x) {
+static double across_px(const struct drawing *p, double x) {
     double width = p->width_px - RFX_CHART_PANEL_LEFT_PX - RFX_CHART_RIGHT_PX;
     return width * log(x / p->x_min) / log(p->x_max / p->x_min);
 }
 
-static double up_px(const struct picture *p, double y) {
+static double up_px(const struct drawing *p, double y) {
     return ROOFLINE_PLOT_PX * log(y / p->y_min) / log(p->y_max / p->y_min);
 }
 
 /* Whether a name in this area would cover a point. */
-static bool covers_point(const struct picture *p, const struct area *area) {
+static bool covers_point(const struct drawing *p, const struct area *area) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];
         for (int i = 0; i < group->n_points; ++i) {
@@ -156,7 +156,7 @@ static bool covers_point(const struct picture *p, const struct area *area) {
 
 /* Takes the area of a name beside a point. false: the name would leave the plot, or cover a point
  * or another name. */
-static bool take_area(struct picture *p, double x, double y, const char *name, int place) {
+static bool take_area(struct drawing *p, double x, double y, const char *name, int place) {
     enum { LETTER_PX = 8, GAP_PX = 8, LOW_PX = 3, HEIGHT_PX = 18 };
     double at = across_px(p, x), up = up_px(p, y), length = LETTER_PX * (double)strlen(name);
     double x0 = place_is_before(place) ? at - GAP_PX - length : at + GAP_PX;
@@ -173,7 +173,7 @@ static bool take_area(struct picture *p, double x, double y, const char *name, i
 }
 
 /* Puts a ring around a layer, and its name where that covers nothing. */
-static void add_pointer(struct picture *p, int row) {
+static void add_pointer(struct drawing *p, int row) {
     double x, y;
     int place = 0;
     if (!find_point(&p->times->rows[row], &x, &y)) return;
@@ -185,7 +185,7 @@ static void add_pointer(struct picture *p, int row) {
 }
 
 /* Points at the slowest layers that have a place in the roofline. */
-static void add_pointers(struct picture *p) {
+static void add_pointers(struct drawing *p) {
     const struct rfx_layer_row *rows = p->times->rows;
     int last = -1; /* the layer before; layers of equal time come in their order */
     for (int k = 0; k < POINTED; ++k) {
@@ -201,7 +201,7 @@ static void add_pointers(struct picture *p) {
     }
 }
 
-static int put_pointers(const struct picture *p, struct rfx_chart_series *series, int n) {
+static int put_pointers(const struct drawing *p, struct rfx_chart_series *series, int n) {
     bool named = false;
     for (int k = 0; k < PLACES; ++k) {
         const struct pointers *at = &p->pointers[k];
@@ -222,7 +222,7 @@ static int put_pointers(const struct picture *p, struct rfx_chart_series *series
 
 /* Adds the points of the roofline, or the bars, of every class that has some; returns the number of
  * series. */
-static int put_groups(const struct picture *p, struct rfx_chart_series *series, int n, bool bars) {
+static int put_groups(const struct drawing *p, struct rfx_chart_series *series, int n, bool bars) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];
         int count = bars ? group->n_bars : group->n_points;
@@ -240,7 +240,7 @@ static int put_groups(const struct picture *p, struct rfx_chart_series *series, 
     return n;
 }
 
-static enum rfx_status draw(const struct picture *p, const char *model, const char *path,
+static enum rfx_status draw(const struct drawing *p, const char *model, const char *path,
                             struct rfx_error *err) {
     const struct rfx_layer_times *times = p->times;
     const struct rfx_graph *graph = times->plan->graph;
@@ -290,7 +290,7 @@ static enum rfx_status draw(const struct picture *p, const char *model, const ch
 enum rfx_status rfx_layer_chart(const struct rfx_layer_times *times,
                                 const struct rfx_machine_peak *peak, const char *model,
                                 const char *path, struct rfx_error *err) {
-    struct picture p = {
+    struct drawing p = {
         .mem = times->mem, .times = times, .peak = *peak, .x_min = HUGE_VAL, .y_min = HUGE_VAL};
     p.width_px = RFX_CHART_PANEL_LEFT_PX + RFX_CHART_RIGHT_PX + LAYER_PX * times->n_rows;
     if (p.width_px < MIN_WIDTH_PX) p.width_px = MIN_WIDTH_PX;

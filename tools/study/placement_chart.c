@@ -108,8 +108,8 @@ static struct peak find_peak(const struct rfx_place_problem *problem) {
 }
 
 /* The x coordinate of a time. The name of a step is in the middle of the step. */
-static double time_x(const struct rfx_placement_picture *picture, int64_t time) {
-    return (double)time - (picture->steps != NULL ? 0.5 : 0.0);
+static double time_x(const struct rfx_placement_drawing *drawing, int64_t time) {
+    return (double)time - (drawing->steps != NULL ? 0.5 : 0.0);
 }
 
 static bool alive(const struct rfx_place_item *item, const struct peak *peak) {
@@ -132,16 +132,16 @@ static size_t put_label(char *to, size_t room, const char *name, size_t bytes) {
 }
 
 static enum rfx_status allocate(struct rfx_placement_chart *c,
-                                const struct rfx_placement_picture *picture,
+                                const struct rfx_placement_drawing *drawing,
                                 struct rfx_error *err) {
-    size_t n = (size_t)picture->problem->n, n_steps = (size_t)picture->n_steps;
+    size_t n = (size_t)drawing->problem->n, n_steps = (size_t)drawing->n_steps;
     c->corners = rfx_memory_calloc(c->mem, 4 * n, sizeof *c->corners);
     c->frames = rfx_memory_calloc(c->mem, 4 * n, sizeof *c->frames);
     c->texts = rfx_memory_calloc(c->mem, n, sizeof *c->texts);
     c->letters = rfx_memory_calloc(c->mem, n, LABEL_ROOM);
     if (c->corners == NULL || c->frames == NULL || c->texts == NULL || c->letters == NULL)
         return rfx_memory_fail(c->mem, "picture", n * LABEL_ROOM, err);
-    if (picture->steps == NULL) return RFX_OK;
+    if (drawing->steps == NULL) return RFX_OK;
     c->tics = rfx_memory_calloc(c->mem, n_steps, sizeof *c->tics);
     c->tic_letters = rfx_memory_calloc(c->mem, n_steps, NAME_CHARS + 1);
     if (c->tics == NULL || c->tic_letters == NULL)
@@ -150,20 +150,20 @@ static enum rfx_status allocate(struct rfx_placement_chart *c,
 }
 
 /* Writes the corners of item i into the arrays x, y, x_end, y_end of n entries at `to`. */
-static void put_box(const struct rfx_placement_picture *picture, int i, double *to) {
-    const struct rfx_place_item *item = &picture->problem->items[i];
-    double unit = choose_unit(picture->result->arena_bytes).bytes;
-    size_t n = (size_t)picture->problem->n;
-    to[0] = time_x(picture, item->lo);
-    to[n] = (double)picture->offsets[i] / unit;
-    to[2 * n] = time_x(picture, item->hi);
-    to[3 * n] = (double)(picture->offsets[i] + item->size) / unit;
+static void put_box(const struct rfx_placement_drawing *drawing, int i, double *to) {
+    const struct rfx_place_item *item = &drawing->problem->items[i];
+    double unit = choose_unit(drawing->result->arena_bytes).bytes;
+    size_t n = (size_t)drawing->problem->n;
+    to[0] = time_x(drawing, item->lo);
+    to[n] = (double)drawing->offsets[i] / unit;
+    to[2 * n] = time_x(drawing, item->hi);
+    to[3 * n] = (double)(drawing->offsets[i] + item->size) / unit;
 }
 
 /* A series of boxes whose corners begin at `from`. */
-static struct rfx_chart_series box_series(const struct rfx_placement_picture *picture,
+static struct rfx_chart_series box_series(const struct rfx_placement_drawing *drawing,
                                           const double *from, int count) {
-    size_t n = (size_t)picture->problem->n;
+    size_t n = (size_t)drawing->problem->n;
     return (struct rfx_chart_series){.style = RFX_CHART_BOXES,
                                      .n = count,
                                      .x = from,
@@ -174,58 +174,58 @@ static struct rfx_chart_series box_series(const struct rfx_placement_picture *pi
 
 /* Appends a series of the items whose kind is `index`, after the `used` items before, and returns
  * their number. */
-static int add_kind(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
+static int add_kind(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                     const struct rfx_placement_kind *kind, int index, int used,
                     const struct peak *peak, char **letters) {
-    const struct rfx_place_problem *problem = picture->problem;
+    const struct rfx_place_problem *problem = drawing->problem;
     int count = 0;
     for (int i = 0; i < problem->n; ++i) {
         const struct rfx_place_item *item = &problem->items[i];
-        int own = picture->kinds != NULL ? picture->kinds[i] : alive(item, peak) ? 0 : 1;
+        int own = drawing->kinds != NULL ? drawing->kinds[i] : alive(item, peak) ? 0 : 1;
         if (own != index) continue;
-        put_box(picture, i, c->corners + used + count);
+        put_box(drawing, i, c->corners + used + count);
         c->texts[used + count++] = *letters;
-        *letters += put_label(*letters, LABEL_ROOM, picture->names[i], item->size);
+        *letters += put_label(*letters, LABEL_ROOM, drawing->names[i], item->size);
     }
     if (count == 0) return 0;
     struct rfx_chart_series *series = &c->series[c->chart.n_series++];
-    *series = box_series(picture, c->corners + used, count);
+    *series = box_series(drawing, c->corners + used, count);
     series->name = kind->name;
     series->labels = c->texts + used;
     series->color = kind->color;
     return count;
 }
 
-static void add_items(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
+static void add_items(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                       const struct peak *peak) {
     static const struct rfx_placement_kind plain[] = {{"alive at the peak", 2}, {"others", 6}};
-    bool given = picture->kinds != NULL;
-    const struct rfx_placement_kind *kind = given ? picture->kind : plain;
-    int n_kinds = given ? picture->n_kinds : 2, used = 0;
+    bool given = drawing->kinds != NULL;
+    const struct rfx_placement_kind *kind = given ? drawing->kind : plain;
+    int n_kinds = given ? drawing->n_kinds : 2, used = 0;
     char *letters = c->letters;
     if (n_kinds > RFX_PLACEMENT_MAX_KINDS) n_kinds = RFX_PLACEMENT_MAX_KINDS;
     for (int k = 0; k < n_kinds; ++k)
-        used += add_kind(c, picture, &kind[k], k, used, peak, &letters);
+        used += add_kind(c, drawing, &kind[k], k, used, peak, &letters);
 }
 
 /* Adds frames around the items alive at the peak, and the lines of bound and arena. */
-static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
+static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                       const struct peak *peak) {
-    size_t arena = picture->result->arena_bytes, bound = picture->problem->lower_bound;
+    size_t arena = drawing->result->arena_bytes, bound = drawing->problem->lower_bound;
     double unit = choose_unit(arena).bytes;
     char text[32];
     int count = 0;
-    for (int i = 0; i < picture->problem->n; ++i)
-        if (alive(&picture->problem->items[i], peak)) put_box(picture, i, c->frames + count++);
+    for (int i = 0; i < drawing->problem->n; ++i)
+        if (alive(&drawing->problem->items[i], peak)) put_box(drawing, i, c->frames + count++);
     c->bound_y[0] = c->bound_y[1] = (double)bound / unit;
     c->arena_y[0] = c->arena_y[1] = (double)arena / unit;
     (void)snprintf(c->bound_name, TEXT_CHARS, "lower bound %s", amount(bound, text));
     (void)snprintf(c->arena_name, TEXT_CHARS, "arena %s", amount(arena, text));
     struct rfx_chart_series *frames = &c->series[c->chart.n_series++];
-    *frames = box_series(picture, c->frames, count);
+    *frames = box_series(drawing, c->frames, count);
     frames->style = RFX_CHART_FRAMES;
     frames->color = 7;
-    if (picture->kinds != NULL) frames->name = "alive at the peak";
+    if (drawing->kinds != NULL) frames->name = "alive at the peak";
     c->series[c->chart.n_series++] = (struct rfx_chart_series){.name = c->bound_name,
                                                                .style = RFX_CHART_LINES,
                                                                .n = 2,
@@ -243,17 +243,17 @@ static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_
 }
 
 /* Adds the arrow at the peak and its text. */
-static void add_arrow(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture,
+static void add_arrow(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                       const struct peak *peak) {
     char text[32];
-    double x = (time_x(picture, peak->lo) + time_x(picture, peak->hi)) / 2;
+    double x = (time_x(drawing, peak->lo) + time_x(drawing, peak->hi)) / 2;
     c->arrow[0] = x;
     c->arrow[1] = c->arena_y[0] * ARROW;
     c->arrow_label[0] = c->arrow_text;
-    (void)amount(picture->problem->lower_bound, text);
-    if (picture->steps != NULL)
+    (void)amount(drawing->problem->lower_bound, text);
+    if (drawing->steps != NULL)
         (void)snprintf(c->arrow_text, TEXT_CHARS, "peak: %s alive at %.*s", text, NAME_CHARS,
-                       picture->steps[peak->lo]);
+                       drawing->steps[peak->lo]);
     else
         (void)snprintf(c->arrow_text, TEXT_CHARS, "peak: %s alive from %lld to %lld", text,
                        (long long)peak->lo, (long long)peak->hi);
@@ -281,15 +281,15 @@ static bool is_written(const int *length, int n, int at) {
 
 /* Names each stage where it begins. */
 static enum rfx_status add_tics(struct rfx_placement_chart *c,
-                                const struct rfx_placement_picture *picture,
+                                const struct rfx_placement_drawing *drawing,
                                 struct rfx_error *err) {
-    int n = picture->n_steps, depth = rfx_step_name_depth(picture->steps, n, MAX_TICS), stage = 0;
+    int n = drawing->n_steps, depth = rfx_step_name_depth(drawing->steps, n, MAX_TICS), stage = 0;
     int *length =
         rfx_memory_calloc(c->mem, (size_t)n, sizeof *length); /* 0: no stage begins here */
     if (length == NULL) return rfx_memory_fail(c->mem, "picture", (size_t)n, err);
     for (int i = 0; i < n; ++i) {
         char *name = c->tic_letters + i * (NAME_CHARS + 1);
-        const char *step = picture->steps[i];
+        const char *step = drawing->steps[i];
         int letters = depth > 0 ? rfx_step_name_length(step, depth) : (int)strlen(step);
         (void)snprintf(name, NAME_CHARS + 1, "%.*s", letters, step);
         if (i == 0 || strcmp(name, c->tic_letters + stage * (NAME_CHARS + 1)) != 0) stage = i;
@@ -305,30 +305,30 @@ static enum rfx_status add_tics(struct rfx_placement_chart *c,
 }
 
 static enum rfx_status add_axes(struct rfx_placement_chart *c,
-                                const struct rfx_placement_picture *picture,
+                                const struct rfx_placement_drawing *drawing,
                                 struct rfx_error *err) {
-    struct unit unit = choose_unit(picture->result->arena_bytes);
-    const struct rfx_place_problem *problem = picture->problem;
+    struct unit unit = choose_unit(drawing->result->arena_bytes);
+    const struct rfx_place_problem *problem = drawing->problem;
     int64_t lo = problem->items[0].lo, hi = problem->items[0].hi;
     for (int i = 1; i < problem->n; ++i) {
         if (problem->items[i].lo < lo) lo = problem->items[i].lo;
         if (problem->items[i].hi > hi) hi = problem->items[i].hi;
     }
-    c->line_x[0] = picture->steps != NULL ? -0.5 : (double)lo;
-    c->line_x[1] = picture->steps != NULL ? picture->n_steps - 0.5 : (double)hi;
+    c->line_x[0] = drawing->steps != NULL ? -0.5 : (double)lo;
+    c->line_x[1] = drawing->steps != NULL ? drawing->n_steps - 0.5 : (double)hi;
     c->chart.x = (struct rfx_chart_axis){.label = "time", .min = c->line_x[0], .max = c->line_x[1]};
     (void)snprintf(c->y_label, TEXT_CHARS, "address [%s]", unit.name);
     c->chart.y = (struct rfx_chart_axis){
-        .label = c->y_label, .max = (double)picture->result->arena_bytes / unit.bytes * HEADROOM};
-    return picture->steps != NULL ? add_tics(c, picture, err) : RFX_OK;
+        .label = c->y_label, .max = (double)drawing->result->arena_bytes / unit.bytes * HEADROOM};
+    return drawing->steps != NULL ? add_tics(c, drawing, err) : RFX_OK;
 }
 
-static void add_title(struct rfx_placement_chart *c, const struct rfx_placement_picture *picture) {
-    const struct rfx_packer_result *result = picture->result;
+static void add_title(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing) {
+    const struct rfx_packer_result *result = drawing->result;
     char arena[32], sum[32], bound[32];
-    (void)snprintf(c->title, TEXT_CHARS, "%.80s: %d %.20s in %s", picture->subject,
-                   picture->problem->n, picture->items, amount(result->arena_bytes, arena));
-    (void)amount(picture->problem->sum_bytes, sum);
+    (void)snprintf(c->title, TEXT_CHARS, "%.80s: %d %.20s in %s", drawing->subject,
+                   drawing->problem->n, drawing->items, amount(result->arena_bytes, arena));
+    (void)amount(drawing->problem->sum_bytes, sum);
     if (result->optimal)
         (void)snprintf(c->subtitle, TEXT_CHARS,
                        "strategy %s; proven: no arena can be smaller. Without sharing: %s",
@@ -342,27 +342,27 @@ static void add_title(struct rfx_placement_chart *c, const struct rfx_placement_
 }
 
 enum rfx_status rfx_placement_chart_create(struct rfx_memory *mem,
-                                           const struct rfx_placement_picture *picture,
+                                           const struct rfx_placement_drawing *drawing,
                                            struct rfx_placement_chart **out,
                                            struct rfx_error *err) {
-    if (picture->problem->n == 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no %s to draw", picture->subject,
-                        picture->items);
+    if (drawing->problem->n == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no %s to draw", drawing->subject,
+                        drawing->items);
     struct rfx_placement_chart *c = rfx_memory_calloc(mem, 1, sizeof *c);
     if (c == NULL) return rfx_memory_fail(mem, "picture", sizeof *c, err);
     c->mem = mem;
-    enum rfx_status status = allocate(c, picture, err);
-    if (status == RFX_OK) status = add_axes(c, picture, err);
+    enum rfx_status status = allocate(c, drawing, err);
+    if (status == RFX_OK) status = add_axes(c, drawing, err);
     if (status != RFX_OK) {
         rfx_placement_chart_free(c);
         return status;
     }
-    struct peak peak = find_peak(picture->problem);
+    struct peak peak = find_peak(drawing->problem);
     c->chart.series = c->series;
-    add_title(c, picture);
-    add_items(c, picture, &peak);
-    add_marks(c, picture, &peak);
-    add_arrow(c, picture, &peak);
+    add_title(c, drawing);
+    add_items(c, drawing, &peak);
+    add_marks(c, drawing, &peak);
+    add_arrow(c, drawing, &peak);
     *out = c;
     return RFX_OK;
 }
@@ -384,10 +384,10 @@ void rfx_placement_chart_free(struct rfx_placement_chart *chart) {
 }
 
 enum rfx_status rfx_placement_chart_write(struct rfx_memory *mem,
-                                          const struct rfx_placement_picture *picture,
+                                          const struct rfx_placement_drawing *drawing,
                                           const char *path, struct rfx_error *err) {
     struct rfx_placement_chart *chart = NULL;
-    enum rfx_status status = rfx_placement_chart_create(mem, picture, &chart, err);
+    enum rfx_status status = rfx_placement_chart_create(mem, drawing, &chart, err);
     if (status == RFX_OK) status = rfx_chart_write(&chart->chart, mem, path, err);
     rfx_placement_chart_free(chart);
     return status;
@@ -454,7 +454,7 @@ enum rfx_status rfx_memory_chart(struct rfx_memory *mem,
     }
     (void)snprintf(subject, sizeof subject, "%.80s, %lldx%lld", placement->model, (long long)in->h,
                    (long long)in->w);
-    struct rfx_placement_picture picture = {.subject = subject,
+    struct rfx_placement_drawing drawing = {.subject = subject,
                                             .items = "tensors",
                                             .problem = placement->problem,
                                             .offsets = placement->offsets,
@@ -465,7 +465,7 @@ enum rfx_status rfx_memory_chart(struct rfx_memory *mem,
                                             .n_kinds = KIND_COUNT,
                                             .steps = steps,
                                             .n_steps = n_steps};
-    status = rfx_placement_chart_write(mem, &picture, path, err);
+    status = rfx_placement_chart_write(mem, &drawing, path, err);
 done:
     rfx_memory_release(mem, of_kind);
     rfx_memory_release(mem, names);

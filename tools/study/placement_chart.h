@@ -23,7 +23,7 @@ struct rfx_placement_kind {
 };
 
 /* What is drawn. All borrowed. */
-struct rfx_placement_picture {
+struct rfx_placement_drawing {
     const char *subject; /* begins the title: "mobilenet_v2, 224x224" */
     const char *items;   /* what the items are: "tensors" */
     const struct rfx_place_problem *problem;
@@ -44,7 +44,7 @@ struct rfx_placement_chart; /* a chart with the arrays that it borrows */
 /* Makes the chart, which borrows the picture. INVALID_ARGUMENT: there is no item; OUT_OF_MEMORY.
  * Free with rfx_placement_chart_free. */
 RFX_NODISCARD enum rfx_status rfx_placement_chart_create(
-    struct rfx_memory *mem, const struct rfx_placement_picture *picture,
+    struct rfx_memory *mem, const struct rfx_placement_drawing *drawing,
     struct rfx_placement_chart **out, struct rfx_error *err);
 
 const struct rfx_chart *rfx_placement_chart_get(const struct rfx_placement_chart *chart);
@@ -53,7 +53,7 @@ void rfx_placement_chart_free(struct rfx_placement_chart *chart);
 
 /* Draws it into a file. Statuses of rfx_chart_write. */
 RFX_NODISCARD enum rfx_status rfx_placement_chart_write(struct rfx_memory *mem,
-                                                        const struct rfx_placement_picture *picture,
+                                                        const struct rfx_placement_drawing *drawing,
                                                         const char *path, struct rfx_error *err);
 
 /* The tensors of a network in an arena. Times of the problem are steps, one for each operator that

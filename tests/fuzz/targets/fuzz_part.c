@@ -86,10 +86,10 @@ static void open_array(const struct rfx_shard_file *part) {
 /* Runs of cells are all of the part's array, one after the other, and lie in the output. */
 static void check_runs(const struct rfx_shard_file *part) {
     const struct rfx_shard_cells *cells = &part->cells;
-    int64_t at = 0, elems = cells->of * cells->channels, n = rfx_shard_cells_runs(cells);
+    int64_t at = 0, elems = cells->of * cells->channels, n = rfx_shard_cells_spans(cells);
     if (cells->of == 0 || n > SMALL * SMALL) return;
     for (int64_t i = 0; i < n; i++) {
-        struct rfx_shard_span run = rfx_shard_cells_run(cells, i);
+        struct rfx_shard_span run = rfx_shard_cells_span(cells, i);
         if (run.from != at || run.count < 1 || run.to < 0 || run.to > elems - run.count)
             fuzz_fail("run %lld: %lld elements from %lld to %lld of %lld", (long long)i,
                       (long long)run.count, (long long)run.from, (long long)run.to,
