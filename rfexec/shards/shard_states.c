@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 /* Inlined, as in the fingerprints of outputs. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-#include "layers/core/floats.h"
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rfexec/output/output_file.h"

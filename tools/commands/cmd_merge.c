@@ -12,7 +12,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
-#include "tools/commands/merge_status.h"
+#include "tools/commands/command_forms.h"
 
 /* The format of -o, which must be able to hold the tensor, declared so, and take all options that
  * are given. */

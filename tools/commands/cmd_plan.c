@@ -8,7 +8,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/commands/plan_shards.h"
+#include "tools/commands/command_forms.h"
 #include "tools/program/run_request.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */

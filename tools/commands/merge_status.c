@@ -1,7 +1,7 @@
 /* The state of a folder of shards, stage by stage: the rounds of states, each merged before the
  * next one, then the shards of the output (or only the last round, where merge makes the output
  * from it). */
-#include "tools/commands/merge_status.h"
+#include "tools/commands/command_forms.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* rfexec plan --parts: the plans of all shards, one after the other: first of the rounds of states,
  * then of the output. */
-#include "tools/commands/plan_shards.h"
+#include "tools/commands/command_forms.h"
 
 #include <stdio.h>
 

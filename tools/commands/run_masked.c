@@ -1,7 +1,7 @@
 /* rfexec run --mask: the rectangles of a mask (rfexec/shards/mask.h), one after the other, each
  * planned and run in the budget like a shard. Behind a global operation every rectangle would need
  * the whole image, so everything is computed once and the mask only decides what is written. */
-#include "tools/commands/run_masked.h"
+#include "tools/commands/command_forms.h"
 
 #include <math.h>
 #include <stdio.h>

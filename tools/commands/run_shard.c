@@ -1,5 +1,5 @@
-/* rfexec run --part; see run_shard.h. The graph of the shard is planned and run as any other,
- * inside the budget, and its files are written by rfexec/shards. */
+/* rfexec run --part: a shard of an output, or of a round of states before it. The graph of the
+ * shard is planned and run as any other, inside the budget; rfexec/shards writes its files. */
 #include "tools/commands/run_shard.h"
 
 #include <stdio.h>
@@ -11,9 +11,9 @@
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
 #include "tools/cli/option_checks.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
+#include "tools/commands/command_forms.h"
 
 struct shard_run {
     struct rfx_cli_job job; /* its graph: the whole network's, of a planned shard the shard's */

@@ -1,15 +1,10 @@
-/* rfexec run --part: one shard of an output, or of a round of states before it, as a file. */
+/* What run --part shares with other commands and with rfexec-mpi. */
 #ifndef RFX_TOOLS_COMMANDS_RUN_SHARD_H
 #define RFX_TOOLS_COMMANDS_RUN_SHARD_H
 
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "tools/cli/job.h"
-
-/* Makes the shard that the options ask for, unless its file is there and of the same run. Where
- * global operations come before the output, and --states does not give their results, the shard's
- * states of the next round are made instead. Returns an exit code. */
-int rfx_run_shard(const struct rfx_cli_options *options);
 
 /* Finds the output that shards are made of: the one that --part-output names, or the only one. A
  * message has been printed when the exit code is not RFX_EXIT_DONE. */

@@ -5,7 +5,6 @@
 #ifndef RFX_TOOLS_DEMO_LOCAL_TILES_H
 #define RFX_TOOLS_DEMO_LOCAL_TILES_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 struct local_tiles {

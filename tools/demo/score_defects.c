@@ -5,7 +5,6 @@
  *
  * Prints planted, found, missed and false per kind; the rule is in defect_truth.h. Exit codes: 0
  * done, 1 a smaller share than --require was found, 2 usage, 3 a file cannot be read or written. */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

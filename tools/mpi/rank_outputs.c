@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
-#include "rf_analysis/part_graph.h"
+#include "rf_analysis/part_ends.h"
 #include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"

@@ -6,7 +6,6 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/run_once.h"
 #include "tools/commands/run_shard.h"
 

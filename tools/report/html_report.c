@@ -14,7 +14,6 @@
 #include "rfexec/session/model.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
-#include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/report/overlay_drawing.h"
 #include "tools/study/machine_speed.h"
