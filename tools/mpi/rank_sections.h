@@ -1,23 +1,45 @@
-/* A rank's way through the network, section by section (exchange_choice.h). At the end of a section
- * the rank has its share of the rows of the next cut, which wait in a file without a name, and
- * receives the rows that the next section needs beyond them. A round of states, and finally the
- * outputs, are made from the last cut reached, or from the image. */
+/* A rank's way through the network, section by section, and where ranks exchange rows at the
+ * borders of their shares instead of computing the halos again.
+ *
+ * Rows can be exchanged at a cut: a map that everything behind it depends on through that map alone
+ * (rf_analysis/part_cuts.h). Cuts divide the network into sections. At the end of a section a rank
+ * has its share of the rows of the next cut, which wait in a file without a name, and receives the
+ * rows that the next section needs beyond them. A round of states, and finally the outputs, are
+ * made from the last cut reached, or from the image.
+ *
+ * The cost of a section is the predicted time (tiler/cost/cost.h) of its slowest rank: computing
+ * the rows, moving them over a link of a given bandwidth, writing and reading them. Of all chains
+ * of sections, including the one without cuts, the one with the smallest sum is taken. Before a
+ * round of states the work of the later rounds counts too, because they begin at this round's last
+ * cut. */
 #ifndef RFX_TOOLS_MPI_RANK_SECTIONS_H
 #define RFX_TOOLS_MPI_RANK_SECTIONS_H
 
+#include "rf_analysis/part_graph.h"
 #include "rfexec/image/row_sums.h"
 #include "rfexec/session/session.h"
 #include "rfexec/shards/shard_rounds.h"
+#include "tiler/plan/plan.h"
 #include "tools/cli/job.h"
-#include "tools/mpi/exchange_choice.h"
+#include "tools/cli/options.h"
 #include "tools/mpi/rank_rows.h"
 #include "tools/mpi/ranks.h"
+
+/* Of a longer list of cuts only every second, third, ... is considered. */
+enum { RFX_EXCHANGE_MOST_CUTS = 64 };
+
+struct rfx_exchange {
+    struct rfx_part_section ends;
+    int n; /* number of cuts; 0: rows are not exchanged */
+    int cuts[RFX_EXCHANGE_MOST_CUTS];
+    bool asked; /* the cuts were named by --exchange, not chosen */
+};
 
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
     const struct rfx_cli_options *options;
-    struct rfx_cli_job
-        *job; /* its graph: the whole network's, and a section's while that is planned */
+    /* Its graph: the whole network's, and a section's while that is planned. */
+    struct rfx_cli_job *job;
     size_t outputs_bytes; /* that the outputs hold while they are made */
 
     const struct rfx_shard_before *before; /* the rounds before this way */
@@ -40,8 +62,7 @@ struct rfx_rank_sections {
     int cuts[RFX_EXCHANGE_MOST_CUTS], n_cuts; /* reached so far, as far as there is room */
     uint64_t macs, received; /* of the sections run so far; bytes from other ranks */
     double seconds;
-    int64_t macs_saved; /* computed from shapes, compared with starting at the image and computing
-                           halos again */
+    int64_t macs_saved; /* by shapes: less than from the image with halos computed again */
 };
 
 /* All ranks together: chooses where rows are exchanged on the way to the next round of states
