@@ -7,7 +7,7 @@
 #include "tools/cli/layer_report.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/study/layer_chart.h"
+#include "tools/study/layer_times.h"
 
 /* What the runs gave. */
 struct bench {

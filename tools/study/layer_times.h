@@ -1,4 +1,5 @@
-/* The time that each node of a plan takes in a run, counted by an observer of the session's steps.
+/* The time that each node of a plan takes in a run, counted by an observer of the session's steps,
+ * and the chart of `bench --layers --plot`.
  *
  * Invariants: 1. every step is counted once, in the row of a node or in one of the rest; 2. the
  * times of a row are medians over the runs, each row by itself, so their sum is only about the
@@ -8,6 +9,7 @@
 #define RFX_TOOLS_STUDY_LAYER_TIMES_H
 
 #include "rfexec/session/session.h"
+#include "tools/study/machine_speed.h"
 
 /* What a run does beside computing nodes. */
 enum rfx_layer_rest {
@@ -80,4 +82,12 @@ enum rfx_layer_class rfx_layer_class_of(const struct rfx_node *node);
 
 /* "1x1 convolution" and the like. */
 const char *rfx_layer_class_name(enum rfx_layer_class class);
+
+/* Writes `path`, .svg or .png. Above: a roofline, operations per second over operations per byte
+ * moved at least; layers without multiply-accumulates are not in it. Below: the time of every
+ * layer. `model`: as the user named it. Statuses of rfx_chart_write. */
+RFX_NODISCARD enum rfx_status rfx_layer_chart(const struct rfx_layer_times *times,
+                                              const struct rfx_machine_peak *peak,
+                                              const char *model, const char *path,
+                                              struct rfx_error *err);
 #endif
