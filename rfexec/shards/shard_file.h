@@ -5,17 +5,21 @@
  * joined of several maps (shard_place.h); always float32.
  *
  * SHARD.npy.json has version 3 and "rows" and "columns" for a rectangle, version 4 and "cells" for
- * cells, and these members:
- *   "run"           everything that the bits of the output depend on (shard_identity.h); equal in
- * all shards of one run "output", "shape"   name and shape of the whole output "stored" {"shape",
- * "channels_last", "type", "most"}, how the network declares the output; left out where that is a
- * float32 map or tensor as computed "fingerprint"   of the shard's elements at their places in the
- * whole output "picture"       which rows of the image were read, and their sums (shard_json.h)
- *   "georeference"  of the whole output
- *   "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
- * file of "states", "image_geo" where the image lies "sum"           a checksum of all other
- * members: a JSON that was changed is refused The JSON gets its name before the .npy: a shard whose
- * .npy is there is complete. */
+ * cells. Its other members are:
+ *
+ *     "run"           what the bits of the output depend on (shard_identity.h); equal in all shards
+ *     "output"        name of the output
+ *     "shape"         shape of the whole output
+ *     "stored"        {"shape", "channels_last", "type", "most"}: how the network declares the
+ *                     output, where that is not a float32 map or tensor as it is computed
+ *     "fingerprint"   of the shard's elements at their places in the whole output
+ *     "picture"       which rows of the image were read, and their sums (shard_json.h)
+ *     "georeference"  of the whole output
+ *     "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
+ *                     file of "states", "image_geo" where the image lies
+ *     "sum"           a checksum of all other members: a JSON that was changed is refused
+ *
+ * The JSON gets its name before the .npy: a shard whose .npy is there is complete. */
 #ifndef RFX_RFEXEC_SHARDS_SHARD_FILE_H
 #define RFX_RFEXEC_SHARDS_SHARD_FILE_H
 
@@ -38,10 +42,7 @@ struct rfx_shard_file {
     struct rfx_stored stored;     /* how the network declares the whole output */
     struct rfx_shard_cells cells; /* of an output joined of maps; cells.of 0: a map */
     char fingerprint[RFX_FINGERPRINT_CHARS];
-    json_t *run; /* owned, as all that follow; may be NULL, as all that follow */
-    json_t *about;
-    json_t *geo;
-    json_t *picture;
+    json_t *run, *about, *geo, *picture; /* owned; each may be NULL */
 };
 
 /* Drops the JSON members. */

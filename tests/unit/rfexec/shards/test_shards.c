@@ -87,6 +87,7 @@ static void close_net(struct net *net) {
     if (net->whole.n > 0) caught_outputs_free(&net->whole);
     rfx_image_free(net->image);
     rfx_graph_free(net->graph);
+    assert_int_equal(rfx_memory_current_bytes(net->mem), 0);
     rfx_memory_free(net->mem);
 }
 
@@ -169,6 +170,17 @@ static int stop(void *user, int64_t done, int64_t total) {
     return done <= total;
 }
 
+static enum rfx_status read_and_merge(struct rfx_memory *mem, void *context,
+                                      struct rfx_error *err) {
+    struct rfx_shards shards;
+    (void)context;
+    enum rfx_status status = rfx_shards_read(mem, shard_names, SHARDS, &shards, err);
+    if (status == RFX_OK)
+        status = rfx_shards_merge(&shards, "shards_all.npy", &npy, 0, NULL, NULL, err);
+    rfx_shards_release(&shards);
+    return status;
+}
+
 static void merge_shards(const struct net *net) {
     struct rfx_shards shards;
     struct rfx_error err = {{0}};
@@ -186,6 +198,7 @@ static void merge_shards(const struct net *net) {
     assert_string_equal(hash, net->hash);
     rfx_shards_release(&shards);
     compare_file(net, "shards_all.npy");
+    assert_in_range(test_fail_each_allocation(read_and_merge, NULL), 4, 1000);
     assert_int_equal(remove("shards_all.npy"), 0);
     assert_int_equal(rfx_shards_read(net->mem, shard_names, SHARDS - 1, &shards, &err),
                      RFX_STATUS_MALFORMED);
@@ -193,10 +206,19 @@ static void merge_shards(const struct net *net) {
     rfx_shards_release(&shards);
 }
 
+static const char *const state_names[SHARDS] = {"shards_s1", "shards_s2", "shards_s3"};
+
+static enum rfx_status add_up(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    struct rfx_shard_sum sum;
+    (void)context;
+    enum rfx_status status = rfx_shard_sum_read(mem, state_names, SHARDS, 0, &sum, err);
+    rfx_shard_sum_release(&sum);
+    return status;
+}
+
 /* A round: every shard's states in a file, and their sum, which goes on. false: the sum makes the
  * output. */
 static bool make_round(const struct net *net, struct rfx_shard_before *before) {
-    static const char *const names[SHARDS] = {"shards_s1", "shards_s2", "shards_s3"};
     static const char *const twice[SHARDS] = {"shards_s1", "shards_s2", "shards_s2"};
     const struct rfx_plan_request request = request_of(net->image);
     struct rfx_shard_sum sum;
@@ -214,18 +236,19 @@ static bool make_round(const struct net *net, struct rfx_shard_before *before) {
                 &err);
         const struct rfx_state_sink sink = rfx_shard_round_sink(&states);
         run_plan(round.graph, net->image, round.plan, NULL, &sink);
-        succeed(rfx_shard_states_write(names[i], net->graph, &states, &err), &err);
+        succeed(rfx_shard_states_write(state_names[i], net->graph, &states, &err), &err);
         rfx_shard_round_release(&round);
         rfx_shard_states_release(&states);
     }
     assert_int_equal(rfx_shard_sum_read(net->mem, twice, SHARDS, 0, &sum, &err),
                      RFX_STATUS_MALFORMED);
     rfx_shard_sum_release(&sum);
-    assert_int_equal(rfx_shard_sum_read(net->mem, names, SHARDS - 1, 0, &sum, &err),
+    assert_int_equal(rfx_shard_sum_read(net->mem, state_names, SHARDS - 1, 0, &sum, &err),
                      RFX_STATUS_MALFORMED);
     rfx_shard_sum_release(&sum);
-    succeed(rfx_shard_sum_read(net->mem, names, SHARDS, 0, &sum, &err), &err);
+    succeed(rfx_shard_sum_read(net->mem, state_names, SHARDS, 0, &sum, &err), &err);
     bool last = rfx_shard_sum_is_last(&sum);
+    if (last) assert_in_range(test_fail_each_allocation(add_up, NULL), 4, 100000);
     if (last) {
         struct rfx_shard_rest rest;
         struct caught_outputs made;
@@ -243,7 +266,7 @@ static bool make_round(const struct net *net, struct rfx_shard_before *before) {
     rfx_shard_before_release(before);
     succeed(rfx_shard_states_read("shards_sum", net->graph, &before->states, &err), &err);
     succeed(rfx_shard_before_settle(before, net->graph, 0, &err), &err);
-    for (int i = 0; i < SHARDS; i++) remove_with_json(names[i]);
+    for (int i = 0; i < SHARDS; i++) remove_with_json(state_names[i]);
     remove_with_json("shards_sum");
     return !last;
 }
