@@ -36,13 +36,13 @@ MUTATIONS = {
         "rfexec/api/reports.c", r" && last_need\(plan, i\) >= s", "",
         "test_reports$"),
     "write what a mask leaves out": (
-        "tools/masks/masked_output.c", r"wanted \? from\[c\] : o->fill", "from[c]",
+        "rfexec/shards/mask.c", r"wanted \? from\[c\] : o->fill", "from[c]",
         "test_masks$"),
     "lay the end of a mask's pixels short": (
-        "tools/masks/mask.c", r"rfx_ceil_div\(hi \* n, of\)", "hi * n / of",
+        "rfexec/shards/mask.c", r"rfx_ceil_div\(hi \* n, of\)", "hi * n / of",
         "test_masks$"),
     "put rectangles of a mask over others": (
-        "tools/masks/mask_rects.c", r"grown \|= !rfx_rect_equal\(more, all\);", "",
+        "rfexec/shards/mask.c", r"grown \|= !rfx_rect_equal\(more, all\);", "",
         "test_masks$"),
     "the last of equal elements first": (
         "layers/plain/top_k.c", r"return a < b;", "return a > b;",
@@ -87,7 +87,7 @@ MUTATIONS = {
         "rfexec/image/zarr/zarr_folder.c", r"O_NOFOLLOW \| O_CLOEXEC;", "O_CLOEXEC;",
         "test_zarr_damage$"),
     "take a part of another Zarr folder": (
-        "tools/parts/files/part_identity.c", r"status = add_places\(state, fd, key, size, chunk, err\);", ";",
+        "rfexec/shards/shard_identity.c", r"status = add_places\(state, fd, key, size, chunk, err\);", ";",
         "test_cli_zarr$"),
     "take the second of two rows for an overview": (
         "rfexec/output/overviews/overviews.c", r"\? row : level->held, row\}", "? row : row, row}",
@@ -99,7 +99,7 @@ MUTATIONS = {
         "layers/kernels/exact_sum.c", r" && digit\[DIGITS - 1\] < MOST_LAST", "",
         "test_exact_sum$"),
     "take parts of other bands for the same run": (
-        "tools/parts/files/part_identity.c", r'"bands", bands\)', '"bands", json_array())',
+        "rfexec/shards/shard_identity.c", r'"bands", bands\)', '"bands", json_array())',
         "test_part_files$"),
     "cut a filled-up map a row too short": (
         "rfexec/session/fit_size.c", r"rfx_ceil_div\(rows, (.*)\);", r"rows / \1;",

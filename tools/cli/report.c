@@ -17,8 +17,8 @@
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
-#include "tools/measure/machine_speed.h"
 #include "tools/study/baseline.h"
+#include "tools/study/machine_speed.h"
 
 char *rfx_human_bytes(size_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};

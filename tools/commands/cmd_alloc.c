@@ -8,10 +8,10 @@
 #include "rfexec/output/output_file.h"
 #include "tiler/packer/packer.h"
 #include "tiler/strategies/greedy_packers.h"
-#include "tools/chart/placement_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/study/placement_chart.h"
 #include "tools/study/placement_csv.h"
 
 struct alloc_job {
@@ -153,7 +153,7 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
 static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
     const char *slash = strrchr(options->shown[0], '/');
-    struct rfx_placement_picture picture = {
+    struct rfx_placement_drawing picture = {
         .subject = slash != NULL ? slash + 1 : options->shown[0],
         .items = "items",
         .problem = job->problem,

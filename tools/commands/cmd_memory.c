@@ -7,13 +7,13 @@
 #include "tiler/packer/packer.h"
 #include "tiler/plan/splits.h"
 #include "tiler/strategies/greedy_packers.h"
-#include "tools/chart/chart.h"
-#include "tools/chart/memory_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
+#include "tools/study/chart.h"
+#include "tools/study/placement_chart.h"
 #include "tools/study/shared_objects.h"
 
 struct memory_table {

@@ -10,8 +10,8 @@
 #include "tiler/search/plan_counts.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/measure/machine_speed.h"
 #include "tools/program/run_request.h"
+#include "tools/study/machine_speed.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
 
