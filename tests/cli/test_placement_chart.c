@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 #include "tools/chart/chart_script.h"
 #include "tools/chart/step_names.h"
 

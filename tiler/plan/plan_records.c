@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/plan/plan_build.h"
 
 bool rfx_plan_sliding_init(struct rfx_plan_sliding *sliding, const struct rfx_graph *graph) {

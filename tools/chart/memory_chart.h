@@ -3,7 +3,7 @@
 #define RFX_TOOLS_CHART_MEMORY_CHART_H
 
 #include "layers/graph/graph.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/packer.h"
 
 /* A placement of a network's tensors: times of the problem are steps, one per operator that runs.
  * All borrowed. */

@@ -4,7 +4,7 @@
 #ifndef RFX_TOOLS_CHART_PLACEMENT_CHART_H
 #define RFX_TOOLS_CHART_PLACEMENT_CHART_H
 
-#include "tiler/packer/packer.h"
+#include "tiler/arena/packer.h"
 #include "tools/chart/chart.h"
 
 enum { RFX_PLACEMENT_MAX_KINDS = 8 };

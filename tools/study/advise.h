@@ -41,7 +41,7 @@ struct rfx_advice {
 };
 
 /* Judges a curve. Free with rfx_advice_free; curve and graph must outlive it. O(nodes). Pinned by
- * tests/unit/tiler/curves/test_advise.c. */
+ * tests/unit/tools/study/test_advise.c. */
 RFX_NODISCARD enum rfx_status rfx_advice_create(const struct rfx_curve *curve,
                                                 struct rfx_advice **out, struct rfx_error *err);
 

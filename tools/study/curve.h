@@ -42,7 +42,7 @@ struct rfx_curve {
 
 /* Calculates the curve of one network. O(splits * nodes), with pareto times the number of grids.
  * INVALID_ARGUMENT: a grid below 1 x 1. Free with rfx_curve_free; the graph must outlive it.
- * Pinned by tests/unit/tiler/curves/test_curve.c. */
+ * Pinned by tests/unit/tools/study/test_curve.c. */
 RFX_NODISCARD enum rfx_status rfx_curve_create(const struct rfx_graph *graph,
                                                const struct rfx_curve_request *request,
                                                struct rfx_curve **out, struct rfx_error *err);

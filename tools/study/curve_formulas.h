@@ -42,7 +42,7 @@ struct rfx_curve_figures {
 
 /* Finds the blocks of a curve's network. The curve must outlive it. RFX_STATUS_OUT_OF_MEMORY. Free
  * with rfx_curve_formulas_free. O(nodes^2). Pinned by
- * tests/unit/tiler/curves/test_curve_formulas.c. */
+ * tests/unit/tools/study/test_curve_formulas.c. */
 RFX_NODISCARD enum rfx_status rfx_curve_formulas_create(const struct rfx_curve *curve,
                                                         struct rfx_curve_formulas **out,
                                                         struct rfx_error *err);

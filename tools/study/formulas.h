@@ -2,10 +2,10 @@
  *
  * Block i has m modules (convolution, batch norm, ReLU); maps[j] is the input of module j + 1 and
  * maps[m] the output of the block; blocks follow one another through max pooling, which the
- * formulas do not count. What they leave out, and the exact model counts (tiler/curves/curve.h):
+ * formulas do not count. What they leave out, and the exact model counts (tools/study/curve.h):
  * the halo unless the caller gives tile sizes with it, smaller tiles at the border, the stitched
  * map while the head runs, and joins other than the block's own Add. From a graph:
- * tiler/curves/curve_formulas.h. */
+ * tools/study/curve_formulas.h. */
 #ifndef RFX_TOOLS_STUDY_FORMULAS_H
 #define RFX_TOOLS_STUDY_FORMULAS_H
 

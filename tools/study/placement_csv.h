@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 struct rfx_place_table {
     struct rfx_memory *mem;

@@ -8,7 +8,7 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 
 /* Tiles of all maps, and the lifetimes of one map's rows. */
 struct row_tiles {

@@ -9,7 +9,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/graph.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 #include "tools/study/tile_placement.h"
 
 struct rfx_row_run {

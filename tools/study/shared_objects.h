@@ -7,7 +7,7 @@
 #ifndef RFX_TOOLS_STUDY_SHARED_OBJECTS_H
 #define RFX_TOOLS_STUDY_SHARED_OBJECTS_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 enum rfx_object_strategy {
     RFX_OBJECTS_BY_SIZE,          /* algorithm 2 */

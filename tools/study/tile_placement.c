@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 /* --- RenderChunks (algorithm 3) --- */
 
