@@ -270,10 +270,10 @@ static double least_of_group(const struct rfx_cost_model *model, const struct rf
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES \
-    (384.0 * 1024.0) /* input bytes that the direct kernels take through all weights \ */
-#define TURNS_BEFORE \
-    3 /* an output buffer of the arena was typically last used this many nodes ago */
+/* Input bytes that the direct kernels take through all weights at a time. */
+#define UNIT_BYTES (384.0 * 1024.0)
+/* The bytes of a node's output have been unused in the arena for about this many nodes. */
+#define TURNS_BEFORE 3
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
@@ -511,8 +511,9 @@ static double read_in_all(const struct counter *c, const struct rfx_node *node) 
     return share * (double)rfx_tensor_bytes(in);
 }
 
-#define HIDING_TILES 28 /* number of tiles whose products take as long as the weights they share \
-                         */
+#define HIDING_TILES                                                            \
+    28 /* number of tiles whose products take as long as the weights they share \
+        */
 
 /* Returns how often a node with Winograd tiles reads its weights: once per group of tiles in each
  * step. *shown: the share of the weights whose reading is not hidden behind the products; all of

@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/plan/plan_build.h"
 
 bool rfx_plan_sliding_init(struct rfx_plan_sliding *sliding, const struct rfx_graph *graph) {
@@ -417,11 +417,11 @@ static void measure_slide(const struct lister *l, int i, int k, struct rfx_slide
         rfx_slide_measure(l->graph, i, k, slide);
         return;
     }
-    struct rfx_slide *known = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
-    if (known->node != i) rfx_slide_measure(l->graph, i, k, known);
-    known->node = i;
-    slide->down = known->down;
-    slide->up = known->up;
+    struct rfx_slide *measured = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
+    if (measured->node != i) rfx_slide_measure(l->graph, i, k, measured);
+    measured->node = i;
+    slide->down = measured->down;
+    slide->up = measured->up;
 }
 
 /* Largest number of inputs over which a node slides: each offset of its map is compared with all of

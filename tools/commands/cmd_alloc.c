@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

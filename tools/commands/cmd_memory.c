@@ -4,9 +4,9 @@
 
 #include "layers/core/checked.h"
 #include "rf_analysis/analysis.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tiler/plan/splits.h"
-#include "tiler/strategies/greedy_packers.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"

@@ -26,8 +26,7 @@ enum { N_FOLDERS = 5, N_FORBIDDEN = 3, MAX_FILES = 2000, MAX_LINKS = 40000 };
 static const char *const sub_folders[][14] = {
     {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
      "layers/core"},
-    {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/placement",
-     "tiler/packer", "tiler/strategies"},
+    {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
     {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import",
      "rfexec/onnx/pixels", "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output",
      "rfexec/image"},

@@ -2,16 +2,16 @@
  *
  * A search at the proven bound either ends at the optimum or raises the bound; a search halfway
  * between the bound and the best answer improves the answer. */
-#include "tiler/packer/packer.h"
+#include "tiler/arena/packer.h"
 
 #include <pthread.h>
 #include <string.h>
 
 #include "layers/core/team.h"
-#include "tiler/packer/exact_search.h"
-#include "tiler/packer/tight_search.h"
-#include "tiler/strategies/arena_problem.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/arena_problem.h"
+#include "tiler/arena/exact_search.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/tight_search.h"
 
 /* Budgets and widths double from round to round, so the first values cost at most a factor of two.
  * They decide which of several best packings is found, and so the offsets of plans.

@@ -14,9 +14,9 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
-#include "tiler/packer/exact_search.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/exact_search.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 
 enum { MAX_SMALL = 12, MAX_HARD = 512 };
 

@@ -1,6 +1,6 @@
 /* The best of several strip packings: what it reaches, that threads do not change it, and what it
  * does when it is to stop or memory is short. */
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 
 enum { MANY = 40000, FEW = 3000 };
 

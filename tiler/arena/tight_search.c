@@ -1,7 +1,7 @@
 /* The beam search over the groups at each boundary between two sections. Of the states in which
  * equally many items have ended, the best are kept. States that differ only in items that are
  * indistinguishable from here on (same size, same end) count as one. */
-#include "tiler/packer/tight_search.h"
+#include "tiler/arena/tight_search.h"
 
 #include <assert.h>
 #include <stdbool.h>
@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tiler/packer/pq_tree.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
+#include "tiler/arena/pq_tree.h"
 
 /* Most items that end or begin at an inner boundary: they are bits of a mask. */
 #define MAX_SIDE 64

@@ -1,6 +1,6 @@
 /* Replacement in PQ-trees, without recursion. At most two chains of nodes contain both leaves that
  * are removed and leaves that stay ("mixed" nodes); each chain is peeled from the outside in. */
-#include "tiler/packer/pq_tree.h"
+#include "tiler/arena/pq_tree.h"
 
 #include <assert.h>
 #include <string.h>

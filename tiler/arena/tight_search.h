@@ -9,10 +9,10 @@
  * Where bytes are free at a moment, the search assumes items ("fillers") that live from where the
  * number of free bytes rises to where it falls by as much. Finding nothing therefore proves
  * nothing. */
-#ifndef RFX_TILER_PACKER_TIGHT_SEARCH_H
-#define RFX_TILER_PACKER_TIGHT_SEARCH_H
+#ifndef RFX_TILER_ARENA_TIGHT_SEARCH_H
+#define RFX_TILER_ARENA_TIGHT_SEARCH_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 /* Larger problems are refused (nothing is found): listing the boundaries takes items times
  * sections, and every state of the beam holds a tree of that many leaves. */

@@ -1,12 +1,12 @@
 /* Placing the records of a plan, the lower bound with slides (sums of live bytes, step by step),
  * the validator, and the memory of placements. */
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 
 #include <stdint.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/packer.h"
 
 /* Search nodes of the packer where no greedy packer meets the bound. Limits count nodes, not time,
  * so that a placement is a function of the records. Quick placements serve the planner, which

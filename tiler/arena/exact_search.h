@@ -5,10 +5,10 @@
  * capacity is too small. There are two branching rules (exact_search.c), chosen by the order.
  * Where the remaining items fall apart in time, the parts are solved one after the other; a part
  * that cannot be packed sends the search back to the item whose placement split it off. */
-#ifndef RFX_TILER_PACKER_EXACT_SEARCH_H
-#define RFX_TILER_PACKER_EXACT_SEARCH_H
+#ifndef RFX_TILER_ARENA_EXACT_SEARCH_H
+#define RFX_TILER_ARENA_EXACT_SEARCH_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 enum rfx_exact_outcome {
     RFX_EXACT_FOUND,     /* offsets are filled */

@@ -1,6 +1,6 @@
 /* Strip packing in O(n log n) against the same written down as it is described, and the check of
  * large answers against the check of pairs. */
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,14 +18,14 @@
  * the trail; 2. the parts of a frame's items lie in ranges of sections that do not overlap; 3.
  * items are placed by rising offsets within a part, so an item placed at its floor rests on another
  * item. */
-#include "tiler/packer/exact_search.h"
+#include "tiler/arena/exact_search.h"
 
 #include <assert.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
+#include "tiler/arena/packer.h"
 
 /* Keys for ranking items: load of the fullest section, lifetime, size times lifetime. */
 enum key { KEY_TOTAL, KEY_WIDTH, KEY_AREA, KEY_COUNT };

@@ -12,10 +12,10 @@
  * packer that is fast for millions of items, and where many items are alive at once it comes close
  * to the lower bound. With more than 32,768 items, a line only little lower than its neighbour
  * rises before it takes an item. */
-#ifndef RFX_TILER_STRATEGIES_GREEDY_PACKERS_H
-#define RFX_TILER_STRATEGIES_GREEDY_PACKERS_H
+#ifndef RFX_TILER_ARENA_GREEDY_PACKERS_H
+#define RFX_TILER_ARENA_GREEDY_PACKERS_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 enum rfx_greedy_packer {
     RFX_GREEDY_BY_SIZE,       /* larger first, smallest gap that fits */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 
 #define LINE 64
 

@@ -1,5 +1,5 @@
 /* Placement problems and their sections, the validator of answers, and when searches stop. */
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
  * within a section, so sections play the role of the operators of paper 000.
  *
  * Also here: when a search for a placement has to stop (struct rfx_place_stop). */
-#ifndef RFX_TILER_STRATEGIES_ARENA_PROBLEM_H
-#define RFX_TILER_STRATEGIES_ARENA_PROBLEM_H
+#ifndef RFX_TILER_ARENA_ARENA_PROBLEM_H
+#define RFX_TILER_ARENA_ARENA_PROBLEM_H
 
 #include <stdatomic.h>
 #include <stdbool.h>

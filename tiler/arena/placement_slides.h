@@ -5,12 +5,12 @@
  * time) for row tiles in the executor's order. There the collision of two tensors has a closed
  * form: one distance in each direction (struct rfx_slide). Strided tiles and the paper's own
  * algorithms: tools/study/tile_placement.h. */
-#ifndef RFX_TILER_PLACEMENT_PLACEMENT_SLIDES_H
-#define RFX_TILER_PLACEMENT_PLACEMENT_SLIDES_H
+#ifndef RFX_TILER_ARENA_PLACEMENT_SLIDES_H
+#define RFX_TILER_ARENA_PLACEMENT_SLIDES_H
 
 #include "layers/core/checked.h"
 #include "layers/graph/graph.h"
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 
 /* Places records with slides: fills the offsets of records[n], the direction upwards[n_slides] of
  * each slide, and the arena's size. Takes the best of the paper's three orders (size, lifetime,

@@ -8,8 +8,8 @@
  * Invariants: 1. a tree is a flat array in preorder, so that memcpy copies it; 2. P and Q nodes
  * have at least two children, so a tree of n leaves has fewer than 2 n nodes; 3. a replacement
  * keeps exactly those orders of the old tree in which the removed leaves are contiguous. */
-#ifndef RFX_TILER_PACKER_PQ_TREE_H
-#define RFX_TILER_PACKER_PQ_TREE_H
+#ifndef RFX_TILER_ARENA_PQ_TREE_H
+#define RFX_TILER_ARENA_PQ_TREE_H
 
 #include <stdbool.h>
 

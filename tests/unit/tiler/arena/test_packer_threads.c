@@ -13,8 +13,8 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/random/placement_cases.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
+#include "tiler/arena/packer.h"
 
 enum { MAX_RECORDS = 512, SECOND_MS = 1000, MAX_SMALL = 12 };
 

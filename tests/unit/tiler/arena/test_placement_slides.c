@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "tests/support/test_util.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 
 enum { MOST = 64, MAP = 64 * 1000, LAG = 64 * 10 };
 

@@ -6,7 +6,7 @@
  * 1. lines cover all sections without gaps, and two adjacent lines differ in height; 2. lines[s] is
  * valid where a line begins at section s, and the heap contains each such s once; 3. a node of the
  * tree holds the best unplaced item below it, and the earliest end of those items. */
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 
 #include <assert.h>
 #include <pthread.h>

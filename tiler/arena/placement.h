@@ -9,8 +9,8 @@
  * square map. So arenas are remembered under a 128-bit hash of lifetimes, sizes and slides, which
  * two problems of one search do not share in practice. The table is bounded; a new entry may
  * replace an old one. */
-#ifndef RFX_TILER_PLACEMENT_PLACEMENT_H
-#define RFX_TILER_PLACEMENT_PLACEMENT_H
+#ifndef RFX_TILER_ARENA_PLACEMENT_H
+#define RFX_TILER_ARENA_PLACEMENT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Greedy offset strategies on problems worked out by hand, and what holds of all on random ones. */
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

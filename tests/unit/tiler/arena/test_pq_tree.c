@@ -1,5 +1,5 @@
 /* PQ-trees against explicit lists of all orders: random replacements on up to seven leaves. */
-#include "tiler/packer/pq_tree.h"
+#include "tiler/arena/pq_tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -12,7 +12,7 @@
  * and a sliding map lay where the other one lies. Which of two records lies above the other is
  * taken from that placement, and the offsets become the smallest that keep all true distances in
  * that order. */
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,8 +23,8 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tiler/placement/placement.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
+#include "tiler/arena/placement.h"
 
 /* The records live with each of n records. The tables belong to the caller. */
 struct rfx_peers {

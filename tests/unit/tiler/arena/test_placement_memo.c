@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 
 static struct rfx_record records[3];
 static struct rfx_slide slides[1];

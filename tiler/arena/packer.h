@@ -8,10 +8,10 @@
  * Invariants: 1. an answer passes the validator and is never larger than the best greedy one; 2.
  * lower_bound_bytes is proven, and `optimal` says that the answer meets it; 3. with one thread, a
  * node limit and no time limit, the answer is a function of the problem alone. */
-#ifndef RFX_TILER_PACKER_PACKER_H
-#define RFX_TILER_PACKER_PACKER_H
+#ifndef RFX_TILER_ARENA_PACKER_H
+#define RFX_TILER_ARENA_PACKER_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 /* Larger problems are packed greedily only: the search needs O(n^2) bytes, 128 MiB for this many
  * items. */

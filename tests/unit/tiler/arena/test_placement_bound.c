@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 
 /* Three maps in a chain: in step 1 the first dies while the second is made. */
 static const struct rfx_record records[] = {{RFX_RECORD_STORED, 0, 0, 0, 1, 640, 0},
