@@ -229,7 +229,7 @@ enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_w
     struct rfx_weight *copy = &graph->weights[graph->n_weights];
     *copy = *weight;
     if (weight->source == RFX_WEIGHT_OWNED) {
-        copy->dtype = RFX_DTYPE_F32;
+        copy->type = RFX_TYPE_FLOAT32;
         status = copy_floats(graph->mem, weight->elems, &copy->data, err);
     } else if (weight->source == RFX_WEIGHT_REPEATED) {
         status = copy_repeated(graph->mem, copy, err);

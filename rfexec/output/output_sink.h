@@ -10,9 +10,9 @@
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 
-#include <math.h>
 #include <stdbool.h>
 
+#include "layers/core/floats.h"
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
 
@@ -34,12 +34,6 @@ struct rfx_output_sink {
 static inline void rfx_sink_look(const struct rfx_output_sink *sink, const struct rfx_end *end,
                                  struct rfx_rect rect, const struct rfx_view *view) {
     if (sink->look != NULL) sink->look(sink->user, end, rect, view);
-}
-
-/* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a
- * vector an element lay. That an element is NaN does not; so all NaN leave as the same one. */
-static inline float rfx_one_nan(float x) {
-    return x != x ? NAN : x;
 }
 
 /* Puts `rect` of a map, all its channels, where it belongs in an output in ONNX order. */

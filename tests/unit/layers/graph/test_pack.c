@@ -297,7 +297,7 @@ static void the_first_error_is_told(void **state) {
                 &c.graph->weights[c.graph->nodes[c.index - 1 + k].attr.conv.weight];
             kept[k] = *w;
             w->source = RFX_WEIGHT_FILE;
-            w->dtype = RFX_DTYPE_F32;
+            w->type = RFX_TYPE_FLOAT32;
             w->file = &files[k];
         }
         char told[sizeof c.err.text] = "";
