@@ -24,10 +24,10 @@ enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph, const struct rfx
 enum rfx_status rfx_infer_elems(const struct rfx_graph *graph, const struct rfx_node *node,
                                 struct rfx_error *err) {
     for (int k = 0; k < node->n_in; k++) {
-        enum rfx_elem elem = rfx_infer_in(graph, node, k)->elem;
-        if (elem == RFX_ELEM_FLOAT32) continue;
+        enum rfx_type type = rfx_infer_in(graph, node, k)->type;
+        if (type == RFX_TYPE_FLOAT32) continue;
         return rfx_infer_refuse(node, err, "input %d has elements of %s (%d), not of float32", k,
-                                rfx_elem_name(elem), (int)elem);
+                                rfx_type_name(type), (int)type);
     }
     return RFX_OK;
 }
@@ -93,7 +93,6 @@ enum rfx_status rfx_infer_set_plain(struct rfx_node *node, const struct rfx_shap
                                         (long long)shape->dims[i]);
         return rfx_infer_refuse(node, err, "the output's size overflows");
     }
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, *shape, elems, 1, 1, elems, RFX_ELEM_FLOAT32};
-    node->out = t;
+    node->out = rfx_tensor_plain(shape, elems);
     return RFX_OK;
 }

@@ -31,10 +31,10 @@ static void copy_channels(const float *from, int64_t c, float *to, int64_t strid
 static void concat_row(const struct rfx_run_args *args, int64_t y) {
     struct rfx_rect r = args->rect;
     int64_t c_out = args->node->out.c;
-    float *to = rfx_view_at(&args->out, y, r.x0);
+    float *to = rfx_view_f32_at(&args->out, y, r.x0);
     for (int k = 0; k < args->node->n_in; k++) {
         int64_t c = args->graph->nodes[args->node->in[k]].out.c;
-        copy_channels(rfx_view_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
+        copy_channels(rfx_view_f32_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
         to += c;
     }
 }

@@ -21,10 +21,11 @@ struct rfx_output_sink {
      * view: a sink that has to know the range of values looks here. NULL: it does not look. */
     void (*look)(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view);
-    /* Takes `rect` of the map `end` of output end->output, which lies in `view` (NHWC floats) and
+    /* Takes `rect` of the map `end` of output end->output, which lies in `view` (NHWC, elements of
+     * view->type) and
      * belongs where end->at says; of a tensor that is no map its elements in order. NaN come as
-     * they were computed: the sink makes them one with rfx_one_nan. Another status than RFX_OK
-     * stops the run with it. */
+     * they were computed: the sink makes them one (rfx_type_gather, rfx_one_nan). Another status
+     * than RFX_OK stops the run with it. */
     enum rfx_status (*write)(void *user, const struct rfx_end *end, struct rfx_rect rect,
                              const struct rfx_view *view, struct rfx_error *err);
     void *user;
@@ -36,7 +37,8 @@ static inline void rfx_sink_look(const struct rfx_output_sink *sink, const struc
     if (sink->look != NULL) sink->look(sink->user, end, rect, view);
 }
 
-/* Puts `rect` of a map, all its channels, where it belongs in an output in ONNX order. */
-void rfx_end_scatter(const struct rfx_end *end, float *output, struct rfx_rect rect,
-                     const struct rfx_view *view);
+/* Puts `rect` of a map, all its channels, where it belongs in an output in ONNX order, whose
+ * elements are of the type: converted as rfx_type_gather says. */
+void rfx_end_scatter(const struct rfx_end *end, enum rfx_type type, void *output,
+                     struct rfx_rect rect, const struct rfx_view *view);
 #endif

@@ -139,7 +139,7 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
     struct rfx_view view = rfx_view_of(&node->out, base, part.rect);
     view.ring_rows = part.ring_rows;
     if (part.has_fresh) {
-        view.fresh = (float *)(void *)(session->arena + part.fresh_offset);
+        view.fresh = session->arena + part.fresh_offset;
         view.fresh_y0 = part.fresh_y0;
     }
     return view;

@@ -27,12 +27,11 @@
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac", "winograd_mac", "openblas_mac", "channel_mac",   "pool_tap",
-        "few_mac",    "other_mac",    "conv_element", "tile_element",  "tile_factor",
-        "element",    "act_element",  "sum_element",  "image_element", "run",
-        "step",       "meeting",      "weight_byte",  "shared_byte",   "plain_byte",
-        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte",
-        "decoding"};
+        "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
+        "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
+        "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
+        "shared_byte", "plain_byte",    "cold_byte",    "ahead_byte",  "dram_byte", "load_byte",
+        "spill_byte",  "decoding"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
@@ -247,7 +246,8 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     rfx_cost_add_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
     if (!fresh) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
-    counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
+    counts->n[RFX_COST_ELEMENT] +=
+        kept * m->nodes[i].bytes / (double)rfx_type_bytes(node_of(c, i)->out.type);
     rfx_cost_add_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }

@@ -15,7 +15,7 @@ struct rfx_tensor rfx_merge_cells_tensor(const struct rfx_merge_parts *parts) {
                                .h = 1,
                                .w = 1,
                                .elems = elems,
-                               .elem = RFX_ELEM_FLOAT32};
+                               .type = RFX_TYPE_FLOAT32};
 }
 
 /* Elements that follow each other in the output: a row of a map of one channel. */

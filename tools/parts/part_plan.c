@@ -21,7 +21,7 @@ struct place {
 };
 
 static json_t *place_json(const struct place *place) {
-    json_int_t bytes = (json_int_t)(place->tensor.elems * (int64_t)sizeof(float));
+    json_int_t bytes = (json_int_t)rfx_tensor_bytes(&place->tensor);
     if (place->cells.of > 0)
         return json_pack("{s:o, s:I}", "cells", rfx_part_cells_ranges_json(&place->cells),
                          "output_bytes", bytes);
@@ -140,7 +140,7 @@ static int plan_rest(struct rfx_part_plans *p, json_t *document) {
             document, "merge",
             json_pack("{s:I, s:f, s:I}", "macs", (json_int_t)p->job.plan->macs, "predicted_seconds",
                       rfx_machine_seconds(p->job.plan->cost, p->job.plan->threads), "output_bytes",
-                      (json_int_t)(out->elems * (int64_t)sizeof(float))));
+                      (json_int_t)rfx_tensor_bytes(out)));
     leave_graph(p, whole);
     return code;
 }

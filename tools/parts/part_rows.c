@@ -8,9 +8,9 @@ enum rfx_status rfx_part_put_rows(struct rfx_rect part, struct rfx_rect rect,
                                   struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int64_t y = rect.y0, next; y < rect.y1 && status == RFX_OK; y = next) {
-        float *at = rfx_view_at(view, y, rect.x0);
+        float *at = rfx_view_f32_at(view, y, rect.x0);
         for (next = y + 1; next < rect.y1; next++)
-            if (rfx_view_at(view, next, rect.x0) != at + (next - y) * view->row_stride) break;
+            if (rfx_view_f32_at(view, next, rect.x0) != at + (next - y) * view->row_stride) break;
         struct rfx_view rows = *view;
         rows.data = at;
         rows.fresh = NULL;

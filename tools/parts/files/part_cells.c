@@ -86,7 +86,7 @@ struct rfx_tensor rfx_part_cells_tensor(const struct rfx_part_cells *cells) {
                                 .h = 1,
                                 .w = 1,
                                 .elems = elems,
-                                .elem = RFX_ELEM_FLOAT32};
+                                .type = RFX_TYPE_FLOAT32};
     return tensor;
 }
 
