@@ -278,6 +278,33 @@ static void run_pool(const struct rfx_run_args *args) {
     share_rows(args, pool_row);
 }
 
+/* The largest of each window, of one-byte integers: the smallest of the type where it is empty. */
+static void bytes_row(const struct rfx_run_args *args, int64_t oy) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_view *view = &args->in[0];
+    int64_t y = oy * a->sh - a->pads.top;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_byte_pool_run run = {.c = in->c, .col_step = a->dw * view->c};
+    for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
+        int64_t x = ox * a->sw - a->pads.left;
+        struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+        run.out = rfx_view_at(&args->out, oy, ox);
+        run.begun = false;
+        run.n_cols = rfx_range_size(tx);
+        for (int64_t ky = ty.lo; ky < ty.hi && run.n_cols > 0; ky++, run.begun = true) {
+            run.row = rfx_view_at(view, y + ky * a->dh, x + tx.lo * a->dw);
+            rfx_kernels_of_bytes(view->type)->pool_max(&run);
+        }
+        run.n_cols = 0;
+        if (!run.begun) rfx_kernels_of_bytes(view->type)->pool_max(&run);
+    }
+}
+
+static void run_pool_max(const struct rfx_run_args *args) {
+    share_rows(args, args->out.type == RFX_TYPE_FLOAT32 ? pool_row : bytes_row);
+}
+
 static enum rfx_status infer_adaptive(const struct rfx_graph *graph, struct rfx_node *node,
                                       struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
@@ -350,10 +377,13 @@ const struct rfx_op_def rfx_op_pool_max = {
     .name = "MaxPool",
     .spatial = true,
     .kind = RFX_CLASS_POOLING,
+    .types =
+        RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8),
+    .keeps_type = true,
     .infer = infer_pool,
     .window = pool_window,
     .axis_map = rfx_op_map_window,
-    .run = run_pool,
+    .run = run_pool_max,
 };
 const struct rfx_op_def rfx_op_pool_place = {
     .name = "MaxPoolIndices",
