@@ -127,6 +127,7 @@ class RunOptions(ctypes.Structure):
         ("region_columns", c_int64),
         ("files", POINTER(ResultFile)),
         ("n_files", c_int),
+        ("typed_outputs", c_int),
     ]
 
 

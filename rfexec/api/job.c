@@ -41,6 +41,7 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     job->options.stop = read.stop;
     job->options.write = read.write;
     job->options.user = read.user;
+    job->options.typed_outputs = read.typed_outputs;
     ask_caller(job);
     return RFX_OK;
 }

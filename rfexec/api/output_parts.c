@@ -127,9 +127,12 @@ void rfx_output_look(void *user, const struct rfx_end *end, struct rfx_rect rect
 enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     const struct rfx_job *job = user;
-    float *out = array_of(job, end->output);
+    void *out = array_of(job, end->output);
+    enum rfx_type type = job->options.typed_outputs != 0
+                             ? job->graph->outputs[end->output].stored.type
+                             : RFX_TYPE_FLOAT32;
     struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
-    if (out != NULL) rfx_end_scatter(end, RFX_TYPE_FLOAT32, out, rect, view);
+    if (out != NULL) rfx_end_scatter(end, type, out, rect, view);
     if (file != NULL) return rfx_output_stream_write_end(file, end, rect, view, err);
     if (out == NULL && job->options.write != NULL) return show_end(job, end, rect, view, err);
     return RFX_OK;
