@@ -135,10 +135,10 @@ static void move_piece(void *user, int64_t index, int thread) {
     bool whole = rfx_rect_cols(*rect) == width;
     (void)thread;
     while (y < end && atomic_load(&t->number) == 0) {
-        unsigned char *at = (unsigned char *)(void *)rfx_view_at(t->view, y, rect->x0);
+        unsigned char *at = rfx_view_at(t->view, y, rect->x0);
         int64_t next = y + 1;
         while (whole && next < end &&
-               (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
+               (unsigned char *)rfx_view_at(t->view, next, rect->x0) ==
                    at + (size_t)(next - y) * row)
             next++;
         int64_t offset = (int64_t)rfx_tensor_pixel_bytes(

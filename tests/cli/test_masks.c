@@ -231,7 +231,7 @@ static void test_marks(void **state) {
                     marked |= flags[i] != 0.0f && abs(i / W % H - 2 * y) <= reach &&
                               abs(i % W - 2 * x) <= reach;
                 struct rfx_view pixel = rfx_missing_row(&missing, 0, 1, y, x, x + 1, &zeros);
-                assert_int_equal(isnan(*rfx_view_at(&pixel, y, x)), marked);
+                assert_int_equal(isnan(*rfx_view_f32_at(&pixel, y, x)), marked);
                 assert_int_equal(rfx_missing_any(&missing, 0, rfx_rect_make(y, y + 1, x, x + 1)),
                                  marked);
             }

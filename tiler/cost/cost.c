@@ -499,7 +499,8 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     add_map_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
     if (!staged) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
-    counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
+    counts->n[RFX_COST_ELEMENT] +=
+        kept * m->nodes[i].bytes / (double)rfx_type_bytes(node_of(c, i)->out.type);
     add_map_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }

@@ -204,9 +204,9 @@ static int plan_rounds(struct plan_shards *p) {
 
 static void add_json(struct plan_shards *p, const struct rfx_shard_file *shard) {
     json_t *row = rfx_shard_file_place_json(shard);
-    int64_t elems = rfx_shard_file_tensor(shard).elems;
+    const struct rfx_tensor tensor = rfx_shard_file_tensor(shard);
     (void)json_object_set_new(row, "output_bytes",
-                              json_integer((json_int_t)(elems * (int64_t)sizeof(float))));
+                              json_integer((json_int_t)rfx_tensor_bytes(&tensor)));
     (void)json_object_update_new(row, plan_json(p->job.plan));
     (void)json_array_append_new(p->list, row);
 }
@@ -302,7 +302,7 @@ static int plan_rest(struct plan_shards *p, json_t *document) {
             document, "merge",
             json_pack("{s:I, s:f, s:I}", "macs", (json_int_t)p->job.plan->macs, "predicted_seconds",
                       rfx_machine_seconds(p->job.plan->cost, p->job.plan->threads), "output_bytes",
-                      (json_int_t)(out->elems * (int64_t)sizeof(float))));
+                      (json_int_t)rfx_tensor_bytes(out)));
     leave_graph(p, whole);
     return code;
 }

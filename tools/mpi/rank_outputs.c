@@ -450,8 +450,8 @@ static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, stru
         size_t bytes = row * (size_t)rfx_rect_rows(rect);
         if (o->ranks->rank == r) {
             for (int64_t i = rect.y0; i < rect.y1 && status == RFX_OK; i++)
-                status = rfx_output_spool_read(o->waiting[e], i - part.y0, rfx_view_at(&view, i, 0),
-                                               err);
+                status = rfx_output_spool_read(o->waiting[e], i - part.y0,
+                                               rfx_view_f32_at(&view, i, 0), err);
             if (status == RFX_OK) status = rfx_ranks_send(o->ranks, 0, o->band, bytes, err);
         } else {
             status = rfx_ranks_receive(o->ranks, r, o->band, bytes, err);

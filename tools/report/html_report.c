@@ -536,7 +536,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     struct rfx_html_report *page = user;
     struct rfx_report_output *output = &page->outputs[end->output];
     for (int64_t y = rect.y0; y < rect.y1; ++y)
-        rfx_value_sketch_add(&output->values, rfx_view_at(view, y, rect.x0),
+        rfx_value_sketch_add(&output->values, rfx_view_f32_at(view, y, rect.x0),
                              rfx_rect_cols(rect) * view->c);
     if (output->preview.mem != NULL) rfx_map_preview_add(&output->preview, rect, view);
     return page->sink.write(page->sink.user, end, rect, view, err);

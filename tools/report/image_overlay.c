@@ -258,7 +258,8 @@ static enum rfx_status keep_row(struct rfx_overlay *o, int64_t y, int64_t x0, in
                                 struct rfx_error *err) {
     struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
     struct rfx_view view = rfx_view_dense(o->values, row, 1);
-    if (o->choice.channel >= 0) rfx_value_range_add(&o->range, o->values, x1 - x0);
+    if (o->choice.channel >= 0)
+        rfx_value_range_add(&o->range, RFX_TYPE_FLOAT32, o->values, x1 - x0);
     o->received += x1 - x0;
     return rfx_output_spool_write(o->spool, row, &view, err);
 }
@@ -270,7 +271,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     bool shown = end->output == o->choice.output && end->node == o->choice.map;
     for (int64_t y = rect.y0; shown && y < rect.y1 && status == RFX_OK; ++y) {
         for (int64_t x = rect.x0; x < rect.x1; ++x)
-            o->values[x - rect.x0] = value_of(o, rfx_view_at(view, y, x), end->channels);
+            o->values[x - rect.x0] = value_of(o, rfx_view_f32_at(view, y, x), end->channels);
         status = keep_row(o, y, rect.x0, rect.x1, err);
     }
     return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
@@ -326,7 +327,8 @@ static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_va
         if (!is_drawn(o, y)) continue;
         status = read_pixels(o, y, err);
         for (int64_t x = 0; x < input->w && status == RFX_OK; ++x)
-            rfx_value_range_add(range, o->pixels + x * input->c, rfx_min_i64(input->c, 3));
+            rfx_value_range_add(range, RFX_TYPE_FLOAT32, o->pixels + x * input->c,
+                                rfx_min_i64(input->c, 3));
         if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
     }
     *range = rfx_value_range_settle(*range);

@@ -185,7 +185,7 @@ static int cut_map(const struct row_tiles *t, int m, struct rfx_tile *tiles) {
     const struct rfx_node *node = &t->run->graph->nodes[i];
     int64_t h = row_count(node);
     size_t elements = (size_t)(node->out.elems / h);
-    size_t elem_bytes = rfx_elem_bytes(node->out.elem), row_bytes = elements * elem_bytes;
+    size_t elem_bytes = rfx_type_bytes(node->out.type), row_bytes = elements * elem_bytes;
     int64_t first_read = follow_rows(t, m);
     int n = 0;
     for (int64_t y = 0; y < h; y++) {

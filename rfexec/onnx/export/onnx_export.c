@@ -172,7 +172,7 @@ static void export_values(struct rfx_exporter *x) {
         struct rfx_onnx_node *last =
             rfx_export_emit1(x, floats ? "Identity" : "Cast",
                              rfx_onnx_text(w, "%s#output", value.name), value.name, made);
-        if (!floats) rfx_onnx_int(last, "to", rfx_onnx_type_of(value.type));
+        if (!floats) rfx_onnx_int(last, "to", rfx_type_onnx(value.type));
     }
 }
 

@@ -85,6 +85,7 @@ RFX_EXPORT_WRITE(rfx_export_binary);
 RFX_EXPORT_WRITE(rfx_export_concat);
 RFX_EXPORT_WRITE(rfx_export_select);
 RFX_EXPORT_WRITE(rfx_export_pad);
+RFX_EXPORT_WRITE(rfx_export_convert);
 RFX_EXPORT_WRITE(rfx_export_crop);
 RFX_EXPORT_WRITE(rfx_export_resize);
 RFX_EXPORT_WRITE(rfx_export_grid_sample);

@@ -96,6 +96,27 @@ void rfx_export_select(struct rfx_exporter *x, const struct rfx_node *node, cons
     rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode", "constant");
 }
 
+/* Cast cuts integers and says nothing of numbers outside of their range: Round and Clip do first
+ * what CONVERT does. */
+void rfx_export_convert(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    enum rfx_type to = node->attr.convert.to;
+    const char *in = rfx_export_in(x, node, 0);
+    if (to != RFX_TYPE_FLOAT32) {
+        const char *whole = rfx_onnx_text(w, "%s#whole", node->name);
+        const char *held = rfx_onnx_text(w, "%s#held", node->name);
+        float lo, hi;
+        rfx_type_limits(to, &lo, &hi);
+        if (to == RFX_TYPE_INT32) hi = 0x1.fffffep30f; /* the largest float that is an int32 */
+        (void)rfx_export_emit1(x, "Round", whole, whole, in);
+        const char *bounds[3] = {whole, rfx_export_scalar(x, node->name, "lo", lo),
+                                 rfx_export_scalar(x, node->name, "hi", hi)};
+        (void)rfx_onnx_node(w, "Clip", held, held, bounds, 3);
+        in = held;
+    }
+    rfx_onnx_int(rfx_export_emit1(x, "Cast", node->name, output, in), "to", rfx_type_onnx(to));
+}
+
 void rfx_export_crop(struct rfx_exporter *x, const struct rfx_node *node, const char *output) {
     static const int64_t axes[2] = {2, 3};
     int64_t starts[2] = {node->attr.crop.y0, node->attr.crop.x0};

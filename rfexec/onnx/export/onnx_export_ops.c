@@ -34,6 +34,7 @@ static const struct rfx_export_row rows[] = {
     [RFX_OP_ACTIVATION] = {rfx_export_activation, NULL, false},
     [RFX_OP_BINARY] = {rfx_export_binary, NULL, false},
     [RFX_OP_CONCAT] = {rfx_export_concat, NULL, false},
+    [RFX_OP_CONVERT] = {rfx_export_convert, NULL, false},
     [RFX_OP_CHANNEL_SELECT] = {rfx_export_select, NULL, false},
     [RFX_OP_PAD] = {rfx_export_pad, NULL, false},
     [RFX_OP_CROP] = {rfx_export_crop, always, false},

@@ -189,18 +189,14 @@ static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
     return (int64_t)v;
 }
 
-static const enum rfx_dtype unreadable = RFX_DTYPE_COUNT;
-
-static enum rfx_dtype file_dtype(int32_t type) {
-    if (type == RFX_ONNX_FLOAT) return RFX_DTYPE_F32;
-    if (type == RFX_ONNX_DOUBLE) return RFX_DTYPE_F64;
-    if (type == RFX_ONNX_FLOAT16) return RFX_DTYPE_F16;
-    if (type == RFX_ONNX_BFLOAT16) return RFX_DTYPE_BF16;
-    if (type == RFX_ONNX_INT8) return RFX_DTYPE_I8;
-    if (type == RFX_ONNX_UINT8) return RFX_DTYPE_U8;
-    if (type == RFX_ONNX_INT32) return RFX_DTYPE_I32;
-    if (type == RFX_ONNX_INT64) return RFX_DTYPE_I64;
-    return unreadable;
+/* The type of a weight whose values stay where they lie; RFX_TYPE_COUNT: they are read at once. */
+static enum rfx_type file_type(int32_t number) {
+    static const unsigned stay = 1U << RFX_TYPE_FLOAT32 | 1U << RFX_TYPE_FLOAT64 |
+                                 1U << RFX_TYPE_FLOAT16 | 1U << RFX_TYPE_BFLOAT16 |
+                                 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_INT32 |
+                                 1U << RFX_TYPE_INT64;
+    enum rfx_type type = rfx_type_of_onnx(number);
+    return (stay >> type & 1U) != 0 ? type : RFX_TYPE_COUNT;
 }
 
 /* Bytes [at, at + count) of what a constant's file or memory holds. */
@@ -261,7 +257,7 @@ static enum rfx_status raw_reals(struct rfx_onnx_import *ctx, const struct rfx_o
             memcpy(out + first, piece, (size_t)n * sizeof *out);
             continue;
         }
-        rfx_dtype_convert(file_dtype(c->type), piece, n, floats);
+        rfx_type_load(file_type(c->type), piece, n, floats);
         for (int64_t i = 0; i < n; i++) out[first + i] = (double)floats[i];
     }
     return RFX_OK;
@@ -436,11 +432,11 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     status = rfx_onnx_const_check_exact(ctx, constant);
     if (status != RFX_OK) return status;
     const struct rfx_onnx_bytes *raw = &constant->raw;
-    enum rfx_dtype dtype = file_dtype(constant->type);
-    bool in_file = raw->file != NULL && dtype != unreadable;
-    bool in_memory = raw->data != NULL && dtype != unreadable;
+    enum rfx_type type = file_type(constant->type);
+    bool in_file = raw->file != NULL && type != RFX_TYPE_COUNT;
+    bool in_memory = raw->data != NULL && type != RFX_TYPE_COUNT;
     struct rfx_weight w = {.source = in_file ? RFX_WEIGHT_FILE : RFX_WEIGHT_OWNED,
-                           .dtype = in_file ? dtype : RFX_DTYPE_F32,
+                           .type = in_file ? type : RFX_TYPE_FLOAT32,
                            .file = raw->file,
                            .offset = raw->offset,
                            .shape = constant->shape,
@@ -459,7 +455,7 @@ enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_on
     if (status != RFX_OK) return status;
     if (w.source == RFX_WEIGHT_OWNED && w.data == NULL) {
         float *values = rfx_graph_owned_weight(ctx->graph, *weight);
-        if (in_memory) rfx_dtype_convert(dtype, raw->data, constant->elems, values);
+        if (in_memory) rfx_type_load(type, raw->data, constant->elems, values);
         for (int64_t i = 0; !in_memory && i < constant->elems; i++) values[i] = (float)reals[i];
     }
     *out = *weight;
@@ -495,7 +491,7 @@ enum rfx_status rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k, double
 enum rfx_status rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count,
                                     int *out) {
     struct rfx_weight w = {.source = RFX_WEIGHT_OWNED,
-                           .dtype = RFX_DTYPE_F32,
+                           .type = RFX_TYPE_FLOAT32,
                            .data = values,
                            .shape = {1, {count}},
                            .elems = count};

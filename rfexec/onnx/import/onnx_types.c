@@ -15,8 +15,8 @@ static bool is_one_of(const char *op, const char *const *ops) {
 }
 
 bool rfx_onnx_type_is_integer(int32_t type) {
-    return (type >= RFX_ONNX_UINT8 && type <= RFX_ONNX_INT64) || type == RFX_ONNX_UINT32 ||
-           type == RFX_ONNX_UINT64;
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return known != RFX_TYPE_COUNT && rfx_type_is_integer(known);
 }
 
 static bool is_narrow(int32_t type) {
@@ -89,24 +89,8 @@ enum rfx_status rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, in
 }
 
 enum rfx_type rfx_onnx_stored_type(int32_t type) {
-    switch (type) {
-        case RFX_ONNX_UINT8:
-            return RFX_TYPE_UINT8;
-        case RFX_ONNX_INT8:
-            return RFX_TYPE_INT8;
-        case RFX_ONNX_UINT16:
-            return RFX_TYPE_UINT16;
-        case RFX_ONNX_INT16:
-            return RFX_TYPE_INT16;
-        case RFX_ONNX_INT32:
-            return RFX_TYPE_INT32;
-        case RFX_ONNX_INT64:
-            return RFX_TYPE_INT64;
-        case RFX_ONNX_BOOL:
-            return RFX_TYPE_BOOL;
-        default:
-            return RFX_TYPE_FLOAT32;
-    }
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return rfx_type_is_stored(known) ? known : RFX_TYPE_FLOAT32;
 }
 
 int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node) {

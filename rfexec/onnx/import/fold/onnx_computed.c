@@ -16,8 +16,8 @@
 #include "rfexec/onnx/import/fold/onnx_fold.h"
 #include "rfexec/session/evaluate.h"
 
-/* Floats that are stored however small the tensors are that they are made of: 256 KiB, as the biases
- * of attention within windows, which are picked from small tables. */
+/* Floats that are stored however small the tensors are that they are made of: 256 KiB, as the
+ * biases of attention within windows, which are picked from small tables. */
 enum { STORED_ELEMS = 1 << 16 };
 
 static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
@@ -156,7 +156,7 @@ enum rfx_status rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx, struct rf
 
 enum rfx_status rfx_onnx_computed_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     struct rfx_weight w = {
-        .source = RFX_WEIGHT_OWNED, .dtype = RFX_DTYPE_F32, .shape = c->shape, .elems = c->elems};
+        .source = RFX_WEIGHT_OWNED, .type = RFX_TYPE_FLOAT32, .shape = c->shape, .elems = c->elems};
     int *weight = &rfx_onnx_const_place(ctx, c)->weight;
     enum rfx_status status = rfx_graph_add_weight(ctx->graph, &w, weight, ctx->err);
     if (status != RFX_OK) return status;
