@@ -202,7 +202,7 @@ static void test_arena(void **state) {
         struct rfx_plan *plan = NULL;
         c.request.no_inplace = true;
         c.request.asked = bands[k] == 0 ? rfx_ask_whole() : rfx_ask_bands(bands[k], 1);
-        c.request.asked.tight = bands[k] == 4;
+        c.request.asked.staging = bands[k] == 4;
         assert_int_equal(rfx_plan_create(c.graph, &c.request, &plan, NULL), RFX_OK);
         check_arena(plan, c.mem);
         rfx_plan_free(plan);

@@ -180,8 +180,8 @@ static int find_height(const struct cache *cache, const struct rfx_mode_measure 
     return h;
 }
 
-/* Whether the stage computes a node from the same inputs as the walk did. A reduction takes its
- * input's rows as they come and keeps none. */
+/* Returns whether the stage computes a node from the same inputs as the walk did. A reduction takes
+ * its input's rows as they come and keeps none. */
 static bool is_alike(const struct cache *cache, const enum rfx_node_place *places, int i) {
     const struct rfx_node *node = &cache->graph->nodes[i];
     if (places[i] == RFX_PLACE_FETCHED) return false;

@@ -53,8 +53,8 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
     return in;
 }
 
-/* Whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives one input
- * and the rows it must have first. */
+/* Returns whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives
+ * one input and the rows it must have first. */
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
@@ -70,7 +70,7 @@ static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
     return true;
 }
 
-/* Whether the node is known to wait for an input before it can compute a single row. */
+/* Returns whether the node is known to wait for an input before it can compute a single row. */
 static bool is_waiting(const struct rfx_stream *stream, int node) {
     if (stream->waits == NULL) return false;
     const struct rfx_stream_wait *wait = &stream->waits[node];
@@ -89,7 +89,7 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
 
-/* Whether the node reads row y of input k for its own row y. */
+/* Returns whether the node reads row y of input k for its own row y. */
 static bool reads_same_row(const struct rfx_graph *graph, const struct rfx_node *n, int k) {
     struct rfx_axis_map map = rfx_op_axis_map(graph, n, k, 0);
     return rfx_op_def(n->op)->spatial && map.rule == RFX_AXIS_EVEN && !map.broadcast &&
@@ -117,7 +117,7 @@ static int pace_of(const struct rfx_stream *stream, int node) {
     return -1;
 }
 
-/* Whether rows enter the stream here that are available from its start. */
+/* Returns whether rows enter the stream here that are available from its start. */
 static bool is_source(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     enum rfx_node_place place = stream->places[node];
@@ -274,8 +274,8 @@ static bool has_shifting_maps(const struct rfx_stream *stream) {
     return stream->graph->input >= 0;
 }
 
-/* Whether advancing reader c by its advance shifts the rows it reads of input k by the input's
- * advance. */
+/* Returns whether advancing reader c by its advance shifts the rows it reads of input k by the
+ * input's advance. */
 static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
                         int64_t *reach) {
     const struct rfx_graph *graph = stream->graph;
@@ -293,7 +293,7 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
-/* Whether a node is not a source, or is a source that advances by whole rows per period. */
+/* Returns whether a node is not a source, or is a source that advances by whole rows per period. */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
     return !is_source(stream, i) ||
