@@ -174,7 +174,7 @@ static int find_height(const struct cache *cache, const struct rfx_mode_measure 
         walk.looked[i] = -1;
     }
     struct rfx_stream_watcher watcher = {look_at_step, take_turn, &walk};
-    rfx_stream_watch(graph, cache->places, m->spec->band_rows, m->done, false, &watcher);
+    rfx_stream_watch(graph, cache->places, m->spec->band_rows, m->done, &watcher);
     if (rfx_memory_is_stopped(graph->mem)) return -1;
     header->heights[header->n_heights++] = m->spec->band_rows;
     return h;
