@@ -35,7 +35,7 @@ struct rfx_place_problem {
     size_t lower_bound; /* the largest breadth: no arena can be smaller */
 };
 
-/* Whether two items are live at the same time. */
+/* Returns whether two items are live at the same time. */
 static inline bool rfx_place_items_overlap(const struct rfx_place_item *a,
                                            const struct rfx_place_item *b) {
     return a->lo < b->hi && b->lo < a->hi;
@@ -62,9 +62,9 @@ RFX_NODISCARD enum rfx_status rfx_place_problem_create(struct rfx_memory *mem,
 
 void rfx_place_problem_free(struct rfx_place_problem *problem);
 
-/* Whether no two live items share a byte, and all items lie in [0, arena_bytes) and are aligned.
- * Independent of sections and packers. O(n log n) with memory of its own of about 100 bytes per
- * item; with few items, or without that memory, O(n^2). */
+/* Returns whether no two live items share a byte, and all items lie in [0, arena_bytes) and are
+ * aligned. Independent of sections and packers. O(n log n) with memory of its own of about 100
+ * bytes per item; with few items, or without that memory, O(n^2). */
 bool rfx_place_answer_is_valid(const struct rfx_place_item *items, int n, const size_t *offsets,
                                size_t arena_bytes);
 
@@ -99,8 +99,8 @@ static inline int64_t rfx_place_now_ns(void) {
     return (int64_t)now.tv_sec * 1000 * 1000 * 1000 + now.tv_nsec;
 }
 
-/* Whether work on memory of `mem` has to stop. stop NULL: only what stops all work counts. Reads
- * the clock only where it matters. */
+/* Returns whether work on memory of `mem` has to stop. stop NULL: only what stops all work counts.
+ * Reads the clock only where it matters. */
 bool rfx_place_must_stop(const struct rfx_memory *mem, const struct rfx_place_stop *stop);
 
 /* A hash that mixes all bits: splitmix64 (Steele, Lea and Flood 2014) with its constants. Shuffled

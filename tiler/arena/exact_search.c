@@ -98,7 +98,7 @@ static inline int64_t round_up(int64_t value, int64_t align) {
     return align == 1 ? value : (value + align - 1) / align * align;
 }
 
-/* Whether `bound` exceeds the capacity; remembers the smallest bound that does. */
+/* Returns whether `bound` exceeds the capacity; remembers the smallest bound that does. */
 static inline bool is_too_high(struct rfx_exact_search *search, int64_t bound) {
     if (bound <= search->capacity) return false;
     if (bound < search->next_bound) search->next_bound = bound;
@@ -376,14 +376,14 @@ static int64_t start_of(const struct rfx_exact_search *search, int i, int64_t lo
     return floor >= low ? floor : round_up(low, search->items[i].align);
 }
 
-/* Whether item i comes before j: it starts lower, or as low with a higher rank. */
+/* Returns whether item i comes before j: it starts lower, or as low with a higher rank. */
 static bool is_earlier(const struct rfx_exact_search *search, int i, int j) {
     if (search->starts[i] != search->starts[j]) return search->starts[i] < search->starts[j];
     if (search->rank[i] != search->rank[j]) return search->rank[i] > search->rank[j];
     return i < j;
 }
 
-/* Whether item i may be placed at its start after the item the part comes from. */
+/* Returns whether item i may be placed at its start after the item the part comes from. */
 static bool is_canonical(const struct rfx_exact_search *search, const struct frame *frame, int i) {
     const struct item *item = &search->items[i];
     if (item->twin >= 0 && !search->placed[item->twin]) return false;
@@ -575,8 +575,8 @@ static bool bounds_hold(struct rfx_exact_search *search, const struct part *part
     return true;
 }
 
-/* Whether an item that was kept from resting on a top could return there below everything still to
- * come. Then the same packing with the item there is found elsewhere. */
+/* Returns whether an item that was kept from resting on a top could return there below everything
+ * still to come. Then the same packing with the item there is found elsewhere. */
 static bool could_sink(const struct rfx_exact_search *search, const struct item *item,
                        int64_t rest_at) {
     for (int s = item->first; s < item->last; s++)

@@ -65,7 +65,7 @@ static uint64_t lifetime_of(const struct strip *strip, int i) {
     return length_of(strip, strip->problem->first[i], strip->problem->last[i]);
 }
 
-/* Whether item i goes before item j (NONE goes last). */
+/* Returns whether item i goes before item j (NONE goes last). */
 static bool goes_before(const struct strip *strip, int i, int j) {
     if (i == NONE || j == NONE) return j == NONE && i != NONE;
     uint64_t a = lifetime_of(strip, i);
@@ -76,7 +76,7 @@ static bool goes_before(const struct strip *strip, int i, int j) {
     return i < j;
 }
 
-/* Whether the best item of a node goes before that of another. */
+/* Returns whether the best item of a node goes before that of another. */
 static bool is_better_node(const struct strip *strip, const struct node *a, const struct node *b) {
     if (a->lifetime != b->lifetime) return a->lifetime > b->lifetime;
     return goes_before(strip, a->best, b->best);
@@ -166,7 +166,8 @@ static void set_node(struct strip *strip, int node) {
 
 static const struct node no_items = {0, NONE, INT32_MAX, -1, INT32_MAX};
 
-/* Whether a node may hold an item within sections [lo, hi) that is better than another node's best.
+/* Returns whether a node may hold an item within sections [lo, hi) that is better than another
+ * node's best.
  */
 static bool may_hold(const struct strip *strip, const struct node *node, int lo, int hi,
                      const struct node *best) {
@@ -226,8 +227,8 @@ static void rise(struct strip *strip, int line) {
     set_height(strip, line, height);
 }
 
-/* Whether a line should rather rise than take item i: little is lost compared with the item, and a
- * longer line takes longer items, which would otherwise end up on top of everything. */
+/* Returns whether a line should rather rise than take item i: little is lost compared with the
+ * item, and a longer line takes longer items, which would otherwise end up on top of everything. */
 static bool is_small_step(const struct strip *strip, int line, int i) {
     const struct rfx_place_item *item = &strip->problem->items[i];
     size_t step = neighbours_height(strip, line) - strip->lines[line].height;
@@ -358,7 +359,8 @@ struct many {
     struct rfx_error err;
 };
 
-/* Whether an answer of measure k with this arena would replace the best one. Called under the lock.
+/* Returns whether an answer of measure k with this arena would replace the best one. Called under
+ * the lock.
  */
 static bool is_better_answer(const struct many *many, int k, size_t arena) {
     if (many->arena == SIZE_MAX) return true;
@@ -366,7 +368,7 @@ static bool is_better_answer(const struct many *many, int k, size_t arena) {
     return arena < many->arena || (arena == many->arena && k < many->best);
 }
 
-/* Whether measure k can still improve the answer. */
+/* Returns whether measure k can still improve the answer. */
 static bool is_wanted(struct many *many, int k) {
     if (k > 0 && rfx_place_must_stop(many->problem->mem, many->request->stop)) return false;
     (void)pthread_mutex_lock(&many->lock);

@@ -1,5 +1,5 @@
 /* Placing the records of a plan, the lower bound with slides (sums of live bytes, step by step),
- * the validator, and the memory of placements. */
+ * the validator, and the memo of placements. */
 #include "tiler/arena/placement.h"
 
 #include <stdint.h>
@@ -65,7 +65,7 @@ static bool are_apart(const struct rfx_record *a, const struct rfx_record *b) {
     return a->offset + a->bytes <= b->offset || b->offset + b->bytes <= a->offset;
 }
 
-/* Whether a slide allows the two records to lie as they do. */
+/* Returns whether a slide allows the two records to lie as they do. */
 static bool may_slide(const struct rfx_record *records, int i, int j,
                       const struct rfx_slide *slides, int n_slides, const bool *upwards) {
     for (int k = 0; k < n_slides; k++) {
@@ -114,8 +114,8 @@ static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
 
 /* A bound while it is computed, step by step. */
 struct finder {
-    size_t *live; /* per step: bytes that begin less bytes that have ended; modulo 2^64, each prefix
-                     sum is a true size */
+    size_t *live; /* per step: bytes that begin minus bytes that have ended; modulo 2^64, each
+                     prefix sum is a true size */
     size_t current, bound, rest;
     int rest_first;
 };

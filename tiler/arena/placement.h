@@ -44,7 +44,7 @@ struct rfx_slide {
     size_t down, up;
 };
 
-/* Whether two records are alive at the same time. */
+/* Returns whether two records are alive at the same time. */
 bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b);
 
 /* Places records with the best of all packers (packer.h), within a fixed number of search nodes
@@ -53,9 +53,9 @@ RFX_NODISCARD enum rfx_status rfx_place_records(struct rfx_memory *mem, struct r
                                                 int n, bool quick, size_t *arena_bytes,
                                                 const char **strategy, struct rfx_error *err);
 
-/* Whether the offsets keep invariants 1 and 2 within arena_bytes, where records in a slide are
- * apart or lie as the slide allows; upwards[k] is the direction of slide k. Independent of every
- * packer. */
+/* Returns whether the offsets keep invariants 1 and 2 within arena_bytes, where records in a slide
+ * are apart or lie as the slide allows; upwards[k] is the direction of slide k. Independent of
+ * every packer. */
 bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rfx_slide *slides,
                         int n_slides, const bool *upwards, size_t arena_bytes);
 

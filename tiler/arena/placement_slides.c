@@ -248,8 +248,8 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     return next > at ? next : rfx_align_up(other + other_bytes);
 }
 
-/* Whether record i keeps its distance from its partners at `at`. If not, *next is the next offset
- * worth trying, and no direction is chosen. */
+/* Returns whether record i keeps its distance from its partners at `at`. If not, *next is the next
+ * offset worth trying, and no direction is chosen. */
 static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     *next = SIZE_MAX;
     s->n_changes = 0;

@@ -306,7 +306,8 @@ static int groups_replace(struct groups *g, int at, const struct rfx_pq_node *tr
     return n;
 }
 
-/* Whether an equal item with a lower number is left out; the same packing is found with that one.
+/* Returns whether an equal item with a lower number is left out; the same packing is found with
+ * that one.
  */
 static bool skips_twin(const struct groups *g, const int *list, uint64_t left, uint64_t mask) {
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {

@@ -503,7 +503,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* Returns the node that a stage is named after: the last map that it makes for others. */
+/* Returns the node that a stage is named after: the last map that other stages read. */
 static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     for (int i = stage->last; i >= stage->first; i--) {
         if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];

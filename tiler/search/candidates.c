@@ -294,8 +294,8 @@ static size_t least_bound(struct rfx_search *search, size_t plain_bound, int n_s
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
-/* Whether cost and MACs may be computed later. A candidate above the budget can only become the
- * smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
+/* Returns whether cost and MACs may be computed later. A candidate above the budget can only become
+ * the smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
 static bool may_wait(const struct rfx_search *search, const struct rfx_candidate *c) {
     size_t budget = search->context.request->memory_bytes;
     return search->rivals == NULL && budget != 0 && c->bound > budget;
@@ -412,7 +412,7 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* Whether a requested mode works without a legal cut. */
+/* Returns whether a requested mode works without a legal cut. */
 static bool tries_chains(const struct rfx_mode *mode) {
     for (int t = 0; t < mode->n_templates; t++)
         if (mode->templates[t].when_asked && mode->templates[t].cuts == RFX_CUTS_CHAIN) return true;

@@ -189,11 +189,11 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 /* Returns the predicted time of the measured stages, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
-/* Whether candidates of any size are of interest: no budget is given, or a survey wants the whole
- * front. */
+/* Returns whether candidates of any size are of interest: no budget is given, or a survey wants the
+ * whole front. */
 bool rfx_search_wants_all(const struct rfx_search *search);
 
-/* Whether the final stage alone needs too much memory in every memory mode. */
+/* Returns whether the final stage alone needs too much memory in every memory mode. */
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the measured candidate in every memory mode that the request allows. */

@@ -20,7 +20,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/search/candidates.h"
 
-/* Checks that some stage makes every output. */
+/* Checks that some stage computes every output. */
 static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
                                      struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
@@ -97,7 +97,8 @@ static int64_t looks_of(const struct rfx_graph *graph, const struct rfx_stage *s
     return n;
 }
 
-/* Whether there are several stages, and few enough rows and nodes to walk through them in a moment.
+/* Returns whether there are several stages, and few enough rows and nodes to walk through them in a
+ * moment.
  */
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
@@ -136,7 +137,8 @@ struct chooser {
     uint64_t best_cost;
 };
 
-/* Whether the measured stages fit and take less time than c->cost, which is then updated. */
+/* *better: whether the measured stages fit and take less time than c->cost, which is then updated.
+ */
 static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struct rfx_error *err) {
     struct rfx_plan_context *context = &c->search->context;
     size_t budget = context->request->memory_bytes, peak = SIZE_MAX;

@@ -1,4 +1,4 @@
-/* Greedy offset strategies on problems worked out by hand, and what holds of all on random ones. */
+/* The greedy packers on problems worked out by hand, and what holds of all on random ones. */
 #include "tiler/arena/greedy_packers.h"
 
 #include <setjmp.h>
@@ -12,14 +12,14 @@
 
 #include "tests/support/random/placement_cases.h"
 
-static void expect(const struct rfx_place_item *items, int n, enum rfx_greedy_packer strategy,
+static void expect(const struct rfx_place_item *items, int n, enum rfx_greedy_packer packer,
                    const size_t *expected) {
     struct rfx_place_problem *problem = placement_problem(items, n);
     size_t offsets[16], arena = 0;
-    assert_int_equal(rfx_greedy_place(problem, strategy, NULL, offsets, &arena, NULL), RFX_OK);
+    assert_int_equal(rfx_greedy_place(problem, packer, NULL, offsets, &arena, NULL), RFX_OK);
     for (int i = 0; i < n; i++)
         if (offsets[i] != expected[i])
-            fail_msg("%s: item %d at %zu, expected %zu", rfx_greedy_name(strategy), i, offsets[i],
+            fail_msg("%s: item %d at %zu, expected %zu", rfx_greedy_name(packer), i, offsets[i],
                      expected[i]);
     assert_int_equal(arena, rfx_place_arena_bytes(items, n, expected));
     rfx_place_problem_free(problem);
@@ -61,9 +61,9 @@ static void alignment(void **state) {
     const size_t expected[] = {0, 8, 12};
     expect(items, 3, RFX_GREEDY_BY_SIZE, expected);
     /* a gap of 3 between 5 and 8 takes 3 bytes only where the alignment lets them start at 5 */
-    const struct rfx_place_item tight[] = {{0, 2, 5, 1}, {0, 2, 4, 8}, {1, 2, 3, 1}};
+    const struct rfx_place_item unaligned[] = {{0, 2, 5, 1}, {0, 2, 4, 8}, {1, 2, 3, 1}};
     const size_t in_gap[] = {0, 8, 5};
-    expect(tight, 3, RFX_GREEDY_BY_SIZE, in_gap);
+    expect(unaligned, 3, RFX_GREEDY_BY_SIZE, in_gap);
 }
 
 static void refusals(void **state) {

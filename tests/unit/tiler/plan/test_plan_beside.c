@@ -75,14 +75,14 @@ static void stages_are_counted_step_by_step(void **state) {
             bool squeezed = way % 2 == 1;
             struct rfx_candidate c = {
                 .partition = {.kind = RFX_PARTITION_CHAIN,
-                             .passes = (int)test_rng_int(&rng, 0, search.levels.n - 1)},
+                              .passes = (int)test_rng_int(&rng, 0, search.levels.n - 1)},
                 .spec = {.mode = &rfx_mode_streamed,
-                        .tiles_y = 1,
-                        .tiles_x = way < 2 ? 1 : 2,
-                        .band_rows = test_rng_int(&rng, 1, 16),
-                        .staging = squeezed,
-                        .row_by_row = squeezed,
-                        .weights_by_stage = squeezed}};
+                         .tiles_y = 1,
+                         .tiles_x = way < 2 ? 1 : 2,
+                         .band_rows = test_rng_int(&rng, 1, 16),
+                         .staging = squeezed,
+                         .row_by_row = squeezed,
+                         .weights_by_stage = squeezed}};
             some += check_way(&search, &c, beside);
             chains++;
         }
