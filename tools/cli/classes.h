@@ -30,7 +30,7 @@ bool rfx_cli_has_classes(const struct rfx_graph *graph);
  * otherwise. */
 RFX_NODISCARD enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem,
                                                     const struct rfx_graph *graph,
-                                                    const struct rfx_cli_options *options,
+                                                    const struct rfx_cli_report_options *options,
                                                     struct rfx_cli_classes *classes,
                                                     struct rfx_error *err);
 
@@ -39,7 +39,7 @@ void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end 
                           struct rfx_rect rect, const struct rfx_view *view);
 
 /* After the run: reads the labels of --labels. */
-RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_report_options *options,
                                                      struct rfx_cli_classes *classes,
                                                      struct rfx_error *err);
 

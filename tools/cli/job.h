@@ -28,27 +28,32 @@ struct rfx_cli_job {
     struct rfx_plan_request request;
 };
 
+/* Preprocessing as the image source takes it, which borrows the options; channels 0: as many as the
+ * file has. */
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options *options,
+                                               int64_t channels);
+
 /* Opens `spec` (NULL: a synthetic picture of --size or the model's own size) and loads args[0] for
  * it. The image has as many channels as the network takes. The request lets maps be handed out
  * while a run goes on: sessions need a sink. */
-RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                   const char *spec);
+RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job,
+                                   const struct rfx_cli_run_options *options, const char *spec);
 
 /* Opens the job's picture once more, to find its missing samples (nodata.flags). */
 RFX_NODISCARD int rfx_cli_job_open_flags(const struct rfx_cli_job *job,
-                                         const struct rfx_cli_options *options, const char *spec,
-                                         struct rfx_image **out);
+                                         const struct rfx_cli_run_options *options,
+                                         const char *spec, struct rfx_image **out);
 
 /* Another picture for a job, with as many channels as the network takes; the one before is freed.
  * Whether the plan suits it is for the caller to see. */
-RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                     const char *spec);
+RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job,
+                                     const struct rfx_cli_run_options *options, const char *spec);
 
 /* Makes job->plan from job->request, which rfx_cli_job_open filled from the options. When no plan
  * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. With
  * --plan or --check the plan has passed the checker. */
-RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                   const char *command);
+RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job,
+                                   const struct rfx_cli_run_options *options, const char *command);
 
 /* The smallest budget over all plans and numbers of threads. */
 struct rfx_cli_least {
@@ -60,16 +65,16 @@ struct rfx_cli_least {
 
 /* Finds it for job->request, whatever its budget. A message has been printed when it fails. */
 RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job,
-                                    const struct rfx_cli_options *options,
+                                    const struct rfx_cli_run_options *options,
                                     struct rfx_cli_least *least);
 
 /* What to do about a run without a budget that failed because there is not so much memory: words,
  * or nothing when that is not it. */
-void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                             enum rfx_status status);
+void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
+                             const struct rfx_cli_run_options *options, enum rfx_status status);
 
 /* Whether an option says how to run, so that the planner has less choice. */
-bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);
+bool rfx_cli_plan_is_asked(const struct rfx_cli_run_options *options);
 
 /* Lets the request ask for a grid of tiles where nothing says how to run. */
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
@@ -88,14 +93,16 @@ bool rfx_cli_tell_exchanged(const char *model, const char *input);
 
 /* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
  */
-const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options);
 
-/* Loads args[0] for --size (0 x 0: the model's own). */
-RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                               int64_t h, int64_t w, struct rfx_graph **out);
+/* Loads `model` for images of h x w (0 x 0: the model's own size), with the tensors of --keep.
+ * memory_bytes: budget of the process that loads the file; 0: none. */
+RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const char *model,
+                               const struct rfx_cli_model_options *options, int64_t h, int64_t w,
+                               size_t memory_bytes, struct rfx_graph **out);
 
 /* Loads `model` for --size, fused as asked. */
-RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                                     const char *model, const struct rfx_fuse_options *fuse,
-                                     struct rfx_graph **out);
+RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
+                                     const struct rfx_cli_model_options *options,
+                                     const struct rfx_fuse_options *fuse, struct rfx_graph **out);
 #endif

@@ -158,15 +158,16 @@ static int load_model(struct rfx_memory *mem, const char *model,
     return RFX_EXIT_DONE;
 }
 
-const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options) {
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options) {
     static const struct rfx_fuse_options nothing = {0};
     static const struct rfx_fuse_options no_add = {true, true, false, true, true};
     if (options->no_fuse) return &nothing;
     return options->no_fuse_add ? &no_add : NULL;
 }
 
-int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, int64_t h,
-                 int64_t w, struct rfx_graph **out) {
+int rfx_cli_load(struct rfx_memory *mem, const char *model,
+                 const struct rfx_cli_model_options *options, int64_t h, int64_t w,
+                 size_t memory_bytes, struct rfx_graph **out) {
     struct rfx_load_options load = {.h = h,
                                     .w = w,
                                     .fit = options->fit,
@@ -175,13 +176,13 @@ int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options, 
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
-                                    .memory_bytes = options->memory_bytes};
-    return load_model(mem, options->args[0], &load, out);
+                                    .memory_bytes = memory_bytes};
+    return load_model(mem, model, &load, out);
 }
 
-int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                       const char *model, const struct rfx_fuse_options *fuse,
-                       struct rfx_graph **out) {
+int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
+                       const struct rfx_cli_model_options *options,
+                       const struct rfx_fuse_options *fuse, struct rfx_graph **out) {
     struct rfx_load_options load = {.h = options->size.y,
                                     .w = options->size.x,
                                     .fit = options->fit,

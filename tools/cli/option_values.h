@@ -58,6 +58,7 @@ bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out);
 
 /* How samples are taken: multiplied by a number, from 0..255 or as they are stored. */
 struct rfx_cli_scale {
+    bool given;
     float factor;
     bool raw;
 };

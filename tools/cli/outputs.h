@@ -36,16 +36,32 @@ struct rfx_cli_outputs {
     struct rfx_cli_classes *classes;   /* of output 0; NULL: none are looked for */
 };
 
+/* Whether output pixels that depend on missing samples are marked. */
+bool rfx_cli_options_mark(const struct rfx_cli_input_options *options);
+
+/* The format of a file of this name, for so many images; false: the name has an unknown end. */
+bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
+                           const char *path, struct rfx_output_format *format);
+
+/* Whether options are given that are about the samples or the layout of files. */
+bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options);
+
+/* Why options of one kind of file do not suit the kinds that are written, as a text; NULL: they do.
+ * takes: of all kinds that are written (struct rfx_output_kind). */
+const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes);
+
 /* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
  * is run. Prints why not and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
-                                        const struct rfx_cli_options *options);
+                                        const struct rfx_cli_run_options *options);
 
 /* Whether every file that -o asks for is there. */
-bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options);
+bool rfx_cli_outputs_exist(const struct rfx_graph *graph,
+                           const struct rfx_cli_run_options *options);
 
 /* Bytes that writing the files holds while the network runs. */
-size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
+                             const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source);
 
 /* Lists the outputs of so many images, without files. The graph must outlive them. */
@@ -56,7 +72,7 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,
 
 /* The file that output k goes to and its format; an empty name: none is asked for. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
-                                                   const struct rfx_cli_options *options, int k,
+                                                   const struct rfx_cli_run_options *options, int k,
                                                    char name[RFX_CLI_FILE_NAME],
                                                    struct rfx_output_format *format,
                                                    struct rfx_error *err);
@@ -64,16 +80,19 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph
 /* Opens such a file. A TIFF is given the georeference of `source` (NULL: none) on the grid of the
  * output's pixels; what is lost by that is said. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open_file(
-    const struct rfx_graph *graph, const struct rfx_cli_options *options,
+    const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
     const struct rfx_geo_source *source, int k, const char *name,
     const struct rfx_output_format *format, struct rfx_output_stream **out, struct rfx_error *err);
 
 /* Opens the files of -o and --dump, which rfx_cli_outputs_check has passed: one output goes to the
  * name of -o, several to NAME.<output>.EXT, and so do tensors of --keep, whatever else there is.
  * The graph must outlive the outputs. */
-RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(
-    struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
-    const struct rfx_geo_source *source, struct rfx_cli_outputs *outputs, struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
+                                                   const struct rfx_graph *graph,
+                                                   const struct rfx_cli_run_options *options,
+                                                   const struct rfx_geo_source *source,
+                                                   struct rfx_cli_outputs *outputs,
+                                                   struct rfx_error *err);
 
 /* Takes the outputs of a run; valid as long as the outputs. */
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);

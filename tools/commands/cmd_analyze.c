@@ -13,6 +13,12 @@
 #include "tools/cli/table.h"
 #include "tools/commands/curve_chart.h"
 
+struct analyze_options {
+    struct rfx_cli_curves_asked asked;
+    const char *plot, *split;
+    bool json, csv;
+};
+
 /* What every form prints of a layer. */
 struct layer_row {
     const char *name, *alias, *op;
@@ -135,9 +141,9 @@ static void head_csv(void) {
         "output_bytes,live_bytes,split");
 }
 
-static int totals_json(const struct rfx_cli_options *options, const struct rfx_graph *graph,
+static int totals_json(const struct analyze_options *options, const struct rfx_graph *graph,
                        const struct rfx_analysis *analysis, json_t *layers) {
-    json_t *document = rfx_report_document("analyze", options->shown[0]);
+    json_t *document = rfx_report_document("analyze", options->asked.words.shown[0]);
     json_t *totals = json_pack("{s:I, s:I, s:I, s:s}", "macs", (json_int_t)analysis->macs, "params",
                                (json_int_t)analysis->params, "peak_live_bytes",
                                (json_int_t)analysis->peak_live_bytes, "peak_layer",
@@ -160,7 +166,7 @@ static void totals_text(const struct rfx_graph *graph, const struct rfx_analysis
     puts("* the network can be cut here (--split)");
 }
 
-static int print_layers(const struct rfx_cli_options *options, const struct rfx_graph *graph,
+static int print_layers(const struct analyze_options *options, const struct rfx_graph *graph,
                         const struct rfx_analysis *analysis, const int *splits, int n_splits) {
     json_t *layers = options->json ? json_array() : NULL;
     struct rfx_table *table = NULL; /* of text */
@@ -184,18 +190,10 @@ static int print_layers(const struct rfx_cli_options *options, const struct rfx_
     return RFX_EXIT_DONE;
 }
 
-/* Whether what belongs to --plot stands beside it; prints why not. */
-static bool plot_options_ok(const struct rfx_cli_options *options) {
-    bool tiled = options->tiles.y != 0 || options->split != NULL || options->baseline != NULL;
-    if (options->plot == NULL && tiled)
-        rfx_cli_message("--tiles, --split and --baseline change the chart only: --plot FILE");
-    return options->plot != NULL || !tiled;
-}
-
-int rfx_cmd_analyze(const struct rfx_cli_options *options) {
-    if (!plot_options_ok(options)) return RFX_EXIT_USAGE;
+static int run(void *given) {
+    const struct analyze_options *options = given;
     if (options->plot != NULL) {
-        int drawn = rfx_cli_footprint_chart(options);
+        int drawn = rfx_cli_footprint_chart(&options->asked, options->split, options->plot);
         if (drawn != RFX_EXIT_DONE) return drawn;
     }
     struct rfx_memory *mem = rfx_cli_memory_create();
@@ -204,7 +202,8 @@ int rfx_cmd_analyze(const struct rfx_cli_options *options) {
     struct rfx_error err = {{0}};
     int *splits = NULL;
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
+    int code = rfx_cli_load(mem, options->asked.words.args[0], &options->asked.model,
+                            options->asked.model.size.y, options->asked.model.size.x, 0, &graph);
     if (code != RFX_EXIT_DONE) goto done;
     enum rfx_status status = rfx_analysis_create(graph, &analysis, &err);
     splits = rfx_memory_calloc(mem, (size_t)graph->n_nodes, sizeof *splits);
@@ -220,3 +219,57 @@ done:
     rfx_memory_free(mem);
     return code;
 }
+
+#define AT(member) offsetof(struct analyze_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "plot",
+     .kind = RFX_CLI_RESULT,
+     .at = AT(plot),
+     .value = "FILE",
+     .ends = ".svg .png",
+     .help = "draw the memory over the layers; tiled too where --tiles or --split is given"},
+    {.name = "split",
+     .letter = 's',
+     .kind = RFX_CLI_TEXT,
+     .at = AT(split),
+     .value = "NAME",
+     .help = "last layer that is computed by tiles (default: where the least memory is needed)",
+     .needs = "plot"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("chart options", rows);
+
+static struct analyze_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, analyze_options, asked.model),
+    RFX_CLI_USE(fuse, analyze_options, asked.model),
+    RFX_CLI_USE(seed, analyze_options, asked.model),
+    {&group, 0},
+    RFX_CLI_USE(curves, analyze_options, asked),
+    RFX_CLI_USE(json, analyze_options, json),
+    RFX_CLI_USE(csv, analyze_options, csv),
+};
+
+const struct rfx_cli_command rfx_cmd_analyze = {
+    .name = "analyze",
+    .args =
+        "MODEL [--size HxW] [--no-fuse] [--json|--csv] "
+        "[--plot FILE [--tiles N|RxC] [--split NAME]]",
+    .summary = "show receptive field, MACs, parameters and memory of every layer",
+    .details =
+        "MODEL is an .onnx file or a built-in name. Batch norms, activations and residual Adds\n"
+        "are shown inside the convolutions that compute them. Layers where the network can be cut\n"
+        "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n"
+        "--plot draws the memory over the layers: parameters and live activations.\n",
+    .examples =
+        "rfexec analyze mobilenet_v2\n"
+        "rfexec analyze net.onnx --size 2048x3072 --csv\n"
+        "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

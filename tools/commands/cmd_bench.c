@@ -9,9 +9,20 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
+struct bench_options {
+    struct rfx_cli_run_options run;
+    int64_t runs; /* 0: not given */
+    bool layers;
+    const char *plot;
+};
+
+enum { DEFAULT_RUNS = 5 }; /* the help says so */
+
 /* What the runs gave. */
 struct bench {
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
+    const struct bench_options *asked;
+    int64_t runs;
     struct rfx_cli_job job;
     struct rfx_session *session;
     struct rfx_run_report report;   /* of the last run */
@@ -38,7 +49,7 @@ static double median(const double *sorted, size_t n) {
 }
 
 static void print_result(const struct bench *bench) {
-    size_t n = (size_t)bench->options->runs;
+    size_t n = (size_t)bench->runs;
     double middle = median(bench->seconds, n);
     char a[RFX_HUMAN_CHARS];
     rfx_report_plan_text(bench->job.plan);
@@ -49,10 +60,10 @@ static void print_result(const struct bench *bench) {
 }
 
 static json_t *result_json(const struct bench *bench) {
-    size_t n = (size_t)bench->options->runs;
+    size_t n = (size_t)bench->runs;
     double middle = median(bench->seconds, n);
     const struct rfx_graph *graph = bench->job.graph;
-    json_t *document = rfx_report_document("bench", bench->options->shown[0]);
+    json_t *document = rfx_report_document("bench", bench->options->words.shown[0]);
     rfx_report_conv(document, graph);
     json_t *measured = rfx_report_measured(&bench->report);
     (void)json_object_update_new(
@@ -80,7 +91,7 @@ static enum rfx_status discard(void *user, const struct rfx_end *end, struct rfx
 }
 
 static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
-    int64_t runs = bench->options->runs;
+    int64_t runs = bench->runs;
     struct rfx_cli_progress progress;
     enum rfx_status status = RFX_OK;
     const struct rfx_output_sink sink = {.write = discard};
@@ -108,14 +119,14 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
 /* Allocates, and measures the peak just before the runs. */
 static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_job *job = &bench->job;
-    size_t runs = (size_t)bench->options->runs;
+    size_t runs = (size_t)bench->runs;
     bench->seconds = rfx_memory_calloc(job->mem, runs, sizeof *bench->seconds);
     bench->cpu_seconds = rfx_memory_calloc(job->mem, runs, sizeof *bench->cpu_seconds);
     if (bench->seconds == NULL || bench->cpu_seconds == NULL)
         return rfx_memory_fail(job->mem, "run times", runs * sizeof *bench->seconds, err);
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &bench->session, err);
-    if (status == RFX_OK) rfx_session_set_spill_folder(bench->session, bench->options->spill);
-    if (status != RFX_OK || !bench->options->layers) return status;
+    if (status == RFX_OK) rfx_session_set_spill_folder(bench->session, bench->options->plan.spill);
+    if (status != RFX_OK || !bench->asked->layers) return status;
     status = rfx_layer_times_create(job->mem, job->plan, (int64_t)runs, &bench->layers, err);
     if (status != RFX_OK) return status;
     bench->peak.threads = job->plan->threads;
@@ -127,15 +138,16 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
  * one counts. The bandwidth only now, when the runs' peak memory has been read, and in the bytes
  * that the session gives back. */
 static enum rfx_status finish_layers(struct bench *bench, struct rfx_error *err) {
-    const struct rfx_cli_options *options = bench->options;
+    const struct rfx_cli_run_options *options = bench->options;
     rfx_layer_times_finish(bench->layers);
     rfx_session_give_back(bench->session);
     double after = rfx_machine_flops_per_second(bench->peak.threads);
     if (after > bench->peak.flops_per_second) bench->peak.flops_per_second = after;
     enum rfx_status status = rfx_machine_bytes_per_second(bench->job.mem, bench->peak.threads,
                                                           &bench->peak.bytes_per_second, err);
-    if (status != RFX_OK || options->plot == NULL) return status;
-    return rfx_layer_chart(bench->layers, &bench->peak, options->shown[0], options->plot, err);
+    if (status != RFX_OK || bench->asked->plot == NULL) return status;
+    return rfx_layer_chart(bench->layers, &bench->peak, options->words.shown[0], bench->asked->plot,
+                           err);
 }
 
 static int report(struct bench *bench) {
@@ -159,14 +171,14 @@ static int report(struct bench *bench) {
     return rfx_report_print(document);
 }
 
-int rfx_cmd_bench(const struct rfx_cli_options *options) {
-    struct bench bench = {.options = options};
+static int run(void *given) {
+    const struct bench_options *asked = given;
+    const struct rfx_cli_run_options *options = &asked->run;
+    struct bench bench = {
+        .options = options, .asked = asked, .runs = asked->runs != 0 ? asked->runs : DEFAULT_RUNS};
     struct rfx_error err = {{0}};
-    if (options->plot != NULL && !options->layers) {
-        rfx_cli_message("--plot draws what --layers measures: give both");
-        return RFX_EXIT_USAGE;
-    }
-    int code = rfx_cli_job_open(&bench.job, options, options->n_args > 1 ? options->args[1] : NULL);
+    const char *spec = options->words.n_args > 1 ? options->words.args[1] : NULL;
+    int code = rfx_cli_job_open(&bench.job, options, spec);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&bench.job, options, "bench");
     if (code != RFX_EXIT_DONE) goto done;
     enum rfx_status status = prepare(&bench, &err);
@@ -181,3 +193,66 @@ done:
     rfx_cli_job_free(&bench.job);
     return code;
 }
+
+#define AT(member) offsetof(struct bench_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "runs",
+     .letter = 'n',
+     .kind = RFX_CLI_COUNT,
+     .at = AT(runs),
+     .value = "N",
+     .most = RFX_CLI_MOST,
+     .help = "number of timed runs (default 5)"},
+    {.name = "layers",
+     .kind = RFX_CLI_FLAG,
+     .at = AT(layers),
+     .help = "show time, speed and memory traffic of every layer, and the machine's limits"},
+    {.name = "plot",
+     .kind = RFX_CLI_RESULT,
+     .at = AT(plot),
+     .value = "FILE",
+     .ends = ".svg .png",
+     .help = "draw the roofline and the time of every layer",
+     .needs = "layers"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("bench options", rows);
+
+static struct bench_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(size, bench_options, run.model),
+    RFX_CLI_USE(plan, bench_options, run.plan),
+    RFX_CLI_USE(network, bench_options, run.model),
+    RFX_CLI_USE(fuse, bench_options, run.model),
+    RFX_CLI_USE(seed, bench_options, run.model),
+    RFX_CLI_USE(input, bench_options, run.input),
+    RFX_CLI_USE(json, bench_options, run.json),
+};
+
+const struct rfx_cli_command rfx_cmd_bench = {
+    .name = "bench",
+    .args =
+        "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--runs N] [--layers [--plot FILE]] [--json]",
+    .summary = "measure the time of a network",
+    .details =
+        "Makes one run that is not timed and then --runs timed ones, and shows the median.\n"
+        "--layers adds a row for each layer: the time of all its steps in a run (median), its\n"
+        "share of the run, its multiply-accumulates (halos count as often as they are computed),\n"
+        "GFLOP/s (two operations for each multiply-accumulate), the share of the processor's\n"
+        "peak, and the bytes of the inputs, outputs and packed weights of its steps, which is the\n"
+        "least that is moved. The peak of fused multiply-adds is measured before and after the\n"
+        "runs with the same number of threads, the memory bandwidth after them. This takes 64\n"
+        "MiB, which the peak RSS shown does not contain.\n",
+    .examples =
+        "rfexec bench resnet50 --size 1024x1024 --threads 2\n"
+        "rfexec bench mobilenet_v2 --size 2048x2048 --memory 64MiB --layers --plot layers.svg\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 1,
+    .max_args = 2,
+    .input = 2,
+    .values = &values,
+    .run = run,
+};

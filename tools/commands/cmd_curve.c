@@ -177,16 +177,13 @@ static void print_text(const char *model, struct rfx_curve_formulas *formulas) {
         printf("  (%d of %d points; all with --json or --csv)\n", shown, curve->n_pareto);
 }
 
-int rfx_cmd_curve(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct rfx_cli_curve_options *options = given;
     struct rfx_cli_curves curves;
-    if (options->output != NULL && !rfx_chart_name_ok(options->output)) {
-        rfx_cli_message("-o '%s': charts are .svg or .png", options->output);
-        return RFX_EXIT_USAGE;
-    }
     if (options->pareto) return rfx_cli_fronts(options);
-    int code = rfx_cli_curves_open(&curves, options, true, false);
-    if (code == RFX_EXIT_DONE && options->output != NULL)
-        code = rfx_cli_curve_chart(&curves, curves.count == 1, options->output);
+    int code = rfx_cli_curves_open(&curves, &options->asked, true, false);
+    if (code == RFX_EXIT_DONE && options->file != NULL)
+        code = rfx_cli_curve_chart(&curves, curves.count == 1, options->file);
     if (code == RFX_EXIT_DONE && options->json) {
         code = print_json(&curves);
     } else if (code == RFX_EXIT_DONE && options->csv) {
@@ -200,3 +197,59 @@ int rfx_cmd_curve(const struct rfx_cli_options *options) {
     rfx_cli_curves_free(&curves);
     return code;
 }
+
+#define AT(member) offsetof(struct rfx_cli_curve_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "pareto",
+     .kind = RFX_CLI_FLAG,
+     .at = AT(pareto),
+     .help = "show all kinds of plans instead: which budget of a process buys how few MACs and how "
+             "little time",
+     .excludes = "tiles baseline"},
+    {.name = "output",
+     .letter = 'o',
+     .kind = RFX_CLI_RESULT,
+     .at = AT(file),
+     .value = "FILE",
+     .ends = ".svg .png",
+     .help = "draw a chart, .svg or .png"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("curve options", rows);
+
+static struct rfx_cli_curve_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(curves, rfx_cli_curve_options, asked),
+    {&group, 0},
+    RFX_CLI_USE(size, rfx_cli_curve_options, asked.model),
+    RFX_CLI_USE(no_fuse, rfx_cli_curve_options, asked.model),
+    RFX_CLI_USE(seed, rfx_cli_curve_options, asked.model),
+    RFX_CLI_USE(json, rfx_cli_curve_options, json),
+    RFX_CLI_USE(csv, rfx_cli_curve_options, csv),
+};
+
+const struct rfx_cli_command rfx_cmd_curve = {
+    .name = "curve",
+    .args =
+        "MODEL [MODEL ...] [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json|--csv] "
+        "[-o FILE] [--pareto]",
+    .summary = "show what tiling costs in MACs and saves in memory, for every cut",
+    .details =
+        "Runs nothing. For each layer where the network can be cut: MACs and peak memory over\n"
+        "those of the whole-image run, weights included. The Pareto front is over all cuts and\n"
+        "all grids of tiles. --pareto is about whole processes and every kind of plan (streams,\n"
+        "strips, tiles, ...): each row is the plan that the planner takes from that budget on,\n"
+        "with one thread.\n",
+    .examples =
+        "rfexec curve mobilenet_v2 --size 1024x1024 --tiles 16\n"
+        "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
+        "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n"
+        "rfexec curve mobilenet_v2 --size 4096x4096 --pareto -o front.svg\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 1,
+    .max_args = RFX_CLI_MAX_ARGS,
+    .values = &values,
+    .run = run,
+};

@@ -16,6 +16,13 @@
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
 
+struct memory_options {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    const char *plot;
+    bool json;
+};
+
 struct memory_table {
     struct rfx_memory *mem;
     struct rfx_place_problem *problem;
@@ -93,11 +100,12 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
 }
 
 /* The naive sum of the model before additions are fused, which is what the papers' graphs have. */
-static int sum_with_adds(struct memory_table *table, const struct rfx_cli_options *options) {
+static int sum_with_adds(struct memory_table *table, const struct memory_options *options) {
     static const struct rfx_fuse_options no_add = {true, true, false, true, true};
     struct rfx_graph *graph = NULL;
-    if (rfx_cli_fuse(options) != NULL) return RFX_EXIT_DONE;
-    int code = rfx_cli_load_fused(table->mem, options, options->args[0], &no_add, &graph);
+    if (rfx_cli_fuse(&options->model) != NULL) return RFX_EXIT_DONE;
+    int code =
+        rfx_cli_load_fused(table->mem, options->words.args[0], &options->model, &no_add, &graph);
     if (code != RFX_EXIT_DONE) return code;
     for (int i = 0; i < graph->n_nodes; i++)
         if (is_intermediate(graph, i))
@@ -108,9 +116,9 @@ static int sum_with_adds(struct memory_table *table, const struct rfx_cli_option
 }
 
 static enum rfx_status draw(const struct memory_table *table, const struct rfx_graph *graph,
-                            const struct rfx_cli_options *options, struct rfx_error *err) {
+                            const struct memory_options *options, struct rfx_error *err) {
     struct rfx_memory_placement placement = {.graph = graph,
-                                             .model = options->shown[0],
+                                             .model = options->words.shown[0],
                                              .problem = table->problem,
                                              .nodes = table->nodes,
                                              .offsets = table->best_offsets,
@@ -137,7 +145,7 @@ static json_t *items_json(const struct memory_table *table, const struct rfx_gra
     return items;
 }
 
-static int print_json(const struct rfx_cli_options *options, const struct memory_table *table,
+static int print_json(const struct memory_options *options, const struct memory_table *table,
                       const struct rfx_graph *graph) {
     json_t *objects = json_object();
     json_t *offsets = json_object();
@@ -147,7 +155,7 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
     for (int k = 0; k < RFX_OFFSETS_COUNT; k++)
         (void)json_object_set_new(offsets, rfx_offset_strategy_name((enum rfx_offset_strategy)k),
                                   json_integer((json_int_t)table->offsets[k]));
-    json_t *document = rfx_report_document("memory", options->shown[0]);
+    json_t *document = rfx_report_document("memory", options->words.shown[0]);
     rfx_memory_rows_json(&table->rows, document);
     if (table->with_adds != 0)
         (void)json_object_set_new(document, "naive_with_adds_bytes",
@@ -233,13 +241,15 @@ static void print_text(const struct memory_table *table, const struct rfx_graph 
     puts("\n* smallest of its column");
 }
 
-int rfx_cmd_memory(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct memory_options *options = given;
     struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct memory_table table = {.mem = mem};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
+    int code = rfx_cli_load(mem, options->words.args[0], &options->model, options->model.size.y,
+                            options->model.size.x, 0, &graph);
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = list_items(&table, graph, &err);
         if (status == RFX_OK) status = fill(&table, &err);
@@ -251,7 +261,7 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
         if (code == RFX_EXIT_DONE && options->json)
             code = print_json(options, &table, graph);
         else if (code == RFX_EXIT_DONE)
-            print_text(&table, graph, options->shown[0]);
+            print_text(&table, graph, options->words.shown[0]);
     }
     rfx_memory_release(mem, table.best_offsets);
     rfx_memory_release(mem, table.nodes);
@@ -260,3 +270,42 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
     rfx_memory_free(mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "plot",
+     .kind = RFX_CLI_RESULT,
+     .at = offsetof(struct memory_options, plot),
+     .value = "FILE",
+     .ends = ".svg .png",
+     .help = "draw the best placement: time across, address up"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP(rfx_cli_heading_report, rows);
+
+static struct memory_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, memory_options, model), RFX_CLI_USE(fuse, memory_options, model),
+    RFX_CLI_USE(seed, memory_options, model), {&group, 0},
+    RFX_CLI_USE(json, memory_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_memory = {
+    .name = "memory",
+    .args = "MODEL [--size HxW] [--no-fuse] [--plot FILE] [--json]",
+    .summary = "show how much memory the tensors between layers need with every packer",
+    .details =
+        "The figures are for a run of whole feature maps. Shared objects: tensors take turns in\n"
+        "buffers of their own. One arena: each tensor has an offset in the arena. No arena is\n"
+        "smaller than the lower bound; naive gives every tensor its own bytes. The image and the\n"
+        "outputs do not count. Row by row: each layer computes its map in steps of rows and may\n"
+        "overwrite input rows that are no longer needed.\n",
+    .examples =
+        "rfexec memory mobilenet_v2 --size 224x224\n"
+        "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

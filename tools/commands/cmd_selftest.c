@@ -20,8 +20,16 @@ static const char *const quick[] = {"mobilenet_v2", "resnet18", "squeezenet1_1",
                                     "densenet121",  "fsrcnn",   "efficientnet_b0",
                                     "deeplab_v3",   "posenet",  "toy"};
 
+struct selftest_options {
+    struct rfx_cli_words words;
+    bool all;
+    const char *table; /* NULL: the program's own */
+    struct rfx_cli_threads threads;
+    bool json;
+};
+
 struct selftest {
-    const struct rfx_cli_options *options;
+    const struct selftest_options *options;
     struct rfx_memory *mem;
     struct rfx_golden golden;
     json_t *checks; /* NULL: lines on stdout */
@@ -40,7 +48,8 @@ static bool named(const char *const *names, int n, const char *name) {
 /* Whether the run that begins at row `first` is asked for. */
 static bool asked(const struct selftest *t, int first) {
     const struct rfx_golden_row *row = &t->golden.rows[first];
-    if (t->options->n_args > 0) return named(t->options->args, t->options->n_args, row->model);
+    if (t->options->words.n_args > 0)
+        return named(t->options->words.args, t->options->words.n_args, row->model);
     if (t->options->all) return true;
     bool smaller = first == 0 || strcmp(row[-1].model, row->model) != 0;
     return smaller && named(quick, sizeof quick / sizeof quick[0], row->model);
@@ -75,7 +84,7 @@ static void report(struct selftest *t, const struct rfx_golden_row *row, const c
     (void)fflush(stdout);
 }
 
-static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                                struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     struct rfx_run_report ran;
     enum rfx_status status =
@@ -94,18 +103,19 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_opt
  * the way before, if this is not the first; receives this one's. */
 static int run_way(struct selftest *t, const struct rfx_golden_row *rows, int n, const char *way,
                    char (*found)[RFX_FINGERPRINT_CHARS], bool first) {
-    static struct rfx_cli_options options; /* large for a stack */
+    static struct rfx_cli_run_options options; /* large for a stack */
     struct rfx_cli_job job = {0};
     struct rfx_cli_outputs outputs = {0};
     struct rfx_error err = {{0}};
     char picture[64];
-    rfx_cli_options_init(&options);
-    options.args[0] = rows->model;
-    options.n_args = 1;
-    options.threads = t->options->threads;
-    options.conv = rows->conv;
-    options.untiled = first;
-    if (!first) options.tiles = (struct rfx_cli_pair){.y = TILES, .x = TILES};
+    const char *model = rows->model;
+    options = (struct rfx_cli_run_options){
+        .words = {.n_args = 1, .args = &model, .shown = &model},
+        .plan = {.threads = t->options->threads},
+    };
+    options.model.conv = rows->conv;
+    options.plan.untiled = first;
+    if (!first) options.plan.tiles = (struct rfx_cli_pair){.y = TILES, .x = TILES};
     (void)snprintf(picture, sizeof picture, "synthetic:%lldx%lld", (long long)rows->h,
                    (long long)rows->w);
     int code = rfx_cli_job_open(&job, &options, picture);
@@ -149,7 +159,7 @@ static int run_all(struct selftest *t) {
         i += n;
     }
     if (code == RFX_EXIT_DONE && t->checked == 0) {
-        rfx_cli_message("no fingerprints of '%s' in the table", t->options->args[0]);
+        rfx_cli_message("no fingerprints of '%s' in the table", t->options->words.args[0]);
         code = RFX_EXIT_USAGE;
     }
     return code;
@@ -177,7 +187,8 @@ static int finish(struct selftest *t) {
     return code == RFX_EXIT_DONE && t->different > 0 ? RFX_EXIT_DIFFERENT : code;
 }
 
-int rfx_cmd_selftest(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct selftest_options *options = given;
     struct selftest t = {.options = options, .mem = rfx_cli_memory_create()};
     struct rfx_error err = {{0}};
     if (t.mem == NULL) return RFX_EXIT_SYSTEM;
@@ -190,3 +201,50 @@ int rfx_cmd_selftest(const struct rfx_cli_options *options) {
     rfx_memory_free(t.mem);
     return code;
 }
+
+#define AT(member) offsetof(struct selftest_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "all",
+     .kind = RFX_CLI_FLAG,
+     .at = AT(all),
+     .help = "run every network at both sizes (about a minute, 1.1 GiB)"},
+    {.name = "table",
+     .kind = RFX_CLI_TEXT,
+     .at = AT(table),
+     .value = "FILE",
+     .help = "compare with the fingerprints of this table, of the form of data/fingerprints.csv "
+             "(default: the table in the program)"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("selftest options", rows);
+
+static struct selftest_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    {&rfx_cli_threads_group, AT(threads)},
+    RFX_CLI_USE(json, selftest_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_selftest = {
+    .name = "selftest",
+    .args = "[MODEL ...] [--all] [--table FILE] [--threads N] [--json]",
+    .summary = "check that this machine computes the same bits as every other machine",
+    .details =
+        "Runs built-in networks on synthetic images, on whole maps and in tiles, and compares the\n"
+        "fingerprints of the outputs with those that every processor with fused multiply-add must\n"
+        "give (AVX2, AVX-512, NEON). Some networks take seconds; --all runs all of them at two\n"
+        "sizes; MODEL chooses networks. The exit code is 1 when a fingerprint differs. On\n"
+        "processors without fused multiply-add OpenBLAS computes the convolutions, and the check\n"
+        "is only that all plans agree.\n",
+    .examples =
+        "rfexec selftest\n"
+        "rfexec selftest --all --threads 8\n"
+        "rfexec selftest mobilenet_v2 resnet50 --json\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 0,
+    .max_args = RFX_CLI_MAX_ARGS,
+    .values = &values,
+    .run = run,
+};

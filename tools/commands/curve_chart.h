@@ -11,7 +11,8 @@
 RFX_NODISCARD int rfx_cli_curve_chart(const struct rfx_cli_curves *curves, bool front,
                                       const char *path);
 
-/* Memory over the layers of args[0]: parameters, untiled and, when --tiles or --split is given,
- * tiled. Writes options->plot. Prints why not and returns the exit code. */
-RFX_NODISCARD int rfx_cli_footprint_chart(const struct rfx_cli_options *options);
+/* Memory over the layers of the first model: parameters, untiled and, when --tiles is given or
+ * `split` is not NULL, tiled. Writes `file`. Prints why not and returns the exit code. */
+RFX_NODISCARD int rfx_cli_footprint_chart(const struct rfx_cli_curves_asked *asked,
+                                          const char *split, const char *file);
 #endif

@@ -12,6 +12,17 @@
 #include "tiler/curves/curve_formulas.h"
 #include "tools/cli/command.h"
 
+/* What analyze, curve and advise are asked. */
+struct rfx_cli_curves_asked {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    struct rfx_cli_pair tiles; /* 0, 0: not given */
+    const char *baseline;      /* NULL: not given */
+};
+
+/* --tiles and --baseline; of struct rfx_cli_curves_asked. */
+extern const struct rfx_cli_group rfx_cli_curves_group;
+
 struct rfx_cli_curves {
     struct rfx_memory *mem;
     enum rfx_baseline baseline;
@@ -25,10 +36,10 @@ struct rfx_cli_curves {
     struct rfx_curve_formulas *formulas[RFX_CLI_MAX_ARGS];
 };
 
-/* Loads every model of the options and calculates its curve; as it is executed, where that is asked
- * for and no --baseline is given. To be freed in any case. */
+/* Loads every model of the arguments and calculates its curve; as it is executed, where that is
+ * asked for and no --baseline is given. To be freed in any case. */
 RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
-                                      const struct rfx_cli_options *options, bool pareto,
+                                      const struct rfx_cli_curves_asked *asked, bool pareto,
                                       bool as_executed);
 
 /* What counts as a tensor, in words: "as executed", or "fused baseline"; text is returned. */

@@ -112,36 +112,37 @@ static enum rfx_status draw(const struct footprint *f, const struct rfx_cli_curv
 
 /* The point that --split names, else the best one; NULL: neither --tiles nor --split was given. */
 static enum rfx_status choose_point(const struct rfx_curve *curve,
-                                    const struct rfx_cli_options *options,
+                                    const struct rfx_cli_curves_asked *asked, const char *named,
                                     const struct rfx_curve_point **out, struct rfx_error *err) {
     *out = NULL;
-    if (options->tiles.y == 0 && options->split == NULL) return RFX_OK;
-    if (options->split == NULL) {
+    if (asked->tiles.y == 0 && named == NULL) return RFX_OK;
+    if (named == NULL) {
         if (curve->best < 0)
             return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this network cannot be cut",
-                            options->args[0]);
+                            asked->words.args[0]);
         *out = &curve->points[curve->best];
         return RFX_OK;
     }
     int split;
-    enum rfx_status status = rfx_split_find(curve->graph, options->split, &split, err);
+    enum rfx_status status = rfx_split_find(curve->graph, named, &split, err);
     if (status != RFX_OK) return status;
     for (int i = 0; i < curve->n_points; ++i)
         if (curve->points[i].split == split) *out = &curve->points[i];
     return *out != NULL ? RFX_OK
                         : rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                                   "--split '%s': not a point of the curve", options->split);
+                                   "--split '%s': not a point of the curve", named);
 }
 
-int rfx_cli_footprint_chart(const struct rfx_cli_options *options) {
+int rfx_cli_footprint_chart(const struct rfx_cli_curves_asked *asked, const char *split,
+                            const char *file) {
     struct rfx_cli_curves curves;
     struct rfx_error err = {{0}};
     struct footprint f = {0};
-    int code = rfx_cli_curves_open(&curves, options, false, true);
+    int code = rfx_cli_curves_open(&curves, asked, false, true);
     if (code != RFX_EXIT_DONE) goto done;
     const struct rfx_curve *curve = curves.curves[0];
     const struct rfx_curve_point *point;
-    enum rfx_status status = choose_point(curve, options, &point, &err);
+    enum rfx_status status = choose_point(curve, asked, split, &point, &err);
     size_t n = (size_t)curve->graph->n_nodes;
     f.mem = curves.mem;
     f.names = rfx_memory_calloc(f.mem, n, sizeof *f.names);
@@ -154,7 +155,7 @@ int rfx_cli_footprint_chart(const struct rfx_cli_options *options) {
         f.tiled_mib = f.untiled_mib + n;
         status = fill(&f, curve, point, &err);
     }
-    if (status == RFX_OK) status = draw(&f, &curves, point, options->plot, &err);
+    if (status == RFX_OK) status = draw(&f, &curves, point, file, &err);
     if (status != RFX_OK) code = rfx_cli_fail(status, &err);
     rfx_memory_release(f.mem, f.bytes);
     rfx_memory_release(f.mem, f.weights_mib);

@@ -20,10 +20,11 @@ struct fronts {
     struct rfx_plan_survey *surveys[FRONTS];
 };
 
-static int calculate(struct fronts *f, const struct rfx_cli_options *options) {
+static int calculate(struct fronts *f, const struct rfx_cli_curves_asked *asked) {
     static const unsigned kinds[FRONTS] = {~0U, 1U << RFX_PLAN_UNTILED | 1U << RFX_PLAN_TILES};
     struct rfx_error err = {{0}};
-    int code = rfx_cli_load(f->mem, options, options->size.y, options->size.x, &f->graph);
+    int code = rfx_cli_load(f->mem, asked->words.args[0], &asked->model, asked->model.size.y,
+                            asked->model.size.x, 0, &f->graph);
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *in = &f->graph->nodes[f->graph->input].out;
     struct rfx_plan_request plan = {.threads = 1, .emit_outputs = true};
@@ -157,11 +158,11 @@ static int draw(const struct fronts *f, const char *model, const char *path) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-int rfx_cli_fronts(const struct rfx_cli_options *options) {
+int rfx_cli_fronts(const struct rfx_cli_curve_options *options) {
     struct fronts f = {.mem = NULL};
-    const char *model = options->shown[0];
-    if (options->n_args > 1 || options->tiles.y != 0 || options->baseline != NULL) {
-        rfx_cli_message("--pareto takes one model, and neither --tiles nor --baseline");
+    const char *model = options->asked.words.shown[0];
+    if (options->asked.words.n_args > 1) {
+        rfx_cli_message("--pareto takes one model, %d given", options->asked.words.n_args);
         return RFX_EXIT_USAGE;
     }
     f.mem = rfx_cli_memory_create();
@@ -169,8 +170,8 @@ int rfx_cli_fronts(const struct rfx_cli_options *options) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;
     }
-    int code = calculate(&f, options);
-    if (code == RFX_EXIT_DONE && options->output != NULL) code = draw(&f, model, options->output);
+    int code = calculate(&f, &options->asked);
+    if (code == RFX_EXIT_DONE && options->file != NULL) code = draw(&f, model, options->file);
     if (code == RFX_EXIT_DONE && options->json) {
         code = print_json(&f, model);
     } else if (code == RFX_EXIT_DONE && options->csv) {

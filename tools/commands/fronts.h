@@ -3,8 +3,15 @@
 #ifndef RFX_TOOLS_COMMANDS_FRONTS_H
 #define RFX_TOOLS_COMMANDS_FRONTS_H
 
-#include "tools/cli/command.h"
+#include "tools/commands/curves.h"
+
+/* What curve is asked. */
+struct rfx_cli_curve_options {
+    struct rfx_cli_curves_asked asked;
+    bool pareto, json, csv;
+    const char *file; /* the chart; NULL: none */
+};
 
 /* Calculates, draws (-o) and prints; an exit code. Models beyond the first are refused. */
-int rfx_cli_fronts(const struct rfx_cli_options *options);
+int rfx_cli_fronts(const struct rfx_cli_curve_options *options);
 #endif

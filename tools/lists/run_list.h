@@ -4,7 +4,8 @@
 
 #include "tools/cli/options.h"
 
-/* Runs args[0] on every picture of options->list and writes results into options->out_dir. The
- * failure of one picture does not stop the others; returns the exit code of the first one. */
-int rfx_run_list(const struct rfx_cli_options *options);
+/* Runs args[0] on every picture of options->list.list and writes results into
+ * options->list.out_dir. The failure of one picture does not stop the others; returns the exit code
+ * of the first one. */
+int rfx_run_list(const struct rfx_cli_run_options *options);
 #endif

@@ -6,5 +6,5 @@
 
 /* Computes the rectangles that the mask leaves, each as a part, and writes the whole output.
  * Returns an exit code. */
-int rfx_run_masked(const struct rfx_cli_options *options);
+int rfx_run_masked(const struct rfx_cli_run_options *options);
 #endif

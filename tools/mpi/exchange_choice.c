@@ -229,11 +229,11 @@ static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *o
     return RFX_OK;
 }
 
-static void read_options(const struct rfx_cli_options *options, struct asked *asked) {
+static void read_options(const struct rfx_mpi_options *options, struct asked *asked) {
     const char *text = options->exchange != NULL ? options->exchange : "auto";
     bool never = strcmp(text, "never") == 0, named = !never && strcmp(text, "auto") != 0;
     *asked = (struct asked){.way = WAY_AUTO, .link_bytes = RFX_EXCHANGE_LINK_BYTES};
-    if (never || (!named && rfx_cli_plan_is_asked(options))) asked->way = WAY_NEVER;
+    if (never || (!named && rfx_cli_plan_is_asked(&options->run))) asked->way = WAY_NEVER;
     if (named) asked->way = WAY_NAMED;
     if (options->link_bytes != 0) asked->link_bytes = (double)options->link_bytes;
     (void)snprintf(asked->names, sizeof asked->names, "%s", text);
@@ -268,7 +268,7 @@ static int choose(struct choice *c, struct rfx_exchange *out) {
 }
 
 int rfx_exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_network *network,
-                        const struct rfx_cli_options *options, struct rfx_exchange *out) {
+                        const struct rfx_mpi_options *options, struct rfx_exchange *out) {
     static struct asked asked;
     struct rfx_error err = {{0}};
     struct choice c = {

@@ -24,6 +24,13 @@ enum { RFX_EXCHANGE_MOST_CUTS = 64 };
 #define RFX_EXCHANGE_MESSAGE_NS 50e3
 #define RFX_EXCHANGE_FILE_BYTE_NS 0.5
 
+/* What rfexec-mpi is asked. */
+struct rfx_mpi_options {
+    struct rfx_cli_run_options run;
+    const char *exchange; /* maps of which ranks exchange rows: auto (NULL), never or tensors */
+    size_t link_bytes;    /* a second, between ranks; 0: not given */
+};
+
 struct rfx_exchange {
     struct rfx_part_section ends;
     int n; /* cuts between; 0: none */
@@ -48,7 +55,7 @@ struct rfx_exchange_network {
  * message; USAGE: --exchange names no cut. */
 RFX_NODISCARD int rfx_exchange_choose(struct rfx_ranks *ranks,
                                       const struct rfx_exchange_network *network,
-                                      const struct rfx_cli_options *options,
+                                      const struct rfx_mpi_options *options,
                                       struct rfx_exchange *out);
 
 /* Section s of the chain, from 0 to n. */

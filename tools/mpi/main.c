@@ -5,37 +5,75 @@
 #include <string.h>
 
 #include "tools/cli/command.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/mpi/mpi_run.h"
 #include "tools/program/program.h"
 #include "tools/words/help.h"
 #include "tools/words/reference.h"
 
+#define AT(member) offsetof(struct rfx_mpi_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "exchange",
+     .kind = RFX_CLI_TEXT,
+     .at = AT(exchange),
+     .value = "auto|never|TENSOR,...",
+     .help = "maps of which ranks exchange rows instead of computing halos twice: those that are "
+             "predicted to save time (auto, the default), none, or these"},
+    {.name = "link-bandwidth",
+     .kind = RFX_CLI_BYTES,
+     .at = AT(link_bytes),
+     .value = "BYTES",
+     .help =
+         "bytes a second between ranks, for --exchange auto (default 1GB); a message is assumed "
+         "to take 50 us"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("ranks options", rows);
+
+static struct rfx_mpi_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(hash, rfx_mpi_options, run.part),
+    RFX_CLI_USE(plan, rfx_mpi_options, run.plan),
+    RFX_CLI_USE(network, rfx_mpi_options, run.model),
+    RFX_CLI_USE(fuse, rfx_mpi_options, run.model),
+    RFX_CLI_USE(seed, rfx_mpi_options, run.model),
+    RFX_CLI_USE(input, rfx_mpi_options, run.input),
+    RFX_CLI_USE(file, rfx_mpi_options, run.output),
+    RFX_CLI_USE(dump, rfx_mpi_options, run.model),
+    RFX_CLI_USE(samples, rfx_mpi_options, run.output),
+    RFX_CLI_USE(format, rfx_mpi_options, run.output),
+    RFX_CLI_USE(classes, rfx_mpi_options, run.report),
+    RFX_CLI_USE(json, rfx_mpi_options, run.json),
+};
+
 static const struct rfx_cli_command command = {
-    "rfexec-mpi",
-    "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
-    "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
-    "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks. Every\n"
-    "rank makes some rows of each output and what these need of the image: halos are made again "
-    "by\n"
-    "both neighbours or, of maps that all goes through, exchanged, whichever is predicted to be\n"
-    "faster. States of global pools and norms are added up exactly between rounds, each of which\n"
-    "begins at the last map that was exchanged, or at the image. --memory and --threads are of\n"
-    "each rank. A .npy is written by all ranks, whose folder they must share; other files and\n"
-    "'-o -' by rank 0, to which the others send their rows. When a rank fails or is killed the "
-    "job\n"
-    "ends and nothing is there under the file's name. A network in which an operation without "
-    "such\n"
-    "a state sees all of a map is refused (exit code 3).\n",
-    "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
-    "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
-    "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
-    RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_RANKS | RFX_CLI_JSON,
-    2,
-    2,
-    NULL};
+    .name = "rfexec-mpi",
+    .args = "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+    .summary =
+        "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
+    .details =
+        "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks.\n"
+        "Every rank computes some rows of each output and what these need of the image. Halos are\n"
+        "computed by both neighbours or exchanged, whichever is predicted to be faster; only maps\n"
+        "that all rows go through can be exchanged. States of global pools and norms are added up\n"
+        "exactly between rounds; each round begins at the last map that was exchanged, or at the\n"
+        "image. --memory and --threads are those of each rank. All ranks write a .npy file, whose\n"
+        "folder they must share; rank 0 writes other files and '-o -', and the others send it\n"
+        "their rows. When a rank fails or is killed the job ends and there is no file under the\n"
+        "name of -o. A network with an operation that needs a whole map and has no such state is\n"
+        "refused (exit code 3).\n",
+    .examples =
+        "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
+        "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
+        "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .min_args = 2,
+    .max_args = 2,
+    .values = &values,
+};
 
 /* Whether a word is an option that each rank may have its own value of; *value: the next word is
  * that value. */
@@ -100,24 +138,22 @@ static bool has_other_ranks(void) {
 }
 
 /* All ranks have the same words; rank 0 prints how they should be. */
-static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
-                      struct rfx_cli_options *options, bool *run) {
-    char why[256];
+static int take_words(const struct rfx_ranks *ranks, int argc, char **argv, bool *run) {
+    char why[512];
     int code = RFX_EXIT_DONE;
     if (ranks->rank == 0) {
-        *run = rfx_cli_take_words(&command, argc, argv, options, &code);
+        *run = rfx_cli_take_words(&command, argc, argv, &code);
         return code;
     }
-    bool parsed = rfx_cli_parse_words(&command, argc, argv, options, why, sizeof why);
-    *run = parsed && !options->help;
+    bool parsed = rfx_cli_options_parse(&command, &values, argc, argv, why, sizeof why);
+    *run = parsed && !values.run.words.help;
     if (parsed) return RFX_EXIT_DONE;
     rfx_cli_message("%s", why);
     return RFX_EXIT_USAGE;
 }
 
 static int run_ranks(int argc, char **argv) {
-    static struct rfx_ranks ranks;         /* messages need it to the end */
-    static struct rfx_cli_options options; /* large for a stack */
+    static struct rfx_ranks ranks; /* messages need it to the end */
     bool run = false;
     rfx_cli_progress_catch_signals(); /* what limits files must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
@@ -125,10 +161,10 @@ static int run_ranks(int argc, char **argv) {
     if (ranks.rank > 0) rfx_cli_progress_silence();
     code = compare_words(&ranks, argc - 1, argv + 1);
     if (code == RFX_EXIT_DONE)
-        code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
+        code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &run));
     if (code == RFX_EXIT_DONE && run) {
-        if (rfx_cli_options_use_stdout(&options)) stdout = stderr; /* what it tells beside */
-        code = rfx_mpi_run(&ranks, &options);
+        if (rfx_cli_use_stdout(&values.run.words)) stdout = stderr; /* what it tells beside */
+        code = rfx_mpi_run(&ranks, &values);
     }
     if (fflush(stdout) != 0 && code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
     return rfx_ranks_finish(&ranks, code);

@@ -9,7 +9,6 @@
 #include "rf_analysis/part_graph.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/mpi/rank_outputs.h"
@@ -21,7 +20,7 @@
 
 struct mpi_run {
     struct rfx_ranks *ranks;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     struct rfx_cli_job job; /* its graph: the whole one */
     struct rfx_part_before before;
     struct rfx_rank_sections sections;
@@ -65,22 +64,22 @@ static int compare_identities(struct mpi_run *run) {
 }
 
 static int open_job(struct mpi_run *run) {
-    const struct rfx_cli_options *o = run->options;
-    if (strcmp(o->args[1], "-") == 0) {
+    const struct rfx_cli_run_options *o = run->options;
+    if (strcmp(o->words.args[1], "-") == 0) {
         rfx_cli_message("every rank reads the picture: it cannot come from standard input");
         return RFX_EXIT_USAGE;
     }
-    if (o->plan_file != NULL) {
+    if (o->plan.plan_file != NULL) {
         rfx_cli_message("--plan is of a whole network, ranks have shares: leave it out");
         return RFX_EXIT_USAGE;
     }
-    if (rfx_cli_options_mark(o)) {
+    if (rfx_cli_options_mark(&o->input)) {
         rfx_cli_message(
             "--nodata marks outputs of one process: --nodata-mark none fills the "
             "picture alone");
         return RFX_EXIT_USAGE;
     }
-    int code = rfx_cli_job_open(&run->job, o, o->args[1]);
+    int code = rfx_cli_job_open(&run->job, o, o->words.args[1]);
     if (code != RFX_EXIT_DONE) return code;
     run->job.process_varies = true;
     run->job.request.source.fixed_bytes += RFX_RANKS_LATER_BYTES;
@@ -173,12 +172,12 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
         rfx_rank_sections_begin_sums(&run->sections, run->sections.exchange.n, err);
     if (status != RFX_OK || run->session == NULL) return status;
     if (run->ranks->rank == 0)
-        status =
-            rfx_cli_classes_begin(run->job.mem, run->job.graph, run->options, &run->classes, err);
+        status = rfx_cli_classes_begin(run->job.mem, run->job.graph, &run->options->report,
+                                       &run->classes, err);
     if (status != RFX_OK) return status;
     run->outputs.outputs.classes = &run->classes;
     rfx_session_set_sink(run->session, &sink);
-    rfx_session_set_spill_folder(run->session, run->options->spill);
+    rfx_session_set_spill_folder(run->session, run->options->plan.spill);
     rfx_cli_progress_start(&progress, run->ranks->size > 1 ? "its share of the outputs" : "run");
     status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
                              rfx_cli_progress_step, &progress, &run->report, err);
@@ -187,7 +186,8 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
         rfx_row_store_explain(run->sections.store, err);
     run->macs += run->report.macs;
     run->seconds += run->report.seconds;
-    if (status == RFX_OK) status = rfx_cli_classes_finish(run->options, &run->classes, err);
+    if (status == RFX_OK)
+        status = rfx_cli_classes_finish(&run->options->report, &run->classes, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on files become complete */
@@ -244,8 +244,8 @@ static int run_all(struct mpi_run *run) {
     return code == RFX_EXIT_DONE ? print_result(run) : code;
 }
 
-int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_cli_options *options) {
-    struct mpi_run run = {.ranks = ranks, .options = options};
+int rfx_mpi_run(struct rfx_ranks *ranks, const struct rfx_mpi_options *options) {
+    struct mpi_run run = {.ranks = ranks, .options = &options->run};
     run.sections = (struct rfx_rank_sections){
         .ranks = ranks, .options = options, .job = &run.job, .from = RFX_PART_OUTER};
     int code = run_all(&run);

@@ -18,7 +18,7 @@ struct rfx_rank_outputs {
     struct rfx_ranks *ranks;
     struct rfx_memory *mem;
     const struct rfx_graph *whole;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     const struct rfx_geo_source *source; /* of the image, as rfx_cli_outputs_open takes it */
     const char *folder;                  /* for shares that wait */
     struct rfx_cli_outputs outputs;      /* of the whole network, this rank's streams */
@@ -31,20 +31,20 @@ struct rfx_rank_outputs {
 
 /* Bytes that it holds while the network runs. */
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
-                              const struct rfx_cli_options *options,
+                              const struct rfx_cli_run_options *options,
                               const struct rfx_geo_source *source);
 
 /* Whether the files of -o can be made, before hours of rounds: opens and drops those of rank 0.
  * Returns an exit code that all ranks agree on. */
 RFX_NODISCARD int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          const struct rfx_graph *whole,
-                                         const struct rfx_cli_options *options);
+                                         const struct rfx_cli_run_options *options);
 
 /* All ranks together: opens everything. Returns an exit code, the same on all ranks, after a
  * message. rfx_rank_outputs_free may follow whatever it is. */
 RFX_NODISCARD int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                         const struct rfx_graph *whole,
-                                        const struct rfx_cli_options *options,
+                                        const struct rfx_cli_run_options *options,
                                         const struct rfx_geo_source *source,
                                         struct rfx_rank_outputs *outputs);
 

@@ -104,7 +104,7 @@ static int tell(struct rfx_rank_sections *s, enum rfx_status status, const struc
 
 static int plan_asked(struct rfx_rank_sections *s) {
     struct rfx_error err = {{0}};
-    if (!may_fall_back(s)) return rfx_cli_job_plan(s->job, s->options, "run");
+    if (!may_fall_back(s)) return rfx_cli_job_plan(s->job, &s->options->run, "run");
     return tell(s, rfx_plan_create(s->job->graph, &s->job->request, &s->job->plan, &err), &err);
 }
 
@@ -252,7 +252,7 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
                                     .plan = s->plans[i],
                                     .image = rfx_rank_sections_image(s),
                                     .sink = &sink,
-                                    .spill = s->options->spill,
+                                    .spill = s->options->run.plan.spill,
                                     .what = "its share of rows to exchange"};
     struct rfx_run_report report = {0};
     enum rfx_status status = rfx_cli_run_once(&run, &report, err);
@@ -269,7 +269,7 @@ static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, st
         rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
     rows = rfx_range_union(rows, need);
     if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* nothing: but it is a picture */
-    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill),
+    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->run.plan.spill),
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
 

@@ -16,7 +16,7 @@
 
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
-    const struct rfx_cli_options *options;
+    const struct rfx_mpi_options *options;
     struct rfx_cli_job *job; /* its graph: the whole one; while a section is planned that one's */
     size_t outputs_bytes;    /* that outputs hold while they are made */
 

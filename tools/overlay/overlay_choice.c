@@ -111,42 +111,43 @@ struct rfx_tensor rfx_overlay_picture(const struct rfx_graph *graph) {
     return rfx_tensor_nhwc(3, input->h, input->w);
 }
 
-int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                        struct rfx_overlay_choice *choice) {
     struct rfx_error err = {{0}};
     struct rfx_tensor picture = rfx_overlay_picture(graph);
     char what[256];
     *choice = (struct rfx_overlay_choice){
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
-    int code = choose_output(graph, options->overlay_output, choice);
-    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->overlay_of, choice);
+    int code = choose_output(graph, options->report.overlay_output, choice);
+    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->report.overlay_of, choice);
     if (code != RFX_EXIT_DONE) return code;
-    if (choice->channel < 0 && options->overlay_range[0] < options->overlay_range[1]) {
+    if (choice->channel < 0 &&
+        options->report.overlay_range[0] < options->report.overlay_range[1]) {
         rfx_cli_message(
             "--overlay-range is for the values of a channel (--overlay-of), not labels");
         return RFX_EXIT_USAGE;
     }
-    if (options->overlay == NULL) return RFX_EXIT_DONE; /* no file of its own */
-    const struct rfx_output_kind *kind = rfx_output_kind_of(options->overlay);
-    if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
+    if (options->report.overlay == NULL) return RFX_EXIT_DONE; /* no file of its own */
+    const struct rfx_output_kind *kind = rfx_output_kind_of(options->report.overlay);
+    if (strcmp(options->report.overlay, "-") == 0) kind = &rfx_output_png;
     if (kind != NULL) choice->format.kind = kind;
-    (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->overlay);
+    (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->report.overlay);
     enum rfx_status status = rfx_output_format_check(&choice->format, &picture, what, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
 int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
-                                const struct rfx_cli_options *options,
+                                const struct rfx_cli_run_options *options,
                                 struct rfx_overlay_choice *choice, bool *shown) {
-    struct rfx_cli_options first = *options;
-    bool asked = options->overlay_of != NULL || options->overlay_output != NULL ||
-                 options->overlay_range[0] < options->overlay_range[1];
+    struct rfx_cli_run_options first = *options;
+    bool asked = options->report.overlay_of != NULL || options->report.overlay_output != NULL ||
+                 options->report.overlay_range[0] < options->report.overlay_range[1];
     *shown = true;
     if (asked) return rfx_overlay_choose(graph, options, choice);
     int map = -1;
     for (int k = 0; k < graph->n_outputs && map < 0; ++k) map = map_of(graph, k);
     *shown = map >= 0 && !may_be_picture(graph, map);
     if (!*shown) return RFX_EXIT_DONE;
-    if (has_shares(graph, map)) first.overlay_of = "1";
+    if (has_shares(graph, map)) first.report.overlay_of = "1";
     return rfx_overlay_choose(graph, &first, choice);
 }

@@ -17,7 +17,7 @@ struct rfx_overlay_choice {
  * labels where it has several channels or is what ArgMax and the like give, else its values. Prints
  * why not and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
-                                     const struct rfx_cli_options *options,
+                                     const struct rfx_cli_run_options *options,
                                      struct rfx_overlay_choice *choice);
 
 /* As rfx_overlay_choose for the page of --report alone, which nobody asked an overlay of: *shown
@@ -27,7 +27,7 @@ RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
  * first.
  */
 RFX_NODISCARD int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
-                                              const struct rfx_cli_options *options,
+                                              const struct rfx_cli_run_options *options,
                                               struct rfx_overlay_choice *choice, bool *shown);
 
 /* The map that is shown. */

@@ -26,15 +26,16 @@ static size_t floats(int64_t n) {
     return (size_t)n * sizeof(float);
 }
 
-size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice) {
     struct rfx_tensor picture = rfx_overlay_picture(graph);
     const struct rfx_tensor *input = input_of(graph);
     enum { SPOOL_BYTES = 32 << 10 };
     size_t bytes =
         SPOOL_BYTES + floats(input->w * (input->c + 3) + rfx_overlay_map(graph, choice)->w);
-    if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &picture);
-    if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
+    if (options->report.overlay != NULL)
+        bytes += rfx_output_stream_bytes(&choice->format, &picture);
+    if (options->report.page != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
 
@@ -62,7 +63,8 @@ static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     return RFX_OK;
 }
 
-enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_cli_options *options,
+enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
+                                 const struct rfx_cli_run_options *options,
                                  const struct rfx_cli_job *job,
                                  const struct rfx_overlay_choice *choice, struct rfx_error *err) {
     *overlay =
@@ -72,12 +74,13 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
     overlay->range = rfx_value_range_empty();
     enum rfx_status status = find_places(overlay, err);
     if (status == RFX_OK) status = make_rows(overlay, err);
-    if (status == RFX_OK && options->overlay != NULL)
-        status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &picture,
-                                        &overlay->stream, err);
-    if (status == RFX_OK && options->report != NULL)
+    if (status == RFX_OK && options->report.overlay != NULL)
+        status = rfx_output_stream_open(job->mem, options->report.overlay, &choice->format,
+                                        &picture, &overlay->stream, err);
+    if (status == RFX_OK && options->report.page != NULL)
         status = rfx_small_copy_create(job->mem, picture.h, picture.w, &overlay->small, err);
-    const char *beside = options->overlay != NULL ? options->overlay : options->report;
+    const char *beside =
+        options->report.overlay != NULL ? options->report.overlay : options->report.page;
     if (status == RFX_OK)
         status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
     return status;
@@ -162,7 +165,7 @@ static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_
  * first three; else the first as grey. */
 static int64_t channel_of(const struct rfx_overlay *o, int k) {
     int64_t c = input_of(o->job->graph)->c;
-    bool bgr = o->options->bgr && c == 3;
+    bool bgr = o->options->input.bgr && c == 3;
     return c < 3 ? 0 : bgr ? 2 - k : k;
 }
 
@@ -251,7 +254,7 @@ enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, struct rfx_error *err) {
         status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                           "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
                           map_of(o)->h * map_of(o)->w);
-    const float *asked = o->options->overlay_range;
+    const float *asked = o->options->report.overlay_range;
     o->range = rfx_value_range_settle(o->range);
     if (asked[0] < asked[1])
         o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};

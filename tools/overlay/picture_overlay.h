@@ -19,7 +19,7 @@
 
 struct rfx_overlay { /* all zero: none */
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options; /* borrowed, as the job */
+    const struct rfx_cli_run_options *options; /* borrowed, as the job */
     const struct rfx_cli_job *job;
     struct rfx_overlay_choice choice;
     struct rfx_map_place rows, cols;
@@ -35,14 +35,14 @@ struct rfx_overlay { /* all zero: none */
 };
 
 /* Bytes that the overlay holds while the network runs and after it. */
-size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice);
 
-/* Opens options->overlay and the copy for options->report, for a planned job. Freed with
- * rfx_overlay_free, of which zeros are none.
+/* Opens options->report.overlay and the copy for options->report.page, for a planned job. Freed
+ * with rfx_overlay_free, of which zeros are none.
  */
 RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
-                                               const struct rfx_cli_options *options,
+                                               const struct rfx_cli_run_options *options,
                                                const struct rfx_cli_job *job,
                                                const struct rfx_overlay_choice *choice,
                                                struct rfx_error *err);

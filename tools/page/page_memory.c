@@ -90,7 +90,7 @@ static void put_axes(struct rfx_html *html, const struct axes *axes, double seco
 
 void rfx_page_memory_chart(struct rfx_run_page *page, const struct rfx_run_report *report) {
     const struct rfx_run_timeline *t = &page->timeline;
-    size_t budget = page->options->memory_bytes, peak = rfx_peak_rss_bytes();
+    size_t budget = page->options->plan.memory_bytes, peak = rfx_peak_rss_bytes();
     size_t most = page->job->plan->peak_bytes;
     most = budget > most ? budget : most;
     most = peak > most ? peak : most;

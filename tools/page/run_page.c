@@ -45,10 +45,11 @@ static enum rfx_status make_outputs(struct rfx_run_page *page, struct rfx_error 
     return status;
 }
 
-enum rfx_status rfx_run_page_open(struct rfx_run_page *page, const struct rfx_cli_options *options,
+enum rfx_status rfx_run_page_open(struct rfx_run_page *page,
+                                  const struct rfx_cli_run_options *options,
                                   const struct rfx_cli_job *job, struct rfx_error *err) {
     *page = (struct rfx_run_page){.mem = job->mem, .options = options, .job = job};
-    enum rfx_status status = rfx_output_file_open(job->mem, options->report, &page->file, err);
+    enum rfx_status status = rfx_output_file_open(job->mem, options->report.page, &page->file, err);
     if (status == RFX_OK) status = rfx_arena_use_create(job->mem, job->plan, &page->use, err);
     if (status == RFX_OK)
         status = rfx_layer_times_create(job->mem, job->plan, 1, &page->times, err);
@@ -130,8 +131,8 @@ static void put_memory_facts(struct rfx_run_page *page, const struct rfx_run_rep
     const struct rfx_plan *plan = page->job->plan;
     char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
         e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS], text[400];
-    if (page->options->memory_bytes != 0)
-        fact(&page->html, "budget", rfx_human_bytes(page->options->memory_bytes, a));
+    if (page->options->plan.memory_bytes != 0)
+        fact(&page->html, "budget", rfx_human_bytes(page->options->plan.memory_bytes, a));
     else
         fact(&page->html, "budget", "none was given");
     (void)snprintf(text, sizeof text,
@@ -164,9 +165,9 @@ static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *re
     const struct rfx_graph *graph = page->job->graph;
     char shape[96], text[RFX_PLAN_TEXT + 64], words[RFX_PLAN_TEXT];
     rfx_html_raw(&page->html, "<h1>");
-    rfx_html_text(&page->html, page->options->shown[0]);
+    rfx_html_text(&page->html, page->options->words.shown[0]);
     rfx_html_raw(&page->html, "</h1>\n<table>\n");
-    fact(&page->html, "input", page->options->shown[1]);
+    fact(&page->html, "input", page->options->words.shown[1]);
     fact(&page->html, "its shape", rfx_human_shape(&graph->nodes[graph->input].out.shape, shape));
     rfx_plan_describe(plan, words, sizeof words);
     (void)snprintf(text, sizeof text, "%s; %d thread%s", words, plan->threads,
@@ -176,7 +177,7 @@ static void put_facts(struct rfx_run_page *page, const struct rfx_run_report *re
                    rfx_conv_choice_name(rfx_conv_choice_of(graph)), rfx_kernels()->name);
     fact(&page->html, "convolutions", text);
     put_memory_facts(page, report);
-    if (rfx_builtin_exists(page->options->args[0]))
+    if (rfx_builtin_exists(page->options->words.args[0]))
         fact(&page->html, "weights",
              "seeded, not trained: times, memory and bits are real, results mean nothing");
     rfx_html_raw(&page->html, "</table>\n");

@@ -27,7 +27,7 @@ struct rfx_page_output {
 
 struct rfx_run_page {
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options; /* borrowed, as the following */
+    const struct rfx_cli_run_options *options; /* borrowed, as the following */
     const struct rfx_cli_job *job;
     struct rfx_output_sink sink; /* of the outputs; everything that comes is passed on to it */
     struct rfx_output_file *file;
@@ -43,10 +43,11 @@ struct rfx_run_page {
 /* Bytes that a page holds while the network runs and after it. */
 size_t rfx_run_page_bytes(const struct rfx_graph *graph);
 
-/* Opens options->report for a planned job. Freed with rfx_run_page_free, of which zeros are none.
+/* Opens options->report.page for a planned job. Freed with rfx_run_page_free, of which zeros are
+ * none.
  */
 RFX_NODISCARD enum rfx_status rfx_run_page_open(struct rfx_run_page *page,
-                                                const struct rfx_cli_options *options,
+                                                const struct rfx_cli_run_options *options,
                                                 const struct rfx_cli_job *job,
                                                 struct rfx_error *err);
 

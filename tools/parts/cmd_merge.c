@@ -26,7 +26,7 @@
 #define USUAL_BAND_BYTES (16 * MIB)
 
 struct merge {
-    const struct rfx_cli_options *options;
+    const struct rfx_merge_options *options;
     struct rfx_memory *mem;
     struct rfx_merge_parts parts;
     struct rfx_tensor tensor; /* the output */
@@ -45,7 +45,8 @@ static enum rfx_status read_georeference(struct merge *m, struct rfx_output_form
                                          struct rfx_error *err) {
     if (!format->kind->placed) return RFX_OK;
     enum rfx_status status = rfx_part_geo_parse(m->mem, m->parts.files[0].geo, &m->geo, err);
-    if (status != RFX_OK) return rfx_fail_within(err, status, "part '%.200s'", m->options->args[0]);
+    if (status != RFX_OK)
+        return rfx_fail_within(err, status, "part '%.200s'", m->options->words.args[0]);
     format->geo = &m->geo;
     return RFX_OK;
 }
@@ -163,7 +164,7 @@ static int print_result(const struct merge *m) {
     return RFX_EXIT_DONE;
 }
 
-static int merge_output(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+static int merge_output(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct merge m = {.options = options, .mem = mem};
     struct rfx_output_format format;
     struct rfx_error err = {{0}};
@@ -176,7 +177,8 @@ static int merge_output(const struct rfx_cli_options *options, struct rfx_memory
     if (status == RFX_OK) status = read_georeference(&m, &format, &err);
     if (status == RFX_OK) status = allocate_band(&m, &format, &err);
     if (status == RFX_OK)
-        status = rfx_output_stream_open(mem, options->output, &format, &m.tensor, &m.stream, &err);
+        status =
+            rfx_output_stream_open(mem, options->output.file, &format, &m.tensor, &m.stream, &err);
     if (status == RFX_OK) status = copy(&m, &err);
     int code = status == RFX_OK ? print_result(&m) : rfx_cli_fail(status, &err);
     rfx_output_stream_free(m.stream);
@@ -187,13 +189,13 @@ static int merge_output(const struct rfx_cli_options *options, struct rfx_memory
 }
 
 /* The file that is read as part or states, or beside them, and that `path` names too; NULL. */
-static const char *find_input(const struct rfx_cli_options *options, const char *path, char *name,
+static const char *find_input(const struct rfx_merge_options *options, const char *path, char *name,
                               size_t size) {
     struct stat out, in;
     if (stat(path, &out) != 0) return NULL;
-    for (int i = 0; i < options->n_args; i++)
+    for (int i = 0; i < options->words.n_args; i++)
         for (int k = 0; k < 2; k++) {
-            (void)snprintf(name, size, "%s%s", options->args[i], k == 0 ? "" : ".json");
+            (void)snprintf(name, size, "%s%s", options->words.args[i], k == 0 ? "" : ".json");
             if (stat(name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
                 return name;
         }
@@ -201,30 +203,27 @@ static const char *find_input(const struct rfx_cli_options *options, const char 
 }
 
 /* What the options lack. */
-static int check_options(const struct rfx_cli_options *options) {
+static int check_options(const struct rfx_merge_options *options) {
     char name[RFX_PART_PATH_CHARS];
-    if (options->status != NULL && (options->n_args > 0 || options->output != NULL)) {
-        rfx_cli_message("--status only looks at a folder: it excludes PART and -o");
+    if (options->status != NULL && options->words.n_args > 0) {
+        rfx_cli_message("--status only looks at a folder: it excludes PART");
         return RFX_EXIT_USAGE;
     }
     if (options->status != NULL) return RFX_EXIT_DONE;
-    if (options->n_args == 0) {
+    if (options->words.n_args == 0) {
         rfx_cli_message("merge needs a PART, or --status DIR");
         return RFX_EXIT_USAGE;
     }
-    if (options->output == NULL) {
-        rfx_cli_message("merge needs -o FILE");
-        return RFX_EXIT_USAGE;
-    }
-    if (find_input(options, options->output, name, sizeof name) != NULL) {
+    if (find_input(options, options->output.file, name, sizeof name) != NULL) {
         rfx_cli_message("-o '%s' would write over '%s', which is merged: name another file",
-                        options->output, name);
+                        options->output.file, name);
         return RFX_EXIT_USAGE;
     }
     return RFX_EXIT_DONE;
 }
 
-int rfx_cmd_merge(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct rfx_merge_options *options = given;
     int code = check_options(options);
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_memory *mem = rfx_cli_memory_create();
@@ -234,10 +233,68 @@ int rfx_cmd_merge(const struct rfx_cli_options *options) {
     }
     if (options->status != NULL)
         code = rfx_parts_status(options, mem);
-    else if (rfx_part_states_is_file(options->args[0]))
+    else if (rfx_part_states_is_file(options->words.args[0]))
         code = rfx_part_merge_states(options, mem);
     else
         code = merge_output(options, mem);
     rfx_memory_free(mem);
     return code;
 }
+
+#define AT(member) offsetof(struct rfx_merge_options, member)
+
+static const struct rfx_cli_option rows[] = {
+    {.name = "memory",
+     .letter = 'm',
+     .kind = RFX_CLI_BYTES,
+     .at = AT(memory_bytes),
+     .value = "BYTES",
+     .help = "memory budget of the whole process, such as 64MiB or 1.5GiB"},
+    {.name = "status",
+     .kind = RFX_CLI_TEXT,
+     .at = AT(status),
+     .value = "DIR",
+     .help =
+         "merge nothing; say which parts in this folder are there, missing or damaged, and which "
+         "commands make the missing ones",
+     .excludes = "output"},
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("merge options", rows);
+
+static struct rfx_merge_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(file, rfx_merge_options, output),
+    RFX_CLI_USE(samples, rfx_merge_options, output),
+    RFX_CLI_USE(format, rfx_merge_options, output),
+    RFX_CLI_USE(json, rfx_merge_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_merge = {
+    .name = "merge",
+    .args =
+        "PART.npy [PART.npy ...] -o FILE [--memory BYTES] [--json]\n"
+        "       rfexec merge --status DIR [--json]",
+    .summary = "put the parts of an output together that 'run --part' made",
+    .details =
+        "All parts must be of one run: the same model, input, version and options that change\n"
+        "bits, as the JSON file beside each part says. The parts must cover the output without\n"
+        "gap or overlap and must not have changed since they were made. FILE is written in bands\n"
+        "of rows inside the budget, as -o of run would write it; the hash is that of a single\n"
+        "run. The exit code is 3 when parts are missing, doubled, changed or of other runs.\n"
+        "--status reads all bytes of the parts in a folder, such as OUT.parts of run_parts.sh,\n"
+        "and says which are there, missing, damaged or in the way, and the commands that make the\n"
+        "missing ones. The exit code is 0 when all parts are there, else 3.\n",
+    .examples =
+        "rfexec merge part1.npy part2.npy part3.npy -o map.npy\n"
+        "rfexec merge part*.npy -o large.tif --memory 64MiB\n"
+        "rfexec merge --status large.npy.parts\n",
+    .uses = uses,
+    .n_uses = sizeof uses / sizeof uses[0],
+    .needs = "output status",
+    .min_args = 0,
+    .max_args = RFX_CLI_MAX_PARTS,
+    .values = &values,
+    .run = run,
+};

@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "layers/core/floats.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/parts/files/part_cover.h"
 #include "tools/parts/files/part_picture.h"
@@ -62,10 +61,11 @@ static enum rfx_status check_arrays(const struct rfx_merge_parts *parts, struct 
     return status;
 }
 
-enum rfx_status rfx_merge_parts_read(struct rfx_memory *mem, const struct rfx_cli_options *options,
+enum rfx_status rfx_merge_parts_read(struct rfx_memory *mem,
+                                     const struct rfx_merge_options *options,
                                      struct rfx_merge_parts *out, struct rfx_error *err) {
-    int n = options->n_args;
-    *out = (struct rfx_merge_parts){.mem = mem, .paths = options->args};
+    int n = options->words.n_args;
+    *out = (struct rfx_merge_parts){.mem = mem, .paths = options->words.args};
     out->files = rfx_memory_calloc(mem, (size_t)n, sizeof *out->files);
     out->found = rfx_memory_calloc(mem, (size_t)n, sizeof *out->found);
     out->chunk = rfx_memory_alloc(mem, RFX_MERGE_CHUNK * sizeof *out->chunk);
@@ -123,16 +123,17 @@ void rfx_merge_parts_hash(const struct rfx_merge_parts *parts, char hash[RFX_FIN
     rfx_fingerprint_hex(&all, hash);
 }
 
-enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
+enum rfx_status rfx_merge_format(const struct rfx_merge_options *options,
                                  const struct rfx_tensor *tensor, const struct rfx_stored *stored,
                                  struct rfx_output_format *format, struct rfx_error *err) {
     char ends[RFX_OUTPUT_ENDS];
-    if (!rfx_cli_output_format(options, options->output, format))
+    if (!rfx_cli_output_format(&options->output, 0, options->output.file, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': the name must end in %s",
-                        options->output, rfx_output_ends(ends));
-    const char *why = rfx_cli_options_misfit(options, format->kind->takes);
+                        options->output.file, rfx_output_ends(ends));
+    const char *why = rfx_cli_options_misfit(&options->output, format->kind->takes);
     if (why != NULL)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output, why);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output.file,
+                        why);
     format->stored = *stored;
-    return rfx_output_format_check(format, tensor, options->output, err);
+    return rfx_output_format_check(format, tensor, options->output.file, err);
 }

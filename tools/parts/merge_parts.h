@@ -12,6 +12,15 @@
 
 enum { RFX_MERGE_CHUNK = 16384 };
 
+/* What merge is asked. */
+struct rfx_merge_options {
+    struct rfx_cli_words words;
+    size_t memory_bytes; /* 0: no budget */
+    struct rfx_cli_output_options output;
+    const char *status; /* folder of parts; NULL: not given */
+    bool json;
+};
+
 struct rfx_merge_parts {
     struct rfx_memory *mem;
     const char *const *paths; /* n */
@@ -34,7 +43,7 @@ size_t rfx_merge_parts_bytes(int n);
 /* Reads what the options name as arguments; *out is to be released whatever is returned. MALFORMED,
  * in words: parts of several runs, gaps, overlaps, arrays of other sizes. */
 RFX_NODISCARD enum rfx_status rfx_merge_parts_read(struct rfx_memory *mem,
-                                                   const struct rfx_cli_options *options,
+                                                   const struct rfx_merge_options *options,
                                                    struct rfx_merge_parts *out,
                                                    struct rfx_error *err);
 void rfx_merge_parts_release(struct rfx_merge_parts *parts);
@@ -60,7 +69,7 @@ void rfx_merge_parts_hash(const struct rfx_merge_parts *parts, char hash[RFX_FIN
 
 /* The format of -o, which must be able to hold the tensor, declared so, and take all options that
  * are given. */
-RFX_NODISCARD enum rfx_status rfx_merge_format(const struct rfx_cli_options *options,
+RFX_NODISCARD enum rfx_status rfx_merge_format(const struct rfx_merge_options *options,
                                                const struct rfx_tensor *tensor,
                                                const struct rfx_stored *stored,
                                                struct rfx_output_format *format,

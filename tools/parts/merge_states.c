@@ -10,7 +10,7 @@
 #include "rfexec/output/output_stream.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/command.h"
-#include "tools/cli/option_checks.h"
+#include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/parts/files/part_picture.h"
@@ -19,7 +19,7 @@
 #include "tools/parts/part_states.h"
 
 struct merge {
-    const struct rfx_cli_options *options;
+    const struct rfx_merge_options *options;
     struct rfx_memory *mem;
     struct rfx_graph *graph, *rest;
     struct rfx_part_states all;
@@ -36,7 +36,7 @@ struct merge {
 };
 
 static enum rfx_status load(struct merge *m, struct rfx_error *err) {
-    return rfx_part_states_load_network(m->mem, &m->all, m->options->args[0],
+    return rfx_part_states_load_network(m->mem, &m->all, m->options->words.args[0],
                                         m->options->memory_bytes, &m->graph, &m->k, err);
 }
 
@@ -49,7 +49,7 @@ static enum rfx_status check_picture(struct merge *m, int i, const struct rfx_pa
             return rfx_fail(err, RFX_STATUS_MALFORMED,
                             "states '%.120s' and '%.120s' are not of one image: row %lld was "
                             "another one when they read it",
-                            m->options->args[k], m->options->args[i], (long long)row);
+                            m->options->words.args[k], m->options->words.args[i], (long long)row);
     json_t *picture = part->picture != NULL ? json_incref(part->picture) : json_null();
     return json_array_append_new(m->pictures, picture) == 0
                ? RFX_OK
@@ -57,14 +57,14 @@ static enum rfx_status check_picture(struct merge *m, int i, const struct rfx_pa
 }
 
 static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
-    const char *path = m->options->args[i];
+    const char *path = m->options->words.args[i];
     struct rfx_part_states part;
     enum rfx_status status = rfx_part_states_read(path, m->graph, &part, err);
     if (status != RFX_OK) return status;
     if (!json_equal(part.run, m->all.run) || strcmp(part.output, m->all.output) != 0)
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "states '%.120s' and '%.120s' are not of one run and output",
-                          m->options->args[0], path);
+                          m->options->words.args[0], path);
     else if (part.count == 0 || part.count != m->all.count)
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "states '%.200s' are part %lld of %lld, others are of %lld parts", path,
@@ -79,7 +79,7 @@ static enum rfx_status add_part(struct merge *m, int i, struct rfx_error *err) {
         status = rfx_part_states_merge(&m->all, m->graph, &part, err);
         if (status == RFX_STATUS_MALFORMED)
             status = rfx_fail_within(err, status, "states '%.120s' and '%.120s'", path,
-                                     m->options->args[0]);
+                                     m->options->words.args[0]);
     }
     rfx_part_states_release(&part);
     return status;
@@ -92,10 +92,10 @@ static enum rfx_status add_parts(struct merge *m, struct rfx_error *err) {
     int64_t missing = 0, first = 0;
     if (m->all.count < 1 || m->all.count > MOST_PARTS)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s' are merged already",
-                        m->options->args[0]);
+                        m->options->words.args[0]);
     m->seen = rfx_memory_calloc(m->mem, (size_t)m->all.count, sizeof *m->seen);
     if (m->seen == NULL) return rfx_memory_fail(m->mem, "parts", (size_t)m->all.count, err);
-    for (int i = 0; i < m->options->n_args; i++) {
+    for (int i = 0; i < m->options->words.n_args; i++) {
         enum rfx_status status = add_part(m, i, err);
         if (status != RFX_OK) return status;
     }
@@ -107,7 +107,7 @@ static enum rfx_status add_parts(struct merge *m, struct rfx_error *err) {
     if (missing == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
                     "beside states '%.200s' %lld of %lld parts are missing, the first one %lld",
-                    m->options->args[0], (long long)missing, (long long)m->all.count,
+                    m->options->words.args[0], (long long)missing, (long long)m->all.count,
                     (long long)first);
 }
 
@@ -146,11 +146,12 @@ static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
     enum rfx_status status = rfx_merge_format(m->options, out, &stored, &format, err);
     if (status == RFX_OK && format.kind != &rfx_output_npy)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "-o '%.200s': this output is written as .npy", m->options->output);
+                        "-o '%.200s': this output is written as .npy", m->options->output.file);
     if (status == RFX_OK) status = plan_rest(m, &format, err);
     if (status == RFX_OK) status = rfx_session_create(m->rest, m->plan, &m->session, err);
     if (status == RFX_OK)
-        status = rfx_output_stream_open(m->mem, m->options->output, &format, out, &m->stream, err);
+        status =
+            rfx_output_stream_open(m->mem, m->options->output.file, &format, out, &m->stream, err);
     if (status != RFX_OK) return status;
     const struct rfx_output_sink sink = {.write = receive, .user = m};
     rfx_session_set_sink(m->session, &sink);
@@ -160,12 +161,12 @@ static enum rfx_status run_rest(struct merge *m, struct rfx_error *err) {
 }
 
 static enum rfx_status write_states(const struct merge *m, struct rfx_error *err) {
-    if (rfx_cli_options_of_files(m->options))
+    if (rfx_cli_options_of_files(&m->options->output))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': states are written, to which --bits, --range and options of "
                         "TIFF and Zarr do not apply",
-                        m->options->output);
-    return rfx_part_states_write(m->options->output, m->graph, &m->all, err);
+                        m->options->output.file);
+    return rfx_part_states_write(m->options->output.file, m->graph, &m->all, err);
 }
 
 static int print_result(const struct merge *m, bool made) {
@@ -175,7 +176,7 @@ static int print_result(const struct merge *m, bool made) {
     if (m->options->json) {
         json_t *document =
             json_pack("{s:i, s:s, s:i, s:O, s:i, s:i}", "schema", RFX_JSON_SCHEMA, "command",
-                      "merge", "parts", m->options->n_args, "run", m->all.run, "round",
+                      "merge", "parts", m->options->words.n_args, "run", m->all.run, "round",
                       m->all.round, "rounds_left", m->rounds.rounds);
         if (made)
             (void)json_object_set_new(document, "output",
@@ -183,13 +184,14 @@ static int print_result(const struct merge *m, bool made) {
                                                 rfx_report_shape(&output), "hash", hash));
         return rfx_report_print(document);
     }
-    printf("parts      %d of one run, states of round %d\n", m->options->n_args, m->all.round);
+    printf("parts      %d of one run, states of round %d\n", m->options->words.n_args,
+           m->all.round);
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     if (made)
         printf("output     %s %s, hash %s\n", m->all.output, rfx_human_shape(&output, shape), hash);
     else
         printf("states     %d round%s more: run --part I/N --states %s makes %s\n",
-               m->rounds.rounds, m->rounds.rounds == 1 ? "" : "s", m->options->output,
+               m->rounds.rounds, m->rounds.rounds == 1 ? "" : "s", m->options->output.file,
                m->rounds.rounds == 0 ? "the parts of the output" : "those of the next round");
     return RFX_EXIT_DONE;
 }
@@ -207,15 +209,15 @@ static void release(struct merge *m) {
     rfx_graph_free(m->graph);
 }
 
-int rfx_part_merge_states(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+int rfx_part_merge_states(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct merge m = {.options = options, .mem = mem, .all.mem = mem, .pictures = json_array()};
     struct rfx_error err = {{0}};
     bool made = false;
-    enum rfx_status status = rfx_part_states_peek(mem, options->args[0], &m.all, &err);
+    enum rfx_status status = rfx_part_states_peek(mem, options->words.args[0], &m.all, &err);
     if (status == RFX_OK) status = load(&m, &err);
     if (status == RFX_OK) {
         rfx_part_states_release(&m.all);
-        status = rfx_part_states_read(options->args[0], m.graph, &m.all, &err);
+        status = rfx_part_states_read(options->words.args[0], m.graph, &m.all, &err);
     }
     if (status == RFX_OK) status = add_parts(&m, &err);
     if (status == RFX_OK) status = rfx_part_states_finish(&m.all, m.graph, &m.known, &err);

@@ -27,20 +27,20 @@ struct rfx_rect rfx_part_share(const struct rfx_tensor *map, int64_t index, int6
     return rfx_rect_make(rows.lo, rows.hi, 0, map->w);
 }
 
-static int find_output(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+static int find_output(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                        int *k) {
-    if (options->part_output == NULL && graph->n_outputs == 1) {
+    if (options->part.part_output == NULL && graph->n_outputs == 1) {
         *k = 0;
         return RFX_EXIT_DONE;
     }
-    for (int i = 0; options->part_output != NULL && i < graph->n_outputs; i++) {
-        if (strcmp(graph->outputs[i].name, options->part_output) != 0) continue;
+    for (int i = 0; options->part.part_output != NULL && i < graph->n_outputs; i++) {
+        if (strcmp(graph->outputs[i].name, options->part.part_output) != 0) continue;
         *k = i;
         return RFX_EXIT_DONE;
     }
-    if (options->part_output != NULL)
+    if (options->part.part_output != NULL)
         rfx_cli_message("--part-output '%s': no output of the network; there are %d:",
-                        options->part_output, graph->n_outputs);
+                        options->part.part_output, graph->n_outputs);
     else
         rfx_cli_message("parts are of one output: --part-output says which of %d:",
                         graph->n_outputs);
@@ -52,38 +52,39 @@ static int find_output(const struct rfx_graph *graph, const struct rfx_cli_optio
     return RFX_EXIT_USAGE;
 }
 
-int rfx_part_choose_output(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+int rfx_part_choose_output(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                            int *k) {
     int code = find_output(graph, options, k);
     return code;
 }
 
-int rfx_part_choose_rect(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+int rfx_part_choose_rect(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          int k, struct rfx_rect *rect) {
     const struct rfx_tensor *out = &graph->nodes[graph->outputs[k].node].out;
     int64_t index, count;
-    if (options->part_rect != NULL) {
-        if (!rfx_cli_parse_rect(options->part_rect, rect)) {
+    if (options->part.part_rect != NULL) {
+        if (!rfx_cli_parse_rect(options->part.part_rect, rect)) {
             rfx_cli_message(
                 "--part-rect '%s' is not Y0,X0,Y1,X1, a rectangle of the output from "
                 "row Y0 to before Y1 and column X0 to before X1",
-                options->part_rect);
+                options->part.part_rect);
             return RFX_EXIT_USAGE;
         }
         if (rfx_rect_contains(rfx_rect_full(out->h, out->w), *rect)) return RFX_EXIT_DONE;
         rfx_cli_message("--part-rect '%s': output '%s' has %lld rows and %lld columns",
-                        options->part_rect, graph->outputs[k].name, (long long)out->h,
+                        options->part.part_rect, graph->outputs[k].name, (long long)out->h,
                         (long long)out->w);
         return RFX_EXIT_USAGE;
     }
-    if (!rfx_part_parse_share(options->part, &index, &count)) {
+    if (!rfx_part_parse_share(options->part.part, &index, &count)) {
         rfx_cli_message("--part '%s' is not I/N, such as 1/4: part I of N, counted from 1",
-                        options->part);
+                        options->part.part);
         return RFX_EXIT_USAGE;
     }
     if (count > out->h) {
         rfx_cli_message("--part '%s': output '%s' has %lld rows, too few for %lld parts",
-                        options->part, graph->outputs[k].name, (long long)out->h, (long long)count);
+                        options->part.part, graph->outputs[k].name, (long long)out->h,
+                        (long long)count);
         return RFX_EXIT_USAGE;
     }
     *rect = rfx_part_share(out, index, count);
@@ -108,19 +109,19 @@ int64_t rfx_part_most_shares(const struct rfx_graph *graph, int k) {
     return most;
 }
 
-int rfx_part_choose_cells(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+int rfx_part_choose_cells(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                           int k, int64_t *index, int64_t *count, struct rfx_part_cells *cells) {
     const char *name = graph->outputs[k].name;
-    if (options->part_rect != NULL) {
+    if (options->part.part_rect != NULL) {
         rfx_cli_message(
             "--part-rect '%s': output '%s' is joined of several maps and has no "
             "rectangles; --part I/N takes rows of each",
-            options->part_rect, name);
+            options->part.part_rect, name);
         return RFX_EXIT_USAGE;
     }
-    if (!rfx_part_parse_share(options->part, index, count)) {
+    if (!rfx_part_parse_share(options->part.part, index, count)) {
         rfx_cli_message("--part '%s' is not I/N, such as 1/4: part I of N, counted from 1",
-                        options->part);
+                        options->part.part);
         return RFX_EXIT_USAGE;
     }
     int64_t most = rfx_part_most_shares(graph, k);
@@ -128,7 +129,7 @@ int rfx_part_choose_cells(const struct rfx_graph *graph, const struct rfx_cli_op
         rfx_cli_message(
             "--part '%s': the tallest map of output '%s' has %lld rows, too few for "
             "%lld parts",
-            options->part, name, (long long)most, (long long)*count);
+            options->part.part, name, (long long)most, (long long)*count);
         return RFX_EXIT_USAGE;
     }
     if (rfx_part_share_cells(graph, k, --*index, *count, cells)) return RFX_EXIT_DONE;

@@ -15,11 +15,11 @@ struct rfx_rect rfx_part_share(const struct rfx_tensor *map, int64_t index, int6
 /* The output that parts are of: the one that --part-output names, or the only one. Prints why not
  * and returns an exit code: it is no map, or a global operation comes before it. */
 RFX_NODISCARD int rfx_part_choose_output(const struct rfx_graph *graph,
-                                         const struct rfx_cli_options *options, int *k);
+                                         const struct rfx_cli_run_options *options, int *k);
 
 /* And the rectangle that the options ask for. */
 RFX_NODISCARD int rfx_part_choose_rect(const struct rfx_graph *graph,
-                                       const struct rfx_cli_options *options, int k,
+                                       const struct rfx_cli_run_options *options, int k,
                                        struct rfx_rect *rect);
 
 /* The cells that share `index` (from 0) of `count` has of an output that is joined of maps: rows of
@@ -32,7 +32,7 @@ int64_t rfx_part_most_shares(const struct rfx_graph *graph, int k);
 
 /* And the share of it that the options ask for, which has cells. Prints why not. */
 RFX_NODISCARD int rfx_part_choose_cells(const struct rfx_graph *graph,
-                                        const struct rfx_cli_options *options, int k,
+                                        const struct rfx_cli_run_options *options, int k,
                                         int64_t *index, int64_t *count,
                                         struct rfx_part_cells *cells);
 #endif

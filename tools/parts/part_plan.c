@@ -74,13 +74,13 @@ static enum rfx_status take_part(const struct rfx_part_plans *p, int64_t index, 
     const struct rfx_part_known *known = p->before.known;
     int n = p->before.states.n;
     *place = (struct place){.rect = rfx_rect_full(0, 0)};
-    if (rfx_part_share_cells(whole, p->output, index - 1, p->options->parts, &place->cells)) {
+    if (rfx_part_share_cells(whole, p->output, index - 1, p->options->part.parts, &place->cells)) {
         place->tensor = rfx_part_cells_tensor(&place->cells);
-        return rfx_part_graph_share(whole, p->output, known, n, index - 1, p->options->parts, part,
-                                    err);
+        return rfx_part_graph_share(whole, p->output, known, n, index - 1, p->options->part.parts,
+                                    part, err);
     }
     place->cells.of = 0;
-    place->rect = rfx_part_share(map, index, p->options->parts);
+    place->rect = rfx_part_share(map, index, p->options->part.parts);
     place->tensor = rfx_tensor_nhwc(map->c, rfx_rect_rows(place->rect), map->w);
     return rfx_part_graph_after(whole, p->output, known, n, place->rect, part, err);
 }
@@ -177,8 +177,8 @@ static int print_json(struct rfx_part_plans *p, json_t *document, bool by_merge)
                             by_merge, "states", p->rounds, "parts", p->list, "macs",
                             (json_int_t)p->macs, "macs_untiled", (json_int_t)p->macs_untiled,
                             "macs_ratio", rfx_report_ratio(p->macs, p->macs_untiled)));
-    (void)json_object_set_new(document, "part_count", json_integer(p->options->parts));
-    json_t *words = p->options->n_args > 1 ? rfx_part_words(p->options) : NULL;
+    (void)json_object_set_new(document, "part_count", json_integer(p->options->part.parts));
+    json_t *words = p->options->words.n_args > 1 ? rfx_part_words(p->options) : NULL;
     if (words != NULL) (void)json_object_set_new(document, "words", words);
     enum rfx_status status = rfx_part_plans_exchange(p, document, &err);
     if (status == RFX_OK) return rfx_report_print(document);
@@ -208,8 +208,8 @@ static int check_count(const struct rfx_part_plans *p, bool joined) {
         return RFX_EXIT_REFUSED;
     }
     int64_t most = rfx_part_most_shares(graph, p->output);
-    if (p->options->parts <= most) return RFX_EXIT_DONE;
-    rfx_cli_message("--parts %lld: %soutput '%s' has %lld rows", (long long)p->options->parts,
+    if (p->options->part.parts <= most) return RFX_EXIT_DONE;
+    rfx_cli_message("--parts %lld: %soutput '%s' has %lld rows", (long long)p->options->part.parts,
                     joined ? "the tallest map of " : "", output->name, (long long)most);
     return RFX_EXIT_USAGE;
 }
@@ -221,11 +221,12 @@ static int plan_output(struct rfx_part_plans *p, bool by_merge) {
         {"output rows", RFX_TABLE_MARK}, {"image rows", RFX_TABLE_MARK}, {"MACs", RFX_TABLE_NUMBER},
         {"x untiled", RFX_TABLE_NUMBER}, {"arena", RFX_TABLE_NUMBER},    {"peak", RFX_TABLE_NUMBER},
         {"plan", RFX_TABLE_WORDS}};
-    json_t *document = p->options->json ? rfx_report_document("plan", p->options->shown[0]) : NULL;
+    json_t *document =
+        p->options->json ? rfx_report_document("plan", p->options->words.shown[0]) : NULL;
     if (rfx_part_cells_of(p->job.graph, p->output, &cells)) columns[0].head = "output cells";
     struct rfx_table *table = rfx_table_create(p->job.mem, columns, 7);
     int code = by_merge ? plan_rest(p, document) : RFX_EXIT_DONE;
-    for (int64_t i = 1; i <= p->options->parts && !by_merge && code == RFX_EXIT_DONE; i++)
+    for (int64_t i = 1; i <= p->options->part.parts && !by_merge && code == RFX_EXIT_DONE; i++)
         code = plan_part(p, table, i);
     if (code == RFX_EXIT_DONE && document != NULL)
         code = print_json(p, document, by_merge);
@@ -253,14 +254,11 @@ static int plan_all(struct rfx_part_plans *p) {
     return code == RFX_EXIT_DONE ? plan_output(p, by_merge) : code;
 }
 
-int rfx_part_plan(const struct rfx_cli_options *options) {
+int rfx_part_plan(const struct rfx_cli_run_options *options) {
     struct rfx_part_plans p = {.options = options};
-    if (options->output != NULL || options->plan_file != NULL || options->for_output != NULL) {
-        rfx_cli_message("--parts excludes -o, --plan and --for-output");
-        return RFX_EXIT_USAGE;
-    }
-    int code = rfx_cli_job_open(&p.job, options, options->n_args > 1 ? options->args[1] : NULL);
-    if (code == RFX_EXIT_DONE && options->n_args < 2 &&
+    int code = rfx_cli_job_open(&p.job, options,
+                                options->words.n_args > 1 ? options->words.args[1] : NULL);
+    if (code == RFX_EXIT_DONE && options->words.n_args < 2 &&
         p.job.request.source.fixed_bytes < rfx_image_npy_bytes())
         p.job.request.source.fixed_bytes = rfx_image_npy_bytes(); /* as plan counts it */
     p.list = json_array();

@@ -5,5 +5,5 @@
 #include "tools/cli/options.h"
 
 /* Plans each part as run --part would, and prints a table or JSON. Returns an exit code. */
-int rfx_part_plan(const struct rfx_cli_options *options);
+int rfx_part_plan(const struct rfx_cli_run_options *options);
 #endif

@@ -8,7 +8,7 @@
 
 struct rfx_part_plans {
     struct rfx_cli_job job; /* its graph: the whole one, but while a part is planned */
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     int output;                    /* of the graph */
     struct rfx_part_before before; /* the rounds planned so far; states of no pixels */
     json_t *list, *rounds;         /* with --json: parts of the output; of each round */

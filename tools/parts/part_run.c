@@ -14,7 +14,6 @@
 #include "rfexec/output/output_stream.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/job.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/parts/files/part_file.h"
@@ -30,7 +29,7 @@
 struct part_run {
     struct rfx_cli_job job; /* its graph: of the part */
     struct rfx_graph *whole;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     int output;           /* of the whole graph */
     int64_t index, count; /* of cells: share `index`, from 0 */
     struct rfx_part_file part;
@@ -77,12 +76,12 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
     struct rfx_output_sink sink = {.write = receive, .user = run};
     enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
     if (status == RFX_OK)
-        status = rfx_output_stream_open(job->mem, run->options->output, &npy, &tensor, &run->stream,
-                                        err);
+        status = rfx_output_stream_open(job->mem, run->options->output.file, &npy, &tensor,
+                                        &run->stream, err);
     if (status != RFX_OK) return status;
     rfx_session_set_sink(run->session, &sink);
     rfx_image_set_row_sums(job->image, run->sums);
-    rfx_session_set_spill_folder(run->session, run->options->spill);
+    rfx_session_set_spill_folder(run->session, run->options->plan.spill);
     rfx_cli_progress_start(&progress, "part");
     status = rfx_session_run(run->session, job->image, rfx_cli_progress_step, &progress,
                              &run->report, err);
@@ -91,12 +90,12 @@ static enum rfx_status execute(struct part_run *run, struct rfx_error *err) {
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_image_set_row_sums(job->image, NULL);
     rfx_fingerprint_hex(&run->fingerprint, run->part.fingerprint);
-    run->part.picture =
-        rfx_part_picture_json(run->options->args[1], rfx_part_graph_image(job->graph), run->sums);
+    run->part.picture = rfx_part_picture_json(run->options->words.args[1],
+                                              rfx_part_graph_image(job->graph), run->sums);
     rfx_memory_set_stop(job->mem, NULL, NULL); /* from here on files become complete */
     /* first what the part is of: a part that is there is complete */
     if (status == RFX_OK)
-        status = rfx_part_file_write(job->mem, run->options->output, &run->part, err);
+        status = rfx_part_file_write(job->mem, run->options->output.file, &run->part, err);
     return status == RFX_OK ? rfx_output_stream_commit(run->stream, NULL, NULL, err) : status;
 }
 
@@ -122,7 +121,7 @@ static const char *find_other(const struct part_run *run, const struct rfx_part_
 /* Whether the file is there already: *there. A part of another run is refused, as it may be wanted.
  * One that is damaged, or of a large picture that was written since, is made again. */
 static int look_for_file(struct part_run *run, bool *there) {
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     struct rfx_part_file found = {.run = NULL};
     struct rfx_error err = {{0}};
     char why[400], name[RFX_PART_PATH_CHARS];
@@ -143,10 +142,10 @@ static int look_for_file(struct part_run *run, bool *there) {
     if (status == RFX_OK) status = rfx_part_file_check(run->job.mem, path, &found, &err);
     bool known = rfx_part_hashes_all(run->options);
     if (status == RFX_OK && !known &&
-        !rfx_part_picture_same_file(found.picture, run->options->args[1]))
+        !rfx_part_picture_same_file(found.picture, run->options->words.args[1]))
         status = rfx_fail(&err, RFX_STATUS_MALFORMED,
                           "'%.200s' may have changed: its size, time or inode is another one",
-                          run->options->args[1]);
+                          run->options->words.args[1]);
     rfx_part_file_release(&found);
     *there = status == RFX_OK;
     if (status != RFX_OK && status != RFX_STATUS_MALFORMED) return rfx_cli_fail(status, &err);
@@ -158,14 +157,15 @@ static json_t *about_json(const struct part_run *run) {
     struct rfx_rect image = rfx_part_graph_image(run->job.graph);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(run->job.plan, text, sizeof text);
-    json_t *about = json_pack(
-        "{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->shown[0], "input",
-        run->options->shown[1], "image_rows", (json_int_t)image.y0, (json_int_t)image.y1,
-        "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "plan", text, "macs",
-        (json_int_t)run->job.plan->macs, "macs_untiled", (json_int_t)run->job.plan->macs_untiled);
+    json_t *about =
+        json_pack("{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model",
+                  run->options->words.shown[0], "input", run->options->words.shown[1], "image_rows",
+                  (json_int_t)image.y0, (json_int_t)image.y1, "image_columns", (json_int_t)image.x0,
+                  (json_int_t)image.x1, "plan", text, "macs", (json_int_t)run->job.plan->macs,
+                  "macs_untiled", (json_int_t)run->job.plan->macs_untiled);
     int64_t index, count;
-    if (about != NULL && run->options->part != NULL &&
-        rfx_part_parse_share(run->options->part, &index, &count))
+    if (about != NULL && run->options->part.part != NULL &&
+        rfx_part_parse_share(run->options->part.part, &index, &count))
         (void)json_object_set_new(about, "part",
                                   json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
     json_t *geo = rfx_part_geo_json(&run->job.geo.geo); /* the image's own: which it is of */
@@ -203,14 +203,14 @@ static const struct rfx_shape *whole_shape(const struct part_run *run) {
 static int print_result(const struct part_run *run) {
     struct rfx_rect image = rfx_part_graph_image(run->job.graph);
     if (run->options->json) {
-        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        json_t *document = rfx_report_document("run", run->options->words.shown[0]);
         rfx_report_conv(document, run->job.graph);
         (void)json_object_update_new(
             document,
             json_pack("{s:s, s:o, s:o, s:{s:s, s:o, s:[I,I], s:[I,I], s:s}}", "input",
-                      run->options->shown[1], "plan", rfx_report_plan(run->job.plan), "measured",
-                      rfx_report_measured(&run->report), "part", "output", run->part.output,
-                      "shape", rfx_report_shape(whole_shape(run)), "image_rows",
+                      run->options->words.shown[1], "plan", rfx_report_plan(run->job.plan),
+                      "measured", rfx_report_measured(&run->report), "part", "output",
+                      run->part.output, "shape", rfx_report_shape(whole_shape(run)), "image_rows",
                       (json_int_t)image.y0, (json_int_t)image.y1, "image_columns",
                       (json_int_t)image.x0, (json_int_t)image.x1, "hash", run->part.fingerprint));
         (void)json_object_update_new(json_object_get(document, "part"), place_json(&run->part));
@@ -227,29 +227,10 @@ static int print_result(const struct part_run *run) {
     return RFX_EXIT_DONE;
 }
 
-static int check_name(const struct rfx_cli_options *o) {
-    const char *end = strrchr(o->output, '.');
+static int check_name(const struct rfx_cli_run_options *o) {
+    const char *end = strrchr(o->output.file, '.');
     if (end != NULL && strcasecmp(end, ".npy") == 0) return RFX_EXIT_DONE;
-    rfx_cli_message("-o '%s': a part of an output is written as -o PART.npy", o->output);
-    return RFX_EXIT_USAGE;
-}
-
-static int check_options(const struct rfx_cli_options *o) {
-    if (o->output == NULL) {
-        rfx_cli_message("a part is written to a file of its own: -o PART.npy");
-        return RFX_EXIT_USAGE;
-    }
-    bool classes = o->top >= 0 || o->labels != NULL, samples = rfx_cli_options_of_files(o);
-    const char *other = o->part != NULL && o->part_rect != NULL ? "--part-rect"
-                        : o->kept.n != 0                        ? "--keep and --dump"
-                        : o->report != NULL                     ? "--report"
-                        : o->overlay != NULL                    ? "--overlay"
-                        : o->plan_file != NULL                  ? "--plan"
-                        : classes                               ? "--top and --labels"
-                        : samples ? "--bits, --range and those of TIFF and Zarr: merge takes them"
-                                  : NULL;
-    if (other == NULL) return RFX_EXIT_DONE;
-    rfx_cli_message("--part excludes %s", other);
+    rfx_cli_message("-o '%s': a part of an output is written as -o PART.npy", o->output.file);
     return RFX_EXIT_USAGE;
 }
 
@@ -294,7 +275,7 @@ static enum rfx_status find_georeference(struct part_run *run, struct rfx_error 
     char words[RFX_GEOREFERENCED_WORDS];
     struct rfx_cli_job *job = &run->job;
     enum rfx_status status = rfx_georeferenced(job->mem, job->graph, run->output, &job->geo,
-                                               run->options->no_orient, &geo, words, err);
+                                               run->options->input.no_orient, &geo, words, err);
     if (status != RFX_OK) return status;
     if (words[0] != '\0') rfx_cli_message("%s", words);
     run->part.geo = rfx_part_geo_json(&geo);
@@ -340,7 +321,7 @@ static int make_part(struct part_run *run) {
     if (code != RFX_EXIT_DONE) return code;
     if (there) {
         rfx_cli_message("part '%s' is there already, of the same run: nothing is done",
-                        run->options->output);
+                        run->options->output.file);
         return RFX_EXIT_DONE;
     }
     code = take_part(run);
@@ -349,11 +330,9 @@ static int make_part(struct part_run *run) {
     return status == RFX_OK ? print_result(run) : rfx_cli_fail(status, &err);
 }
 
-int rfx_part_run(const struct rfx_cli_options *options) {
+int rfx_part_run(const struct rfx_cli_run_options *options) {
     struct part_run run = {.options = options};
-    int code = check_options(options);
-    if (code != RFX_EXIT_DONE) return code;
-    code = rfx_cli_job_open(&run.job, options, options->args[1]);
+    int code = rfx_cli_job_open(&run.job, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = look_at_run(&run);
     if (code == RFX_EXIT_DONE && run.before.rounds.rounds > 0)
         code = rfx_part_make_states(&run.job, options, run.output, run.part.run, &run.before);

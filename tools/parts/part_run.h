@@ -6,5 +6,5 @@
 
 /* Makes the part that the options ask for, unless its file is there and of the same run. Returns an
  * exit code. */
-int rfx_part_run(const struct rfx_cli_options *options);
+int rfx_part_run(const struct rfx_cli_run_options *options);
 #endif

@@ -14,24 +14,24 @@
 #include "tools/parts/part_choice.h"
 #include "tools/parts/part_round.h"
 
-int rfx_part_look_before(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_part_look_before(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                          int k, json_t *run, struct rfx_part_before *before) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
     *before = (struct rfx_part_before){.states.mem = job->mem};
-    if (options->states != NULL) {
-        status = rfx_part_states_read(options->states, job->graph, &before->states, &err);
+    if (options->part.states != NULL) {
+        status = rfx_part_states_read(options->part.states, job->graph, &before->states, &err);
         bool ours =
             status != RFX_OK || (json_equal(run, before->states.run) &&
                                  strcmp(before->states.output, job->graph->outputs[k].name) == 0);
         if (!ours)
             status = rfx_fail(&err, RFX_STATUS_MALFORMED,
-                              "states '%.200s' are of another run or output", options->states);
+                              "states '%.200s' are of another run or output", options->part.states);
         if (status == RFX_OK && before->states.count != 0)
             status = rfx_fail(&err, RFX_STATUS_MALFORMED,
                               "states '%.200s' are those of part %lld of %lld alone: merge makes "
                               "one file of all",
-                              options->states, (long long)before->states.index,
+                              options->part.states, (long long)before->states.index,
                               (long long)before->states.count);
     }
     if (status == RFX_OK) status = rfx_part_before_settle(before, job->graph, k, &err);
@@ -42,7 +42,7 @@ int rfx_part_look_before(const struct rfx_cli_job *job, const struct rfx_cli_opt
 /* A part of a round. */
 struct state_run {
     struct rfx_cli_job *job;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     struct rfx_part_states states;
     struct rfx_part_round round;
 };
@@ -68,7 +68,7 @@ static bool goes_on_from(const struct rfx_part_states *found,
 static enum rfx_status read_there(const struct state_run *run, const struct rfx_part_before *before,
                                   struct rfx_part_states *found, bool *same,
                                   struct rfx_error *err) {
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     enum rfx_status status = rfx_part_states_peek(run->job->mem, path, found, err);
     *same = status != RFX_OK || is_this_part(&run->states, found);
     if (status != RFX_OK || !*same) return status;
@@ -76,10 +76,10 @@ static enum rfx_status read_there(const struct state_run *run, const struct rfx_
     status = rfx_part_states_read(path, run->job->graph, found, err);
     *same = status != RFX_OK || goes_on_from(found, before);
     if (status == RFX_OK && *same && !rfx_part_hashes_all(run->options) &&
-        !rfx_part_picture_same_file(found->picture, run->options->args[1]))
+        !rfx_part_picture_same_file(found->picture, run->options->words.args[1]))
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "'%.200s' may have changed: its size, time or inode is another one",
-                          run->options->args[1]);
+                          run->options->words.args[1]);
     return status;
 }
 
@@ -87,7 +87,7 @@ static enum rfx_status read_there(const struct state_run *run, const struct rfx_
  * are made again. */
 static int look_for_file(const struct state_run *run, const struct rfx_part_before *before,
                          bool *there) {
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     struct rfx_part_states found = {.mem = run->job->mem};
     struct rfx_error err = {{0}};
     char name[RFX_PART_PATH_CHARS];
@@ -115,7 +115,7 @@ static int look_for_file(const struct state_run *run, const struct rfx_part_befo
 
 static int print_states(const struct state_run *run, int rounds) {
     if (run->options->json) {
-        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        json_t *document = rfx_report_document("run", run->options->words.shown[0]);
         (void)json_object_update_new(
             document, json_pack("{s:o, s:o, s:{s:s, s:i, s:i, s:[I,I], s:i}}", "plan",
                                 rfx_report_plan(run->round.plan), "measured",
@@ -136,10 +136,10 @@ static int print_states(const struct state_run *run, int rounds) {
     return RFX_EXIT_DONE;
 }
 
-static int check_share(const struct rfx_cli_options *o, int rounds, int64_t *index,
+static int check_share(const struct rfx_cli_run_options *o, int rounds, int64_t *index,
                        int64_t *count) {
-    const char *end = strrchr(o->output, '.');
-    if (o->part == NULL) {
+    const char *end = strrchr(o->output.file, '.');
+    if (o->part.part == NULL) {
         rfx_cli_message(
             "a network with %d global operation%s one after the other takes parts "
             "--part I/N: their states are of rows",
@@ -150,11 +150,12 @@ static int check_share(const struct rfx_cli_options *o, int rounds, int64_t *ind
         rfx_cli_message(
             "-o '%s': this part is no array but the states of global operations (%d more round%s); "
             "give it another name, such as part.states",
-            o->output, rounds, rounds == 1 ? "" : "s");
+            o->output.file, rounds, rounds == 1 ? "" : "s");
         return RFX_EXIT_USAGE;
     }
-    if (rfx_part_parse_share(o->part, index, count)) return RFX_EXIT_DONE;
-    rfx_cli_message("--part '%s' is not I/N, such as 1/4: part I of N, counted from 1", o->part);
+    if (rfx_part_parse_share(o->part.part, index, count)) return RFX_EXIT_DONE;
+    rfx_cli_message("--part '%s' is not I/N, such as 1/4: part I of N, counted from 1",
+                    o->part.part);
     return RFX_EXIT_USAGE;
 }
 
@@ -166,14 +167,15 @@ static int make(struct state_run *run, int k, const struct rfx_part_before *befo
         status = rfx_part_round_run(run->job, NULL, &run->states, &run->round, &err);
     if (status == RFX_OK)
         run->states.picture = rfx_part_picture_json(
-            run->options->args[1], rfx_part_graph_image(run->round.graph), run->round.sums);
+            run->options->words.args[1], rfx_part_graph_image(run->round.graph), run->round.sums);
     rfx_memory_set_stop(run->job->mem, NULL, NULL); /* from here on files become complete */
     if (status == RFX_OK)
-        status = rfx_part_states_write(run->options->output, run->job->graph, &run->states, &err);
+        status =
+            rfx_part_states_write(run->options->output.file, run->job->graph, &run->states, &err);
     return status == RFX_OK ? print_states(run, before->rounds.rounds) : rfx_cli_fail(status, &err);
 }
 
-int rfx_part_make_states(struct rfx_cli_job *job, const struct rfx_cli_options *options, int k,
+int rfx_part_make_states(struct rfx_cli_job *job, const struct rfx_cli_run_options *options, int k,
                          json_t *json, const struct rfx_part_before *before) {
     struct state_run run = {.job = job, .options = options, .states.mem = job->mem};
     struct rfx_part_states *s = &run.states;
@@ -183,14 +185,14 @@ int rfx_part_make_states(struct rfx_cli_job *job, const struct rfx_cli_options *
     (void)snprintf(s->output, sizeof s->output, "%s", job->graph->outputs[k].name);
     s->round = before->states.round + 1;
     s->run = json_incref(json);
-    s->about = json_pack("{s:s, s:s, s:i, s:b}", "model", options->args[0], "input",
-                         options->shown[1], "rounds", s->round + before->rounds.rounds - 1,
+    s->about = json_pack("{s:s, s:s, s:i, s:b}", "model", options->words.args[0], "input",
+                         options->words.shown[1], "rounds", s->round + before->rounds.rounds - 1,
                          "last_by_merge", !before->rounds.reads_image);
     rfx_part_words_add(s->about, options);
     code = look_for_file(&run, before, &there);
     if (code == RFX_EXIT_DONE && there)
         rfx_cli_message("part '%s' is there already, of the same run: nothing is done",
-                        options->output);
+                        options->output.file);
     else if (code == RFX_EXIT_DONE)
         code = make(&run, k, before);
     rfx_part_round_release(&run.round);

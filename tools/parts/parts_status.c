@@ -1,6 +1,7 @@
 /* The state of a folder of parts, stage by stage: rounds of states, each merged before the next,
  * then the parts of the output (or the last round, where merge makes the output of it). */
 #include "tools/parts/parts_status.h"
+#include "tools/parts/merge_parts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -27,7 +28,7 @@ struct stage {
 };
 
 struct status {
-    const struct rfx_cli_options *options;
+    const struct rfx_merge_options *options;
     struct rfx_parts_scan scan;
     int rounds;     /* of states; -1: not known */
     bool by_merge;  /* merge makes the output of the last round */
@@ -467,7 +468,7 @@ static int tell(struct status *s) {
     return print_result(s);
 }
 
-int rfx_parts_status(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+int rfx_parts_status(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct status s = {.options = options, .listed = json_array(), .commands = json_array()};
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_parts_scan_read(mem, options->status, &s.scan, &err);

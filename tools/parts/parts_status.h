@@ -3,9 +3,10 @@
 #define RFX_TOOLS_PARTS_PARTS_STATUS_H
 
 #include "layers/core/memory.h"
-#include "tools/cli/options.h"
+
+struct rfx_merge_options;
 
 /* Prints it. DONE: all that the last merge takes is there; REFUSED: something is missing, damaged
  * or unknown. */
-int rfx_parts_status(const struct rfx_cli_options *options, struct rfx_memory *mem);
+int rfx_parts_status(const struct rfx_merge_options *options, struct rfx_memory *mem);
 #endif

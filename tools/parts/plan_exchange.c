@@ -46,9 +46,9 @@ enum rfx_status rfx_part_plans_exchange(const struct rfx_part_plans *p, json_t *
     if (halos == NULL || sums == NULL)
         status = rfx_memory_fail(mem, "halos", n * sizeof *sums, err);
     json_t *list = json_array();
-    for (int64_t i = 0; i < p->options->parts && status == RFX_OK; i++) {
-        status =
-            rfx_part_exchange_of(graph, p->output, i, p->options->parts, halos, &exchange, err);
+    for (int64_t i = 0; i < p->options->part.parts && status == RFX_OK; i++) {
+        status = rfx_part_exchange_of(graph, p->output, i, p->options->part.parts, halos, &exchange,
+                                      err);
         if (status != RFX_OK) break;
         add_part(list, &exchange);
         for (size_t j = 0; j < n; j++) add_halo(&sums[j], &halos[j]);

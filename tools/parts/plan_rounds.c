@@ -32,7 +32,7 @@ static enum rfx_status plan_share(struct round_sum *sum, int64_t index,
     *states = (struct rfx_part_states){.mem = p->job.mem,
                                        .round = p->before.states.round + 1,
                                        .index = index,
-                                       .count = p->options->parts};
+                                       .count = p->options->part.parts};
     enum rfx_status status =
         rfx_part_round_plan(&p->job, p->output, &p->before, NULL, states, &round, err);
     if (status == RFX_OK) add_part(sum, round.plan);
@@ -44,7 +44,7 @@ static enum rfx_status plan_round(struct round_sum *sum, struct rfx_error *err) 
     struct rfx_part_plans *p = sum->p;
     struct rfx_part_states states = {.mem = p->job.mem};
     enum rfx_status status = RFX_OK;
-    for (int64_t i = 1; i <= p->options->parts && status == RFX_OK; i++) {
+    for (int64_t i = 1; i <= p->options->part.parts && status == RFX_OK; i++) {
         rfx_part_states_release(&states);
         status = plan_share(sum, i, &states, err);
     }

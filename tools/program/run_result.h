@@ -22,7 +22,7 @@ struct rfx_run_ranks {
 };
 
 struct rfx_run_result {
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     const struct rfx_graph *graph; /* the whole network */
     const struct rfx_plan *plan;
     const struct rfx_run_report *report;

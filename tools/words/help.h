@@ -16,20 +16,16 @@ extern const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES];
 extern const char rfx_cli_starts_again[];
 
 /* All commands with their summaries, and the exit codes. */
-void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n);
+void rfx_cli_print_usage(FILE *stream);
 
 /* What comes before a command's name where it is called: "rfexec ", or nothing of what is a program
  * by itself, whose name begins with "rfexec-". */
 const char *rfx_cli_called_by(const struct rfx_cli_command *command);
 
-/* Parses the words after a command's name. false: they are wrong, for the reason in `why`. */
-bool rfx_cli_parse_words(const struct rfx_cli_command *command, int argc, char **argv,
-                         struct rfx_cli_options *options, char *why, size_t why_size);
-
-/* The same with everything said. false: there is nothing to run, *code is the exit code;
- * help was asked for and printed, or the words are wrong, which is said. */
-bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv,
-                        struct rfx_cli_options *options, int *code);
+/* Parses the words after a command's name into the command's struct, and says everything that there
+ * is to say. false: there is nothing to run, *code is the exit code; help was asked for and
+ * printed, or the words are wrong, which a message says. */
+bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv, int *code);
 
 /* How a command is called: "usage: rfexec ...", in lines of no more than 100 characters. */
 void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
@@ -38,15 +34,14 @@ void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
 void rfx_cli_print_help(const struct rfx_cli_command *command);
 
 /* The command of that name, or NULL. */
-const struct rfx_cli_command *rfx_cli_find_command(const struct rfx_cli_command *commands, int n,
-                                                   const char *name);
+const struct rfx_cli_command *rfx_cli_find_command(const char *name);
 
 /* Says that there is no such command and which has a name like it; returns RFX_EXIT_USAGE. */
-int rfx_cli_refuse_command(const struct rfx_cli_command *commands, int n, const char *name);
+int rfx_cli_refuse_command(const char *name);
 
 /* Whether a word asks for help: help, --help, -h. */
 bool rfx_cli_is_help(const char *word);
 
 /* 'rfexec help [COMMAND]': argv are the words after help. */
-int rfx_cli_help(const struct rfx_cli_command *commands, int n, int argc, char **argv);
+int rfx_cli_help(int argc, char **argv);
 #endif

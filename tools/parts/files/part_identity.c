@@ -159,12 +159,14 @@ static enum rfx_status add_zarr(struct rfx_memory *mem, XXH3_state_t *state, con
 }
 
 static enum rfx_status hash_input(const struct rfx_cli_job *job,
-                                  const struct rfx_cli_options *options, XXH3_state_t *state,
+                                  const struct rfx_cli_run_options *options, XXH3_state_t *state,
                                   unsigned char *chunk, struct rfx_error *err) {
-    const char *input = options->args[1];
+    const char *input = options->words.args[1];
     if (rfx_is_zarr(input))
-        return add_zarr(job->mem, state, input,
-                        options->level >= 0 ? options->level : rfx_cli_page(options), chunk, err);
+        return add_zarr(
+            job->mem, state, input,
+            options->input.level.given ? options->input.level.value : options->input.page.value,
+            chunk, err);
     if (strncmp(input, "synthetic:", 10) == 0) {
         (void)XXH3_128bits_update(state, input, strlen(input));
         return RFX_OK;
@@ -174,7 +176,8 @@ static enum rfx_status hash_input(const struct rfx_cli_job *job,
     const char *file = input;
     for (int k = 0; status == RFX_OK && file != NULL; k++) {
         file = rfx_image_file_of(input, k, room, sizeof room);
-        if (file != NULL) status = add_file(state, file, options->whole_input_hash, chunk, err);
+        if (file != NULL)
+            status = add_file(state, file, options->part.whole_input_hash, chunk, err);
     }
     return status;
 }
@@ -190,28 +193,31 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
 }
 
 /* What of a picture is read. */
-static json_t *picture_json(const struct rfx_cli_options *o, bool slide) {
+static json_t *picture_json(const struct rfx_cli_run_options *o, bool slide) {
     json_t *bands = json_array();
-    for (int i = 0; i < o->channels.n; i++)
-        (void)json_array_append_new(bands, json_integer(o->channels.numbers[i]));
-    json_t *object = json_pack("{s:I, s:b, s:o}", "page", (json_int_t)rfx_cli_page(o), "as stored",
-                               o->no_orient, "bands", bands);
-    if (!rfx_rect_is_empty(o->region))
+    for (int i = 0; i < o->input.channels.n; i++)
+        (void)json_array_append_new(bands, json_integer(o->input.channels.numbers[i]));
+    json_t *object = json_pack("{s:I, s:b, s:o}", "page", (json_int_t)o->input.page.value,
+                               "as stored", o->input.no_orient, "bands", bands);
+    if (!rfx_rect_is_empty(o->input.region))
         (void)json_object_set_new(
             object, "region",
-            json_pack("[I,I,I,I]", (json_int_t)o->region.y0, (json_int_t)o->region.x0,
-                      (json_int_t)o->region.y1, (json_int_t)o->region.x1));
-    if (o->nodata.given)
+            json_pack("[I,I,I,I]", (json_int_t)o->input.region.y0, (json_int_t)o->input.region.x0,
+                      (json_int_t)o->input.region.y1, (json_int_t)o->input.region.x1));
+    if (o->input.nodata.given)
         (void)json_object_set_new(
             object, "nodata",
-            json_pack("[b,f,f]", o->nodata.of_file, isnan(o->nodata.value) ? 0.0 : o->nodata.value,
-                      (double)o->nodata.fill));
-    if (o->nodata.given)
-        (void)json_object_set_new(object, "nodata is nan", json_boolean(isnan(o->nodata.value)));
+            json_pack("[b,f,f]", o->input.nodata.of_file,
+                      isnan(o->input.nodata.value) ? 0.0 : o->input.nodata.value,
+                      (double)o->input.nodata.fill));
+    if (o->input.nodata.given)
+        (void)json_object_set_new(object, "nodata is nan",
+                                  json_boolean(isnan(o->input.nodata.value)));
     /* of the same file another decoder may make other bits */
     if (slide)
-        (void)json_object_set_new(object, "level",
-                                  json_integer(o->level >= 0 ? o->level : rfx_cli_page(o)));
+        (void)json_object_set_new(
+            object, "level",
+            json_integer(o->input.level.given ? o->input.level.value : o->input.page.value));
     return object;
 }
 
@@ -225,26 +231,30 @@ static json_t *numbers_json(const struct rfx_cli_numbers *given, const float usu
     return numbers;
 }
 
-static json_t *options_json(const struct rfx_cli_options *o, bool slide) {
+static json_t *options_json(const struct rfx_cli_run_options *o, bool slide) {
+    float scale = o->input.scale.given ? o->input.scale.factor : rfx_image_default_options().scale;
     static const char *const modes[] = {
         [RFX_PAD_CONSTANT] = "zero", [RFX_PAD_REFLECT] = "reflect", [RFX_PAD_EDGE] = "edge"};
     char fit[64] = "1";
-    if (o->fit.multiple > 1)
-        (void)snprintf(fit, sizeof fit, "%" PRId64 ",%s", o->fit.multiple, modes[o->fit.mode]);
-    const char *fuse = o->no_fuse ? "nothing" : o->no_fuse_add ? "all but additions" : "all";
-    json_t *mean = numbers_json(&o->mean, rfx_imagenet_mean, o->scale.raw);
-    json_t *std = numbers_json(&o->std, rfx_imagenet_std, o->scale.raw);
-    return json_pack("{s:I, s:f, s:b, s:o, s:o, s:b, s:o, s:s, s:s}", "seed", (json_int_t)o->seed,
-                     "scale", (double)o->scale.factor, "raw", o->scale.raw, "mean", mean, "std",
-                     std, "bgr", o->bgr, "picture", picture_json(o, slide), "pad to", fit, "fused",
-                     fuse);
+    if (o->model.fit.multiple > 1)
+        (void)snprintf(fit, sizeof fit, "%" PRId64 ",%s", o->model.fit.multiple,
+                       modes[o->model.fit.mode]);
+    const char *fuse = o->model.no_fuse       ? "nothing"
+                       : o->model.no_fuse_add ? "all but additions"
+                                              : "all";
+    json_t *mean = numbers_json(&o->input.mean, rfx_imagenet_mean, o->input.scale.raw);
+    json_t *std = numbers_json(&o->input.std, rfx_imagenet_std, o->input.scale.raw);
+    return json_pack("{s:I, s:f, s:b, s:o, s:o, s:b, s:o, s:s, s:s}", "seed",
+                     (json_int_t)o->model.seed, "scale", (double)scale, "raw", o->input.scale.raw,
+                     "mean", mean, "std", std, "bgr", o->input.bgr, "picture",
+                     picture_json(o, slide), "pad to", fit, "fused", fuse);
 }
 
-bool rfx_part_hashes_all(const struct rfx_cli_options *options) {
-    const char *input = options->args[1], *file = input;
+bool rfx_part_hashes_all(const struct rfx_cli_run_options *options) {
+    const char *input = options->words.args[1], *file = input;
     char room[4096];
     if (rfx_is_zarr(input)) return false;
-    if (options->whole_input_hash || strncmp(input, "synthetic:", 10) == 0) return true;
+    if (options->part.whole_input_hash || strncmp(input, "synthetic:", 10) == 0) return true;
     for (int k = 0; file != NULL; k++) {
         struct stat at;
         file = rfx_image_file_of(input, k, room, sizeof room);
@@ -254,7 +264,7 @@ bool rfx_part_hashes_all(const struct rfx_cli_options *options) {
 }
 
 enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,
-                                  const struct rfx_cli_options *options, json_t **out,
+                                  const struct rfx_cli_run_options *options, json_t **out,
                                   struct rfx_error *err) {
     char model[RFX_PART_HASH_CHARS], input[RFX_PART_HASH_CHARS], processor[256];
     const struct rfx_tensor *image = &job->graph->nodes[job->graph->input].out;
@@ -262,7 +272,7 @@ enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,
     XXH3_INITSTATE(&state);
     (void)XXH3_128bits_reset(&state);
     enum rfx_status status =
-        rfx_part_hash_model(job->mem, job->graph, options->args[0], model, err);
+        rfx_part_hash_model(job->mem, job->graph, options->words.args[0], model, err);
     unsigned char *chunk = status == RFX_OK ? rfx_memory_alloc(job->mem, CHUNK_BYTES) : NULL;
     if (status == RFX_OK && chunk == NULL)
         status = rfx_memory_fail(job->mem, "hashing", CHUNK_BYTES, err);

@@ -23,9 +23,9 @@ RFX_NODISCARD enum rfx_status rfx_part_hash_model(struct rfx_memory *mem,
  * parts read). Of synthetic images, of their name. processor: where convolutions are OpenBLAS's,
  * whose bits hang on it; else "any". */
 RFX_NODISCARD enum rfx_status rfx_part_identity(const struct rfx_cli_job *job,
-                                                const struct rfx_cli_options *options, json_t **out,
-                                                struct rfx_error *err);
+                                                const struct rfx_cli_run_options *options,
+                                                json_t **out, struct rfx_error *err);
 
 /* Whether "input" is a hash of all that the image is read from. */
-bool rfx_part_hashes_all(const struct rfx_cli_options *options);
+bool rfx_part_hashes_all(const struct rfx_cli_run_options *options);
 #endif
