@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tools/inputs/standard_input.h"
+#include "tools/cli/standard_input.h"
 #include "tools/lists/list_file.h"
 
 #define FILE_NAME "input_parts_tmp.txt"

@@ -9,11 +9,11 @@
 
 #include "rfexec/image/turn/nameless.h"
 #include "tools/cli/command.h"
+#include "tools/cli/help.h"
+#include "tools/cli/program.h"
 #include "tools/cli/progress.h"
-#include "tools/inputs/standard_input.h"
-#include "tools/program/program.h"
-#include "tools/words/help.h"
-#include "tools/words/reference.h"
+#include "tools/cli/reference.h"
+#include "tools/cli/standard_input.h"
 
 /* Where the input is '-': its bytes may have to be kept in a file, which a message says. */
 static int take_standard_input(const struct rfx_cli_command *command, struct rfx_cli_words *words) {

@@ -3,11 +3,11 @@
 
 #include "tools/cli/options.h"
 
-const char rfx_cli_heading_plan[] = "plan options: how the network is run";
-const char rfx_cli_heading_input[] = "input options: how the image is read";
-const char rfx_cli_heading_output[] = "output options: files of the outputs";
-const char rfx_cli_heading_parts[] = "parts options: a part of an output, or many images";
-const char rfx_cli_heading_report[] = "report options: what is shown about the run";
+const char rfx_cli_heading_plan[] = "plan options (how the network is run)";
+const char rfx_cli_heading_input[] = "input options (how the image is read)";
+const char rfx_cli_heading_output[] = "output options (files of the outputs)";
+const char rfx_cli_heading_parts[] = "parts options (a part of an output, or many images)";
+const char rfx_cli_heading_report[] = "report options (what is shown)";
 
 #define GROUP(name, heading, rows) const struct rfx_cli_group name = RFX_CLI_GROUP(heading, rows)
 

@@ -296,15 +296,17 @@ static const char *known_options(const struct rfx_cli_command *command, const ch
     return text;
 }
 
-void rfx_cli_option_rules(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
-                          char *text, size_t size) {
-    char list[LIST];
-    text[0] = '\0';
-    if (known_options(command, row->needs, list)[0] != '\0') append(text, size, "needs ");
-    append_choice(text, size, list, ' ', true);
-    if (known_options(command, row->excludes, list)[0] == '\0') return;
-    append(text, size, text[0] != '\0' ? "; not with " : "not with ");
-    append_choice(text, size, list, ' ', true);
+void rfx_cli_option_help(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
+                         char *text, size_t size) {
+    char needs[LIST], excludes[LIST];
+    (void)known_options(command, row->needs, needs);
+    (void)known_options(command, row->excludes, excludes);
+    (void)snprintf(text, size, "%s", row->help);
+    if (needs[0] != '\0') append(text, size, " (needs ");
+    append_choice(text, size, needs, ' ', true);
+    if (excludes[0] != '\0') append(text, size, needs[0] != '\0' ? "; not with " : " (not with ");
+    append_choice(text, size, excludes, ' ', true);
+    if (needs[0] != '\0' || excludes[0] != '\0') append(text, size, ")");
 }
 
 static bool check_row(const struct rfx_cli_words *words, const struct rfx_cli_option *row,
@@ -322,6 +324,9 @@ static bool check_row(const struct rfx_cli_words *words, const struct rfx_cli_op
     if (any_given(words, row->needs, item, &value)) return true;
     (void)snprintf(why, why_size, "%s needs ", label(row->name, own));
     append_choice(why, why_size, list, ' ', true);
+    if (row->because == NULL) return false;
+    append(why, why_size, ": ");
+    append(why, why_size, row->because);
     return false;
 }
 

@@ -61,7 +61,7 @@ struct rfx_cli_option {
     const char *excludes; /* options that may not be given beside this one */
     const char *needs;    /* one of these options must be given too */
     const char *unless;   /* with one of these options `excludes` does not count */
-    const char *because;  /* why the option excludes others, for the message; NULL: nothing */
+    const char *because;  /* reason for both, for the message; NULL: none */
 };
 
 /* Rows whose values lie in one struct. Groups of one heading stand together in the help. */
@@ -269,8 +269,8 @@ const char *rfx_cli_given(const struct rfx_cli_words *words, const char *name);
 /* Whether a result is written to standard output ("-"), so that messages must go elsewhere. */
 bool rfx_cli_use_stdout(const struct rfx_cli_words *words);
 
-/* Writes which options a row excludes and needs, as far as the command takes them: "needs --bands;
- * not with --tiles". An empty text: all is allowed. */
-void rfx_cli_option_rules(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
-                          char *text, size_t size);
+/* Writes the help of a row with what it needs and excludes, as far as the command takes these
+ * options: "... (needs --bands; not with --tiles)". */
+void rfx_cli_option_help(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
+                         char *text, size_t size);
 #endif

@@ -8,7 +8,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curves.h"
-#include "tools/program/run_request.h"
+#include "tools/commands/run_request.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
 #define MIB ((size_t)1 << 20)

@@ -5,6 +5,7 @@
 #include "layers/core/checked.h"
 #include "rf_analysis/analysis.h"
 #include "tiler/packer/packer.h"
+#include "tiler/placement/placement_rows.h"
 #include "tiler/plan/splits.h"
 #include "tiler/strategies/placement_objects.h"
 #include "tiler/strategies/placement_offsets.h"
@@ -14,7 +15,73 @@
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/commands/memory_rows.h"
+
+/* Runs row by row: tile-aware placements of the same tensors. */
+struct memory_rows {
+    size_t slides;                 /* arena of what the executor runs with */
+    size_t tiles[RFX_TILES_COUNT]; /* of paper 004's orders */
+    size_t bound;                  /* no placement needs less */
+};
+
+/* Places the maps nodes[n] (rising) of the graph. */
+static enum rfx_status fill_rows(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                 const int *nodes, int n, struct memory_rows *rows,
+                                 struct rfx_error *err) {
+    struct rfx_row_run *run = NULL;
+    struct rfx_tiles_problem *tiles = NULL;
+    bool *upwards = NULL;
+    size_t *offsets = NULL;
+    enum rfx_status status = rfx_row_run_create(mem, graph, nodes, n, &run, err);
+    if (status != RFX_OK) return status;
+    upwards = rfx_memory_calloc(mem, (size_t)run->n_slides, sizeof *upwards);
+    offsets = rfx_memory_calloc(mem, (size_t)n, sizeof *offsets);
+    if (upwards == NULL || offsets == NULL)
+        status = rfx_memory_fail(mem, "offsets", (size_t)n * sizeof *offsets, err);
+    if (status == RFX_OK) status = rfx_row_run_place(run, offsets, upwards, &rows->slides, err);
+    if (status == RFX_OK) status = rfx_row_run_bound(run, &rows->bound, err);
+    if (status == RFX_OK) status = rfx_row_run_tiles(run, NULL, &tiles, err);
+    for (int k = 0; k < RFX_TILES_COUNT && status == RFX_OK; k++)
+        status = rfx_tiles_place(tiles, (enum rfx_tiles_order)k, offsets, &rows->tiles[k], err);
+    rfx_tiles_problem_free(tiles);
+    rfx_memory_release(mem, offsets);
+    rfx_memory_release(mem, upwards);
+    rfx_row_run_free(run);
+    return status;
+}
+
+/* Adds row_by_row_bytes and row_by_row_lower_bound_bytes to a document. */
+static void add_rows_json(const struct memory_rows *rows, json_t *document) {
+    json_t *bytes = json_pack("{s:I}", "slides", (json_int_t)rows->slides);
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        (void)json_object_set_new(bytes, rfx_tiles_order_name((enum rfx_tiles_order)k),
+                                  json_integer((json_int_t)rows->tiles[k]));
+    (void)json_object_set_new(document, "row_by_row_bytes", bytes);
+    (void)json_object_set_new(document, "row_by_row_lower_bound_bytes",
+                              json_integer((json_int_t)rows->bound));
+}
+
+static void print_rows_line(const char *name, size_t bytes, char mark, const char *known_as) {
+    printf("%-16s%14s  %10.3f %c  %s\n", name, "-", (double)bytes / (1024.0 * 1024.0), mark,
+           known_as);
+}
+
+/* Prints a table whose columns are those of `memory`, in MiB. */
+static void print_rows(const struct memory_rows *rows) {
+    static const char *const known_as[] = {"TensorAllocate (Kvochko et al.), larger first",
+                                           "TensorAllocate, longer lifetime first",
+                                           "TensorAllocate, more peers first"};
+    _Static_assert(sizeof known_as / sizeof known_as[0] == RFX_TILES_COUNT, "one per order");
+    size_t smallest = rows->slides;
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        if (rows->tiles[k] < smallest) smallest = rows->tiles[k];
+    puts("\nrow by row (tile-aware): a tensor may lie over rows of its inputs that are dead");
+    print_rows_line("slides", rows->slides, rows->slides == smallest ? '*' : ' ',
+                    "what a run row by row uses");
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        print_rows_line(rfx_tiles_order_name((enum rfx_tiles_order)k), rows->tiles[k],
+                        rows->tiles[k] == smallest ? '*' : ' ', known_as[k]);
+    print_rows_line("lower bound", rows->bound, ' ', "most bytes of rows alive at once");
+}
 
 struct memory_options {
     struct rfx_cli_words words;
@@ -31,7 +98,7 @@ struct memory_table {
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
     size_t offsets[RFX_OFFSETS_COUNT];
     struct rfx_packer_result best;
-    struct rfx_memory_rows rows;
+    struct memory_rows rows;
     size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: as it is anyway */
 };
 
@@ -156,7 +223,7 @@ static int print_json(const struct memory_options *options, const struct memory_
         (void)json_object_set_new(offsets, rfx_offset_strategy_name((enum rfx_offset_strategy)k),
                                   json_integer((json_int_t)table->offsets[k]));
     json_t *document = rfx_report_document("memory", options->words.shown[0]);
-    rfx_memory_rows_json(&table->rows, document);
+    add_rows_json(&table->rows, document);
     if (table->with_adds != 0)
         (void)json_object_set_new(document, "naive_with_adds_bytes",
                                   json_integer((json_int_t)table->with_adds));
@@ -237,7 +304,7 @@ static void print_text(const struct memory_table *table, const struct rfx_graph 
     if (table->with_adds != 0)
         printf("%-16s%14.3f  %10.3f    the same before residual additions are fused\n",
                "naive, with Adds", mib(table->with_adds), mib(table->with_adds));
-    rfx_memory_rows_print(&table->rows);
+    print_rows(&table->rows);
     puts("\n* smallest of its column");
 }
 
@@ -254,8 +321,7 @@ static int run(void *given) {
         enum rfx_status status = list_items(&table, graph, &err);
         if (status == RFX_OK) status = fill(&table, &err);
         if (status == RFX_OK)
-            status =
-                rfx_memory_rows_fill(mem, graph, table.nodes, table.problem->n, &table.rows, &err);
+            status = fill_rows(mem, graph, table.nodes, table.problem->n, &table.rows, &err);
         if (status == RFX_OK && options->plot != NULL) status = draw(&table, graph, options, &err);
         code = status == RFX_OK ? sum_with_adds(&table, options) : rfx_cli_fail(status, &err);
         if (code == RFX_EXIT_DONE && options->json)

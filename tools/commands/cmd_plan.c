@@ -8,8 +8,8 @@
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/commands/run_request.h"
 #include "tools/parts/part_plan.h"
-#include "tools/program/run_request.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 

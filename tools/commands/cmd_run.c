@@ -8,12 +8,12 @@
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
+#include "tools/commands/run_request.h"
+#include "tools/commands/run_result.h"
 #include "tools/lists/run_list.h"
 #include "tools/masks/run_masked.h"
 #include "tools/page/run_page.h"
 #include "tools/parts/part_run.h"
-#include "tools/program/run_request.h"
-#include "tools/program/run_result.h"
 
 struct run {
     struct rfx_run_request asked;

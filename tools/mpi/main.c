@@ -7,9 +7,9 @@
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/mpi/mpi_run.h"
-#include "tools/program/program.h"
-#include "tools/words/help.h"
-#include "tools/words/reference.h"
+#include "tools/cli/program.h"
+#include "tools/cli/help.h"
+#include "tools/cli/reference.h"
 
 #define AT(member) offsetof(struct rfx_mpi_options, member)
 

@@ -16,7 +16,7 @@
 #include "tools/mpi/rank_states.h"
 #include "tools/parts/files/part_identity.h"
 #include "tools/parts/part_round.h"
-#include "tools/program/run_result.h"
+#include "tools/commands/run_result.h"
 
 struct mpi_run {
     struct rfx_ranks *ranks;

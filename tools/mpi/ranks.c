@@ -10,7 +10,7 @@
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/program/program.h"
+#include "tools/cli/program.h"
 
 enum { TAG = 1, KEPT_BYTES = 8192, LONGEST_NAP_NS = 1000000, FIRST_NAP_NS = 20000 };
 

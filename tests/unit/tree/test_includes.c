@@ -36,7 +36,7 @@ static const char *const sub_folders[][13] = {
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/pixels",
      "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/masks", "tools/parts", "tools/parts/files",
-     "tools/lists", "tools/page", "tools/overlay", "tools/cli", "tools/inputs", "tools/chart",
+     "tools/lists", "tools/page", "tools/overlay", "tools/cli", "tools/chart",
      "tools/measure"},
 };
 

@@ -1,7 +1,7 @@
 /* A picture from standard input, which is read in parts and perhaps several times: what cannot be
  * is kept in a nameless file first. */
-#ifndef RFX_TOOLS_INPUTS_STANDARD_INPUT_H
-#define RFX_TOOLS_INPUTS_STANDARD_INPUT_H
+#ifndef RFX_TOOLS_CLI_STANDARD_INPUT_H
+#define RFX_TOOLS_CLI_STANDARD_INPUT_H
 
 #include <stdbool.h>
 #include <stdint.h>

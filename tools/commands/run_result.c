@@ -1,5 +1,5 @@
 /* Text and JSON of a run. */
-#include "tools/program/run_result.h"
+#include "tools/commands/run_result.h"
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * request has one figure.
  *
  * Invariant: the job's request counts every file once opening has returned RFX_EXIT_DONE. */
-#ifndef RFX_TOOLS_PROGRAM_RUN_REQUEST_H
-#define RFX_TOOLS_PROGRAM_RUN_REQUEST_H
+#ifndef RFX_TOOLS_COMMANDS_RUN_REQUEST_H
+#define RFX_TOOLS_COMMANDS_RUN_REQUEST_H
 
 #include "tools/cli/job.h"
 #include "tools/cli/missing.h"

@@ -1,5 +1,5 @@
 /* See run_request.h. */
-#include "tools/program/run_request.h"
+#include "tools/commands/run_request.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Help and usage, from the table of commands and the rows of options. */
-#ifndef RFX_TOOLS_WORDS_HELP_H
-#define RFX_TOOLS_WORDS_HELP_H
+#ifndef RFX_TOOLS_CLI_HELP_H
+#define RFX_TOOLS_CLI_HELP_H
 
 #include <stdio.h>
 
@@ -32,6 +32,17 @@ void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
 
 /* Everything about one command, on stdout. */
 void rfx_cli_print_help(const struct rfx_cli_command *command);
+
+/* An option and the heading that it stands below. */
+struct rfx_cli_listed {
+    const char *heading;
+    const struct rfx_cli_option *row;
+};
+
+/* Lists the options of a command so that those of one heading follow each other; returns how many
+ * there are. */
+int rfx_cli_options_by_heading(const struct rfx_cli_command *command,
+                               struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS]);
 
 /* The command of that name, or NULL. */
 const struct rfx_cli_command *rfx_cli_find_command(const char *name);

@@ -1,8 +1,8 @@
 /* Man page and completions of shells, made of the tables of commands and options and the list of
  * built-in networks: what help says, in other forms. The build runs 'rfexec reference KIND' and
  * installs what it prints. */
-#ifndef RFX_TOOLS_WORDS_REFERENCE_H
-#define RFX_TOOLS_WORDS_REFERENCE_H
+#ifndef RFX_TOOLS_CLI_REFERENCE_H
+#define RFX_TOOLS_CLI_REFERENCE_H
 
 #include <stdio.h>
 

@@ -1,13 +1,13 @@
 /* Man page and completions, from the tables of commands and options; see reference.h. Values hold
  * no quotes; texts of help are quoted here. */
-#include "tools/words/reference.h"
+#include "tools/cli/reference.h"
 
 #include <ctype.h>
 #include <string.h>
 
 #include "rfexec/rfexec.h"
 #include "rfexec/session/model.h"
-#include "tools/words/help.h"
+#include "tools/cli/help.h"
 
 /* What may follow a command or option. */
 enum follows {
@@ -78,22 +78,32 @@ static void put_details(FILE *stream, const char *details) {
     }
 }
 
-static void put_options(FILE *stream, const struct rfx_cli_command *command) {
-    const struct rfx_cli_option *option;
-    for (int k = 0; (option = rfx_cli_option_at(command, k, NULL)) != NULL; ++k) {
-        fputs(".TP\n", stream);
-        if (option->letter != 0) fprintf(stream, "\\fB\\-%c\\fR, ", option->letter);
-        fputs("\\fB\\-\\-", stream);
-        put_roff_text(stream, option->name);
+static void put_option(FILE *stream, const struct rfx_cli_command *command,
+                       const struct rfx_cli_option *option) {
+    char help[1000];
+    fputs(".TP\n", stream);
+    if (option->letter != 0) fprintf(stream, "\\fB\\-%c\\fR, ", option->letter);
+    fputs("\\fB\\-\\-", stream);
+    put_roff_text(stream, option->name);
+    fputs("\\fR", stream);
+    if (option->value != NULL) {
+        fputs(" \\fI", stream);
+        put_roff_text(stream, option->value);
         fputs("\\fR", stream);
-        if (option->value != NULL) {
-            fputs(" \\fI", stream);
-            put_roff_text(stream, option->value);
-            fputs("\\fR", stream);
-        }
-        fputc('\n', stream);
-        put_roff_text(stream, option->help);
-        fputc('\n', stream);
+    }
+    fputc('\n', stream);
+    rfx_cli_option_help(command, option, help, sizeof help);
+    put_roff_text(stream, help);
+    fputc('\n', stream);
+}
+
+static void put_options(FILE *stream, const struct rfx_cli_command *command) {
+    struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS];
+    int n = rfx_cli_options_by_heading(command, list);
+    for (int i = 0; i < n; ++i) {
+        if (i == 0 || strcmp(list[i].heading, list[i - 1].heading) != 0)
+            fprintf(stream, ".PP\n%s:\n", list[i].heading);
+        put_option(stream, command, list[i].row);
     }
 }
 
@@ -105,7 +115,6 @@ static void put_command(FILE *stream, const struct rfx_cli_command *command) {
     fputs(".\n", stream);
     if (command->details[0] != '\0') fputs(".PP\n", stream);
     put_details(stream, command->details);
-    fputs(".PP\nOptions:\n", stream);
     put_options(stream, command);
     fputs(".PP\nExamples:\n", stream);
     put_as_is(stream, command->examples, strlen(command->examples));

@@ -1,6 +1,6 @@
 /* What a run tells on stdout, as text or JSON: of rfexec run and of rfexec-mpi. */
-#ifndef RFX_TOOLS_PROGRAM_RUN_RESULT_H
-#define RFX_TOOLS_PROGRAM_RUN_RESULT_H
+#ifndef RFX_TOOLS_COMMANDS_RUN_RESULT_H
+#define RFX_TOOLS_COMMANDS_RUN_RESULT_H
 
 #include <jansson.h>
 

@@ -10,8 +10,8 @@
 #include "tiler/search/forms/plan_groups.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/commands/run_request.h"
 #include "tools/measure/machine_speed.h"
-#include "tools/program/run_request.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
 

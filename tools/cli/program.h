@@ -2,8 +2,8 @@
  *
  * Messages go to stderr as "NAME: ..." (rfx_cli_message of tools/cli/command.h), unless the program
  * takes them. */
-#ifndef RFX_TOOLS_PROGRAM_PROGRAM_H
-#define RFX_TOOLS_PROGRAM_PROGRAM_H
+#ifndef RFX_TOOLS_CLI_PROGRAM_H
+#define RFX_TOOLS_CLI_PROGRAM_H
 
 /* First of all in main: may replace the process by itself, once, so that waiting threads leave the
  * processor to others. */

@@ -1,5 +1,5 @@
 /* The program's own words about itself; see help.h. */
-#include "tools/words/help.h"
+#include "tools/cli/help.h"
 
 #include <string.h>
 
@@ -90,31 +90,38 @@ void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command) {
 }
 
 static void print_option(const struct rfx_cli_command *command, const struct rfx_cli_option *row) {
-    char rules[400], help[800];
+    char help[1000];
     int n = row->letter != 0 ? printf("  -%c, ", row->letter) : printf("      ");
     n += printf("--%s %s", row->name, row->value != NULL ? row->value : "");
     if (n >= MARGIN) printf("\n");
     printf("%*s", n >= MARGIN ? MARGIN : MARGIN - n, "");
-    rfx_cli_option_rules(command, row, rules, sizeof rules);
-    (void)snprintf(help, sizeof help, "%s%s%s%s", row->help, rules[0] != '\0' ? " (" : "", rules,
-                   rules[0] != '\0' ? ")" : "");
+    rfx_cli_option_help(command, row, help, sizeof help);
     print_wrapped(stdout, help, MARGIN, MARGIN);
 }
 
-/* Options group by group; groups of one heading together. */
-static void print_options(const struct rfx_cli_command *command) {
+int rfx_cli_options_by_heading(const struct rfx_cli_command *command,
+                               struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS]) {
     const struct rfx_cli_option *row;
-    struct rfx_cli_use use, other;
-    for (int k = 0; rfx_cli_option_at(command, k, &use) != NULL; ++k) {
+    struct rfx_cli_use use;
+    int n = 0;
+    for (int first = 0; rfx_cli_option_at(command, first, &use) != NULL; ++first) {
         const char *heading = use.group->heading;
-        int first = 0;
-        while (rfx_cli_option_at(command, first, &other) != NULL &&
-               strcmp(other.group->heading, heading) != 0)
-            ++first;
-        if (first < k) continue; /* printed there */
-        printf("\n%s\n", heading);
-        for (int i = k; (row = rfx_cli_option_at(command, i, &other)) != NULL; ++i)
-            if (strcmp(other.group->heading, heading) == 0) print_option(command, row);
+        bool listed = false;
+        for (int i = 0; i < n; ++i) listed |= strcmp(list[i].heading, heading) == 0;
+        for (int k = first; !listed && (row = rfx_cli_option_at(command, k, &use)) != NULL; ++k)
+            if (strcmp(use.group->heading, heading) == 0 && n < RFX_CLI_MAX_OPTIONS)
+                list[n++] = (struct rfx_cli_listed){heading, row};
+    }
+    return n;
+}
+
+static void print_options(const struct rfx_cli_command *command) {
+    struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS];
+    int n = rfx_cli_options_by_heading(command, list);
+    for (int i = 0; i < n; ++i) {
+        if (i == 0 || strcmp(list[i].heading, list[i - 1].heading) != 0)
+            printf("\n%s\n", list[i].heading);
+        print_option(command, list[i].row);
     }
 }
 
