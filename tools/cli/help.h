@@ -6,7 +6,7 @@
 
 #include "tools/cli/command.h"
 
-/* What exit codes mean, and what the program does to its environment: in help and man page. */
+/* Meanings of exit codes, and what the program does to its environment; for help and man page. */
 enum { RFX_CLI_EXIT_CODES = 6 };
 struct rfx_cli_exit_words {
     int code;
@@ -15,22 +15,22 @@ struct rfx_cli_exit_words {
 extern const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES];
 extern const char rfx_cli_starts_again[];
 
-/* All commands with their summaries, and the exit codes. */
+/* Prints all commands with their summaries, and the exit codes. */
 void rfx_cli_print_usage(FILE *stream);
 
-/* What comes before a command's name where it is called: "rfexec ", or nothing of what is a program
- * by itself, whose name begins with "rfexec-". */
+/* Returns the word before a command's name in a usage line: "rfexec ", or "" for a command that is
+ * a program by itself, whose name begins with "rfexec-". */
 const char *rfx_cli_called_by(const struct rfx_cli_command *command);
 
-/* Parses the words after a command's name into the command's struct, and says everything that there
- * is to say. false: there is nothing to run, *code is the exit code; help was asked for and
- * printed, or the words are wrong, which a message says. */
+/* Parses the words after a command's name into the command's struct. false: there is nothing to run
+ * and *code is the exit code; help was asked for and is printed, or a word is wrong and a message
+ * says so. */
 bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv, int *code);
 
-/* How a command is called: "usage: rfexec ...", in lines of no more than 100 characters. */
+/* Prints "usage: rfexec ...", in lines of at most 100 characters. */
 void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
 
-/* Everything about one command, on stdout. */
+/* Prints the help of one command on stdout. */
 void rfx_cli_print_help(const struct rfx_cli_command *command);
 
 /* An option and the heading that it stands below. */
@@ -44,10 +44,10 @@ struct rfx_cli_listed {
 int rfx_cli_options_by_heading(const struct rfx_cli_command *command,
                                struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS]);
 
-/* The command of that name, or NULL. */
+/* Returns the command of this name, or NULL. */
 const struct rfx_cli_command *rfx_cli_find_command(const char *name);
 
-/* Says that there is no such command and which has a name like it; returns RFX_EXIT_USAGE. */
+/* Prints that there is no such command and which one has a similar name. Returns RFX_EXIT_USAGE. */
 int rfx_cli_refuse_command(const char *name);
 
 /* Whether a word asks for help: help, --help, -h. */

@@ -1,4 +1,4 @@
-/* Opening and planning; see job.h. Models: job_model.c. */
+/* Loading, opening and planning; see job.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -36,9 +36,7 @@ GROUP(rfx_cli_seed_group, rfx_cli_heading_plan, seed_rows);
 #define NO_FUSE                                                                              \
     {                                                                                        \
         .name = "no-fuse", .kind = RFX_CLI_FLAG, .at = AT(no_fuse),                          \
-        .help =                                                                              \
-            "keep batch norm, activation and Add as separate nodes, as --baseline eager "    \
-            "counts them",                                                                   \
+        .help = "keep batch norm, activation and Add as separate nodes",                     \
         .excludes = "baseline=fused baseline=coalesced", .because = "it is --baseline eager" \
     }
 

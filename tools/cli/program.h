@@ -1,21 +1,21 @@
-/* What the programs of this folder share beside commands: how they begin, speak and end.
+/* Start, messages and end of the programs rfexec and rfexec-mpi.
  *
- * Messages go to stderr as "NAME: ..." (rfx_cli_message of tools/cli/command.h), unless the program
- * takes them. */
+ * Messages go to stderr as "NAME: ..." (rfx_cli_message of tools/cli/command.h), or to a function
+ * of the program. */
 #ifndef RFX_TOOLS_CLI_PROGRAM_H
 #define RFX_TOOLS_CLI_PROGRAM_H
 
-/* First of all in main: may replace the process by itself, once, so that waiting threads leave the
- * processor to others. */
+/* The first call in main. May start the program again in this process, once, with an environment
+ * that makes waiting threads sleep soon. */
 void rfx_program_begin(char **argv);
 
-/* Last of all in main: the exit code, after what was printed has reached its reader or a message
- * says that it did not. */
+/* The last call in main. Returns the exit code, which becomes RFX_EXIT_SYSTEM, with a message, when
+ * standard output could not be written. */
 int rfx_program_end(int code);
 
-/* From here on an exit is the program's own and no library's. */
+/* Called before the program exits by itself: later exits keep their code. */
 void rfx_program_ends_by_itself(void);
 
-/* Takes messages, printable and without a newline, instead of stderr. NULL: stderr again. */
+/* Sends messages, printable and without a newline, to `hear` instead of stderr. NULL: to stderr. */
 void rfx_program_hear(void (*hear)(const char *text));
 #endif

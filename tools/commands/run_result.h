@@ -1,4 +1,4 @@
-/* What a run tells on stdout, as text or JSON: of rfexec run and of rfexec-mpi. */
+/* The result that rfexec run and rfexec-mpi print on stdout, as text or JSON. */
 #ifndef RFX_TOOLS_COMMANDS_RUN_RESULT_H
 #define RFX_TOOLS_COMMANDS_RUN_RESULT_H
 
@@ -9,16 +9,16 @@
 #include "tools/cli/outputs.h"
 #include "tools/overlay/picture_overlay.h"
 
-/* A run that several processes have made. */
+/* Figures of a run by several processes. */
 struct rfx_run_ranks {
-    int count, rounds;     /* rounds: of states that were merged first */
-    uint64_t macs;         /* of all, in all rounds */
-    size_t peak_rss_bytes; /* the largest of any */
-    double seconds;        /* of the slowest */
-    const int *cuts;       /* nodes of maps whose rows ranks exchanged */
+    int count, rounds;     /* rounds: of states that were merged before the last one */
+    uint64_t macs;         /* of all ranks, in all rounds */
+    size_t peak_rss_bytes; /* of the rank with the largest */
+    double seconds;        /* of the slowest rank */
+    const int *cuts;       /* nodes whose maps ranks exchanged rows of */
     int n_cuts;
-    uint64_t moved_bytes; /* of these rows, between ranks */
-    int64_t macs_saved;   /* of all, against making halos again; by shapes */
+    uint64_t moved_bytes; /* bytes of these rows */
+    int64_t macs_saved;   /* against computing halos twice, calculated from shapes */
 };
 
 struct rfx_run_result {
@@ -32,6 +32,6 @@ struct rfx_run_result {
     const struct rfx_run_ranks *ranks; /* NULL: one process; else plan and report are rank 0's */
 };
 
-/* Prints it. Returns an exit code. */
+/* Prints the result. Returns an exit code. */
 RFX_NODISCARD int rfx_run_result_print(const struct rfx_run_result *result);
 #endif
