@@ -29,7 +29,7 @@ int demo_read_values(const char *path, int64_t *h, int64_t *w, float **values) {
     struct rfx_image *image = NULL;
     float *made = NULL;
     int status = -1;
-    options.channels = 1;
+    options.input.channels = 1;
     if (mem && rfx_image_open(mem, path, &options, &image, &err) == RFX_OK) {
         struct rfx_source_traits traits = rfx_image_traits(image);
         *h = traits.h;
