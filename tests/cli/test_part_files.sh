@@ -378,7 +378,7 @@ rm all.npy.parts/*.npy
 refused 3 'there is no part, and no plan.json' merge --status all.npy.parts
 refused 3 'there is no part, and no plan.json' merge --status all.npy.parts --json
 refused 5 'No such file' merge --status nowhere
-refused 2 'it excludes PART and -o' merge --status all.npy.parts -o no.npy
+refused 2 '--status excludes -o' merge --status all.npy.parts -o no.npy
 mv plan.json all.npy.parts
 status 3 '^output     missing 1 to 5, of 5$' all.npy.parts
 mkdir rect && cp a.npy* b.npy* rect
