@@ -64,6 +64,14 @@ struct rfx_cli_option {
     const char *because;  /* reason for both, for the message; NULL: none */
 };
 
+/* A row: the group's struct and its member, the name, the kind without RFX_CLI_, the value in the
+ * help, the help, and then any other members as designated initialisers. */
+#define RFX_CLI_OPTION(type, option, form, member, shown, ...)                       \
+    {                                                                                \
+        .name = option, .kind = RFX_CLI_##form, .at = offsetof(struct type, member), \
+        .value = shown, .help = __VA_ARGS__                                          \
+    }
+
 /* Rows whose values lie in one struct. Groups of one heading stand together in the help. */
 struct rfx_cli_group {
     const char *heading;
@@ -80,6 +88,9 @@ struct rfx_cli_use {
 /* The same, for a shared group (below), a command's struct and the member that takes the values. */
 #define RFX_CLI_USE(name, type, member) \
     { &rfx_cli_##name##_group, offsetof(struct type, member) }
+
+/* The members of a command for its table. */
+#define RFX_CLI_TABLE(table) .uses = table, .n_uses = sizeof table / sizeof table[0]
 
 /* A group of a command's own rows. */
 #define RFX_CLI_GROUP(heading, rows) \

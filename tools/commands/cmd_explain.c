@@ -355,8 +355,7 @@ const struct rfx_cli_command rfx_cmd_explain = {
     .examples =
         "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
         "rfexec explain net.onnx photo.png --tiles 4x4 -o map.tif\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,

@@ -232,8 +232,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"
         "rfexec run net.onnx slide.tif --mask tissue.png --memory 1GiB -o map.tif\n"
         "ls scans/*.tif | rfexec run net.onnx --list - --out-dir maps --memory 1GiB --resume\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,
