@@ -221,6 +221,23 @@ struct rfx_cli_run_options {
                      * the batch is open the number that it has; 0: one */
 };
 
+/* The groups of struct rfx_cli_run_options that run and explain take. */
+#define RFX_CLI_USES_OF_RUN                                 \
+    RFX_CLI_USE(plan, rfx_cli_run_options, plan),           \
+        RFX_CLI_USE(network, rfx_cli_run_options, model),   \
+        RFX_CLI_USE(fuse, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(seed, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(input, rfx_cli_run_options, input),     \
+        RFX_CLI_USE(file, rfx_cli_run_options, output),     \
+        RFX_CLI_USE(dump, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(samples, rfx_cli_run_options, output),  \
+        RFX_CLI_USE(format, rfx_cli_run_options, output),   \
+        RFX_CLI_USE(part, rfx_cli_run_options, part),       \
+        RFX_CLI_USE(list, rfx_cli_run_options, list),       \
+        RFX_CLI_USE(classes, rfx_cli_run_options, report),  \
+        RFX_CLI_USE(pictures, rfx_cli_run_options, report), \
+        RFX_CLI_USE(json, rfx_cli_run_options, json)
+
 /* Groups that several commands share, and the struct that takes each. */
 extern const struct rfx_cli_group rfx_cli_size_group;     /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_seed_group;     /* struct rfx_cli_model_options */

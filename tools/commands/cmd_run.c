@@ -162,22 +162,7 @@ static int run(void *values) {
 
 static struct rfx_cli_run_options values;
 
-static const struct rfx_cli_use uses[] = {
-    RFX_CLI_USE(plan, rfx_cli_run_options, plan),
-    RFX_CLI_USE(network, rfx_cli_run_options, model),
-    RFX_CLI_USE(fuse, rfx_cli_run_options, model),
-    RFX_CLI_USE(seed, rfx_cli_run_options, model),
-    RFX_CLI_USE(input, rfx_cli_run_options, input),
-    RFX_CLI_USE(file, rfx_cli_run_options, output),
-    RFX_CLI_USE(dump, rfx_cli_run_options, model),
-    RFX_CLI_USE(samples, rfx_cli_run_options, output),
-    RFX_CLI_USE(format, rfx_cli_run_options, output),
-    RFX_CLI_USE(part, rfx_cli_run_options, part),
-    RFX_CLI_USE(list, rfx_cli_run_options, list),
-    RFX_CLI_USE(classes, rfx_cli_run_options, report),
-    RFX_CLI_USE(pictures, rfx_cli_run_options, report),
-    RFX_CLI_USE(json, rfx_cli_run_options, json),
-};
+static const struct rfx_cli_use uses[] = {RFX_CLI_USES_OF_RUN};
 
 const struct rfx_cli_command rfx_cmd_run = {
     .name = "run",
