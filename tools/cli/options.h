@@ -64,6 +64,14 @@ struct rfx_cli_option {
     const char *because;  /* reason for both, for the message; NULL: none */
 };
 
+/* A row: the group's struct and its member, the name, the kind without RFX_CLI_, the value in the
+ * help, the help, and then any other members as designated initialisers. */
+#define RFX_CLI_OPTION(type, option, form, member, shown, ...)                       \
+    {                                                                                \
+        .name = option, .kind = RFX_CLI_##form, .at = offsetof(struct type, member), \
+        .value = shown, .help = __VA_ARGS__                                          \
+    }
+
 /* Rows whose values lie in one struct. Groups of one heading stand together in the help. */
 struct rfx_cli_group {
     const char *heading;
@@ -80,6 +88,9 @@ struct rfx_cli_use {
 /* The same, for a shared group (below), a command's struct and the member that takes the values. */
 #define RFX_CLI_USE(name, type, member) \
     { &rfx_cli_##name##_group, offsetof(struct type, member) }
+
+/* The members of a command for its table. */
+#define RFX_CLI_TABLE(table) .uses = table, .n_uses = sizeof table / sizeof table[0]
 
 /* A group of a command's own rows. */
 #define RFX_CLI_GROUP(heading, rows) \
@@ -209,6 +220,23 @@ struct rfx_cli_run_options {
     int64_t images; /* not an option: the most images of a batch that the command takes, and once
                      * the batch is open the number that it has; 0: one */
 };
+
+/* The groups of struct rfx_cli_run_options that run and explain take. */
+#define RFX_CLI_USES_OF_RUN                                 \
+    RFX_CLI_USE(plan, rfx_cli_run_options, plan),           \
+        RFX_CLI_USE(network, rfx_cli_run_options, model),   \
+        RFX_CLI_USE(fuse, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(seed, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(input, rfx_cli_run_options, input),     \
+        RFX_CLI_USE(file, rfx_cli_run_options, output),     \
+        RFX_CLI_USE(dump, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(samples, rfx_cli_run_options, output),  \
+        RFX_CLI_USE(format, rfx_cli_run_options, output),   \
+        RFX_CLI_USE(part, rfx_cli_run_options, part),       \
+        RFX_CLI_USE(list, rfx_cli_run_options, list),       \
+        RFX_CLI_USE(classes, rfx_cli_run_options, report),  \
+        RFX_CLI_USE(pictures, rfx_cli_run_options, report), \
+        RFX_CLI_USE(json, rfx_cli_run_options, json)
 
 /* Groups that several commands share, and the struct that takes each. */
 extern const struct rfx_cli_group rfx_cli_size_group;     /* struct rfx_cli_model_options */

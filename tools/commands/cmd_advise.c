@@ -318,8 +318,7 @@ const struct rfx_cli_command rfx_cmd_advise = {
     .examples =
         "rfexec advise mobilenet_v2 --size 1024x1024\n"
         "rfexec advise net.onnx --size 4096x4096 --json\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .values = &values,

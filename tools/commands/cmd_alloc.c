@@ -241,43 +241,24 @@ static int run(void *given) {
     return code;
 }
 
-#define AT(member) offsetof(struct alloc_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "strategy",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(strategy),
-     .value = "NAME",
-     .help =
-         "a greedy packer: by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first "
-         "or bigger-first; or best, exact: the best of them, improved by an exact search "
-         "(default)"},
-    {.name = "capacity",
-     .kind = RFX_CLI_BYTES,
-     .at = AT(capacity_bytes),
-     .value = "BYTES",
-     .help = "size of the arena: stop as soon as it is known whether all buffers fit"},
-    {.name = "time-limit",
-     .kind = RFX_CLI_FLOAT,
-     .at = AT(time_limit),
-     .value = "SECONDS",
-     .help = "longest time to search (default 10)"},
+    RFX_CLI_OPTION(
+        alloc_options, "strategy", TEXT, strategy, "NAME",
+        "a greedy packer: by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first or "
+        "bigger-first; or best, exact: the best of them, improved by an exact search (default)"),
+    RFX_CLI_OPTION(alloc_options, "capacity", BYTES, capacity_bytes, "BYTES",
+                   "size of the arena: stop as soon as it is known whether all buffers fit"),
+    RFX_CLI_OPTION(alloc_options, "time-limit", FLOAT, time_limit, "SECONDS",
+                   "longest time to search (default 10)"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("packing options", rows);
 
 static const struct rfx_cli_option result_rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .kind = RFX_CLI_RESULT,
-     .at = AT(file),
-     .value = "FILE",
-     .help = "write the table with offsets to this file instead of standard output"},
-    {.name = "plot",
-     .kind = RFX_CLI_RESULT,
-     .at = AT(plot),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "draw the placement: time across, address up"},
+    RFX_CLI_OPTION(alloc_options, "output", RESULT, file, "FILE",
+                   "write the table with offsets to this file instead of standard output",
+                   .letter = 'o'),
+    RFX_CLI_OPTION(alloc_options, "plot", RESULT, plot, "FILE",
+                   "draw the placement: time across, address up", .ends = ".svg .png"),
 };
 static const struct rfx_cli_group results = RFX_CLI_GROUP("result options", result_rows);
 
@@ -285,7 +266,7 @@ static struct alloc_options values;
 
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
-    {&rfx_cli_threads_group, AT(threads)},
+    RFX_CLI_USE(threads, alloc_options, threads),
     {&results, 0},
     RFX_CLI_USE(json, alloc_options, json),
 };
@@ -313,8 +294,7 @@ const struct rfx_cli_command rfx_cmd_alloc = {
         "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
         "rfexec alloc problem.csv --strategy by-size --json\n"
         "rfexec alloc problem.csv --capacity 1MiB\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .values = &values,

@@ -380,22 +380,14 @@ done:
     return code;
 }
 
-#define AT(member) offsetof(struct analyze_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "plot",
-     .kind = RFX_CLI_RESULT,
-     .at = AT(plot),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "draw the memory over the layers; tiled too where --tiles or --split is given"},
-    {.name = "split",
-     .letter = 's',
-     .kind = RFX_CLI_TEXT,
-     .at = AT(split),
-     .value = "NAME",
-     .help = "last layer that is computed by tiles (default: where the least memory is needed)",
-     .needs = "plot"},
+    RFX_CLI_OPTION(analyze_options, "plot", RESULT, plot, "FILE",
+                   "draw the memory over the layers; tiled too where --tiles or --split is given",
+                   .ends = ".svg .png"),
+    RFX_CLI_OPTION(
+        analyze_options, "split", TEXT, split, "NAME",
+        "last layer that is computed by tiles (default: where the least memory is needed)",
+        .letter = 's', .needs = "plot"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("chart options", rows);
 
@@ -426,8 +418,7 @@ const struct rfx_cli_command rfx_cmd_analyze = {
         "rfexec analyze mobilenet_v2\n"
         "rfexec analyze net.onnx --size 2048x3072 --csv\n"
         "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .values = &values,

@@ -367,27 +367,14 @@ done:
     return code;
 }
 
-#define AT(member) offsetof(struct bench_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "runs",
-     .letter = 'n',
-     .kind = RFX_CLI_COUNT,
-     .at = AT(runs),
-     .value = "N",
-     .most = RFX_CLI_MOST,
-     .help = "number of timed runs (default 5)"},
-    {.name = "layers",
-     .kind = RFX_CLI_FLAG,
-     .at = AT(layers),
-     .help = "show time, speed and memory traffic of every layer, and the machine's limits"},
-    {.name = "plot",
-     .kind = RFX_CLI_RESULT,
-     .at = AT(plot),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "draw the roofline and the time of every layer",
-     .needs = "layers"},
+    RFX_CLI_OPTION(bench_options, "runs", COUNT, runs, "N", "number of timed runs (default 5)",
+                   .letter = 'n', .most = RFX_CLI_MOST),
+    RFX_CLI_OPTION(bench_options, "layers", FLAG, layers, NULL,
+                   "show time, speed and memory traffic of every layer, and the machine's limits"),
+    RFX_CLI_OPTION(bench_options, "plot", RESULT, plot, "FILE",
+                   "draw the roofline and the time of every layer", .ends = ".svg .png",
+                   .needs = "layers"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("bench options", rows);
 
@@ -421,8 +408,7 @@ const struct rfx_cli_command rfx_cmd_bench = {
     .examples =
         "rfexec bench resnet50 --size 1024x1024 --threads 2\n"
         "rfexec bench mobilenet_v2 --size 2048x2048 --memory 64MiB --layers --plot layers.svg\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,

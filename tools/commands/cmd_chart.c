@@ -192,38 +192,17 @@ static int run(void *given) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-#define AT(member) offsetof(struct chart_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "output",
-     .letter = 'o',
-     .kind = RFX_CLI_RESULT,
-     .at = AT(file),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "chart to write"},
-    {.name = "title",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(title),
-     .value = "TEXT",
-     .help = "title above the chart"},
-    {.name = "subtitle",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(subtitle),
-     .value = "TEXT",
-     .help = "line below the title"},
-    {.name = "x-label",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(x_label),
-     .value = "TEXT",
-     .help = "quantity of the x axis, with its unit"},
-    {.name = "y-label",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(y_label),
-     .value = "TEXT",
-     .help = "quantity of the y axis, with its unit"},
-    {.name = "log-x", .kind = RFX_CLI_FLAG, .at = AT(log_x), .help = "logarithmic x axis"},
-    {.name = "log-y", .kind = RFX_CLI_FLAG, .at = AT(log_y), .help = "logarithmic y axis"},
+    RFX_CLI_OPTION(chart_options, "output", RESULT, file, "FILE", "chart to write", .letter = 'o',
+                   .ends = ".svg .png"),
+    RFX_CLI_OPTION(chart_options, "title", TEXT, title, "TEXT", "title above the chart"),
+    RFX_CLI_OPTION(chart_options, "subtitle", TEXT, subtitle, "TEXT", "line below the title"),
+    RFX_CLI_OPTION(chart_options, "x-label", TEXT, x_label, "TEXT",
+                   "quantity of the x axis, with its unit"),
+    RFX_CLI_OPTION(chart_options, "y-label", TEXT, y_label, "TEXT",
+                   "quantity of the y axis, with its unit"),
+    RFX_CLI_OPTION(chart_options, "log-x", FLAG, log_x, NULL, "logarithmic x axis"),
+    RFX_CLI_OPTION(chart_options, "log-y", FLAG, log_y, NULL, "logarithmic y axis"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("chart options", rows);
 
@@ -239,8 +218,7 @@ const struct rfx_cli_command rfx_cmd_chart = {
     .examples =
         "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio "
         "--log-y\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .needs = "output",
     .min_args = 1,
     .max_args = 1,

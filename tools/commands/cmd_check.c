@@ -296,8 +296,7 @@ const struct rfx_cli_command rfx_cmd_check = {
     .examples =
         "rfexec check net.onnx --size 2048x3072\n"
         "rfexec check resnet50 --json\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .values = &values,

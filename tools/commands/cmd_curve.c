@@ -556,22 +556,13 @@ static int run(void *given) {
     return code;
 }
 
-#define AT(member) offsetof(struct curve_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "pareto",
-     .kind = RFX_CLI_FLAG,
-     .at = AT(pareto),
-     .help = "show all kinds of plans instead: which budget of a process buys how few MACs and how "
-             "little time",
-     .excludes = "tiles baseline"},
-    {.name = "output",
-     .letter = 'o',
-     .kind = RFX_CLI_RESULT,
-     .at = AT(file),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "draw a chart, .svg or .png"},
+    RFX_CLI_OPTION(curve_options, "pareto", FLAG, pareto, NULL,
+                   "show all kinds of plans instead: which budget of a process buys how few MACs "
+                   "and how little time",
+                   .excludes = "tiles baseline"),
+    RFX_CLI_OPTION(curve_options, "output", RESULT, file, "FILE", "draw a chart, .svg or .png",
+                   .letter = 'o', .ends = ".svg .png"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("curve options", rows);
 
@@ -601,8 +592,7 @@ const struct rfx_cli_command rfx_cmd_curve = {
         "rfexec curve resnet18 resnet50 --size 1024x1024 --tiles 4x4 --baseline eager --csv\n"
         "rfexec curve vgg16 resnet18 mobilenet_v2 --size 1024x1024 -o curves.svg\n"
         "rfexec curve mobilenet_v2 --size 4096x4096 --pareto -o front.svg\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = RFX_CLI_MAX_ARGS,
     .values = &values,

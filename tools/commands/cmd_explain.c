@@ -324,23 +324,8 @@ static int run(void *values) {
 
 static struct rfx_cli_run_options values;
 
-static const struct rfx_cli_use uses[] = {
-    RFX_CLI_USE(size, rfx_cli_run_options, model),
-    RFX_CLI_USE(plan, rfx_cli_run_options, plan),
-    RFX_CLI_USE(network, rfx_cli_run_options, model),
-    RFX_CLI_USE(fuse, rfx_cli_run_options, model),
-    RFX_CLI_USE(seed, rfx_cli_run_options, model),
-    RFX_CLI_USE(input, rfx_cli_run_options, input),
-    RFX_CLI_USE(file, rfx_cli_run_options, output),
-    RFX_CLI_USE(dump, rfx_cli_run_options, model),
-    RFX_CLI_USE(samples, rfx_cli_run_options, output),
-    RFX_CLI_USE(format, rfx_cli_run_options, output),
-    RFX_CLI_USE(part, rfx_cli_run_options, part),
-    RFX_CLI_USE(list, rfx_cli_run_options, list),
-    RFX_CLI_USE(classes, rfx_cli_run_options, report),
-    RFX_CLI_USE(pictures, rfx_cli_run_options, report),
-    RFX_CLI_USE(json, rfx_cli_run_options, json),
-};
+static const struct rfx_cli_use uses[] = {RFX_CLI_USE(size, rfx_cli_run_options, model),
+                                          RFX_CLI_USES_OF_RUN};
 
 const struct rfx_cli_command rfx_cmd_explain = {
     .name = "explain",
@@ -355,8 +340,7 @@ const struct rfx_cli_command rfx_cmd_explain = {
     .examples =
         "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
         "rfexec explain net.onnx photo.png --tiles 4x4 -o map.tif\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,

@@ -186,8 +186,7 @@ const struct rfx_cli_command rfx_cmd_info = {
         "have. For slides (.svs, .ndpi, .mrxs, .scn, .vms, .vmu, .bif, .svslide) and Zarr folders\n"
         "the levels are listed. Only headers are read.\n",
     .examples = "rfexec info slide.tif\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .input = 1,

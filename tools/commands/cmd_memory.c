@@ -338,12 +338,8 @@ static int run(void *given) {
 }
 
 static const struct rfx_cli_option rows[] = {
-    {.name = "plot",
-     .kind = RFX_CLI_RESULT,
-     .at = offsetof(struct memory_options, plot),
-     .value = "FILE",
-     .ends = ".svg .png",
-     .help = "draw the best placement: time across, address up"},
+    RFX_CLI_OPTION(memory_options, "plot", RESULT, plot, "FILE",
+                   "draw the best placement: time across, address up", .ends = ".svg .png"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP(rfx_cli_heading_report, rows);
 
@@ -368,8 +364,7 @@ const struct rfx_cli_command rfx_cmd_memory = {
     .examples =
         "rfexec memory mobilenet_v2 --size 224x224\n"
         "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 1,
     .values = &values,

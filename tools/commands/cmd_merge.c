@@ -219,23 +219,13 @@ static int run(void *given) {
     return code;
 }
 
-#define AT(member) offsetof(struct rfx_merge_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "memory",
-     .letter = 'm',
-     .kind = RFX_CLI_BYTES,
-     .at = AT(memory_bytes),
-     .value = "BYTES",
-     .help = "memory budget of the whole process, such as 64MiB or 1.5GiB"},
-    {.name = "status",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(status),
-     .value = "DIR",
-     .help =
-         "merge nothing; say which parts in this folder are there, missing or damaged, and which "
-         "commands make the missing ones",
-     .excludes = "output"},
+    RFX_CLI_OPTION(rfx_merge_options, "memory", BYTES, memory_bytes, "BYTES",
+                   "memory budget of the whole process, such as 64MiB or 1.5GiB", .letter = 'm'),
+    RFX_CLI_OPTION(rfx_merge_options, "status", TEXT, status, "DIR",
+                   "merge nothing; say which parts in this folder are there, missing or damaged, "
+                   "and which commands make the missing ones",
+                   .excludes = "output"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("merge options", rows);
 
@@ -268,8 +258,7 @@ const struct rfx_cli_command rfx_cmd_merge = {
         "rfexec merge part1.npy part2.npy part3.npy -o map.npy\n"
         "rfexec merge part*.npy -o large.tif --memory 64MiB\n"
         "rfexec merge --status large.npy.parts\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .needs = "output status",
     .min_args = 0,
     .max_args = RFX_CLI_MAX_PARTS,

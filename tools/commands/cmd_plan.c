@@ -220,8 +220,7 @@ const struct rfx_cli_command rfx_cmd_plan = {
         "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
         "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n"
         "rfexec plan fsrcnn --size 8192x8192 --memory 64MiB --parts 8\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,

@@ -160,22 +160,7 @@ static int run(void *values) {
 
 static struct rfx_cli_run_options values;
 
-static const struct rfx_cli_use uses[] = {
-    RFX_CLI_USE(plan, rfx_cli_run_options, plan),
-    RFX_CLI_USE(network, rfx_cli_run_options, model),
-    RFX_CLI_USE(fuse, rfx_cli_run_options, model),
-    RFX_CLI_USE(seed, rfx_cli_run_options, model),
-    RFX_CLI_USE(input, rfx_cli_run_options, input),
-    RFX_CLI_USE(file, rfx_cli_run_options, output),
-    RFX_CLI_USE(dump, rfx_cli_run_options, model),
-    RFX_CLI_USE(samples, rfx_cli_run_options, output),
-    RFX_CLI_USE(format, rfx_cli_run_options, output),
-    RFX_CLI_USE(part, rfx_cli_run_options, part),
-    RFX_CLI_USE(list, rfx_cli_run_options, list),
-    RFX_CLI_USE(classes, rfx_cli_run_options, report),
-    RFX_CLI_USE(pictures, rfx_cli_run_options, report),
-    RFX_CLI_USE(json, rfx_cli_run_options, json),
-};
+static const struct rfx_cli_use uses[] = {RFX_CLI_USES_OF_RUN};
 
 const struct rfx_cli_command rfx_cmd_run = {
     .name = "run",
@@ -230,8 +215,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"
         "rfexec run net.onnx slide.tif --mask tissue.png --memory 1GiB -o map.tif\n"
         "ls scans/*.tif | rfexec run net.onnx --list - --out-dir maps --memory 1GiB --resume\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 1,
     .max_args = 2,
     .input = 2,

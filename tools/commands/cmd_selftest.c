@@ -319,19 +319,12 @@ static int run(void *given) {
     return code;
 }
 
-#define AT(member) offsetof(struct selftest_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "all",
-     .kind = RFX_CLI_FLAG,
-     .at = AT(all),
-     .help = "run every network at both sizes (about a minute, 1.1 GiB)"},
-    {.name = "table",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(table),
-     .value = "FILE",
-     .help = "compare with the fingerprints of this table, of the form of data/fingerprints.csv "
-             "(default: the table in the program)"},
+    RFX_CLI_OPTION(selftest_options, "all", FLAG, all, NULL,
+                   "run every network at both sizes (about a minute, 1.1 GiB)"),
+    RFX_CLI_OPTION(selftest_options, "table", TEXT, table, "FILE",
+                   "compare with the fingerprints of this table, of the form of "
+                   "data/fingerprints.csv (default: the table in the program)"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("selftest options", rows);
 
@@ -339,7 +332,7 @@ static struct selftest_options values;
 
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
-    {&rfx_cli_threads_group, AT(threads)},
+    RFX_CLI_USE(threads, selftest_options, threads),
     RFX_CLI_USE(json, selftest_options, json),
 };
 
@@ -358,8 +351,7 @@ const struct rfx_cli_command rfx_cmd_selftest = {
         "rfexec selftest\n"
         "rfexec selftest --all --threads 8\n"
         "rfexec selftest mobilenet_v2 resnet50 --json\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 0,
     .max_args = RFX_CLI_MAX_ARGS,
     .values = &values,

@@ -375,20 +375,12 @@ static int run(void *given) {
     return code;
 }
 
-#define AT(member) offsetof(struct verify_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "against",
-     .kind = RFX_CLI_BYTES,
-     .at = AT(against_bytes),
-     .value = "BYTES",
-     .help = "compare with the plan for this budget, where the untiled run does not fit into the "
-             "machine's memory"},
-    {.name = "naive",
-     .kind = RFX_CLI_FLAG,
-     .at = AT(naive),
-     .help = "also show the error of the same tiles without halos",
-     .excludes = "keep"},
+    RFX_CLI_OPTION(verify_options, "against", BYTES, against_bytes, "BYTES",
+                   "compare with the plan for this budget, where the untiled run does not fit into "
+                   "the machine's memory"),
+    RFX_CLI_OPTION(verify_options, "naive", FLAG, naive, NULL,
+                   "also show the error of the same tiles without halos", .excludes = "keep"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("verify options", rows);
 
@@ -415,8 +407,7 @@ const struct rfx_cli_command rfx_cmd_verify = {
     .examples =
         "rfexec verify mobilenet_v2 synthetic:1537x2049 --tiles 4x4 --split features.6\n"
         "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 2,
     .max_args = 2,
     .input = 2,

@@ -10,24 +10,15 @@
 
 enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
 
-#define AT(member) offsetof(struct rfx_cli_curves_asked, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "tiles",
-     .letter = 't',
-     .kind = RFX_CLI_GRID,
-     .at = AT(tiles),
-     .value = "N|RxC",
-     .help = "number of tiles (the most square grid) or rows x columns (default 16)",
-     .needs = "plot"},
-    {.name = "baseline",
-     .kind = RFX_CLI_WORD,
-     .at = AT(baseline),
-     .value = "eager|fused|coalesced",
-     .help = "what counts as a tensor: eager: batch norm, activation and Add each make one; fused: "
-             "batch norm and activation are inside the convolution; coalesced: Add is in place too "
-             "(default fused; of analyze: as executed)",
-     .needs = "plot"},
+    RFX_CLI_OPTION(rfx_cli_curves_asked, "tiles", GRID, tiles, "N|RxC",
+                   "number of tiles (the most square grid) or rows x columns (default 16)",
+                   .letter = 't', .needs = "plot"),
+    RFX_CLI_OPTION(rfx_cli_curves_asked, "baseline", WORD, baseline, "eager|fused|coalesced",
+                   "what counts as a tensor: eager: batch norm, activation and Add each make one; "
+                   "fused: batch norm and activation are inside the convolution; coalesced: Add is "
+                   "in place too (default fused; of analyze: as executed)",
+                   .needs = "plot"),
 };
 const struct rfx_cli_group rfx_cli_curves_group = RFX_CLI_GROUP("curve options", rows);
 

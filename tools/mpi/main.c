@@ -308,22 +308,13 @@ static int run_rank(struct rfx_ranks *ranks, const struct rfx_mpi_options *optio
     return code;
 }
 
-#define AT(member) offsetof(struct rfx_mpi_options, member)
-
 static const struct rfx_cli_option rows[] = {
-    {.name = "exchange",
-     .kind = RFX_CLI_TEXT,
-     .at = AT(exchange),
-     .value = "auto|never|TENSOR,...",
-     .help = "maps of which ranks exchange rows instead of computing halos twice: those that are "
-             "predicted to save time (auto, the default), none, or these"},
-    {.name = "link-bandwidth",
-     .kind = RFX_CLI_BYTES,
-     .at = AT(link_bytes),
-     .value = "BYTES",
-     .help =
-         "bytes a second between ranks, for --exchange auto (default 1GB); a message is assumed "
-         "to take 50 us"},
+    RFX_CLI_OPTION(rfx_mpi_options, "exchange", TEXT, exchange, "auto|never|TENSOR,...",
+                   "maps of which ranks exchange rows instead of computing halos twice: those that "
+                   "are predicted to save time (auto, the default), none, or these"),
+    RFX_CLI_OPTION(rfx_mpi_options, "link-bandwidth", BYTES, link_bytes, "BYTES",
+                   "bytes a second between ranks, for --exchange auto (default 1GB); a message is "
+                   "assumed to take 50 us"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("ranks options", rows);
 
@@ -365,8 +356,7 @@ static const struct rfx_cli_command command = {
         "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
         "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
         "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
-    .uses = uses,
-    .n_uses = sizeof uses / sizeof uses[0],
+    RFX_CLI_TABLE(uses),
     .min_args = 2,
     .max_args = 2,
     .values = &values,
