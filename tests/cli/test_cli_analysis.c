@@ -165,6 +165,7 @@ static void test_advise(void **state) {
     json_decref(doc);
     expect(0, "advise mobilenet_v2 --size 224x224");
     assert_non_null(strstr(out_text, "2 BROKEN")); /* 13.3 MiB parameters, 5.7 MiB activations */
+    expect(0, "advise mobilenet_v2 --size 224x224 --tiles 2x2 --baseline eager");
 }
 
 static void test_export(void **state) {

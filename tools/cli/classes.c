@@ -72,7 +72,7 @@ static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *cla
 }
 
 enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                      const struct rfx_cli_options *options,
+                                      const struct rfx_cli_report_options *options,
                                       struct rfx_cli_classes *classes, struct rfx_error *err) {
     if (!rfx_cli_has_classes(graph)) return RFX_OK;
     int64_t elems = graph->nodes[graph->outputs[0].node].out.elems;
@@ -95,7 +95,7 @@ void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end 
         }
 }
 
-enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_report_options *options,
                                        struct rfx_cli_classes *classes, struct rfx_error *err) {
     if (classes->capacity == 0 || options->labels == NULL) return RFX_OK;
     return read_labels(options->labels, classes, err);

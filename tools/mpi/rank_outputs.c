@@ -288,7 +288,7 @@ static size_t band_bytes(const struct rfx_graph *whole) {
 }
 
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
-                              const struct rfx_cli_options *options,
+                              const struct rfx_cli_run_options *options,
                               const struct rfx_geo_source *source) {
     size_t bytes = rfx_cli_outputs_bytes(whole, options, source);
     if (ranks->size == 1 || bytes == 0) return bytes;
@@ -366,7 +366,8 @@ static enum rfx_status try_output(struct rfx_memory *mem, const char *name,
 }
 
 int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
-                           const struct rfx_graph *whole, const struct rfx_cli_options *options) {
+                           const struct rfx_graph *whole,
+                           const struct rfx_cli_run_options *options) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
     for (int k = 0; ranks->rank == 0 && k < whole->n_outputs && status == RFX_OK; k++) {
@@ -398,7 +399,7 @@ static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *er
 }
 
 int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
-                          const struct rfx_graph *whole, const struct rfx_cli_options *options,
+                          const struct rfx_graph *whole, const struct rfx_cli_run_options *options,
                           const struct rfx_geo_source *source, struct rfx_rank_outputs *outputs) {
     struct rfx_error err = {{0}};
     *outputs = (struct rfx_rank_outputs){.ranks = ranks,
@@ -406,7 +407,7 @@ int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          .whole = whole,
                                          .options = options,
                                          .source = source,
-                                         .folder = rfx_nameless_folder(options->spill)};
+                                         .folder = rfx_nameless_folder(options->plan.spill)};
     enum rfx_status status = allocate(outputs, &err);
     int code = rfx_ranks_agree_on(ranks, status, &err);
     for (int k = 0; k < whole->n_outputs && code == RFX_EXIT_DONE; k++)

@@ -30,7 +30,7 @@ static const char *const sub_folders[][14] = {
     {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import",
      "rfexec/onnx/pixels", "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output",
      "rfexec/image"},
-    {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/inputs", "tools/study"},
+    {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 
 /* The files of a tree, and which includes which. */

@@ -1,5 +1,5 @@
 /* Text and JSON of a run. */
-#include "tools/program/run_result.h"
+#include "tools/commands/run_result.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@
 static void tell_label_count(const struct rfx_run_result *run) {
     int64_t classes = run->outputs->items[0].tensor->elems, names = run->classes->n_labels;
     if (run->classes->labels == NULL || names == classes) return;
-    rfx_cli_message("labels '%s': %lld names for %lld classes", run->options->labels,
+    rfx_cli_message("labels '%s': %lld names for %lld classes", run->options->report.labels,
                     (long long)names, (long long)classes);
 }
 
@@ -50,8 +50,8 @@ static json_t *top_json(const struct rfx_cli_classes *classes) {
 }
 
 static int print_json(const struct rfx_run_result *run) {
-    const struct rfx_cli_options *options = run->options;
-    json_t *document = rfx_report_document("run", options->shown[0]);
+    const struct rfx_cli_run_options *options = run->options;
+    json_t *document = rfx_report_document("run", options->words.shown[0]);
     rfx_report_conv(document, run->graph);
     json_t *outputs = json_array();
     for (int k = 0; k < run->outputs->count; ++k) {
@@ -61,7 +61,7 @@ static int print_json(const struct rfx_run_result *run) {
                                               rfx_report_shape(&output->shape), "type",
                                               rfx_type_name(output->type), "hash", output->hash));
     }
-    (void)json_object_set_new(document, "input", json_string(options->shown[1]));
+    (void)json_object_set_new(document, "input", json_string(options->words.shown[1]));
     if (run->outputs->images > 1)
         (void)json_object_set_new(document, "images", json_integer(run->outputs->images));
     (void)json_object_set_new(document, "plan", rfx_report_plan(run->plan));
@@ -72,8 +72,9 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
-        (void)json_object_set_new(document, "overlay",
-                                  json_pack("{s:s, s:s}", "file", options->overlay, "shows", text));
+        (void)json_object_set_new(
+            document, "overlay",
+            json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
     }
     if (run->classes->count > 0) (void)json_object_set_new(document, "top", top_json(run->classes));
     return rfx_report_print(document);
@@ -138,12 +139,12 @@ static int print_text(const struct rfx_run_result *run) {
         rfx_overlay_describe(run->overlay, text);
         printf("overlay    %s\n", text);
     }
-    if (rfx_builtin_exists(run->options->args[0]))
+    if (rfx_builtin_exists(run->options->words.args[0]))
         printf(
             "weights    seeded (--seed %llu), not trained: times, memory and bits are real, "
             "classes "
             "are not\n",
-            (unsigned long long)run->options->seed);
+            (unsigned long long)run->options->model.seed);
     for (int i = 0; i < run->classes->count; ++i) {
         const struct rfx_cli_class *c = &run->classes->items[i];
         printf("%-10s %6lld  %12.6g  %s\n", i == 0 ? "top" : "", (long long)c->index,

@@ -1,5 +1,5 @@
 /* Descriptor 0 is replaced by the copy, so that its usual name leads there. */
-#include "tools/inputs/standard_input.h"
+#include "tools/cli/standard_input.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,7 +10,7 @@
 #include "tiler/search/plan_counts.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/program/run_request.h"
+#include "tools/commands/run_request.h"
 #include "tools/study/machine_speed.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
@@ -208,15 +208,15 @@ static void tell_bytes(const struct rfx_plan *plan, bool writes) {
         rfx_human_bytes(plan->bytes.source, d), rfx_human_bytes(plan->bytes.reserve, e));
 }
 
-static void tell_why(const struct rfx_cli_options *options, size_t untiled) {
+static void tell_why(const struct rfx_cli_run_options *options, size_t untiled) {
     char whole[RFX_BYTE_TEXT], budget[RFX_BYTE_TEXT];
-    rfx_byte_texts(untiled, options->memory_bytes, whole, budget);
+    rfx_byte_texts(untiled, options->plan.memory_bytes, whole, budget);
     if (rfx_cli_plan_is_asked(options))
         tell("The way of running is given by the options; the whole-image run would take %s.",
              whole);
-    else if (options->memory_bytes == 0)
+    else if (options->plan.memory_bytes == 0)
         tell("Without --memory whole maps are made: the run takes %s.", whole);
-    else if (untiled > options->memory_bytes)
+    else if (untiled > options->plan.memory_bytes)
         tell(
             "The whole-image run would take %s, more than the budget of %s; of the plans that "
             "fit, this one is predicted to be the fastest.",
@@ -241,19 +241,21 @@ static void tell_least(const struct rfx_plan *plan, const struct rfx_cli_least *
          least->other_plan ? ", and no option that says how to run" : "");
 }
 
-static bool writes_files(const struct rfx_cli_options *options) {
-    bool any = options->output != NULL || options->report != NULL || options->overlay != NULL;
-    for (int i = 0; i < options->kept.n; ++i) any |= options->kept.files[i] != NULL;
+static bool writes_files(const struct rfx_cli_run_options *options) {
+    bool any = options->output.file != NULL || options->report.page != NULL ||
+               options->report.overlay != NULL;
+    for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] != NULL;
     return any;
 }
 
-static void explain(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static void explain(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                     size_t untiled, const struct rfx_cli_least *least) {
     const struct rfx_plan *plan = job->plan;
     char shape[96];
     tell("%s on an image of %s (batch, channels, rows, columns), with %d thread%s.",
-         options->shown[0], rfx_human_shape(&job->graph->nodes[job->graph->input].out.shape, shape),
-         plan->threads, plan->threads == 1 ? "" : "s");
+         options->words.shown[0],
+         rfx_human_shape(&job->graph->nodes[job->graph->input].out.shape, shape), plan->threads,
+         plan->threads == 1 ? "" : "s");
     tell_why(options, untiled);
     unsigned told = 0;
     for (int s = 0; s < plan->n_stages && s < MAX_STAGES_TOLD; ++s) tell_stage(plan, s, &told);
@@ -271,7 +273,7 @@ static void explain(const struct rfx_cli_job *job, const struct rfx_cli_options 
 
 static int print_json(const struct rfx_run_request *run, size_t untiled,
                       const struct rfx_cli_least *least) {
-    json_t *document = rfx_report_document("explain", run->options->shown[0]);
+    json_t *document = rfx_report_document("explain", run->options->words.shown[0]);
     (void)json_object_update_new(
         document, json_pack("{s:o, s:o, s:I, s:I}", "sentences", sentences, "plan",
                             rfx_report_plan(run->job.plan), "run_untiled_bytes",
@@ -289,32 +291,60 @@ static int explain_as(const struct rfx_run_request *run, size_t untiled,
 }
 
 /* What is no single run on a whole picture; NULL: nothing. */
-static const char *other_work(const struct rfx_cli_options *options) {
-    if (options->list != NULL) return "--list: explain is about one picture, give INPUT instead";
-    if (options->mask != NULL)
+static const char *other_work(const struct rfx_cli_run_options *options) {
+    if (options->list.list != NULL)
+        return "--list: explain is about one picture, give INPUT instead";
+    if (options->part.mask != NULL)
         return "--mask: what is left out depends on the mask; explain is about the whole output";
-    if (options->part != NULL || options->part_rect != NULL)
+    if (options->part.part != NULL || options->part.part_rect != NULL)
         return "--part: explain is about the whole output; 'rfexec plan --parts N' is about parts";
     return NULL;
 }
 
-int rfx_cmd_explain(const struct rfx_cli_options *given) {
-    static struct rfx_cli_options options; /* large for a stack */
+static int run(void *values) {
+    struct rfx_cli_run_options *options = values;
     struct rfx_run_request run = {.images = 1};
     struct rfx_cli_least least;
     size_t untiled = 0;
-    const char *other = other_work(given);
+    const char *other = other_work(options);
     if (other != NULL) {
         rfx_cli_message("%s", other);
         return RFX_EXIT_USAGE;
     }
-    options = *given;
-    int code = rfx_run_request_open(&run, &options, given->n_args > 1 ? given->args[1] : NULL);
+    const char *spec = options->words.n_args > 1 ? options->words.args[1] : NULL;
+    int code = rfx_run_request_open(&run, options, spec);
     run.job.plans_again = true;
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.job, &options, "explain");
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.job, options, "explain");
     if (code == RFX_EXIT_DONE) code = rfx_run_request_untiled(&run.job, &untiled);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&run.job, &options, &least);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_least(&run.job, options, &least);
     if (code == RFX_EXIT_DONE) code = explain_as(&run, untiled, &least);
     rfx_run_request_release(&run);
     return code;
 }
+
+static struct rfx_cli_run_options values;
+
+static const struct rfx_cli_use uses[] = {RFX_CLI_USE(size, rfx_cli_run_options, model),
+                                          RFX_CLI_USES_OF_RUN};
+
+const struct rfx_cli_command rfx_cmd_explain = {
+    .name = "explain",
+    .args = "MODEL [INPUT] [--size HxW] [options of run] [--json]",
+    .summary = "say in sentences how a network would be run, and why",
+    .details =
+        "Runs nothing and writes no file. Says in which stages the network would run with these\n"
+        "options, what is kept between the stages, what is computed twice, what takes the memory,\n"
+        "and how the time compares with the whole-image run. Takes the options of run and gives\n"
+        "the same figures: the memory that -o, --report and --overlay take counts. Without INPUT\n"
+        "the figures are for a .npy image of --size.\n",
+    .examples =
+        "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
+        "rfexec explain net.onnx photo.png --tiles 4x4 -o map.tif\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 2,
+    .input = 2,
+    .writes_nothing = true,
+    .values = &values,
+    .run = run,
+};

@@ -124,7 +124,13 @@ static enum rfx_status add_stack(struct rfx_memory *mem, const char *path, json_
     return status;
 }
 
-int rfx_cmd_info(const struct rfx_cli_options *options) {
+struct info_options {
+    struct rfx_cli_words words;
+    bool json;
+};
+
+static int run(void *given) {
+    const struct info_options *options = given;
     static const struct rfx_table_column columns[] = {{"page", RFX_TABLE_NUMBER},
                                                       {"rows x columns", RFX_TABLE_NUMBER},
                                                       {"bands", RFX_TABLE_MARK},
@@ -141,27 +147,49 @@ int rfx_cmd_info(const struct rfx_cli_options *options) {
         info.pages = json_array();
     else
         info.table = rfx_table_create(mem, columns, sizeof columns / sizeof columns[0]);
-    enum rfx_status status = rfx_image_pages(mem, options->args[0], add_page, &info, &err);
+    enum rfx_status status = rfx_image_pages(mem, options->words.args[0], add_page, &info, &err);
     int code = RFX_EXIT_DONE;
     if (info.table != NULL && info.n > 0)
         rfx_table_print(info.table, stdout, rfx_table_terminal_width());
     if (info.table != NULL && info.n_tiff > 0 && status == RFX_OK)
-        status = add_stack(mem, options->args[0], NULL, &err);
+        status = add_stack(mem, options->words.args[0], NULL, &err);
     if (options->json && info.n == 0) {
         json_decref(info.pages);
     } else if (options->json) {
         json_t *document = rfx_report_document("info", NULL);
-        (void)json_object_set_new(document, "input", json_string(options->shown[0]));
+        (void)json_object_set_new(document, "input", json_string(options->words.shown[0]));
         (void)json_object_set_new(document, "pages", info.pages);
         if (info.n_tiff > 0 && status == RFX_OK)
-            status = add_stack(mem, options->args[0], document, &err);
+            status = add_stack(mem, options->words.args[0], document, &err);
         code = rfx_report_print(document);
     }
     /* as in a run: an input that cannot be opened is a refused input */
-    if (status == RFX_STATUS_IO && access(options->args[0], R_OK) != 0)
+    if (status == RFX_STATUS_IO && access(options->words.args[0], R_OK) != 0)
         status = RFX_STATUS_MALFORMED;
     if (status != RFX_OK) code = rfx_cli_fail(status, &err);
     rfx_table_free(info.table);
     rfx_memory_free(mem);
     return code;
 }
+
+static struct info_options values;
+
+static const struct rfx_cli_use uses[] = {RFX_CLI_USE(json, info_options, json)};
+
+const struct rfx_cli_command rfx_cmd_info = {
+    .name = "info",
+    .args = "INPUT [--json]",
+    .summary = "list the images of a file: sizes, bands and types, page by page",
+    .details =
+        "A TIFF file may hold several images, of which the other commands read the one of --page\n"
+        "K: first the pages of the file's chain, then the SubIFDs of each page, which pyramids\n"
+        "have. For slides (.svs, .ndpi, .mrxs, .scn, .vms, .vmu, .bif, .svslide) and Zarr folders\n"
+        "the levels are listed. Only headers are read.\n",
+    .examples = "rfexec info slide.tif\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .input = 1,
+    .values = &values,
+    .run = run,
+};

@@ -1,5 +1,5 @@
 /* Beginning, speaking and ending. */
-#include "tools/program/program.h"
+#include "tools/cli/program.h"
 
 #include <stdarg.h>
 #include <stdbool.h>

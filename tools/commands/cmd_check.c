@@ -14,9 +14,15 @@
 
 enum { OPEN_SIZE = 512, MAX_NAMED = 6, LEAST_ROWS = 16 }; /* the help says the size */
 
+struct check_options {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    bool json;
+};
+
 struct check {
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options;
+    const struct check_options *options;
     struct rfx_onnx_survey *survey; /* NULL: a built-in */
     struct rfx_graph *graph;        /* NULL: it cannot be loaded */
     bool size_is_open;
@@ -57,15 +63,16 @@ static bool ends_streams(const struct check *c, int i) {
 }
 
 static int load(struct check *c) {
-    const struct rfx_cli_options *options = c->options;
+    const struct check_options *options = c->options;
     struct rfx_load_options load = {
-        .h = options->size.y, .w = options->size.x, .seed = options->seed};
+        .h = options->model.size.y, .w = options->model.size.x, .seed = options->model.seed};
     if (c->survey != NULL && c->survey->image != NULL && load.h == 0) {
         const int64_t *dims = c->survey->image->dims;
         c->size_is_open = c->survey->image->rank == 4 && (dims[2] < 1 || dims[3] < 1);
         if (c->size_is_open) load.h = load.w = OPEN_SIZE;
     }
-    enum rfx_status status = rfx_model_load(c->mem, options->args[0], &load, &c->graph, &c->why);
+    enum rfx_status status =
+        rfx_model_load(c->mem, options->words.args[0], &load, &c->graph, &c->why);
     if (status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED ||
         status == RFX_STATUS_INVALID_ARGUMENT)
         return RFX_EXIT_DONE; /* that is the answer */
@@ -80,7 +87,7 @@ static int load(struct check *c) {
 }
 
 static int look(struct check *c) {
-    const char *model = c->options->args[0];
+    const char *model = c->options->words.args[0];
     if (rfx_builtin_exists(model)) return load(c);
     if (access(model, R_OK) != 0)
         return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
@@ -104,10 +111,11 @@ static void print_model(const struct check *c) {
     const struct rfx_onnx_survey *survey = c->survey;
     char params[RFX_HUMAN_CHARS];
     if (survey == NULL) {
-        printf("model      %s: built-in, weights seeded, not trained\n", c->options->shown[0]);
+        printf("model      %s: built-in, weights seeded, not trained\n",
+               c->options->words.shown[0]);
         return;
     }
-    printf("model      %s: ONNX, opset %lld, %zu nodes, %s weights\n", c->options->shown[0],
+    printf("model      %s: ONNX, opset %lld, %zu nodes, %s weights\n", c->options->words.shown[0],
            (long long)survey->model.opset, survey->model.n_nodes,
            rfx_human_count(survey->weight_elems, params));
     if (survey->n_refused == 0) {
@@ -213,7 +221,7 @@ static json_t *whole_json(const struct check *c) {
 }
 
 static int print_json(const struct check *c) {
-    json_t *document = rfx_report_document("check", c->options->shown[0]);
+    json_t *document = rfx_report_document("check", c->options->words.shown[0]);
     const struct rfx_graph *graph = c->graph;
     (void)json_object_set_new(document, "runs", json_boolean(graph != NULL));
     (void)json_object_set_new(document, "operators", operators_json(c->survey));
@@ -244,11 +252,12 @@ static int print_json(const struct check *c) {
 
 /* The answer is on stdout; who looks at stderr alone is told too. */
 static int refuse(const struct check *c) {
-    rfx_cli_message("model '%s' cannot be run", c->options->shown[0]);
+    rfx_cli_message("model '%s' cannot be run", c->options->words.shown[0]);
     return RFX_EXIT_REFUSED;
 }
 
-int rfx_cmd_check(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct check_options *options = given;
     struct check c = {.mem = rfx_cli_memory_create(), .options = options};
     if (c.mem == NULL) {
         rfx_cli_message("out of memory at start");
@@ -266,3 +275,30 @@ int rfx_cmd_check(const struct rfx_cli_options *options) {
     rfx_memory_free(c.mem);
     return code;
 }
+
+static struct check_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, check_options, model),
+    RFX_CLI_USE(seed, check_options, model),
+    RFX_CLI_USE(json, check_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_check = {
+    .name = "check",
+    .args = "MODEL [--size HxW] [--json]",
+    .summary = "show whether a model can be run, and whether rows stream through it",
+    .details =
+        "Runs nothing. Lists all operators that are not supported, with the number of their\n"
+        "nodes. If there are none, loads the model for --size or its own size (512x512 where the\n"
+        "model leaves its size open) and names the layers that keep maps from being streamed row\n"
+        "by row. The exit code is 3 when the model cannot be run.\n",
+    .examples =
+        "rfexec check net.onnx --size 2048x3072\n"
+        "rfexec check resnet50 --json\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

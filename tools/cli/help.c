@@ -1,5 +1,5 @@
 /* The program's own words about itself; see help.h. */
-#include "tools/words/help.h"
+#include "tools/cli/help.h"
 
 #include <string.h>
 
@@ -21,18 +21,19 @@ const char rfx_cli_starts_again[] =
     "rfexec starts itself once more with GOMP_SPINCOUNT=2000 in its environment, so that waiting\n"
     "threads leave the processor to others; setting that or OMP_WAIT_POLICY prevents it.\n";
 
-void rfx_cli_print_usage(FILE *stream, const struct rfx_cli_command *commands, int n) {
+void rfx_cli_print_usage(FILE *stream) {
+    const struct rfx_cli_command *const *commands = rfx_cli_commands;
     int width = 0;
-    for (int i = 0; i < n; ++i) {
-        int chars = (int)strlen(commands[i].name);
+    for (int i = 0; commands[i] != NULL; ++i) {
+        int chars = (int)strlen(commands[i]->name);
         if (chars > width) width = chars;
     }
     fputs(
         "rfexec runs convolutional networks on images of any size in a given number of bytes,\n"
         "bit-exact with the whole-image run.\n\nusage: rfexec COMMAND ...\n\n",
         stream);
-    for (int i = 0; i < n; ++i)
-        fprintf(stream, "  %-*s  %s\n", width, commands[i].name, commands[i].summary);
+    for (int i = 0; commands[i] != NULL; ++i)
+        fprintf(stream, "  %-*s  %s\n", width, commands[i]->name, commands[i]->summary);
     fprintf(stream,
             "  %-*s  this text, or 'rfexec help COMMAND'\n"
             "  %-*s  the version\n\n%s\nexit codes:\n",
@@ -88,24 +89,57 @@ void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command) {
     }
 }
 
-bool rfx_cli_parse_words(const struct rfx_cli_command *command, int argc, char **argv,
-                         struct rfx_cli_options *options, char *why, size_t why_size) {
-    rfx_cli_options_init(options);
-    if (!rfx_cli_options_parse(options, command->groups, command->max_args, argc, argv, why,
-                               why_size))
-        return false;
-    if (options->help || options->n_args >= command->min_args) return true;
-    (void)snprintf(why, why_size, "%s needs %d argument%s, %d given", command->name,
-                   command->min_args, command->min_args == 1 ? "" : "s", options->n_args);
-    return false;
+static void print_option(const struct rfx_cli_command *command, const struct rfx_cli_option *row) {
+    char help[1000];
+    int n = row->letter != 0 ? printf("  -%c, ", row->letter) : printf("      ");
+    n += printf("--%s %s", row->name, row->value != NULL ? row->value : "");
+    if (n >= MARGIN) printf("\n");
+    printf("%*s", n >= MARGIN ? MARGIN : MARGIN - n, "");
+    rfx_cli_option_help(command, row, help, sizeof help);
+    print_wrapped(stdout, help, MARGIN, MARGIN);
 }
 
-bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv,
-                        struct rfx_cli_options *options, int *code) {
-    char why[256];
-    bool parsed = rfx_cli_parse_words(command, argc, argv, options, why, sizeof why);
+int rfx_cli_options_by_heading(const struct rfx_cli_command *command,
+                               struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS]) {
+    const struct rfx_cli_option *row;
+    struct rfx_cli_use use;
+    int n = 0;
+    for (int first = 0; rfx_cli_option_at(command, first, &use) != NULL; ++first) {
+        const char *heading = use.group->heading;
+        bool listed = false;
+        for (int i = 0; i < n; ++i) listed |= strcmp(list[i].heading, heading) == 0;
+        for (int k = first; !listed && (row = rfx_cli_option_at(command, k, &use)) != NULL; ++k)
+            if (strcmp(use.group->heading, heading) == 0 && n < RFX_CLI_MAX_OPTIONS)
+                list[n++] = (struct rfx_cli_listed){heading, row};
+    }
+    return n;
+}
+
+static void print_options(const struct rfx_cli_command *command) {
+    struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS];
+    int n = rfx_cli_options_by_heading(command, list);
+    for (int i = 0; i < n; ++i) {
+        if (i == 0 || strcmp(list[i].heading, list[i - 1].heading) != 0)
+            printf("\n%s\n", list[i].heading);
+        print_option(command, list[i].row);
+    }
+}
+
+void rfx_cli_print_help(const struct rfx_cli_command *command) {
+    rfx_cli_print_call(stdout, command);
+    printf("\n%s\n", command->summary);
+    if (command->details[0] != '\0') printf("\n%s", command->details);
+    print_options(command);
+    puts("\nexamples");
+    print_indented(command->examples);
+}
+
+bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv, int *code) {
+    const struct rfx_cli_words *words = command->values;
+    char why[512];
+    bool parsed = rfx_cli_options_parse(command, command->values, argc, argv, why, sizeof why);
     *code = RFX_EXIT_DONE;
-    if (parsed && options->help) {
+    if (parsed && words->help) {
         rfx_cli_print_help(command);
         return false;
     }
@@ -121,37 +155,16 @@ bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **
     return false;
 }
 
-static void print_options(unsigned groups) {
-    struct rfx_cli_option_info row;
-    for (int at = 0; rfx_cli_options_next(&at, groups, &row);) {
-        int n = row.letter != 0 ? printf("  -%c, ", row.letter) : printf("      ");
-        n += printf("--%s %s", row.name, row.value != NULL ? row.value : "");
-        if (n >= MARGIN) printf("\n");
-        printf("%*s", n >= MARGIN ? MARGIN : MARGIN - n, "");
-        print_wrapped(stdout, row.help, MARGIN, MARGIN);
-    }
-}
-
-void rfx_cli_print_help(const struct rfx_cli_command *command) {
-    rfx_cli_print_call(stdout, command);
-    printf("\n%s\n", command->summary);
-    if (command->details[0] != '\0') printf("\n%s", command->details);
-    puts("\noptions");
-    print_options(command->groups);
-    puts("\nexamples");
-    print_indented(command->examples);
-}
-
-const struct rfx_cli_command *rfx_cli_find_command(const struct rfx_cli_command *commands, int n,
-                                                   const char *name) {
-    for (int i = 0; i < n; ++i)
-        if (strcmp(commands[i].name, name) == 0) return &commands[i];
+const struct rfx_cli_command *rfx_cli_find_command(const char *name) {
+    for (int i = 0; rfx_cli_commands[i] != NULL; ++i)
+        if (strcmp(rfx_cli_commands[i]->name, name) == 0) return rfx_cli_commands[i];
     return NULL;
 }
 
-int rfx_cli_refuse_command(const struct rfx_cli_command *commands, int n, const char *name) {
+int rfx_cli_refuse_command(const char *name) {
     struct rfx_nearest nearest = {.word = name};
-    for (int i = 0; i < n; ++i) rfx_nearest_consider(&nearest, commands[i].name);
+    for (int i = 0; rfx_cli_commands[i] != NULL; ++i)
+        rfx_nearest_consider(&nearest, rfx_cli_commands[i]->name);
     if (nearest.name != NULL)
         rfx_cli_message("unknown command '%s': did you mean '%s'?", name, nearest.name);
     else
@@ -163,13 +176,13 @@ bool rfx_cli_is_help(const char *word) {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
 }
 
-int rfx_cli_help(const struct rfx_cli_command *commands, int n, int argc, char **argv) {
+int rfx_cli_help(int argc, char **argv) {
     if (argc == 0 || rfx_cli_is_help(argv[0])) {
-        rfx_cli_print_usage(stdout, commands, n);
+        rfx_cli_print_usage(stdout);
         return RFX_EXIT_DONE;
     }
-    const struct rfx_cli_command *command = rfx_cli_find_command(commands, n, argv[0]);
-    if (command == NULL) return rfx_cli_refuse_command(commands, n, argv[0]);
+    const struct rfx_cli_command *command = rfx_cli_find_command(argv[0]);
+    if (command == NULL) return rfx_cli_refuse_command(argv[0]);
     rfx_cli_print_help(command);
     return RFX_EXIT_DONE;
 }
