@@ -198,7 +198,7 @@ MUTATIONS = {
         "test_op_conv$|test_reference_ops$"),
     "run down a column past a ring's end": (
         "layers/conv/conv_direct.c", r"return rfx_view_f32_at\(v, y \+ step, x\)",
-        "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
+        "return step > 0 || rfx_view_f32_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
         "layers/kernels/generic/conv.c", r"const float \*end = w \+ k \* width; w < end;",
         "const float *end = w + (k > 99 ? k - 1 : k) * width; w < end;", "test_op_conv$"),
