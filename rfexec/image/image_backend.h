@@ -70,47 +70,46 @@ struct rfx_image_backend {
 RFX_NODISCARD enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b,
                                                    struct rfx_image **out, struct rfx_error *err);
 
-/* Opens what `name` is, a file of any kind or a synthetic picture; as one of those below. */
-RFX_NODISCARD enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
-                                                     const struct rfx_image_options *options,
-                                                     struct rfx_image_backend **out,
-                                                     struct rfx_error *err);
+/* Opens a picture. `name` is borrowed and outlives the backend, and so is options->folder. Fails as
+ * rfx_image_open. */
+typedef enum rfx_status rfx_image_opener(struct rfx_memory *mem, const char *name,
+                                         const struct rfx_image_options *options,
+                                         struct rfx_image_backend **out, struct rfx_error *err);
 
-/* Each opens one kind; plane: of a TIFF whose page has several, one behind another, uncompressed.
- * `name` is borrowed and outlives the backend, and so is the folder for
- * nameless files (NULL: rfx_nameless_folder). */
-RFX_NODISCARD enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
-                                                 const struct rfx_image_options *options,
-                                                 struct rfx_image_backend **out,
-                                                 struct rfx_error *err);
-RFX_NODISCARD enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
-                                                  const char *folder,
-                                                  struct rfx_image_backend **out,
-                                                  struct rfx_error *err);
+/* Of any kind: one of those below. */
+RFX_NODISCARD rfx_image_opener rfx_image_backend_open;
+
+/* Files of one kind. A build may be without some of them: see image_open.c. */
+RFX_NODISCARD rfx_image_opener rfx_image_npy_open, rfx_image_png_open, rfx_image_jpeg_open,
+    rfx_image_webp_open, rfx_image_jp2_open, rfx_image_bmp_rle_open, rfx_image_stb_open;
+
+/* Level options->page of a Zarr folder or a slide, whatever its name. IO also where the library
+ * that it needs is not there. */
+RFX_NODISCARD rfx_image_opener rfx_image_zarr_open, rfx_image_slide_open;
+
+/* A TIFF file. Where no page is asked for, grey pages of one size that are channels, or of which
+ * nothing says what they are, are the picture's bands, and options->bands counts them. A stack that
+ * is no set of channels is refused in words unless bands are chosen. A grey page beside which there
+ * are others is not repeated for a network of three channels. */
+RFX_NODISCARD rfx_image_opener rfx_image_tiff_pages_open;
+
+/* One page of a TIFF; plane: of a page that has several, one behind another, uncompressed. */
 RFX_NODISCARD enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
                                                   const struct rfx_image_options *options,
                                                   int64_t plane, struct rfx_image_backend **out,
                                                   struct rfx_error *err);
-RFX_NODISCARD enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
-                                                 const struct rfx_image_options *options,
-                                                 struct rfx_image_backend **out,
-                                                 struct rfx_error *err);
-RFX_NODISCARD enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
-                                                 struct rfx_image_backend **out,
-                                                 struct rfx_error *err);
-/* Whether these first bytes of a file are those of a run-length encoded BMP. */
-bool rfx_image_is_bmp_rle(const unsigned char head[34]);
-RFX_NODISCARD enum rfx_status rfx_image_bmp_rle_open(struct rfx_memory *mem, const char *name,
-                                                     struct rfx_image_backend **out,
-                                                     struct rfx_error *err);
+
+/* `name` is "synthetic:HxW[:seed]". */
+RFX_NODISCARD rfx_image_opener rfx_image_synthetic_open;
+
+/* A file for each band, as satellites' pictures are given: `name` is "bands:b2.tif,b3.tif". The
+ * files' bands follow each other (alpha left out), and options->bands counts them all; files whose
+ * bands are not chosen are closed again. UNSUPPORTED: the files have other sizes, samples or
+ * orientations than the first. */
+RFX_NODISCARD rfx_image_opener rfx_image_file_bands_open;
+
 /* The fixed_bytes of every .npy file. */
 size_t rfx_image_npy_source_bytes(void);
-
-/* `name` is the whole spec, "synthetic:HxW[:seed]"; channels: those that the network takes. */
-RFX_NODISCARD enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
-                                                       int64_t channels,
-                                                       struct rfx_image_backend **out,
-                                                       struct rfx_error *err);
 
 #define RFX_IMAGE_SYNTHETIC_PREFIX "synthetic:"
 #define RFX_IMAGE_BANDS_PREFIX "bands:" /* before files, one for each band, with commas between */

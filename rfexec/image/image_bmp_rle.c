@@ -176,16 +176,12 @@ static enum rfx_status read_header(struct bmp_source *s, struct rfx_error *err) 
     return RFX_OK;
 }
 
-bool rfx_image_is_bmp_rle(const unsigned char head[34]) {
-    int64_t kind = number(head + 30, 4);
-    return memcmp(head, "BM", 2) == 0 && number(head + 14, 4) >= INFO_HEAD &&
-           (kind == RLE8 || kind == RLE4);
-}
-
 enum rfx_status rfx_image_bmp_rle_open(struct rfx_memory *mem, const char *name,
+                                       const struct rfx_image_options *options,
                                        struct rfx_image_backend **out, struct rfx_error *err) {
     struct bmp_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
+    (void)options; /* there is no alpha */
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;

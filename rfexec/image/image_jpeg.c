@@ -384,7 +384,8 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
     return RFX_OK;
 }
 
-enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name, const char *folder,
+enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
+                                    const struct rfx_image_options *options,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
     struct jpeg_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
@@ -392,7 +393,7 @@ enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name, co
     s->base.mem = mem;
     s->base.name = name;
     s->base.kind = "JPEG";
-    s->kept = (struct rfx_coefficients){.folder = folder, .fd = -1};
+    s->kept = (struct rfx_coefficients){.folder = options->folder, .fd = -1};
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK)
         status = rfx_image_pool_reserve(mem, &s->pool, POOL_BASE_BYTES, name, err);

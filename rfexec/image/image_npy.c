@@ -20,7 +20,7 @@
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/npy_format.h"
 #include "rfexec/image/turn/turned.h"
-#include "rfexec/image/zarr/zarr_type.h"
+#include "rfexec/image/array_type.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 

@@ -327,9 +327,11 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
 }
 
 enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
+                                   const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     struct stb_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
+    (void)options; /* alpha is always dropped */
     s->base.ops = &stb_ops;
     s->base.mem = mem;
     s->base.name = name;

@@ -193,9 +193,11 @@ static bool parse_spec(const char *spec, uint64_t *h, uint64_t *w, uint64_t *see
     return *p == '\0' && *h > 0 && *w > 0;
 }
 
-enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name, int64_t channels,
+enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *name,
+                                         const struct rfx_image_options *options,
                                          struct rfx_image_backend **out, struct rfx_error *err) {
     uint64_t h, w, seed;
+    const int64_t channels = options->channels; /* that the network takes */
     bool floats = channels > 1 && channels <= MAX_CHANNELS && channels != CHANNELS;
     if (!parse_spec(name, &h, &w, &seed))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

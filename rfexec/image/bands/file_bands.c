@@ -1,7 +1,7 @@
 /* Every file is opened as a picture of its own, stored as it is; joined.c puts their bands
  * together.
  */
-#include "rfexec/image/bands/file_bands.h"
+#include "rfexec/image/image_backend.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The rules for files of several pages; what their pages are: pages/tiff_stack.h. */
-#include "rfexec/image/bands/page_bands.h"
+#include "rfexec/image/image_backend.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "rfexec/image/image_file.h"
+#include "rfexec/image/image_kind.h"
 #include "rfexec/image/image_tiff_handle.h"
 #include "rfexec/image/pages/tiff_pages.h"
 
@@ -198,10 +199,9 @@ static bool read_tags(const struct reading *r, struct rfx_geo_source *out) {
 }
 
 static bool is_tiff(struct rfx_image_file *file) {
-    char head[4] = {0};
-    if (rfx_image_file_pread(file, head, sizeof head, 0) != sizeof head) return false;
-    return memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-           memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0;
+    unsigned char head[4];
+    return rfx_image_file_pread(file, head, sizeof head, 0) == sizeof head &&
+           rfx_image_is_tiff(head);
 }
 
 /* Of an open file. */

@@ -6,7 +6,7 @@
  * is always decoded as a whole, so a value does not depend on the rectangle that is asked for; 2.
  * the cache has one row of cells, and `cached` says which; 3. OpenJPEG's own memory is bounded by
  * decoder_bytes, from the header. */
-#include "rfexec/image/jp2/image_jp2.h"
+#include "rfexec/image/image_backend.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,19 +14,6 @@
 
 #include "layers/core/checked.h"
 
-#ifndef RFX_HAVE_OPENJPEG
-enum rfx_status rfx_image_jp2_open(struct rfx_memory *mem, const char *name,
-                                   const struct rfx_image_options *options,
-                                   struct rfx_image_backend **out, struct rfx_error *err) {
-    (void)mem;
-    (void)options;
-    (void)out;
-    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                    "%s: a JPEG 2000 picture, and this rfexec was built without OpenJPEG "
-                    "(Debian's package libopenjp2-7-dev): convert it to TIFF",
-                    name);
-}
-#else
 #include "rfexec/image/jp2/jp2_header.h"
 #include "rfexec/image/jp2/jp2_library.h"
 
@@ -343,4 +330,3 @@ enum rfx_status rfx_image_jp2_open(struct rfx_memory *mem, const char *name,
     *out = &s->base;
     return RFX_OK;
 }
-#endif

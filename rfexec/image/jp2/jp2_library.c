@@ -1,10 +1,9 @@
 /* Loading OpenJPEG by its name in the file system: libopenjp2.so.7 is all of 2.1 and later. */
-#include "layers/core/library.h"
-
-#ifdef RFX_HAVE_OPENJPEG
 #include "rfexec/image/jp2/jp2_library.h"
 
 #include <stddef.h>
+
+#include "layers/core/library.h"
 
 #define FUNCTION(name) \
     { #name, offsetof(struct rfx_jp2_library, name), false }
@@ -39,4 +38,3 @@ enum rfx_status rfx_jp2_library_load(struct rfx_jp2_library *lib, struct rfx_err
                                               "JPEG 2000 pictures are read by OpenJPEG (Debian's "
                                               "package libopenjp2-7)");
 }
-#endif

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "rfexec/image/image_kind.h"
 #include "rfexec/image/image_tiff_layout.h"
 #include "rfexec/image/pages/tiff_pages.h"
-#include "rfexec/image/slides/image_slide.h"
-#include "rfexec/image/zarr/image_zarr.h"
-#include "rfexec/image/zarr/zarr_folder.h"
 
 /* A TIFF while its pages are told. */
 struct listing {
@@ -123,11 +121,6 @@ static enum rfx_status tell_one(struct rfx_memory *mem, const char *path, rfx_im
     return RFX_OK;
 }
 
-static bool is_tiff(const unsigned char head[4]) {
-    return memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-           memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0;
-}
-
 enum rfx_status rfx_image_pages(struct rfx_memory *mem, const char *path, rfx_image_page_fn *fn,
                                 void *user, struct rfx_error *err) {
     unsigned char head[4] = {0, 0, 0, 0};
@@ -141,7 +134,8 @@ enum rfx_status rfx_image_pages(struct rfx_memory *mem, const char *path, rfx_im
     l->fn = fn;
     l->user = user;
     enum rfx_status status = rfx_image_file_open(&l->file, path, err);
-    if (status == RFX_OK && rfx_image_file_pread(&l->file, head, 4, 0) == 4 && is_tiff(head))
+    if (status == RFX_OK && rfx_image_file_pread(&l->file, head, 4, 0) == 4 &&
+        rfx_image_is_tiff(head))
         status = list_tiff(mem, l, path, err);
     else if (status == RFX_OK)
         status = tell_one(mem, path, fn, user, err);

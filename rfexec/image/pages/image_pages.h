@@ -30,4 +30,12 @@ typedef void rfx_image_page_fn(void *user, const struct rfx_image_page *page);
 RFX_NODISCARD enum rfx_status rfx_image_pages(struct rfx_memory *mem, const char *path,
                                               rfx_image_page_fn *fn, void *user,
                                               struct rfx_error *err);
+
+/* The same of the levels of a Zarr folder, and of a slide. */
+RFX_NODISCARD enum rfx_status rfx_image_zarr_levels(struct rfx_memory *mem, const char *name,
+                                                    rfx_image_page_fn *fn, void *user,
+                                                    struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_image_slide_levels(struct rfx_memory *mem, const char *name,
+                                                     rfx_image_page_fn *fn, void *user,
+                                                     struct rfx_error *err);
 #endif

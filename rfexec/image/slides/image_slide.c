@@ -9,7 +9,8 @@
  * background colour, or on white where it names none.
  * Invariants: 1. fixed_bytes bounds what OpenSlide holds too, which is not ours to allocate; 2.
  * column x of row y lies in cache row y mod cell_rows, valid when the column of cells says so. */
-#include "rfexec/image/slides/image_slide.h"
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/pages/image_pages.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -50,17 +51,6 @@ struct slide_source {
 
 static struct slide_source *self_of(struct rfx_image_backend *b) {
     return (struct slide_source *)(void *)b;
-}
-
-bool rfx_image_is_slide(const char *name) {
-    static const char *const endings[] = {".svs", ".ndpi", ".mrxs", ".scn",
-                                          ".vms", ".vmu",  ".bif",  ".svslide"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t n = strlen(endings[i]);
-        if (length > n && strcasecmp(name + length - n, endings[i]) == 0) return true;
-    }
-    return false;
 }
 
 /* Of a pixel with its colour times its opacity, over the background. */

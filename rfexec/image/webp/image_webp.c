@@ -5,7 +5,7 @@
  * The orientation of an EXIF chunk is told. Invariants: 1. file and picture are of the tracked
  * allocator; libwebp's own memory is bounded by library_bytes; 2. the file's bytes are freed when
  * the picture is there. Source: RFC 9649. */
-#include "rfexec/image/webp/image_webp.h"
+#include "rfexec/image/image_backend.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -141,7 +141,8 @@ static bool read_chunks(struct webp_source *s, bool *animated) {
     return found;
 }
 
-#define MOST_CODE_GROUPS 2600  /* that libwebp's encoder makes, in squares of 4 x 4 pixels or more \
+#define MOST_CODE_GROUPS                                                                           \
+    2600                       /* that libwebp's encoder makes, in squares of 4 x 4 pixels or more \
                                 */
 #define LEAST_GROUP_BYTES 24   /* of a file, to describe the codes of one */
 #define CODE_GROUP_BYTES 20480 /* their tables */

@@ -11,9 +11,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "rfexec/image/array_type.h"
 #include "rfexec/image/zarr/zarr_axes.h"
 #include "rfexec/image/zarr/zarr_codec.h"
-#include "rfexec/image/zarr/zarr_type.h"
 
 enum { RFX_ZARR_KEY_CHARS = 192, RFX_ZARR_MOST_BANDS = 65535, RFX_ZARR_MOST_SIDE = 1000000 };
 

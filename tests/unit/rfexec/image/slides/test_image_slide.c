@@ -13,7 +13,8 @@
 
 #include <cmocka.h>
 
-#include "rfexec/image/slides/image_slide.h"
+#include "rfexec/image/image_kind.h"
+#include "rfexec/image/pages/image_pages.h"
 #include "rfexec/image/slides/slide_library.h"
 #include "tests/support/makers/tiff_maker.h"
 #include "tests/support/run/image_reads.h"

@@ -1,5 +1,5 @@
 /* Names of types, and stored samples to delivered ones. */
-#include "rfexec/image/zarr/zarr_type.h"
+#include "rfexec/image/array_type.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Private: the types of samples of Zarr arrays, as format 3 ("uint16") and 2 ("<u2") name them.
  * Source: the Zarr specifications 2 and 3 (zarr-specs.readthedocs.io). */
-#ifndef RFX_RFEXEC_IMAGE_ZARR_ZARR_TYPE_H
-#define RFX_RFEXEC_IMAGE_ZARR_ZARR_TYPE_H
+#ifndef RFX_RFEXEC_IMAGE_ARRAY_TYPE_H
+#define RFX_RFEXEC_IMAGE_ARRAY_TYPE_H
 
 #include <stdbool.h>
 #include <stddef.h>
