@@ -46,7 +46,7 @@ target_link_libraries(rfx_library PRIVATE ${RFX_LIBRARIES} ${NANOPB_LIBRARY} m $
 # Nothing but what the public header declares: not what static libraries bring along either.
 target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
 if(NOT RFX_SANITIZE) # whose runtime is the program's
-  target_link_options(rfx_library PRIVATE -Wl,--no-undefined)
+  target_link_options(rfx_library PRIVATE -Wl,--no-undefined -Wl,--gc-sections)
 endif()
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=${RFX_SANITIZERS})
@@ -71,7 +71,7 @@ if(NOT RFX_SANITIZE)
   endif()
   set(rfx_one_object ${CMAKE_CURRENT_BINARY_DIR}/librfexec.o)
   add_custom_command(TARGET rfx_archive POST_BUILD
-    COMMAND ${CMAKE_LINKER} -r --whole-archive $<TARGET_FILE:rfx_archive> --no-whole-archive
+    COMMAND ${CMAKE_LINKER} -r --gc-sections --gc-keep-exported -e rfx_version --whole-archive $<TARGET_FILE:rfx_archive> --no-whole-archive
             ${rfx_static_nanopb} -o ${rfx_one_object}
     COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${PROJECT_SOURCE_DIR}/rfexec/api/exported_symbols.txt
             ${rfx_one_object}

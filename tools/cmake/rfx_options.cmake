@@ -4,7 +4,7 @@
 include(CMakeDependentOption)
 
 set(RFX_PARTS)         # all options
-set(RFX_LEFT_OUT)      # regular expressions of sources that are not compiled
+set(RFX_LEFT_OUT)      # regular expressions of sources, from the top of the tree, that are not compiled
 set(RFX_LIBRARIES)     # targets that librfexec links
 set(RFX_LIBRARY_NAMES) # the same as a linker's -l takes them
 
@@ -28,9 +28,9 @@ macro(rfx_link_part target name)
 endmacro()
 
 rfx_part(OPENMP "Threads of OpenMP; OFF: POSIX threads" "" /core/team_start_openmp)
-rfx_part(OPENBLAS "OpenBLAS for matrix products, loaded when a network needs it" OPENMP /conv/blas\\.c)
+rfx_part(OPENBLAS "OpenBLAS for matrix products, loaded when a network needs it" OPENMP /conv/blas.c)
 rfx_part(JSON "Plan files, by jansson" "" /plan/file/)
-rfx_part(BUILTINS "The built-in networks" "" /rfexec/builtin/)
+rfx_part(BUILTINS "The built-in networks" "" rfexec/builtin/)
 rfx_part(PNG "PNG pictures and outputs, by libpng" "" /image_png /kept/passes /output/image_write)
 rfx_part(JPEG "JPEG pictures, by libjpeg" "" /image_jpeg /kept/coefficients)
 rfx_part(TIFF "TIFF pictures and outputs, by libtiff, which is loaded when one is opened" ""
@@ -65,7 +65,7 @@ if(rfx_missing)
   message(STATUS "librfexec alone is built: the program and the tests need what is OFF, ${rfx_words}")
 endif()
 if(NOT RFX_BUILD_PROGRAM) # what only the program calls
-  list(APPEND RFX_LEFT_OUT /image_pages\\.c /onnx/export/)
+  list(APPEND RFX_LEFT_OUT /image_pages.c /onnx/export/)
 endif()
 foreach(what "TESTS;the tests" "MPI;rfexec-mpi where MPI is found" "DEMO;the programs of tools/demo.sh")
   list(POP_FRONT what name)
