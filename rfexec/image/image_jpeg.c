@@ -20,8 +20,8 @@
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
 #include "rfexec/image/kept/coefficients.h"
-#include "rfexec/image/turn/exif.h"
 #include "rfexec/image/turn/nameless.h"
+#include "rfexec/image/turn/orientation.h"
 
 /* After jpeglib.h, which it needs. */
 #include <jerror.h>

@@ -3,7 +3,7 @@
  * sign as samples.
  *
  * Arrays in Fortran order are pictures of pixels whose rows are columns: they are turned in a
- * nameless file, as a photograph is (turn/turned.h).
+ * nameless file, as a photograph is (turn/orientation.h).
  *
  * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
  * resident set, and a file that shrinks during a run would kill the process instead of giving an
@@ -16,11 +16,11 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "rfexec/image/array_type.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/npy_format.h"
-#include "rfexec/image/turn/turned.h"
-#include "rfexec/image/array_type.h"
+#include "rfexec/image/turn/orientation.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "npy data are read as they are");
 

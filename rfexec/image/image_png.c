@@ -20,7 +20,7 @@
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_pool.h"
 #include "rfexec/image/kept/passes.h"
-#include "rfexec/image/turn/exif.h"
+#include "rfexec/image/turn/orientation.h"
 
 /* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
  * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */

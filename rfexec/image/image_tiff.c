@@ -12,6 +12,9 @@
  * while decoding is an error.
  */
 #include <inttypes.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +22,102 @@
 #include "rfexec/image/decoding.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/image_tiff_handle.h"
 #include "rfexec/image/image_tiff_layout.h"
-#include "rfexec/image/image_tiff_memory.h"
 #include "rfexec/image/pages/tiff_pages.h"
+#include "rfexec/image/tiff_library.h"
+
+/* What libtiff and the caches around it hold while a TIFF is read, which is not ours to count. */
+struct reading {
+    size_t decoders;     /* open handles of the picture */
+    int64_t n_striles;   /* strips or tiles, all planes */
+    size_t strile_bytes; /* of one, decoded; 0: nothing is decoded */
+    size_t raw_bytes;    /* that one call decodes */
+    int64_t cache_rows;  /* of a row of tiles; 0: none is kept */
+    size_t row_bytes;    /* of a delivered row */
+    int64_t n_across;    /* tiles of a row */
+};
+
+#define HANDLE_BYTES ((size_t)1 << 18) /* directory, buffers and small tables of the codec */
+#define TABLE_BYTES ((size_t)3 << 18)  /* of a codec with larger ones */
+#define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
+
+/* How often a codec may hold a decoded strip or tile, beside the one that it delivers into:
+ * dictionaries (LZMA, Zstandard), coefficients of all scans (JPEG), whole pictures (the others). */
+static size_t codec_copies(int compression) {
+    switch (compression) {
+        case COMPRESSION_LZMA:
+        case COMPRESSION_ZSTD:
+            return 1;
+        case COMPRESSION_JPEG:
+        case COMPRESSION_JBIG:
+            return 3;
+        case COMPRESSION_WEBP:
+        case COMPRESSION_LERC:
+        case COMPRESSION_PIXARLOG:
+            return 4;
+        default:
+            return 0;
+    }
+}
+
+/* The largest compressed strip or tile, at most the file. */
+static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, int64_t n_striles,
+                                int64_t file_bytes) {
+    uint64_t largest = 0;
+    for (int64_t i = 0; i < n_striles; i++) {
+        int bad = 0;
+        uint64_t bytes = lib->TIFFGetStrileByteCountWithErr(tif, (uint32_t)i, &bad);
+        if (!bad && bytes > largest) largest = bytes;
+    }
+    uint64_t all = (uint64_t)file_bytes;
+    return (size_t)(largest < all ? largest : all);
+}
+
+/* The pages of a codec that are touched: nothing where samples are not compressed, little of zlib
+ * (libdeflate) and of libtiff's own. */
+static size_t codec_bytes(int compression, bool *has_tables) {
+    *has_tables = false;
+    switch (compression) {
+        case COMPRESSION_NONE:
+            return 0;
+        case COMPRESSION_LZW:
+        case COMPRESSION_PACKBITS:
+        case COMPRESSION_DEFLATE:
+        case COMPRESSION_ADOBE_DEFLATE:
+            return (size_t)1 << 18;
+        default:
+            *has_tables = true;
+            return (size_t)3 << 19;
+    }
+}
+
+/* Adds `bytes` to the sum; false when either does not fit. */
+static bool count(size_t *sum, size_t times, size_t bytes) {
+    size_t product;
+    return rfx_checked_mul_size(times, bytes, &product) && rfx_checked_add_size(*sum, product, sum);
+}
+
+/* The bytes, at most; false when they fit no memory. file_bytes: no strip or tile is larger. */
+static bool bound_memory(const struct rfx_tiff_library *lib, TIFF *tif,
+                         const struct reading *reading, int64_t file_bytes, size_t *out) {
+    const struct reading *r = reading;
+    uint16_t compression = COMPRESSION_NONE;
+    (void)lib->TIFFGetFieldDefaulted(tif, TIFFTAG_COMPRESSION, &compression);
+    bool has_tables;
+    size_t sum = RFX_TIFF_LIBRARY_BYTES + codec_bytes(compression, &has_tables);
+    bool fits = count(&sum, r->decoders, HANDLE_BYTES + (has_tables ? TABLE_BYTES : 0)) &&
+                count(&sum, r->decoders * (size_t)r->n_striles, STRILE_BYTES);
+    if (r->strile_bytes > 0)
+        fits = fits &&
+               count(&sum, r->decoders, largest_raw_bytes(lib, tif, r->n_striles, file_bytes)) &&
+               count(&sum, r->decoders * codec_copies(compression), r->strile_bytes) &&
+               count(&sum, 1, r->raw_bytes);
+    if (r->cache_rows > 0)
+        fits = fits && count(&sum, (size_t)r->cache_rows, r->row_bytes) &&
+               count(&sum, (size_t)r->n_across, sizeof(int64_t));
+    *out = sum;
+    return fits;
+}
 
 #define CHUNK_COLS 2048 /* of uncompressed data, read at a time, where they are not too wide */
 #define CHUNK_BYTES (CHUNK_COLS * 4 * 4) /* of pixels of up to four 4-byte samples */
@@ -331,12 +426,12 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: plane %" PRId64 " of a page that is compressed, tiled or in planes",
                         s->base.name, s->plane);
-    s->base.shared_bytes = RFX_TIFF_SHARED_BYTES;
+    s->base.shared_bytes = RFX_TIFF_LIBRARY_BYTES;
     s->base.random_access = s->way != WAY_ROWS;
     s->base.window_row_bytes = s->way == WAY_ROWS ? s->row_bytes : 0;
     s->base.pass_picoseconds =
         rfx_decode_picoseconds(decode_of(l->compression), l->h, l->w, l->stored);
-    const struct rfx_tiff_reading reading = {
+    const struct reading reading = {
         .decoders = s->way == WAY_ROWS ? (size_t)s->planes.n : 1,
         .n_striles = s->n_striles,
         .strile_bytes = plain ? 0 : strile,
@@ -345,7 +440,7 @@ static enum rfx_status settle(struct tiff_source *s, struct rfx_error *err) {
         .row_bytes = s->row_bytes,
         .n_across = s->n_across};
     size_t own = sizeof *s + (reading.decoders - 1) * sizeof *s->others;
-    if (!rfx_tiff_memory(&s->lib, tif, &reading, s->file.bytes, &s->base.fixed_bytes) ||
+    if (!bound_memory(&s->lib, tif, &reading, s->file.bytes, &s->base.fixed_bytes) ||
         !rfx_checked_add_size(s->base.fixed_bytes, own, &s->base.fixed_bytes))
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: %" PRId64 " x %" PRId64 " pixels do not fit any memory", s->base.name,

@@ -10,8 +10,8 @@
 
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_kind.h"
-#include "rfexec/image/image_tiff_handle.h"
 #include "rfexec/image/pages/tiff_pages.h"
+#include "rfexec/image/tiff_library.h"
 
 enum {
     TAG_SCALE = 33550,

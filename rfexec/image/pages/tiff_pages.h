@@ -7,7 +7,7 @@
 #define RFX_RFEXEC_IMAGE_PAGES_TIFF_PAGES_H
 
 #include "layers/core/memory.h"
-#include "rfexec/image/image_tiff_handle.h"
+#include "rfexec/image/tiff_library.h"
 
 /* Of the file itself, not of libtiff: beyond them nobody looks. */
 #define RFX_TIFF_MAX_PAGES 65536

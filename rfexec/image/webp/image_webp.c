@@ -5,23 +5,58 @@
  * The orientation of an EXIF chunk is told. Invariants: 1. file and picture are of the tracked
  * allocator; libwebp's own memory is bounded by library_bytes; 2. the file's bytes are freed when
  * the picture is there. Source: RFC 9649. */
-#include "rfexec/image/image_backend.h"
-
 #include <inttypes.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/library.h"
+#include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/turn/exif.h"
-#include "rfexec/image/webp/webp_library.h"
+#include "rfexec/image/turn/orientation.h"
 
 #define MOST_FILE_BYTES ((int64_t)1 << 31)
 enum { MOST_CHUNKS = 1000, FLAG_ANIMATION = 2, FLAG_ALPHA = 16 };
 
+/* What a budget pays for the library and its tables. */
+#define LIBRARY_BYTES ((size_t)3 << 19)
+
+/* libwebp, loaded when the first WebP picture is decoded. Two functions of its simple interface,
+ * the same since 0.1: no header of it is needed. */
+struct webp_library {
+    int (*WebPGetInfo)(const uint8_t *data, size_t bytes, int *w, int *h);
+    uint8_t *(*WebPDecodeRGBInto)(const uint8_t *data, size_t bytes, uint8_t *to, size_t to_bytes,
+                                  int stride);
+    uint8_t *(*WebPDecodeRGBAInto)(const uint8_t *data, size_t bytes, uint8_t *to, size_t to_bytes,
+                                   int stride);
+};
+
+#define FUNCTION(name) \
+    { #name, offsetof(struct webp_library, name), false }
+static const struct rfx_library_function functions[] = {
+    FUNCTION(WebPGetInfo),
+    FUNCTION(WebPDecodeRGBInto),
+    FUNCTION(WebPDecodeRGBAInto),
+};
+_Static_assert(sizeof functions / sizeof functions[0] ==
+                   sizeof(struct webp_library) / sizeof(void (*)(void)),
+               "every member has a row");
+
+/* Fills `lib`. IO when this system has no such library or cannot load it, with what to install. */
+static enum rfx_status load_library(struct webp_library *lib, struct rfx_error *err) {
+    enum rfx_status status = rfx_library_load("libwebp.so.7", functions,
+                                              sizeof functions / sizeof functions[0], lib, err);
+    return status == RFX_OK ? status
+                            : rfx_fail_within(err, status,
+                                              "WebP pictures are read by libwebp (Debian's package "
+                                              "libwebp7)");
+}
+
 struct webp_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
-    struct rfx_webp_library lib;
+    struct webp_library lib;
     bool has_alpha, lossless, extended;
     unsigned char *pixels; /* [h, w, c], NULL before decoding */
 };
@@ -152,7 +187,7 @@ static bool read_chunks(struct webp_source *s, bool *animated) {
  * for what its transforms store; so has alpha that is packed so, and its plane. */
 static size_t library_bytes(const struct webp_source *s) {
     const int64_t w = s->base.w, h = s->base.h;
-    int64_t bytes = (int64_t)RFX_WEBP_LIBRARY_BYTES + w * ROW_BYTES;
+    int64_t bytes = (int64_t)LIBRARY_BYTES + w * ROW_BYTES;
     if (!s->lossless && !s->has_alpha) return (size_t)bytes;
     int64_t groups = rfx_min_i64(rfx_ceil_div(w, 4) * rfx_ceil_div(h, 4), MOST_CODE_GROUPS);
     groups = rfx_min_i64(groups, s->file.bytes / LEAST_GROUP_BYTES + 1);
@@ -182,10 +217,10 @@ static enum rfx_status read_header(struct webp_source *s, const struct rfx_image
     b->is_colour = b->c == 3;
     b->sample_bits = 8;
     b->random_access = true;
-    b->shared_bytes = RFX_WEBP_LIBRARY_BYTES;
+    b->shared_bytes = LIBRARY_BYTES;
     b->fixed_bytes =
         sizeof *s + (size_t)(b->h * b->w * b->c) + (size_t)s->file.bytes + library_bytes(s);
-    return rfx_webp_library_load(&s->lib, err) == RFX_OK
+    return load_library(&s->lib, err) == RFX_OK
                ? RFX_OK
                : rfx_fail_within(err, RFX_STATUS_IO, "%s", b->name);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/image/turn/exif.h"
+#include "rfexec/image/turn/orientation.h"
 #include "tests/support/makers/jpeg_maker.h"
 #include "tests/support/test_util.h"
 
