@@ -6,12 +6,12 @@
 #include <rfx_build.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/bands/joined.h"
+#include "rfexec/image/decode/npy_format.h"
+#include "rfexec/image/decode/orientation.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_kind.h"
-#include "rfexec/image/npy_format.h"
-#include "rfexec/image/turn/orientation.h"
+#include "rfexec/image/joined_bands.h"
 
 #define HEAD_BYTES 34 /* of a file, by which its kind is told */
 
@@ -152,7 +152,7 @@ static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
         *out = b;
         return RFX_OK;
     }
-    status = rfx_image_turned_open(b, options->folder, out, err);
+    status = rfx_image_orient(b, options->folder, out, err);
     if (status != RFX_OK) b->ops->free(b);
     return status;
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/image/turn/nameless.h"
+#include "layers/core/temp_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
@@ -99,7 +99,8 @@ static const struct rfx_cli_command commands[] = {
      "budget; without any plan option the network runs untiled. -o writes .npy, .tif (float maps;\n"
      "BigTIFF above 4 GiB), .png (maps "
      "of\n"
-     "1 or 3 channels, smallest value black, largest white), .pfm (float maps of 1 or 3 channels),\n"
+     "1 or 3 channels, smallest value black, largest white), .pfm (float maps of 1 or 3 "
+     "channels),\n"
      "or a folder .zarr (float maps) or .ome.zarr (the same for viewers); several outputs go to\n"
      "NAME.<output>.EXT. The file appears under its name only\n"
      "when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5) there is none.\n"
@@ -273,7 +274,7 @@ static int take_standard_input(const struct rfx_cli_command *command,
     int at = command->run == rfx_cmd_info ? 0 : (command->groups & RFX_CLI_IMAGE) != 0 ? 1 : -1;
     if (at < 0 || at >= options->n_args || strcmp(options->args[at], "-") != 0)
         return RFX_EXIT_DONE;
-    const char *folder = rfx_nameless_folder(options->spill);
+    const char *folder = rfx_temp_folder(options->spill);
     struct rfx_error err = {{0}};
     int64_t kept;
     enum rfx_status status = rfx_standard_input(folder, RFX_STANDARD_INPUT_MOST,

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/temp_file.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"
 #include "tools/cli/command.h"
@@ -167,7 +167,7 @@ int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          .whole = whole,
                                          .options = options,
                                          .source = source,
-                                         .folder = rfx_nameless_folder(options->spill)};
+                                         .folder = rfx_temp_folder(options->spill)};
     enum rfx_status status = allocate(outputs, &err);
     int code =
         rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err));

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/turn/nameless.h"
+#include "layers/core/temp_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/run_once.h"
@@ -269,7 +269,7 @@ static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, st
         rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
     rows = rfx_range_union(rows, need);
     if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* nothing: but it is a picture */
-    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill),
+    return rfx_row_store_open(s->job->mem, rfx_temp_folder(s->options->spill),
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
 

@@ -6,8 +6,8 @@
 
 #include "layers/core/printable.h"
 #include "rfexec/image/image_kind.h"
-#include "rfexec/image/pages/image_pages.h"
-#include "rfexec/image/pages/tiff_stack.h"
+#include "rfexec/image/image_pages.h"
+#include "rfexec/image/tiff/tiff_stack.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

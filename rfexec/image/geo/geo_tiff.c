@@ -10,8 +10,8 @@
 
 #include "rfexec/image/image_file.h"
 #include "rfexec/image/image_kind.h"
-#include "rfexec/image/pages/tiff_pages.h"
-#include "rfexec/image/tiff_library.h"
+#include "rfexec/image/tiff/tiff_directories.h"
+#include "rfexec/image/tiff/tiff_library.h"
 
 enum {
     TAG_SCALE = 33550,
@@ -211,8 +211,9 @@ static enum rfx_status read_file(struct reading *r, int64_t page, struct rfx_geo
     enum rfx_status status = rfx_tiff_library_load(&r->lib, err);
     if (status != RFX_OK) return status;
     bool opened = rfx_tiff_handle_open(&r->handle, &r->lib, &r->file, page > 0, &r->log);
-    bool found = opened && (page == 0 || rfx_tiff_pages_select(out->geo.mem, &r->handle, &r->lib,
-                                                               &r->log, page, NULL) == RFX_OK);
+    bool found =
+        opened && (page == 0 || rfx_tiff_directory_select(out->geo.mem, &r->handle, &r->lib,
+                                                          &r->log, page, NULL) == RFX_OK);
     if (found && !read_tags(r, out))
         status = rfx_memory_fail(out->geo.mem, "georeference", RFX_GEO_MOST_BYTES, err);
     rfx_tiff_handle_close(&r->handle, &r->lib);

@@ -22,7 +22,7 @@
 #include "layers/core/library.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/image_pages.h"
 
 struct rfx_openslide;       /* openslide_t */
 struct rfx_openslide_cache; /* openslide_cache_t */

@@ -6,7 +6,7 @@
  * column of chunks says so; 2. nothing is unpacked that no channel needs; 3. fixed_bytes counts
  * what the codec's library holds too. */
 #include "rfexec/image/image_backend.h"
-#include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/image_pages.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -15,7 +15,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
-#include "rfexec/image/array_type.h"
+#include "rfexec/image/decode/array_type.h"
 #include "rfexec/image/zarr/zarr_codec.h"
 
 enum { RFX_ZARR_MAX_RANK = 8 };

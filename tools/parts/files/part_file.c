@@ -12,7 +12,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_file.h"
 #include "tools/parts/files/part_json.h"

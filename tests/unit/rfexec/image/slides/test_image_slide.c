@@ -15,7 +15,7 @@
 
 #include "layers/core/library.h"
 #include "rfexec/image/image_kind.h"
-#include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/image_pages.h"
 #include "tests/support/makers/tiff_maker.h"
 #include "tests/support/run/image_reads.h"
 #include "tests/support/test_util.h"
