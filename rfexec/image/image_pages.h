@@ -1,7 +1,7 @@
-/* What pictures a file holds: one, but in a TIFF any number, in slides and Zarr folders their
- * levels.
+/* Lists the images of a file: one, but of a TIFF every directory, and of slides and Zarr folders
+ * every level.
  *
- * Only headers are read; a page that cannot be read as a picture is there with the reason. */
+ * Only headers are read. A page that cannot be read as an image is listed with the reason. */
 #ifndef RFX_RFEXEC_IMAGE_IMAGE_PAGES_H
 #define RFX_RFEXEC_IMAGE_IMAGE_PAGES_H
 

@@ -1,7 +1,9 @@
-/* Private: one picture whose bands come from several sources: pages of a TIFF, files of a list.
+/* Private: one image whose bands come from several sources: pages of a TIFF, or a file for each
+ * band.
  *
- * All sources have the same sides and samples; channel k of the picture is one channel of one of
- * them. Each source keeps its own window, so bytes held are theirs together and a buffer. */
+ * All sources have the same size and type of samples. Channel k of the image is one channel of one
+ * source. Each source keeps its own window: the image holds the bytes of all of them and a buffer.
+ */
 #ifndef RFX_RFEXEC_IMAGE_JOINED_BANDS_H
 #define RFX_RFEXEC_IMAGE_JOINED_BANDS_H
 

@@ -1,5 +1,6 @@
-/* Private: the seven passes of an interlaced PNG, which lie in a nameless file one behind the other
- * as they are decoded; rows are put together of them when they are asked for. */
+/* Private: decoding interlaced PNG files. A temporary file without a name holds the seven passes as
+ * they are decoded, one after the other. A row of the image is put together from the passes when it
+ * is asked for. */
 #ifndef RFX_RFEXEC_IMAGE_DECODE_INTERLACED_PNG_H
 #define RFX_RFEXEC_IMAGE_DECODE_INTERLACED_PNG_H
 

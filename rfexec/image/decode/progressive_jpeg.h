@@ -1,6 +1,6 @@
-/* Private: the coefficients of a JPEG whose picture comes in several scans: what libjpeg calls
- * virtual arrays. A strip of rows of each component is in memory; where that is not all of them,
- * all lie in a nameless file. */
+/* Private: decoding progressive JPEG files, whose image comes in several scans: the coefficients of
+ * all scans, which libjpeg calls virtual arrays. A strip of rows of each component is in memory.
+ * Where a strip is not all rows, a temporary file without a name holds all of them. */
 #ifndef RFX_RFEXEC_IMAGE_DECODE_PROGRESSIVE_JPEG_H
 #define RFX_RFEXEC_IMAGE_DECODE_PROGRESSIVE_JPEG_H
 

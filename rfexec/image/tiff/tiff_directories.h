@@ -1,15 +1,16 @@
-/* Private: the pictures of a TIFF file and their numbers: those of its chain first, 0, 1, ..., then
- * the SubIFDs of the first, of the second, ... which pyramids are made of.
+/* Private: the directories of a TIFF file, each of which is an image, and their numbers (pages):
+ * first the directories of the file's chain, 0, 1, ..., then the SubIFDs of the first directory, of
+ * the second, ... SubIFDs hold the levels of pyramids.
  *
- * A handle for this has been opened for pages: directories are then met one by one, without the
- * tables of their strips and tiles, which may be large. */
+ * The handle must have been opened with `pages`: libtiff then reads directories one by one, without
+ * the tables of their strips and tiles, which may be large. */
 #ifndef RFX_RFEXEC_IMAGE_TIFF_TIFF_DIRECTORIES_H
 #define RFX_RFEXEC_IMAGE_TIFF_TIFF_DIRECTORIES_H
 
 #include "layers/core/memory.h"
 #include "rfexec/image/tiff/tiff_library.h"
 
-/* Of the file itself, not of libtiff: beyond them nobody looks. */
+/* Directories beyond these numbers are not read. */
 #define RFX_TIFF_MAX_DIRECTORIES 65536
 #define RFX_TIFF_MAX_SUB_IFDS 4096
 
