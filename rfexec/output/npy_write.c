@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_sink.h"
 

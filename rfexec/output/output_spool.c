@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/descriptor.h"
-#include "rfexec/output/temporary.h"
+#include "layers/core/temp_file.h"
 
 #define CHUNK_BYTES ((size_t)16384)
 
@@ -42,7 +42,7 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
         status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
-    spool->fd = rfx_temporary_beside(path);
+    spool->fd = rfx_temp_file_beside(path);
     if (spool->fd < 0) {
         status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;

@@ -14,7 +14,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/shards/shard_json.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/image/turn/nameless.h"
+#include "layers/core/temp_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/help.h"
 #include "tools/cli/program.h"
@@ -19,7 +19,7 @@
 static int take_standard_input(const struct rfx_cli_command *command, struct rfx_cli_words *words) {
     int at = command->input - 1;
     if (at < 0 || at >= words->n_args || strcmp(words->args[at], "-") != 0) return RFX_EXIT_DONE;
-    const char *folder = rfx_nameless_folder(rfx_cli_given(words, "spill"));
+    const char *folder = rfx_temp_folder(rfx_cli_given(words, "spill"));
     struct rfx_error err = {{0}};
     int64_t kept;
     enum rfx_status status = rfx_standard_input(folder, RFX_STANDARD_INPUT_MOST,

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rfexec/image/turn/nameless.h"
+#include "layers/core/temp_file.h"
 
 /* A file that is met from its beginning, and can be opened again. */
 static bool is_whole_file(void) {
@@ -60,7 +60,7 @@ enum rfx_status rfx_standard_input(const char *folder, int64_t most, bool (*stop
     if (isatty(STDIN_FILENO))
         return rfx_fail(err, RFX_STATUS_IO,
                         "standard input is a terminal, from which no picture comes");
-    int file = rfx_nameless_open(folder);
+    int file = rfx_temp_file_open(folder);
     if (file < 0)
         return rfx_fail(err, RFX_STATUS_IO, "standard input is kept in a file in '%.200s': %s",
                         folder, strerror(errno));

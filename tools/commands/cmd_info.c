@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include "layers/core/printable.h"
-#include "rfexec/image/pages/image_pages.h"
-#include "rfexec/image/pages/tiff_stack.h"
-#include "rfexec/image/zarr/zarr_folder.h"
+#include "rfexec/image/image_kind.h"
+#include "rfexec/image/image_pages.h"
+#include "rfexec/image/tiff/tiff_stack.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/temp_file.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"
 #include "rfexec/shards/shard_place.h"
@@ -407,7 +407,7 @@ int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          .whole = whole,
                                          .options = options,
                                          .source = source,
-                                         .folder = rfx_nameless_folder(options->plan.spill)};
+                                         .folder = rfx_temp_folder(options->plan.spill)};
     enum rfx_status status = allocate(outputs, &err);
     int code = rfx_ranks_agree_on(ranks, status, &err);
     for (int k = 0; k < whole->n_outputs && code == RFX_EXIT_DONE; k++)

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/temp_file.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/turn/nameless.h"
 #include "tiler/cost/cost.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/command.h"
@@ -634,7 +634,7 @@ static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, st
         rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
     rows = rfx_range_union(rows, need);
     if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* an image has at least one row */
-    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->run.plan.spill),
+    return rfx_row_store_open(s->job->mem, rfx_temp_folder(s->options->run.plan.spill),
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <cmocka.h>

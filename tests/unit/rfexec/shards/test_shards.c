@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/session/session.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_merge.h"
