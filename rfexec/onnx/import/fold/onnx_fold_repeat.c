@@ -1,29 +1,28 @@
 /* Operators on constants whose elements repeat (onnx_repeat.h).
  *
- * What works element by element is evaluated on the elements that are stored: on operands of which
- * each axis along which none of them changes is 1 long. The result repeats as they do. */
+ * An operator that works element by element is evaluated on the stored elements: on operands in
+ * which each axis along which none of them changes is 1 long. The result repeats as they do. */
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/fold/onnx_fold.h"
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
+#include "rfexec/onnx/import/onnx_import.h"
 
-/* Elements from which on a constant may be kept as one that repeats. */
+/* Constants with fewer elements are stored; indices with fewer than the second number. */
 #define REPEAT_FROM 1024
 #define INDICES_FROM 64
 
 #define MOST_OPERANDS 4
 
-typedef enum rfx_status evaluate_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op);
+typedef void evaluate_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op);
 
-/* The evaluation at hand. */
+/* The evaluation of the current node. */
 struct job {
     struct rfx_onnx_import *ctx;
     const struct rfx_onnx_op *op;
     evaluate_node *evaluate;
-    size_t n;               /* operands; NULL: left out */
-    enum rfx_status status; /* of what failed otherwise than for want of a form */
+    size_t n; /* operands; NULL: left out */
 };
 
 /* The product of a shape's sizes; 0: it does not fit. */
@@ -51,18 +50,16 @@ static bool works_by_elements(const char *op) {
         "Not",     "Or",    "Pow",       "Reciprocal", "Relu",        "Round",
         "Sigmoid", "Sign",  "Sin",       "Sinh",       "Softplus",    "Sqrt",
         "Sub",     "Sum",   "Tan",       "Tanh",       "Where",       "Xor"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(op, names[i]) == 0) return true;
-    return false;
+    return rfx_onnx_index_of(op, names, (int)(sizeof names / sizeof names[0])) >= 0;
 }
 
-/* Whether operand k is a number or a type beside operand 0, not broadcast with it. */
+/* Whether operand k is a number or a type that is not broadcast with operand 0. */
 static bool is_parameter(const struct rfx_onnx_import *ctx, size_t k) {
     return k > 0 && (rfx_onnx_op_is(ctx, "Clip") || rfx_onnx_op_is(ctx, "CastLike"));
 }
 
-/* Operands broadcast to one shape, axis by axis, as factors that all have in common; `any`: where
- * an operand changes, of stride 1 or 0. */
+/* Operands broadcast to one shape, each axis cut into factors that all have in common. `any`: of
+ * stride 1 where some operand changes, else 0. */
 struct aligned {
     struct rfx_shape shape;
     int count, end[RFX_MAX_RANK];
@@ -130,8 +127,8 @@ static bool align(struct aligned *a, struct rfx_onnx_const *const *in, size_t n)
     return true;
 }
 
-/* The part of the factors along which something changes: their classes as axes, neighbours put
- * together. at[f]: the axis of factor f, -1: nothing changes. */
+/* The factors along which something changes: their classes as axes, neighbours merged. at[f]: the
+ * axis of factor f; -1: nothing changes along it. */
 struct compact {
     struct rfx_shape shape;
     int at[RFX_DIGITS];
@@ -197,43 +194,34 @@ static struct rfx_onnx_const *compact_operand(struct job *job, const struct alig
     }
     if (single && c->elems == 1) return c;
     struct rfx_onnx_const *view = rfx_onnx_repeat_new(job->ctx, c->type, &shape, &p);
-    struct rfx_onnx_const *out =
-        view == NULL ? NULL : rfx_onnx_const_new(job->ctx, c->type, &shape);
-    if (out == NULL) return NULL;
-    bool real = rfx_onnx_type_is_real(c->type);
-    job->status = rfx_onnx_repeat_fill(job->ctx, view, real ? rfx_onnx_const_reals_rw(out) : NULL,
-                                       real ? NULL : rfx_onnx_const_ints_rw(out));
-    return job->status == RFX_OK ? out : NULL;
+    return view == NULL ? NULL : rfx_onnx_repeat_stored(job->ctx, view, &shape);
 }
 
-/* Evaluates the current node with other operands; NULL: it fails. */
+/* Evaluates the current node with other operands; NULL after an error. */
 static struct rfx_onnx_const *evaluate_on(struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_onnx_import *ctx = job->ctx;
     const struct rfx_onnx_node *node = ctx->node;
     struct rfx_onnx_node copy = *node;
     const char *names[MOST_OPERANDS], *result;
-    char *text = rfx_arena_alloc(ctx->arena, job->n + 1, 32);
-    bool done = text != NULL;
-    for (size_t k = 0; done && k <= job->n; k++, text += 32) {
+    char *text = rfx_onnx_alloc(ctx, job->n + 1, 32);
+    if (text == NULL) return NULL;
+    for (size_t k = 0; k <= job->n; k++, text += 32) {
         (void)snprintf(text, 32, "\1repeat %d", ctx->repeat_names++); /* no name of a file */
         if (k == job->n) break;
-        struct rfx_onnx_operand value = {-1, in[k]};
         names[k] = in[k] == NULL ? "" : text;
-        done = in[k] == NULL || rfx_onnx_names_put(ctx->values, text, value);
+        if (in[k] != NULL && !rfx_onnx_names_put(ctx->values, text, rfx_onnx_of_const(in[k])))
+            (void)rfx_onnx_out_of_memory(ctx);
     }
-    if (!done) {
-        ctx->out_of_memory = true;
-        return NULL;
-    }
+    if (rfx_onnx_failed(ctx)) return NULL;
     result = text;
     copy.in = names;
     copy.out = &result;
     copy.n_out = 1;
     ctx->node = &copy;
-    job->status = job->evaluate(ctx, job->op);
+    job->evaluate(ctx, job->op);
     ctx->node = node;
     const struct rfx_onnx_operand *value =
-        job->status == RFX_OK ? rfx_onnx_names_find(ctx->values, result) : NULL;
+        rfx_onnx_failed(ctx) ? NULL : rfx_onnx_names_find(ctx->values, result);
     return value == NULL ? NULL : value->constant;
 }
 
@@ -262,12 +250,11 @@ static struct rfx_onnx_const *repeat_result(struct job *job, const struct aligne
     return rfx_onnx_repeat_new(job->ctx, result->type, &a->shape, &p);
 }
 
-/* Stored integers each of which is the one before and *step: *first is number 0. */
+/* Whether stored integers are a run: *first + i * *step. */
 static bool is_run(struct job *job, struct rfx_onnx_const *stored, int64_t *first, int64_t *step) {
-    const int64_t *ints;
+    const int64_t *ints = rfx_onnx_const_stored_ints(job->ctx, stored);
     int64_t n = rfx_onnx_const_stored(stored);
-    job->status = rfx_onnx_const_stored_ints(job->ctx, stored, &ints);
-    if (job->status != RFX_OK) return false;
+    if (ints == NULL) return false;
     *first = ints[0];
     *step = n < 2 ? 0 : (int64_t)((uint64_t)ints[1] - (uint64_t)ints[0]);
     for (int64_t i = 0; i < n; i++)
@@ -291,7 +278,8 @@ static bool add_digit(struct rfx_digit *sum, struct rfx_digit digit, int64_t tim
 
 #define MOST_RUN 65536 /* integers of a list that a sum is found in */
 
-/* A list of the integers from the least to the most that a pattern's digits come to. */
+/* Sets a pattern's stored constant: the integers from the least to the most that its digits reach.
+ */
 static struct rfx_onnx_const *list_of_sums(struct job *job, int32_t type, int64_t at_zero,
                                            struct rfx_onnx_pattern *p) {
     int64_t least = 0, most = 0;
@@ -311,7 +299,7 @@ static struct rfx_onnx_const *list_of_sums(struct job *job, int32_t type, int64_
 }
 
 /* The sum or difference of integers that count along their axes, as indices of several axes do:
- * exporters add them for the shape of the result alone. They are found in a list of integers. */
+ * exporters add them only for the shape of the result. The sums are found in a list of integers. */
 static struct rfx_onnx_const *sum_of_runs(struct job *job, const struct aligned *a,
                                           struct rfx_onnx_const *const *in) {
     struct rfx_onnx_pattern p = {.count = a->count};
@@ -411,7 +399,7 @@ static bool shape_of_all(const struct job *job, struct rfx_onnx_const *const *in
     return true;
 }
 
-/* Any operands: piece by piece where they have parts. As deep as parts are. */
+/* Any operands, piece by piece where they have parts; recurses as deep as parts are. */
 static struct rfx_onnx_const *by_elements(struct job *job, struct rfx_onnx_const *const *in,
                                           int depth) {
     struct rfx_shape shape;
@@ -437,9 +425,7 @@ static struct rfx_onnx_const *by_elements(struct job *job, struct rfx_onnx_const
 
 static bool read_ints(struct job *job, const char *name, size_t k, const int64_t **ints,
                       int64_t *count) {
-    bool found;
-    job->status = rfx_onnx_list_ints(job->ctx, name, k, ints, count, &found);
-    return job->status == RFX_OK && found && *count <= RFX_MAX_RANK;
+    return rfx_onnx_list_ints(job->ctx, name, k, ints, count) && *count <= RFX_MAX_RANK;
 }
 
 static struct rfx_onnx_const *expand(struct job *job, struct rfx_onnx_const *c) {
@@ -460,10 +446,8 @@ static struct rfx_onnx_const *expand(struct job *job, struct rfx_onnx_const *c) 
 /* Sums along an axis, which are the same along others where the terms are. */
 static struct rfx_onnx_const *sums(struct job *job, struct rfx_onnx_const *c) {
     struct rfx_onnx_const *in[2] = {c, rfx_onnx_in(job->ctx, 1).constant};
-    int axis;
     if (!repeats(c) || in[1] == NULL) return NULL;
-    job->status = rfx_onnx_sum_axis(job->ctx, c->shape.rank, &axis);
-    if (job->status != RFX_OK) return NULL;
+    int axis = rfx_onnx_sum_axis(job->ctx, c->shape.rank);
     for (int i = 0; in[0] != NULL && i < c->shape.rank; i++)
         if (i != axis && rfx_onnx_repeat_is_same(c, i))
             in[0] = rfx_onnx_repeat_slice(job->ctx, in[0], i, 0, 1, 1);
@@ -474,19 +458,19 @@ static struct rfx_onnx_const *sums(struct job *job, struct rfx_onnx_const *c) {
 }
 
 /* Whether a constant changes along one axis at most. */
-static bool is_line(const struct rfx_onnx_const *c) {
+static bool is_vector(const struct rfx_onnx_const *c) {
     int axes = 0;
     for (int i = 0; i < c->shape.rank; i++) axes += c->shape.dims[i] > 1 ? 1 : 0;
     return axes <= 1;
 }
 
-/* Each axis so many times over: copies are an axis before it, which is then made one with it. */
+/* Repeats each axis. The copies are an axis in front of it, which is then merged with it. */
 static struct rfx_onnx_const *tile(struct job *job, struct rfx_onnx_const *c) {
     const int64_t *times;
     int64_t count;
     struct rfx_shape shape = c->shape;
     struct rfx_onnx_pattern from, to;
-    if (!(repeats(c) || is_line(c)) || !read_ints(job, "", 1, &times, &count) ||
+    if (!(repeats(c) || is_vector(c)) || !read_ints(job, "", 1, &times, &count) ||
         count != c->shape.rank || !rfx_onnx_pattern_of(c, &from))
         return NULL;
     to = (struct rfx_onnx_pattern){.stored = from.stored, .first = from.first};
@@ -505,30 +489,20 @@ static struct rfx_onnx_const *tile(struct job *job, struct rfx_onnx_const *c) {
 }
 
 static struct rfx_onnx_const *transpose(struct job *job, struct rfx_onnx_const *c) {
-    int rank = c->shape.rank, perm[RFX_MAX_RANK];
-    int64_t given[RFX_MAX_RANK];
-    unsigned seen = 0;
+    int perm[RFX_MAX_RANK];
     if (!repeats(c)) return NULL;
-    for (int i = 0; i < rank; i++) given[i] = rank - 1 - i;
-    job->status = rfx_onnx_attr_ints(job->ctx, "perm", (size_t)rank, given);
-    if (job->status != RFX_OK) return NULL;
-    for (int i = 0; i < rank; i++) {
-        if (given[i] < 0 || given[i] >= rank || (seen & (1u << given[i])) != 0) return NULL;
-        seen |= 1u << given[i];
-        perm[i] = (int)given[i];
-    }
+    rfx_onnx_perm(job->ctx, c->shape.rank, perm);
     return rfx_onnx_repeat_transpose(job->ctx, c, perm);
 }
 
 static struct rfx_onnx_const *slice(struct job *job, struct rfx_onnx_const *c) {
-    struct rfx_slice_attr cut;
     if (!repeats(c)) return NULL;
-    job->status = rfx_onnx_read_cut(job->ctx, &c->shape, &cut);
-    for (int i = 0; job->status == RFX_OK && c != NULL && i < cut.shape.rank; i++) {
+    struct rfx_slice_attr cut = rfx_onnx_read_cut(job->ctx, &c->shape);
+    for (int i = 0; c != NULL && i < cut.shape.rank; i++) {
         if (cut.shape.dims[i] < 1) return NULL;
         c = rfx_onnx_repeat_slice(job->ctx, c, i, cut.starts[i], cut.steps[i], cut.shape.dims[i]);
     }
-    return job->status == RFX_OK ? c : NULL;
+    return c;
 }
 
 #define MOST_GATHERED 64
@@ -538,15 +512,12 @@ static struct rfx_onnx_const *gather(struct job *job, struct rfx_onnx_const *c) 
     struct rfx_onnx_import *ctx = job->ctx;
     struct rfx_onnx_const *index = rfx_onnx_in(ctx, 1).constant, *parts[MOST_GATHERED];
     struct rfx_shape shape = {0, {0}};
-    const int64_t *at;
-    int axis;
     if (!repeats(c) || index == NULL || index->shape.rank > 1 || index->elems < 1 ||
         index->elems > MOST_GATHERED || rfx_onnx_type_is_real(index->type))
         return NULL;
-    job->status = rfx_onnx_const_ints(ctx, index, &at);
-    if (job->status == RFX_OK)
-        job->status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), c->shape.rank, &axis);
-    if (job->status != RFX_OK) return NULL;
+    const int64_t *at = rfx_onnx_const_ints(ctx, index);
+    int axis = rfx_onnx_axis_attr(ctx, 0, c->shape.rank);
+    if (rfx_onnx_failed(ctx)) return NULL;
     int64_t extent = c->shape.dims[axis];
     for (int64_t i = 0; i < index->elems; i++) {
         if (at[i] < -extent || at[i] >= extent) return NULL;
@@ -565,13 +536,12 @@ static struct rfx_onnx_const *concat(struct job *job, struct rfx_onnx_const *fir
     struct rfx_onnx_import *ctx = job->ctx;
     size_t n = ctx->node->n_in;
     bool any = false;
-    int axis;
-    job->status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), first->shape.rank, &axis);
-    if (job->status != RFX_OK || n > INT32_MAX) return NULL;
+    int axis = rfx_onnx_axis_attr(ctx, 0, first->shape.rank);
+    if (rfx_onnx_failed(ctx) || n > INT32_MAX) return NULL;
     size_t bytes = n * sizeof(struct rfx_onnx_const *);
     struct rfx_onnx_const **parts = rfx_memory_alloc(ctx->mem, bytes), *out = NULL;
     bool fits = parts != NULL;
-    ctx->out_of_memory = ctx->out_of_memory || !fits;
+    if (!fits) (void)rfx_onnx_out_of_memory(ctx);
     for (size_t k = 0; fits && k < n; k++) {
         parts[k] = rfx_onnx_in(ctx, k).constant;
         fits = parts[k] != NULL && parts[k]->shape.rank == first->shape.rank &&
@@ -588,32 +558,224 @@ static struct rfx_onnx_const *concat(struct job *job, struct rfx_onnx_const *fir
 /* A Split of a constant that repeats, bound to all outputs. */
 static bool split(struct job *job, struct rfx_onnx_const *c) {
     struct rfx_onnx_import *ctx = job->ctx;
-    const int64_t *sizes = NULL;
-    int64_t count = 0, at = 0;
+    const int64_t *sizes;
+    int64_t count, at = 0;
     size_t n = ctx->node->n_out;
-    bool found;
-    int axis;
     if (!repeats(c) || n == 0) return false;
-    job->status = rfx_onnx_axis(ctx, rfx_onnx_attr_int(ctx, "axis", 0), c->shape.rank, &axis);
-    if (job->status == RFX_OK)
-        job->status = rfx_onnx_list_ints(ctx, "split", 1, &sizes, &count, &found);
-    if (job->status != RFX_OK || (found && count != (int64_t)n)) return false;
-    int64_t extent = c->shape.dims[axis], even = rfx_ceil_div(extent, (int64_t)n);
-    for (int pass = 0; pass < 2; pass++, at = 0) /* first whether all can be */
+    int axis = rfx_onnx_axis_attr(ctx, 0, c->shape.rank);
+    bool found = rfx_onnx_list_ints(ctx, "split", 1, &sizes, &count);
+    if (rfx_onnx_failed(ctx) || (found && count != (int64_t)n)) return false;
+    int64_t extent = c->shape.dims[axis];
+    for (int pass = 0; pass < 2; pass++, at = 0) /* the first one checks that all can be made */
         for (size_t k = 0; k < n; k++) {
-            int64_t size = found ? sizes[k] : rfx_min_i64(even, extent - at);
-            if (size < 1 || size > extent - at) return false;
+            int64_t size = rfx_onnx_split_size(found ? sizes : NULL, n, extent, k, at);
+            if (size == 0) return false;
             struct rfx_onnx_const *part = rfx_onnx_repeat_slice(ctx, c, axis, at, 1, size);
             if (part == NULL) return false;
-            if (pass == 1) job->status = rfx_onnx_set_const(ctx, k, part);
-            if (job->status != RFX_OK) return false;
+            if (pass == 1) (void)rfx_onnx_set_const(ctx, k, part);
             at += size;
         }
+    return !rfx_onnx_failed(ctx);
+}
+
+/* --- ScatterND and ScatterElements whose updates fill a box of the data ---
+ *
+ * Masks of shifted windows are made so, box by box. Where data and updates are the same between a
+ * few cuts of each axis, so is the result: a pattern with cuts. Otherwise the data is cut along
+ * each axis into what is before the box, the box, and what is behind it; the updates take the box's
+ * place, and the parts lie side by side. */
+
+#define MOST_POSITIONS 65536 /* along one axis of a box */
+
+/* Where the updates go. */
+struct box {
+    int64_t lo[RFX_MAX_RANK];
+    struct rfx_shape shape;
+};
+
+/* The data with the box filled, from `axis` on; recurses as deep as there are axes. */
+static struct rfx_onnx_const *put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
+                                  struct rfx_onnx_const *updates, const struct box *box, int axis) {
+    struct rfx_onnx_const *parts[3];
+    int n = 0;
+    if (axis == box->shape.rank) return updates;
+    int64_t extent = data->shape.dims[axis], lo = box->lo[axis], hi = lo + box->shape.dims[axis];
+    const int64_t cuts[4] = {0, lo, hi, extent};
+    for (int i = 0; i < 3; i++) {
+        int64_t size = cuts[i + 1] - cuts[i];
+        if (size == 0) continue;
+        struct rfx_onnx_const *part =
+            size == extent ? data : rfx_onnx_repeat_slice(ctx, data, axis, cuts[i], 1, size);
+        if (part != NULL && i == 1) part = put(ctx, part, updates, box, axis + 1);
+        if (part == NULL) return NULL;
+        parts[n++] = part;
+    }
+    return n == 1 ? parts[0] : rfx_onnx_repeat_join(ctx, parts, n, axis);
+}
+
+/* Adds the cuts of an axis of a pattern, whose position 0 is `lo` of an axis of the result, to the
+ * cuts of that axis; false: elements change between cuts, or there are too many cuts. */
+static bool add_cuts(const struct rfx_onnx_pattern *p, int axis, int64_t lo,
+                     struct rfx_digit *digit) {
+    int begin = axis == 0 ? 0 : p->end[axis - 1];
+    for (int f = begin; f < p->end[axis]; f++) {
+        const struct rfx_digit *factor = &p->factors[f];
+        if (factor->stride == 0) continue;
+        if (factor->n_cuts == 0 || p->end[axis] - begin > 1) return false;
+        for (int64_t i = 0; i < factor->n_cuts; i++)
+            if (!rfx_digit_add_cut(digit, lo + factor->cuts[i])) return false;
+    }
     return true;
 }
 
+/* Copies the element for a class of each axis: that of the updates within the box, else of the
+ * data.
+ */
+static void put_class(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *from,
+                      const struct box *box, const int64_t *at, struct rfx_onnx_const *to,
+                      int64_t i) {
+    int64_t within[RFX_MAX_RANK];
+    bool inside = true;
+    for (int k = 0; k < box->shape.rank; k++) {
+        within[k] = at[k] - box->lo[k];
+        inside = inside && within[k] >= 0 && within[k] < box->shape.dims[k];
+    }
+    const struct rfx_onnx_pattern *p = &from[inside];
+    int64_t place = rfx_onnx_pattern_at(p, box->shape.rank, inside ? within : at);
+    rfx_onnx_copy_stored(ctx, to, i, p->stored, place);
+}
+
+/* The factors of the data with the box filled, one for each axis; false: it has no such form. */
+static bool list_cuts(const struct rfx_onnx_pattern *from, const struct rfx_shape *data,
+                      const struct box *box, struct rfx_onnx_pattern *to) {
+    for (int k = 0; k < data->rank; k++) {
+        struct rfx_digit *digit = &to->factors[to->count];
+        *digit = (struct rfx_digit){.size = data->dims[k]};
+        if (!rfx_digit_add_cut(digit, box->lo[k]) ||
+            !rfx_digit_add_cut(digit, box->lo[k] + box->shape.dims[k]) ||
+            !add_cuts(&from[0], k, 0, digit) || !add_cuts(&from[1], k, box->lo[k], digit))
+            return false;
+        digit->stride = digit->n_cuts > 0 ? 1 : 0;
+        to->count += digit->size > 1 ? 1 : 0;
+        to->end[k] = to->count;
+    }
+    return true;
+}
+
+/* The data with the box filled, as a pattern with cuts; NULL: it is none. */
+static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
+                                            struct rfx_onnx_const *data,
+                                            struct rfx_onnx_const *updates, const struct box *box) {
+    struct rfx_onnx_pattern from[2], to = {.count = 0};
+    int64_t class_of[RFX_DIGITS] = {0}, at[RFX_MAX_RANK] = {0}, i = 0;
+    if (!rfx_onnx_pattern_of(data, &from[0]) || !rfx_onnx_pattern_of(updates, &from[1]) ||
+        !list_cuts(from, &data->shape, box, &to) ||
+        rfx_onnx_pattern_store(ctx, data->type, &to) == NULL)
+        return NULL;
+    do {
+        for (int k = 0, f = 0; k < data->shape.rank; k++)
+            if (to.end[k] > f) {
+                at[k] = rfx_digit_class_begins(&to.factors[f], class_of[f]);
+                f++;
+            }
+        put_class(ctx, from, box, at, to.stored, i++);
+    } while (!rfx_onnx_failed(ctx) && rfx_onnx_pattern_next_class(&to, class_of));
+    return rfx_onnx_repeat_new(ctx, data->type, &data->shape, &to);
+}
+
+/* Whether each element is the first one plus its position along the axis; axis -1: equals it. */
+static bool counts_along(const struct rfx_shape *shape, const int64_t *ints, int64_t elems,
+                         int axis) {
+    int64_t inner = axis < 0 ? elems : rfx_onnx_product(shape, axis + 1, shape->rank);
+    int64_t extent = axis < 0 ? 1 : shape->dims[axis];
+    for (int64_t i = 0; i < elems; i++)
+        if (ints[i] != ints[0] + i / inner % extent) return false;
+    return true;
+}
+
+/* Whether a constant of integers changes along one axis at most (*axis; -1: none), where each is
+ * one more than the last, from *first on. */
+static bool is_line(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *axis,
+                    int64_t *first) {
+    struct rfx_shape all = c->shape;
+    c = rfx_onnx_repeat_shrink(ctx, c, &all);
+    *axis = -1;
+    if (c == NULL || c->elems < 1 || rfx_onnx_const_stored(c) > MOST_POSITIONS) return false;
+    const int64_t *ints = rfx_onnx_const_stored_ints(ctx, c);
+    if (ints == NULL) return false;
+    *first = ints[0];
+    if (c->filled || counts_along(&c->shape, ints, c->elems, -1)) return true;
+    for (int i = 0; i < c->shape.rank; i++)
+        if (c->shape.dims[i] > 1 && counts_along(&c->shape, ints, c->elems, i)) {
+            *axis = i;
+            return true;
+        }
+    return false;
+}
+
+/* The box of a ScatterND: each number of an index tuple counts along one axis of the indices, in
+ * the order of the axes, or is the same in all tuples. */
+static bool box_of_tuples(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
+                          struct rfx_onnx_const *indices, struct box *box) {
+    int q = indices->shape.rank - 1, used = -1;
+    int64_t width = q < 0 ? 0 : indices->shape.dims[q], elems = 1;
+    if (width < 1 || width > data->rank) return false;
+    box->shape = *data;
+    for (int d = 0; d < (int)width; d++) {
+        int axis;
+        struct rfx_onnx_const *number = rfx_onnx_repeat_slice(ctx, indices, q, d, 1, 1);
+        if (number == NULL || !is_line(ctx, number, &axis, &box->lo[d])) return false;
+        if (axis >= 0 && axis <= used) return false;
+        if (axis >= 0) used = axis;
+        box->shape.dims[d] = axis < 0 ? 1 : indices->shape.dims[axis];
+        if (box->lo[d] < 0) box->lo[d] += data->dims[d];
+        if (box->lo[d] < 0 || box->lo[d] + box->shape.dims[d] > data->dims[d]) return false;
+        elems *= box->shape.dims[d];
+    }
+    return elems == rfx_onnx_product(&indices->shape, 0, q);
+}
+
+/* The box of a ScatterElements: one position of its axis, and the first positions of all others. */
+static bool box_of_elements(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
+                            struct rfx_onnx_const *indices, struct box *box) {
+    int none;
+    if (indices->shape.rank != data->rank) return false;
+    int axis = rfx_onnx_axis_attr(ctx, 0, data->rank);
+    if (indices->shape.dims[axis] != 1 || !is_line(ctx, indices, &none, &box->lo[axis]) ||
+        none >= 0)
+        return false;
+    box->shape = indices->shape;
+    if (box->lo[axis] < 0) box->lo[axis] += data->dims[axis];
+    for (int i = 0; i < data->rank; i++)
+        if (box->lo[i] < 0 || box->lo[i] + box->shape.dims[i] > data->dims[i]) return false;
+    return true;
+}
+
+static struct rfx_onnx_const *put_box(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data) {
+    struct rfx_onnx_const *indices = rfx_onnx_in(ctx, 1).constant;
+    struct rfx_onnx_const *updates = rfx_onnx_in(ctx, 2).constant;
+    struct box box = {.shape = {0, {0}}};
+    if (indices != NULL && updates != NULL && indices->elems == 0 && updates->elems == 0)
+        return data;
+    if (indices == NULL || updates == NULL || updates->type != data->type ||
+        rfx_onnx_type_is_real(indices->type) || indices->elems < 1 ||
+        strcmp(rfx_onnx_attr_string(ctx, "reduction", "none"), "none") != 0)
+        return NULL;
+    indices = rfx_onnx_const_as_filled(ctx, indices);
+    updates = rfx_onnx_const_as_filled(ctx, updates);
+    if (rfx_onnx_failed(ctx)) return NULL;
+    bool fits = rfx_onnx_op_is(ctx, "ScatterND")
+                    ? box_of_tuples(ctx, &data->shape, indices, &box)
+                    : box_of_elements(ctx, &data->shape, indices, &box);
+    if (!fits || rfx_onnx_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
+    updates = rfx_onnx_const_view(ctx, updates, &box.shape);
+    if (updates == NULL) return NULL;
+    struct rfx_onnx_const *made = put_with_cuts(ctx, data, updates, &box);
+    return made != NULL || rfx_onnx_failed(ctx) ? made : put(ctx, data, updates, &box, 0);
+}
+
 static struct rfx_onnx_const *scatter(struct job *job, struct rfx_onnx_const *c) {
-    return repeats(c) ? rfx_onnx_repeat_put(job->ctx, c, &job->status) : NULL;
+    return repeats(c) ? put_box(job->ctx, c) : NULL;
 }
 
 static struct rfx_onnx_const *changed_form(struct job *job, struct rfx_onnx_const *c) {
@@ -630,7 +792,7 @@ static struct rfx_onnx_const *changed_form(struct job *job, struct rfx_onnx_cons
     return NULL;
 }
 
-/* The operands of what works element by element; false: none repeats. */
+/* Lists the operands of an operator that works element by element; false: none repeats. */
 static bool list_operands(struct job *job, struct rfx_onnx_const **in) {
     bool any = false;
     job->n = job->ctx->node->n_in;
@@ -643,8 +805,8 @@ static bool list_operands(struct job *job, struct rfx_onnx_const **in) {
     return any;
 }
 
-/* Rows beside columns: operands none of which repeats, but whose product does. Indices do from
- * fewer elements on: what is added to those soon has many. */
+/* Whether no operand repeats, but their broadcast result does: rows beside columns. Of indices a
+ * small result counts, because sums with them soon become large. */
 static bool is_outer(const struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_shape shape;
     int64_t most = 0;
@@ -656,28 +818,26 @@ static bool is_outer(const struct job *job, struct rfx_onnx_const *const *in) {
     return all >= (indices ? INDICES_FROM : REPEAT_FROM) && most > 1 && most <= all / 2;
 }
 
-enum rfx_status rfx_onnx_fold_repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op,
-                                     evaluate_node *evaluate, bool *done) {
-    struct job job = {.ctx = ctx, .op = op, .evaluate = evaluate, .status = RFX_OK};
+bool rfx_onnx_fold_repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op,
+                          evaluate_node *evaluate) {
+    struct job job = {.ctx = ctx, .op = op, .evaluate = evaluate};
     struct rfx_onnx_const *in[MOST_OPERANDS], *first = rfx_onnx_in(ctx, 0).constant, *out = NULL;
-    *done = false;
-    if (first == NULL || first->elems < 1) return RFX_OK;
-    ctx->out_of_memory = false;
+    bool done = false;
+    if (first == NULL || first->elems < 1) return false;
     if (works_by_elements(op->name[0] != '\0' ? op->name : ctx->node->op)) {
         if (list_operands(&job, in) || (job.n <= MOST_OPERANDS && is_outer(&job, in)))
             out = by_elements(&job, in, 0);
     } else {
-        if (first->elems >= REPEAT_FROM) job.status = rfx_onnx_const_filled(ctx, first, &first);
-        if (job.status != RFX_OK) return job.status;
+        if (first->elems >= REPEAT_FROM) first = rfx_onnx_const_as_filled(ctx, first);
+        if (rfx_onnx_failed(ctx)) return false;
         if (rfx_onnx_op_is(ctx, "Split"))
-            *done = split(&job, first);
+            done = split(&job, first);
         else
             out = changed_form(&job, first);
     }
-    if (out == NULL && ctx->out_of_memory)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    if (job.status != RFX_OK && job.status != RFX_STATUS_UNSUPPORTED) return job.status;
-    if (out == NULL) return RFX_OK;
-    *done = true;
-    return rfx_onnx_set_const(ctx, 0, out);
+    if (out != NULL && !rfx_onnx_failed(ctx)) (void)rfx_onnx_set_const(ctx, 0, out);
+    done = done || (out != NULL && !rfx_onnx_failed(ctx));
+    /* what is unsupported on a pattern may be supported on stored elements */
+    if (!done && ctx->status == RFX_STATUS_UNSUPPORTED) ctx->status = RFX_OK;
+    return done;
 }

@@ -1,4 +1,5 @@
-/* Constants whose elements repeat: their forms, and what changes a form alone. */
+/* Constants whose elements repeat: patterns and parts, the operations that change only these, and
+ * such constants as numbers, as weights, and as maps. */
 #include "rfexec/onnx/import/fold/onnx_repeat.h"
 
 #include <string.h>
@@ -58,11 +59,8 @@ static struct rfx_onnx_const *new_repeat(struct rfx_onnx_import *ctx, int32_t ty
     int64_t elems;
     if (!count_elems(shape, &elems)) return NULL;
     struct rfx_onnx_const *c = rfx_onnx_const_bare(ctx, type, shape, elems);
-    *repeat = c == NULL ? NULL : rfx_arena_alloc(ctx->arena, 1, sizeof **repeat);
-    if (*repeat == NULL) {
-        ctx->out_of_memory = true;
-        return NULL;
-    }
+    *repeat = rfx_onnx_alloc(ctx, 1, sizeof **repeat);
+    if (*repeat == NULL) return NULL;
     c->repeat = *repeat;
     return c;
 }
@@ -103,11 +101,8 @@ struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
     struct rfx_onnx_repeat *repeat;
     struct rfx_onnx_const *c = new_repeat(ctx, parts[0]->type, &shape, &repeat);
     if (c == NULL) return NULL;
-    repeat->parts = rfx_arena_alloc(ctx->arena, (size_t)count, sizeof(struct rfx_onnx_const *));
-    if (repeat->parts == NULL) {
-        ctx->out_of_memory = true;
-        return NULL;
-    }
+    repeat->parts = rfx_onnx_alloc(ctx, (size_t)count, sizeof(struct rfx_onnx_const *));
+    if (repeat->parts == NULL) return NULL;
     for (int i = 0; i < n; i++) {
         bool several = has_parts(parts[i], axis);
         int more = several ? parts[i]->repeat->n_parts : 1;
@@ -122,7 +117,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
     return repeat->depth <= RFX_ONNX_MOST_DEPTH ? c : NULL;
 }
 
-/* A factor with cuts that an axis of a new shape ends in: it has to become two. */
+/* A factor with cuts in which an axis of a new shape ends: it has to become two. */
 struct halves {
     int factor; /* -1: there is none */
     int64_t inner;
@@ -184,19 +179,12 @@ struct rfx_onnx_const *rfx_onnx_pattern_store(struct rfx_onnx_import *ctx, int32
     return pattern->stored;
 }
 
-enum rfx_status rfx_onnx_copy_stored(struct rfx_onnx_import *ctx, struct rfx_onnx_const *to,
-                                     int64_t i, struct rfx_onnx_const *from, int64_t at) {
-    const double *reals = NULL;
-    const int64_t *ints = NULL;
-    bool real = rfx_onnx_type_is_real(to->type);
-    enum rfx_status status = real ? rfx_onnx_const_stored_reals(ctx, from, &reals)
-                                  : rfx_onnx_const_stored_ints(ctx, from, &ints);
-    if (status != RFX_OK) return status;
-    if (real)
-        rfx_onnx_const_reals_rw(to)[i] = reals[at];
-    else
-        rfx_onnx_const_ints_rw(to)[i] = ints[at];
-    return RFX_OK;
+void rfx_onnx_copy_stored(struct rfx_onnx_import *ctx, struct rfx_onnx_const *to, int64_t i,
+                          struct rfx_onnx_const *from, int64_t at) {
+    const double *reals;
+    const int64_t *ints;
+    rfx_onnx_stored_numbers(ctx, from, &reals, &ints);
+    if (!rfx_onnx_failed(ctx)) rfx_onnx_copy_elem(to, i, reals, ints, at);
 }
 
 /* The same pattern with a factor as two, over a stored constant of its own. */
@@ -222,10 +210,10 @@ static bool split_factor(struct rfx_onnx_import *ctx, const struct rfx_onnx_patt
                          rfx_digit_class_begins(&to.factors[f + 1], class_of[f + 1]);
             if (f != at + 1) from += rfx_digit_moves(&p->factors[f > at ? f - 1 : f], begins);
         }
-        if (rfx_onnx_copy_stored(ctx, to.stored, i++, p->stored, from) != RFX_OK) return false;
-    } while (rfx_onnx_pattern_next_class(&to, class_of));
+        rfx_onnx_copy_stored(ctx, to.stored, i++, p->stored, from);
+    } while (!rfx_onnx_failed(ctx) && rfx_onnx_pattern_next_class(&to, class_of));
     *out = to;
-    return true;
+    return !rfx_onnx_failed(ctx);
 }
 
 /* The pattern in another shape. */
@@ -248,7 +236,16 @@ static int same_axis(const struct rfx_shape *old, int axis, const struct rfx_sha
     return -1;
 }
 
-/* What `change` makes of each part, joined along `axis`. */
+/* Room for a constant of each part, to be released; NULL after an error. */
+static struct rfx_onnx_const **list_of_parts(struct rfx_onnx_import *ctx,
+                                             const struct rfx_onnx_repeat *r) {
+    size_t bytes = (size_t)r->n_parts * sizeof(struct rfx_onnx_const *);
+    struct rfx_onnx_const **parts = rfx_onnx_failed(ctx) ? NULL : rfx_memory_alloc(ctx->mem, bytes);
+    if (parts == NULL) (void)rfx_onnx_out_of_memory(ctx);
+    return parts;
+}
+
+/* A change of a constant, made part by part. The parts are then joined along `axis`. */
 struct change {
     struct rfx_shape shape; /* of a reshape, of an expansion */
     const int *perm;
@@ -262,10 +259,8 @@ static struct rfx_onnx_const *change_parts(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_const *c, int axis,
                                            const struct change *change) {
     const struct rfx_onnx_repeat *r = c->repeat;
-    size_t bytes = (size_t)r->n_parts * sizeof(struct rfx_onnx_const *);
-    struct rfx_onnx_const **parts = rfx_memory_alloc(ctx->mem, bytes);
+    struct rfx_onnx_const **parts = list_of_parts(ctx, r);
     bool all = parts != NULL;
-    ctx->out_of_memory = ctx->out_of_memory || !all;
     for (int i = 0; all && i < r->n_parts; i++) {
         parts[i] = change->of_part(ctx, r->parts[i], change, axis);
         all = parts[i] != NULL;
@@ -366,7 +361,7 @@ static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis, struct rfx_
     p->count += kept - old;
 }
 
-/* Factors that follow each other and are one put together. */
+/* Merges consecutive factors that are one. */
 static int merge(const struct rfx_digit *in, int n, struct rfx_digit *out) {
     int count = 0;
     for (int i = 0; i < n; i++) {
@@ -382,8 +377,8 @@ static int merge(const struct rfx_digit *in, int n, struct rfx_digit *out) {
     return count;
 }
 
-/* Positions start, start + step, ... of an axis of several factors: one, or whole blocks of all but
- * the outermost. */
+/* Takes positions start, start + step, ... of an axis of several factors: one position, or whole
+ * blocks of all factors but the outermost. */
 static bool slice_axis(struct rfx_onnx_pattern *p, int rank, int axis, int64_t start, int64_t step,
                        int64_t size) {
     struct rfx_digit all[RFX_DIGITS];
@@ -425,12 +420,10 @@ static struct rfx_onnx_const *slice_parts(struct rfx_onnx_import *ctx,
                                           const struct rfx_onnx_const *c, int64_t start,
                                           int64_t size) {
     const struct rfx_onnx_repeat *r = c->repeat;
-    size_t bytes = (size_t)r->n_parts * sizeof(struct rfx_onnx_const *);
-    struct rfx_onnx_const **parts = rfx_memory_alloc(ctx->mem, bytes);
+    struct rfx_onnx_const **parts = list_of_parts(ctx, r);
     int64_t first = 0, end = start + size;
     int n = 0;
     bool all = parts != NULL;
-    ctx->out_of_memory = ctx->out_of_memory || !all;
     for (int i = 0; all && i < r->n_parts; i++) {
         int64_t lo = rfx_max_i64(start, first), n_here = r->parts[i]->shape.dims[r->axis],
                 hi = rfx_min_i64(end, first + n_here);
@@ -529,14 +522,16 @@ struct target {
 };
 
 /* Writes the elements of a pattern, the first one to index `at`. */
-static enum rfx_status fill_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p,
-                                    int rank, const struct target *to, int64_t at) {
+static void fill_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
+                         const struct target *to, int64_t at) {
     const double *reals = NULL;
     const int64_t *ints = NULL;
     int64_t step[RFX_DIGITS], index[RFX_DIGITS] = {0}, from = p->first;
-    enum rfx_status status = to->reals != NULL ? rfx_onnx_const_stored_reals(ctx, p->stored, &reals)
-                                               : rfx_onnx_const_stored_ints(ctx, p->stored, &ints);
-    if (status != RFX_OK) return status;
+    if (to->reals != NULL)
+        reals = rfx_onnx_const_stored_reals(ctx, p->stored);
+    else
+        ints = rfx_onnx_const_stored_ints(ctx, p->stored);
+    if (rfx_onnx_failed(ctx)) return;
     for (int i = 0; i < rank; i++) {
         int64_t inner = to->strides[i];
         for (int f = p->end[i] - 1; f >= begin_of(p, i); f--) {
@@ -561,50 +556,498 @@ static enum rfx_status fill_pattern(struct rfx_onnx_import *ctx, const struct rf
             index[f] = 0;
         }
     }
-    return RFX_OK;
 }
 
-/* No deeper than RFX_ONNX_MOST_DEPTH. */
-static enum rfx_status fill(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
-                            const struct target *to, int64_t at) {
+/* Writes the elements of a constant; recurses no deeper than RFX_ONNX_MOST_DEPTH. */
+static void fill(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, const struct target *to,
+                 int64_t at) {
     struct rfx_onnx_pattern pattern;
-    if (rfx_onnx_pattern_of(c, &pattern)) return fill_pattern(ctx, &pattern, c->shape.rank, to, at);
-    enum rfx_status status = RFX_OK;
-    for (int i = 0; status == RFX_OK && c->repeat != NULL && i < c->repeat->n_parts; i++) {
+    if (rfx_onnx_pattern_of(c, &pattern)) fill_pattern(ctx, &pattern, c->shape.rank, to, at);
+    for (int i = 0; c->repeat != NULL && i < c->repeat->n_parts; i++) {
         struct rfx_onnx_const *part = c->repeat->parts[i];
-        status = fill(ctx, part, to, at);
+        fill(ctx, part, to, at);
         at += part->shape.dims[c->repeat->axis] * to->strides[c->repeat->axis];
     }
-    return status;
 }
 
-enum rfx_status rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
-                                     double *reals, int64_t *ints) {
+void rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                          double *reals, int64_t *ints) {
     struct target to = {.reals = reals, .ints = ints};
-    struct rfx_onnx_pattern pattern;
-    const struct rfx_onnx_repeat *r = c->repeat;
-    enum rfx_status status = RFX_OK;
-    int64_t at = 0;
+    struct rfx_onnx_const copy = *c;
     rfx_shape_strides(&c->shape, to.strides);
-    if (r->n_parts == 0) {
-        pattern = r->pattern;
-        return fill_pattern(ctx, &pattern, c->shape.rank, &to, 0);
-    }
-    for (int i = 0; status == RFX_OK && i < r->n_parts; i++) {
-        status = fill(ctx, r->parts[i], &to, at);
-        at += r->parts[i]->shape.dims[r->axis] * to.strides[r->axis];
-    }
-    return status;
+    fill(ctx, &copy, &to, 0);
 }
 
 struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape) {
-    bool real = rfx_onnx_type_is_real(c->type);
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, c->type, shape);
-    if (out == NULL) return NULL;
-    enum rfx_status status =
-        rfx_onnx_repeat_fill(ctx, c, real ? rfx_onnx_const_reals_rw(out) : NULL,
-                             real ? NULL : rfx_onnx_const_ints_rw(out));
-    return status == RFX_OK ? out : NULL;
+    if (out != NULL)
+        rfx_onnx_repeat_fill(ctx, c, rfx_onnx_const_reals_rw(out), rfx_onnx_const_ints_rw(out));
+    return rfx_onnx_failed(ctx) ? NULL : out;
+}
+
+/* --- as weights whose elements are found when they are read (RFX_WEIGHT_REPEATED) --- */
+
+#define MOST_BOXES 64
+
+/* The boxes of a constant, one for each part that has no parts. */
+struct boxes {
+    struct rfx_onnx_import *ctx;
+    int rank, count;
+    int64_t stored;
+    struct rfx_onnx_const *parts[MOST_BOXES];
+    int64_t lo[MOST_BOXES][RFX_MAX_RANK];
+};
+
+static bool add_part(struct boxes *b, struct rfx_onnx_const *c, int64_t *lo);
+
+/* Parts side by side from `lo` on. As deep as parts are. */
+static bool add_parts(struct boxes *b, const struct rfx_onnx_repeat *r, int64_t *lo) {
+    int64_t start = lo[r->axis];
+    bool fits = true;
+    for (int i = 0; i < r->n_parts && fits; i++) {
+        fits = add_part(b, r->parts[i], lo);
+        lo[r->axis] += r->parts[i]->shape.dims[r->axis];
+    }
+    lo[r->axis] = start;
+    return fits;
+}
+
+/* Whether a constant, which lies at `lo`, comes to boxes, all added. */
+static bool add_part(struct boxes *b, struct rfx_onnx_const *c, int64_t *lo) {
+    struct rfx_onnx_pattern p;
+    if (!rfx_onnx_pattern_of(c, &p)) return c->repeat != NULL && add_parts(b, c->repeat, lo);
+    if (b->count == MOST_BOXES) return false;
+    b->parts[b->count] = c;
+    memcpy(b->lo[b->count++], lo, (size_t)b->rank * sizeof *lo);
+    return rfx_checked_add_i64(b->stored, rfx_onnx_const_stored(p.stored), &b->stored);
+}
+
+/* Describes where box i reads its elements, and copies its stored values to `first` and on. Returns
+ * their number. */
+static int64_t give_places(const struct boxes *b, int i, int64_t first,
+                           struct rfx_weight_places *places, float *values) {
+    struct rfx_onnx_pattern p;
+    if (rfx_onnx_failed(b->ctx) || !rfx_onnx_pattern_of(b->parts[i], &p)) return 0;
+    rfx_onnx_const_check_exact(b->ctx, p.stored);
+    const double *reals = rfx_onnx_const_stored_reals(b->ctx, p.stored);
+    int64_t stored = rfx_onnx_const_stored(p.stored);
+    *places = (struct rfx_weight_places){.first = first + p.first, .n = p.count};
+    memcpy(places->lo, b->lo[i], sizeof places->lo);
+    memcpy(places->dims, b->parts[i]->shape.dims, sizeof places->dims);
+    memcpy(places->digits, p.factors, sizeof places->digits);
+    for (int64_t k = 0; reals != NULL && k < stored; k++) values[first + k] = (float)reals[k];
+    return stored;
+}
+
+static int add_weight(const struct boxes *b, const struct rfx_onnx_const *c) {
+    struct rfx_onnx_import *ctx = b->ctx;
+    size_t bytes = (size_t)b->count * sizeof(struct rfx_weight_places);
+    struct rfx_weight_places *places = rfx_memory_alloc(ctx->mem, bytes);
+    float *values = rfx_memory_alloc(ctx->mem, (size_t)b->stored * sizeof *values);
+    int64_t first = 0;
+    int weight = -1;
+    if (places == NULL || values == NULL) (void)rfx_onnx_out_of_memory(ctx);
+    for (int i = 0; !rfx_onnx_failed(ctx) && i < b->count; i++)
+        first += give_places(b, i, first, &places[i], values);
+    struct rfx_weight w = {.source = RFX_WEIGHT_REPEATED,
+                           .data = values,
+                           .places = places,
+                           .n_places = b->count,
+                           .stored = b->stored,
+                           .shape = c->shape,
+                           .elems = c->elems};
+    if (!rfx_onnx_failed(ctx))
+        ctx->status = rfx_graph_add_weight(ctx->graph, &w, &weight, ctx->err);
+    rfx_memory_release(ctx->mem, places);
+    rfx_memory_release(ctx->mem, values);
+    return weight;
+}
+
+static bool find_boxes(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, struct boxes *b) {
+    int64_t lo[RFX_MAX_RANK] = {0};
+    *b = (struct boxes){.ctx = ctx, .rank = c->shape.rank};
+    return c->repeat != NULL && c->elems > RFX_ONNX_STORED_UP_TO && add_part(b, c, lo) &&
+           b->stored <= c->elems / 4;
+}
+
+bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    struct boxes b;
+    return find_boxes(ctx, c, &b);
+}
+
+int rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    struct boxes b;
+    return !rfx_onnx_failed(ctx) && find_boxes(ctx, c, &b) ? add_weight(&b, c) : -1;
+}
+
+/* --- as maps that are made where they are read (RFX_OP_REPEAT) --- */
+
+/* Constants up to this size that are no maps, beside tensors that are none, are weights whose
+ * elements are found when they are read: so heads of detectors, which are taken apart into maps
+ * (layers/fuse/heads.h), get the coordinates of their cells. */
+#define STORED_PLAIN_UP_TO ((int64_t)1 << 22)
+
+/* How a tensor's axes make up a map: one holds its channels, the others rows and columns. */
+struct order {
+    int rank, channels; /* channels: -1: none of them, there is one */
+    int end[RFX_MAX_RANK];
+    struct rfx_pixels_factor factors[RFX_DIGITS]; /* of rows and columns */
+    int64_t extent[2], roll[2];
+};
+
+/* A factor of the rows or columns: `step` of them are one position of a digit that moves among the
+ * stored elements. */
+struct piece {
+    int64_t step;
+    struct rfx_digit stored;
+};
+
+/* The elements of one channel along rows and along columns. */
+struct line {
+    struct rfx_onnx_const *stored;
+    int64_t first;
+    int n[2];
+    struct piece pieces[2][RFX_DIGITS];
+};
+
+static int begins(const int *end, int axis) {
+    return axis == 0 ? 0 : end[axis - 1];
+}
+
+static int64_t channels_of(const struct order *order, const struct rfx_onnx_const *c) {
+    int axis = order->channels < 0 ? -1 : order->channels - (order->rank - c->shape.rank);
+    return axis < 0 ? 1 : c->shape.dims[axis];
+}
+
+/* Channel `ch` of the constant, whose axes lie in that order; NULL: it has no such form. */
+static struct rfx_onnx_const *take_channel(struct rfx_onnx_import *ctx, const struct order *order,
+                                           struct rfx_onnx_const *c, int64_t ch) {
+    int axis = order->channels - (order->rank - c->shape.rank);
+    if (channels_of(order, c) == 1) return c;
+    return rfx_onnx_repeat_slice(ctx, c, axis, ch, 1, 1);
+}
+
+/* The pieces of an axis of the tensor, which is axis `own` of the pattern. */
+static bool add_pieces(const struct order *order, const struct rfx_onnx_pattern *p, int axis,
+                       int own, struct line *line) {
+    int lo = begins(order->end, axis), n = order->end[axis] - lo, from = begins(p->end, own);
+    for (int role = 0; role < 2; role++) {
+        struct rfx_digit map[RFX_DIGITS], made[RFX_DIGITS], stored[RFX_DIGITS];
+        for (int f = 0; f < n; f++) {
+            const struct rfx_pixels_factor *factor = &order->factors[lo + f];
+            map[f] = (struct rfx_digit){.size = factor->size,
+                                        .stride = factor->axis == role ? factor->stride : 0};
+        }
+        int count =
+            rfx_onnx_factors_align(map, n, p->factors + from, p->end[own] - from, made, stored);
+        if (count < 0) return false;
+        for (int f = 0; f < count; f++) {
+            if (made[f].stride == 0 || stored[f].stride == 0) continue;
+            if (line->n[role] == RFX_DIGITS) return false;
+            line->pieces[role][line->n[role]++] = (struct piece){made[f].stride, stored[f]};
+        }
+    }
+    return true;
+}
+
+/* A channel's line; false: it changes along rows and columns, or has parts. */
+static bool find_line(const struct order *order, struct rfx_onnx_const *c, struct line *line) {
+    struct rfx_onnx_pattern p;
+    if (!rfx_onnx_pattern_of(c, &p)) return false;
+    memset(line, 0, sizeof *line);
+    line->stored = p.stored;
+    line->first = p.first;
+    for (int i = 0; i < order->rank; i++) {
+        int own = i - (order->rank - c->shape.rank);
+        if (i == order->channels || own < 0 || c->shape.dims[own] == 1) continue;
+        if (!add_pieces(order, &p, i, own, line)) return false;
+    }
+    return line->n[0] == 0 || line->n[1] == 0;
+}
+
+/* The lines of all channels. */
+struct lines {
+    int64_t count;    /* channels */
+    int64_t *map;     /* of the node; lines of rows are counted from -1 down until the end */
+    float *values[2]; /* rows, columns */
+    size_t capacity[2];
+    int64_t made[2];
+};
+
+static int axis_of(const struct order *order, const struct line *line) {
+    if (line->n[0] > 0 || line->n[1] > 0) return line->n[0] > 0 ? 0 : 1;
+    return order->extent[0] < order->extent[1] ? 0 : 1; /* a number: the shorter line */
+}
+
+static void append_line(struct rfx_onnx_import *ctx, const struct order *order,
+                        const struct line *line, struct lines *lines) {
+    int axis = axis_of(order, line);
+    int64_t extent = order->extent[axis], old = lines->made[axis] * extent;
+    const double *reals = rfx_onnx_const_stored_reals(ctx, line->stored);
+    if (reals == NULL) return;
+    float *values = rfx_memory_reserve(ctx->mem, lines->values[axis], &lines->capacity[axis],
+                                       (size_t)(old + extent), sizeof *values);
+    if (values == NULL) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY,
+                              "no memory for %lld lines of a constant of %lld values",
+                              (long long)lines->made[axis] + 1, (long long)extent);
+        return;
+    }
+    lines->values[axis] = values;
+    for (int64_t i = 0; i < extent; i++) {
+        int64_t at = line->first, from = (i - order->roll[axis] + extent) % extent;
+        for (int f = 0; f < line->n[axis]; f++) {
+            const struct piece *piece = &line->pieces[axis][f];
+            at += rfx_digit_moves(&piece->stored, from / piece->step % piece->stored.size);
+        }
+        values[old + i] = (float)reals[at];
+    }
+    lines->made[axis]++;
+}
+
+/* Adds the lines of all channels; false: a channel has none, or an error. */
+static bool list_lines(struct rfx_onnx_import *ctx, const struct order *order,
+                       struct rfx_onnx_const *c, struct lines *lines) {
+    struct line line, before = {.stored = NULL};
+    for (int64_t ch = 0; ch < lines->count; ch++) {
+        struct rfx_onnx_const *channel = take_channel(ctx, order, c, ch);
+        if (channel == NULL || !find_line(order, channel, &line)) return false;
+        if (ch > 0 && memcmp(&line, &before, sizeof line) == 0) {
+            lines->map[ch] = lines->map[ch - 1];
+            continue;
+        }
+        append_line(ctx, order, &line, lines);
+        if (rfx_onnx_failed(ctx)) return false;
+        lines->map[ch] = axis_of(order, &line) == 0 ? -lines->made[0] : lines->made[1] - 1;
+        before = line;
+    }
+    for (int64_t ch = 0; ch < lines->count; ch++)
+        if (lines->map[ch] < 0) lines->map[ch] = lines->made[1] - lines->map[ch] - 1;
+    return true;
+}
+
+static int own_lines(struct rfx_onnx_import *ctx, const struct lines *lines, int axis,
+                     int64_t extent) {
+    if (lines->made[axis] == 0) return -1;
+    return rfx_onnx_own_weight(ctx, lines->values[axis], lines->made[axis] * extent);
+}
+
+/* A map of all channels of the constant in that order; -1: there is none. */
+static int make_map(struct rfx_onnx_import *ctx, const struct order *order,
+                    struct rfx_onnx_const *c) {
+    struct lines lines = {.count = channels_of(order, c)};
+    struct rfx_node node = {.op = RFX_OP_REPEAT};
+    int out = -1;
+    lines.map = rfx_memory_alloc(ctx->mem, (size_t)lines.count * sizeof *lines.map);
+    if (lines.map == NULL) (void)rfx_onnx_out_of_memory(ctx);
+    if (!rfx_onnx_failed(ctx) && list_lines(ctx, order, c, &lines)) {
+        node.attr.repeat.h = order->extent[0];
+        node.attr.repeat.w = order->extent[1];
+        node.attr.repeat.count = lines.count;
+        node.attr.repeat.map = lines.map;
+        node.attr.repeat.down = own_lines(ctx, &lines, 0, order->extent[0]);
+        node.attr.repeat.across = own_lines(ctx, &lines, 1, order->extent[1]);
+        out = rfx_onnx_emit(ctx, &node, "/repeat", NULL, 0);
+    }
+    rfx_memory_release(ctx->mem, lines.map);
+    rfx_memory_release(ctx->mem, lines.values[0]);
+    rfx_memory_release(ctx->mem, lines.values[1]);
+    return out;
+}
+
+/* A tensor (1, c, h, w) as it is. */
+static bool order_of_map(const struct rfx_shape *shape, struct order *order) {
+    *order = (struct order){.rank = 4, .channels = 1};
+    if (shape->rank != 4 || shape->dims[0] != 1) return false;
+    for (int axis = 0; axis < 2; axis++) {
+        int64_t n = order->extent[axis] = shape->dims[2 + axis];
+        if (n > 1) order->factors[order->end[1 + axis]] = (struct rfx_pixels_factor){axis, n, 1};
+        order->end[2 + axis] = order->end[1 + axis] + (n > 1 ? 1 : 0);
+    }
+    return true;
+}
+
+/* A tensor whose last axis is a map's channels. */
+static bool order_like(const struct rfx_pixels *like, const struct rfx_shape *shape,
+                       struct order *order) {
+    *order = (struct order){.rank = like->rank, .channels = like->rank - 1};
+    if (shape->rank > like->rank || like->first != 0) return false;
+    for (int axis = 0; axis < 2; axis++) {
+        order->extent[axis] = like->extent[axis];
+        order->roll[axis] = like->roll[axis];
+    }
+    for (int i = 0; i < like->rank - 1; i++) order->end[i] = like->end[i];
+    for (int f = 0; like->rank > 1 && f < like->end[like->rank - 2]; f++)
+        order->factors[f] = like->factors[f];
+    struct rfx_shape dims = rfx_pixels_shape(like);
+    for (int i = 0; i < shape->rank - 1; i++) { /* no axis may be longer than the map's */
+        int64_t n = dims.dims[i + like->rank - shape->rank];
+        if (shape->dims[i] != 1 && shape->dims[i] != n) return false;
+    }
+    return true;
+}
+
+int rfx_onnx_repeat_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                        const struct rfx_pixels *like) {
+    struct order order;
+    if (rfx_onnx_failed(ctx) || c->repeat == NULL || c->elems <= RFX_ONNX_STORED_UP_TO) return -1;
+    bool fits =
+        like == NULL ? order_of_map(&c->shape, &order) : order_like(like, &c->shape, &order);
+    return fits ? make_map(ctx, &order, c) : -1;
+}
+
+/* --- as a tensor of any shape --- */
+
+/* Adds the factors that all channels of an axis have in common. */
+static bool align_axis(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                       const struct order *order, int axis, struct rfx_digit *common, int *count) {
+    int64_t channels = channels_of(order, c);
+    *count = 0;
+    for (int64_t ch = 0; ch < channels; ch++) {
+        struct rfx_onnx_const *channel = take_channel(ctx, order, c, ch);
+        struct rfx_onnx_pattern p;
+        struct rfx_digit own[RFX_DIGITS];
+        if (channel == NULL || !rfx_onnx_pattern_of(channel, &p)) return false;
+        int from = begins(p.end, axis), n = p.end[axis] - from;
+        if (ch == 0) {
+            memcpy(common, p.factors + from, (size_t)n * sizeof *common);
+            *count = n;
+            continue;
+        }
+        *count = rfx_onnx_factors_align(common, *count, p.factors + from, n, common, own);
+        if (*count < 0) return false;
+    }
+    return true;
+}
+
+/* Whether all axes but that of channels have at most two factors in channel 0. All channels
+ * together have at least as many. */
+static bool may_be_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                       const struct order *order) {
+    struct rfx_onnx_const *channel = take_channel(ctx, order, c, 0);
+    struct rfx_onnx_pattern p;
+    int n = 0;
+    if (channel == NULL || !rfx_onnx_pattern_of(channel, &p)) return false;
+    for (int i = 0; i < order->rank; i++)
+        if (i != order->channels) n += p.end[i] - begins(p.end, i);
+    return n <= 2;
+}
+
+/* Whether all axes but that of channels consist of one factor of rows and one of columns. */
+static bool find_order(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int channels,
+                       struct order *order) {
+    *order = (struct order){.rank = c->shape.rank, .channels = channels, .extent = {1, 1}};
+    int n = 0;
+    if (!may_be_map(ctx, c, order)) return false;
+    for (int i = 0; i < order->rank; i++) {
+        struct rfx_digit common[RFX_DIGITS];
+        int count = 0;
+        if (i != channels && !align_axis(ctx, c, order, i, common, &count)) return false;
+        for (int f = 0; f < count; f++) {
+            if (n == 2) return false;
+            order->extent[n] = common[f].size;
+            order->factors[n] = (struct rfx_pixels_factor){n, common[f].size, 1};
+            n++;
+        }
+        order->end[i] = n;
+    }
+    return n == 2;
+}
+
+/* The map in the order of the tensor. */
+static int emit_in_order(struct rfx_onnx_import *ctx, const struct order *order,
+                         const struct rfx_onnx_const *c, int map) {
+    if (order->rank == 4 && order->channels == 1 && order->end[1] == 0)
+        return rfx_onnx_plain(ctx, rfx_onnx_of(map));
+    int64_t channels = channels_of(order, c);
+    struct rfx_pixels p = {
+        .map = map, .extent = {order->extent[0], order->extent[1], channels}, .rank = order->rank};
+    for (int i = 0; i < order->rank; i++) {
+        for (int f = begins(order->end, i); f < order->end[i]; f++)
+            p.factors[p.count++] = order->factors[f];
+        if (i == order->channels && channels > 1)
+            p.factors[p.count++] = (struct rfx_pixels_factor){RFX_PIXELS_CHANNEL, channels, 1};
+        p.end[i] = p.count;
+    }
+    return rfx_onnx_emit_pixels(ctx, &p);
+}
+
+/* Lists the axes that may be channels, the likeliest first: that of parts, none, then short ones.
+ */
+static int list_channel_axes(const struct rfx_onnx_const *c, int *axes) {
+    bool parts = c->repeat != NULL && c->repeat->n_parts > 0;
+    int n = 0;
+    axes[n++] = parts ? c->repeat->axis : -1;
+    for (int i = 0; !parts && i < c->shape.rank; i++) {
+        int at = n;
+        if (c->shape.dims[i] == 1) continue;
+        for (; at > 1 && c->shape.dims[axes[at - 1]] > c->shape.dims[i]; at--)
+            axes[at] = axes[at - 1];
+        axes[at] = i;
+        n++;
+    }
+    return n;
+}
+
+/* One map in the order of the tensor; -1: there is none. */
+static int plain_of_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    struct order order;
+    int axes[RFX_MAX_RANK + 1], n = list_channel_axes(c, axes);
+    for (int i = 0; !rfx_onnx_failed(ctx) && i < n; i++) {
+        bool few = axes[i] < 0 || c->shape.dims[axes[i]] <= RFX_ONNX_MOST_CHANNELS;
+        int map = few && find_order(ctx, c, axes[i], &order) ? make_map(ctx, &order, c) : -1;
+        if (map >= 0) return emit_in_order(ctx, &order, c, map);
+    }
+    return -1;
+}
+
+/* Each part as a map where it has that form, side by side; recurses as deep as parts are. */
+static int plain_of_parts(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    const struct rfx_onnx_repeat *r = c->repeat;
+    struct rfx_node node = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = r->axis};
+    int *in = rfx_memory_alloc(ctx->mem, (size_t)r->n_parts * sizeof *in), out = -1;
+    if (in == NULL) return rfx_onnx_out_of_memory(ctx);
+    for (int i = 0; i < r->n_parts; i++) {
+        in[i] = plain_of_map(ctx, r->parts[i]);
+        if (in[i] < 0) in[i] = rfx_onnx_plain(ctx, rfx_onnx_of_const(r->parts[i]));
+    }
+    out = rfx_onnx_emit(ctx, &node, "/parts", in, r->n_parts);
+    rfx_memory_release(ctx->mem, in);
+    return out;
+}
+
+int rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    if (rfx_onnx_failed(ctx) || c->repeat == NULL || c->elems <= STORED_PLAIN_UP_TO) return -1;
+    int out = plain_of_map(ctx, c);
+    bool parts = out < 0 && !rfx_onnx_failed(ctx) && c->repeat->n_parts > 0 &&
+                 !rfx_onnx_repeat_has_weight(ctx, c);
+    return parts ? plain_of_parts(ctx, c) : out;
+}
+
+/* Whether nothing changes along an axis. */
+bool rfx_onnx_repeat_is_same(struct rfx_onnx_const *c, int axis) {
+    struct rfx_onnx_pattern p;
+    bool same = true;
+    if (!rfx_onnx_pattern_of(c, &p)) {
+        same = c->repeat != NULL && c->repeat->axis != axis;
+        for (int i = 0; same && i < c->repeat->n_parts; i++)
+            same = rfx_onnx_repeat_is_same(c->repeat->parts[i], axis);
+        return same;
+    }
+    for (int f = begins(p.end, axis); f < p.end[axis]; f++) same = same && p.factors[f].stride == 0;
+    return same;
+}
+
+struct rfx_onnx_const *rfx_onnx_repeat_shrink(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                                              const struct rfx_shape *beside) {
+    if (c->repeat == NULL) return c;
+    for (int i = 0; c != NULL && i < c->shape.rank; i++) {
+        int own = i + beside->rank - c->shape.rank;
+        if (own < 0 || beside->dims[own] != c->shape.dims[i] || !rfx_onnx_repeat_is_same(c, i))
+            continue;
+        c = rfx_onnx_repeat_slice(ctx, c, i, 0, 1, 1);
+    }
+    return c;
 }
