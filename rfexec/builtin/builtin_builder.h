@@ -154,6 +154,24 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
 int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, const char *bn,
                             const char *act_name, struct rfx_act act, struct rfx_conv_spec spec);
 
+/* Suffixes of the names of a convolution, its batch norm and its activation: torchvision's, and
+ * those of modules that name them. */
+extern const char *const rfx_suffixes_numbers[3], *const rfx_suffixes_words[3];
+
+/* The same, each called by `name` and its suffix. */
+int rfx_builder_conv_bn_act_named(struct rfx_builder *b, int in, const char *name,
+                                  const char *const suffixes[3], struct rfx_act act,
+                                  struct rfx_conv_spec spec);
+
+/* Squeeze and excitation under torchvision's names: every channel times a factor that two
+ * convolutions make of all channels' means. */
+int rfx_builder_squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze,
+                               struct rfx_act inner, struct rfx_act outer);
+
+/* The end of a classifier: the mean of each channel, 1000 classes, the output. */
+void rfx_builder_classify(struct rfx_builder *b, int x, const char *mean, const char *flatten,
+                          const char *linear);
+
 void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias);
 void rfx_builder_output(struct rfx_builder *b, int node, const char *name);
 

@@ -47,8 +47,5 @@ void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin
     }
     x = rfx_builder_batch_norm(b, "features.norm5", x, 1.0f);
     x = rfx_builder_relu(b, "relu", x);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier");
 }

@@ -134,8 +134,5 @@ void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
     x = inception_d(b, x, "Mixed_7a");
     x = inception_e(b, x, "Mixed_7b");
     x = inception_e(b, x, "Mixed_7c");
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "fc", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "fc");
 }

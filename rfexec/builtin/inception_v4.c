@@ -124,8 +124,5 @@ void rfx_builtin_inception_v4(struct rfx_builder *b, int x,
     for (int i = 0; i < 7; i++) x = inception_b(b, x, rfx_name("Mixed_6%c", 'b' + i).text);
     x = reduction_b(b, x, "Mixed_7a");
     for (int i = 0; i < 3; i++) x = inception_c(b, x, rfx_name("Mixed_7%c", 'b' + i).text);
-    x = rfx_builder_global_mean(b, "AvgPool_1a", x);
-    x = rfx_builder_flatten(b, "PreLogitsFlatten", x);
-    x = rfx_builder_linear(b, "Logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "AvgPool_1a", "PreLogitsFlatten", "Logits");
 }

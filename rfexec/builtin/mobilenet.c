@@ -19,8 +19,7 @@ static int64_t make_divisible(double channels) {
 /* ConvNormActivation: <name>.0, <name>.1, <name>.2. */
 static int conv_bn_relu6(struct rfx_builder *b, int x, const char *name,
                          struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
-                                   rfx_name("%s.2", name).text, rfx_act_relu6(), spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, rfx_act_relu6(), spec);
 }
 
 static int inverted_residual(struct rfx_builder *b, int in, int index, int64_t expand, int64_t oc,
@@ -60,10 +59,7 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
     x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
                       (struct rfx_conv_spec){.oc = last, .kh = 1});
     rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier.1", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }
 
 static const struct {
@@ -95,10 +91,7 @@ void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
         x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_pointwise", i + 1).text,
                                 (struct rfx_conv_spec){.oc = oc, .kh = 1});
     }
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "Logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "Logits");
 }
 
 static const double mnasnet_width = 1.3;
@@ -150,8 +143,5 @@ void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_
             x = mnasnet_block(b, x, rfx_name("layers.%d.%d", 8 + s, i).text, s,
                               i == 0 ? mnasnet_stages[s].stride : 1);
     x = mnasnet_conv(b, x, "layers", 8 + count, true, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier.1", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }

@@ -27,8 +27,7 @@ static const struct row small[] = {
 
 static int conv_bn_act(struct rfx_builder *b, int x, const char *name, struct rfx_act act,
                        struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
-                                   rfx_name("%s.2", name).text, act, spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, act, spec);
 }
 
 /* So many channels as a multiple of 8, at most a tenth below. */
@@ -36,19 +35,6 @@ static int64_t eights(int64_t channels) {
     int64_t rounded = (channels + 4) / 8 * 8;
     if (rounded < 8) rounded = 8;
     return rounded * 10 < channels * 9 ? rounded + 8 : rounded;
-}
-
-static int squeeze_excite(struct rfx_builder *b, int x, const char *name) {
-    int64_t c = rfx_builder_channels(b, x);
-    int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
-    gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate,
-                            (struct rfx_conv_spec){.oc = eights(c / 4), .kh = 1, .bias = true});
-    gate = rfx_builder_relu(b, rfx_name("%s.activation", name).text, gate);
-    gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate,
-                            (struct rfx_conv_spec){.oc = c, .kh = 1, .bias = true});
-    gate = rfx_builder_act(b, rfx_name("%s.scale_activation", name).text, gate,
-                           rfx_act_hard_sigmoid());
-    return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
 }
 
 static int block(struct rfx_builder *b, int in, const char *name, const struct row *row) {
@@ -65,7 +51,10 @@ static int block(struct rfx_builder *b, int in, const char *name, const struct r
                                            .stride = row->stride,
                                            .pad = row->k / 2,
                                            .groups = row->expanded});
-    if (row->squeeze) x = squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text);
+    if (row->squeeze)
+        x = rfx_builder_squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text,
+                                       eights(row->expanded / 4), rfx_act_relu(),
+                                       rfx_act_hard_sigmoid());
     x = conv_bn_act(b, x, rfx_name("%s.block.%d", name, part).text, none,
                     (struct rfx_conv_spec){.oc = row->channels, .kh = 1});
     if (row->stride == 1 && ic == row->channels)
@@ -102,9 +91,7 @@ enum { MULTIPLE = 32, LEVELS = 4, WIDTH = 96 };
 
 static int conv_bn(struct rfx_builder *b, int x, const char *name, struct rfx_act act,
                    struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.conv", name).text,
-                                   rfx_name("%s.bn", name).text, rfx_name("%s.act", name).text, act,
-                                   spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, act, spec);
 }
 
 /* A block at half its width, which is expanded in any case. */

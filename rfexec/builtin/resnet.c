@@ -51,10 +51,7 @@ void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_c
             x = residual_block(b, x, rfx_name("layer%d.%d", stage + 1, i).text,
                                (int64_t)64 << stage, i == 0 && stage > 0 ? 2 : 1,
                                config->bottleneck);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "fc", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "fc");
 }
 
 static int conv_bias(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {

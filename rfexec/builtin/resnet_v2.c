@@ -58,8 +58,5 @@ void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builti
                            (int64_t)64 << block,
                            i == config->blocks[block] - 1 && block < 3 ? 2 : 1);
     x = bn_relu(b, x, "postnorm", 1.0f);
-    x = rfx_builder_global_mean(b, "pool5", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "pool5", "flatten", "logits");
 }

@@ -66,9 +66,7 @@ static const int64_t strides[LEVELS] = {8, 16, 32};
 static int conv_of(struct rfx_builder *b, int x, const char *name, int64_t oc, int64_t k,
                    int64_t stride) {
     struct rfx_conv_spec spec = {.oc = oc, .kh = k, .stride = stride, .pad = k / 2};
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.conv", name).text,
-                                   rfx_name("%s.bn", name).text, rfx_name("%s.act", name).text,
-                                   rfx_act_silu(), spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, rfx_act_silu(), spec);
 }
 
 /* Two convolutions of 3x3, and with `shortcut` their input. */

@@ -1,5 +1,5 @@
-/* Masks as parts of one value; see the header. The parts are PLAIN_CONCATs of such, down to tensors
- * all of whose elements are alike. */
+/* Walks down the concatenations of a mask to tensors whose elements are all alike, and compares
+ * each of these boxes with what every mask would hold there. */
 #include "rfexec/onnx/pixels/onnx_mask_tree.h"
 
 #include "layers/core/checked.h"
@@ -13,7 +13,7 @@ struct tree {
     const struct rfx_graph *graph;
     struct rfx_error *err;
     enum rfx_status status;
-    int64_t size[AXES], cut[AXES]; /* what is different lies on either side of the cut */
+    int64_t size[AXES], cut[AXES]; /* positions before and behind a cut are told apart */
     int axis_of[RFX_MAX_RANK];     /* of the tensor's axes; -1: of one position */
     struct rfx_masks *masks;
 };
@@ -60,7 +60,7 @@ static bool is_one(struct tree *t, int node, float *value) {
     return false;
 }
 
-/* A box of one value against what the masks say of its corners' sides. */
+/* Strikes out the masks that do not hold this one value everywhere in a box. */
 static void check_box(const struct tree *t, const int64_t *lo, const struct rfx_shape *shape,
                       bool hides) {
     bool can[AXES][2]; /* whether the box has positions before the cut, and from it on */
@@ -89,7 +89,8 @@ static void check_box(const struct tree *t, const int64_t *lo, const struct rfx_
     }
 }
 
-/* The part that lies at `lo`; false: it is none of one value. As deep as parts are. */
+/* Checks the part whose first element is at `lo`. False: it does not consist of boxes of one value.
+ * Calls itself for the parts of a concatenation, down to MOST_DEPTH. */
 static bool check_part(struct tree *t, int node, int64_t *lo, int depth) {
     const struct rfx_node *n = &t->graph->nodes[node];
     float value;

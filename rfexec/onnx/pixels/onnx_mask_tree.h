@@ -1,11 +1,11 @@
-/* Masks of shifted windows that are too large to be stored: parts side by side, each of one value.
- */
+/* Recognises the attention masks of shifted windows that are too large to be stored. Such a mask is
+ * a tree of concatenated parts, and all elements of a part have one value. */
 #ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_MASK_TREE_H
 #define RFX_RFEXEC_ONNX_PIXELS_ONNX_MASK_TREE_H
 
 #include "layers/graph/graph.h"
 
-/* Which masks a tensor may be: of windows that wrap in rows, in columns, in both. */
+/* Which masks a tensor may be: that of windows that wrap around in rows, in columns, or in both. */
 struct rfx_masks {
     bool rows, cols, both;
 };
@@ -16,9 +16,9 @@ struct rfx_mask_windows {
     int64_t down, across, h, w, shift_h, shift_w;
 };
 
-/* Which masks a node's tensor, of windows, queries and keys, may be where it is not 0. It is looked
- * at box by box: its size does not matter. *known: false where it is no such parts. Status: as
- * rfx_weight_read. */
+/* Which masks the tensor of a node may be, if it masks where it is not 0. Its axes are windows,
+ * queries and keys. It is looked at part by part, so its size does not matter. *known is false
+ * where it does not consist of such parts. Status: as rfx_weight_read. */
 RFX_NODISCARD enum rfx_status rfx_mask_tree_check(const struct rfx_graph *graph, int node,
                                                   const struct rfx_mask_windows *windows,
                                                   struct rfx_masks *masks, bool *known,

@@ -1,4 +1,4 @@
-/* Descriptions of tensors that are maps in another order; see the header. */
+/* Follows a tensor back to the map that it comes from and describes the order of its elements. */
 #include "rfexec/onnx/pixels/onnx_pixels.h"
 
 #include <string.h>

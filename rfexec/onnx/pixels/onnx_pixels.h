@@ -1,9 +1,11 @@
-/* Whole tensors that are a map with its pixels in another order.
+/* Describes a tensor whose elements are those of a map in another order.
  *
- * Transformers write maps as tokens and windows: reshaped, transposed, rolled. Such a tensor is
- * described by factors: an index along a factor moves so many rows, columns or channels on. Axes
- * of the tensor are runs of factors, the outermost first. So forms that are written differently and
- * mean the same have one description, and what works pixel by pixel can work on the map. */
+ * ONNX files of vision transformers reshape, transpose and roll a map into tokens or windows. The
+ * description says for each element of such a tensor which row, column and channel of the map it
+ * is: each axis of the tensor is cut into factors, the outermost first, and a step along a factor
+ * moves a fixed number of rows, columns or channels on. Files that write the same order in
+ * different ways get the same description, and an operator that works pixel by pixel can work on
+ * the map. */
 #ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_PIXELS_H
 #define RFX_RFEXEC_ONNX_PIXELS_ONNX_PIXELS_H
 
@@ -18,8 +20,9 @@ struct rfx_pixels_factor {
     int64_t size, stride;
 };
 
-/* Element (i, j, ...) is, of the map, that of row (roll[0] + sum of index * stride of row factors)
- * mod extent[0], column likewise, channel first + sum. Factors have more than one index. */
+/* The row of an element in the map is (roll[0] + the sum of index * stride over the row factors)
+ * mod extent[0]. Its column is found likewise; its channel is `first` plus the sum over the channel
+ * factors. Factors of size 1 are left out. */
 struct rfx_pixels {
     int map; /* a node whose tensor is NHWC */
     int64_t extent[3];
@@ -30,43 +33,44 @@ struct rfx_pixels {
     struct rfx_pixels_factor factors[RFX_PIXELS_FACTORS];
 };
 
-/* Describes the tensor of a node; false: it is no map in another order, or not to be described. It
- * follows reshapes, transposes, cuts of channels and rolls (the two parts of an axis exchanged)
- * back to where a map became a tensor. */
+/* Describes the tensor of a node. It follows reshapes, transposes, cuts of channels and rolls (the
+ * two parts of an axis exchanged) back to where a map became a tensor. False: the tensor is not a
+ * map in another order, or factors cannot describe it. */
 bool rfx_pixels_of(const struct rfx_graph *graph, int node, struct rfx_pixels *out);
 
-/* The shape that is described. */
+/* The shape of the described tensor. */
 struct rfx_shape rfx_pixels_shape(const struct rfx_pixels *p);
 
-/* Gives it another shape of as many elements; false: axes would end within factors. */
+/* Gives the tensor another shape with as many elements. False: an axis would end within a factor.
+ */
 bool rfx_pixels_reshape(struct rfx_pixels *p, const struct rfx_shape *shape);
 
-/* Whether the last axis holds all channels, and nothing else does: tokens of a map of more than one
- * pixel. */
+/* Whether the tensor holds tokens: its last axis holds all channels, no other axis holds any, and
+ * the map has more than one pixel. */
 bool rfx_pixels_are_tokens(const struct rfx_pixels *p);
 
-/* The same tokens of another map of as many rows and columns, with c channels; what are no tokens
- * of a map of as many channels. */
+/* The same tokens, but of another map of as many rows and columns, with c channels. A tensor that
+ * does not hold tokens needs a map of as many channels. */
 struct rfx_pixels rfx_pixels_of_map(const struct rfx_pixels *p, int map, int64_t c);
 
-/* Whether an axis holds all channels, and nothing else does; then the same pixels of another map of
- * as many rows and columns, with c channels in that axis. */
+/* Whether an axis holds all channels and no other axis holds any. For such a tensor, the same order
+ * of another map of as many rows and columns, with c channels in that axis. */
 bool rfx_pixels_axis_is_channels(const struct rfx_pixels *p, int axis);
 struct rfx_pixels rfx_pixels_with_channels(const struct rfx_pixels *p, int axis, int map,
                                            int64_t c);
 
-/* Whether two maps' tokens are in one order, in one shape but for the channels. */
+/* Whether the tokens of two maps are in the same order and, but for the channels, of one shape. */
 bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *b);
 
-/* Whether it is the map as it is: (1, c, h, w), or with its channels last. */
+/* Whether the tensor is the map itself, as (1, c, h, w) or (1, h, w, c). */
 bool rfx_pixels_is_nchw(const struct rfx_pixels *p);
 bool rfx_pixels_is_nhwc(const struct rfx_pixels *p);
 
-/* Whether it is a whole map in the order (channels, rows, columns), or (rows, columns, channels)
- * for `last`, whatever its axes are. */
+/* Whether the elements of a whole map are in the order (channels, rows, columns), or for `last`
+ * (rows, columns, channels), however they are cut into axes. */
 bool rfx_pixels_are_in_order(const struct rfx_pixels *p, bool last);
 
-/* Factors that follow each other and are one put together; returns how many are left. */
+/* Joins neighbouring factors where the two together are one factor; returns how many are left. */
 int rfx_pixels_merge(const struct rfx_pixels_factor *in, int count, struct rfx_pixels_factor *out);
 
 #endif

@@ -1,6 +1,6 @@
-/* Finding attention within windows; see the header. Shapes are as exporters like them: what counts
- * is which pixel and channel an element is (onnx_pixels.h), and in which order scores lie: windows,
- * heads, queries, keys; or heads, windows, queries, keys. */
+/* Finds attention within windows. How the tensors are shaped does not matter, only which pixel and
+ * channel of the map each element is (onnx_pixels.h). The scores may lie in the order windows,
+ * heads, queries, keys, or heads, windows, queries, keys. */
 #include "rfexec/onnx/pixels/onnx_windows.h"
 
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "rfexec/onnx/pixels/onnx_mask_tree.h"
 
 #define MOST_ADDED 4
-#define HIDDEN (-100.0f) /* added to a score it leaves nothing of it behind a softmax */
+#define HIDDEN (-100.0f) /* a score with this added is nothing after a softmax */
 #define PIECE 4096       /* floats of a constant that are looked at together */
 
-/* A constant that is added to the scores when they have that shape; `hides`: it is true where a
- * score becomes a large negative number instead. */
+/* A constant that is added to the scores, which have the shape `scores` there. With `hides` it is a
+ * condition instead: where it is true, the score becomes a large negative number. */
 struct added {
     int constant;
     struct rfx_shape scores;
@@ -31,7 +31,7 @@ struct search {
     struct added added[MOST_ADDED];
 };
 
-/* What a constant varies with. */
+/* Along which axes of the scores the values of a constant change. */
 struct varies {
     bool heads, rows, cols;            /* windows below each other, beside each other */
     int64_t windows[RFX_MAX_RANK + 1]; /* of the scores' axes of windows: strides in it; 0: none */

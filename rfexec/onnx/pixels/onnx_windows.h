@@ -1,4 +1,4 @@
-/* Attention within windows, found in the tensors that exporters write it with. */
+/* Finds attention within windows of a map among the ONNX nodes that files write it with. */
 #ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_WINDOWS_H
 #define RFX_RFEXEC_ONNX_PIXELS_ONNX_WINDOWS_H
 
@@ -13,11 +13,12 @@ struct rfx_found_windows {
     struct rfx_pixels out; /* the product, of a map that is still to be made */
 };
 
-/* Whether softmax x values is attention within windows of a map, of the shape `product`: windows of
- * equal size on a map that was rolled by less than a window, or not; heads side by side; a scale; a
- * bias per head; and, where the map was rolled, exactly the mask that goes with it: 0, or -100 and
- * less between what the roll has brought together. Then *out says all of it. Anything else is not
- * found. Status: as rfx_weight_read. */
+/* Looks whether the matrix product of `softmax` and `values`, of the shape `product`, is attention
+ * within windows of a map. The windows must be of equal size, on a map that may be rolled by less
+ * than a window. There may be heads, which lie side by side in the channels, a scale, and a bias
+ * per head. A rolled map needs exactly the mask that goes with it: 0 for neighbours, and -100 or
+ * less between pixels that only the roll has brought together. Anything else is not found. Status:
+ * as rfx_weight_read. */
 RFX_NODISCARD enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax,
                                                int values, const struct rfx_shape *product,
                                                struct rfx_found_windows *out,
