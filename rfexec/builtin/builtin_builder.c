@@ -123,6 +123,22 @@ int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w,
     return rfx_builder_add_node(b, &pad, 0.0f, 1.0f);
 }
 
+struct rfx_conv_spec rfx_spec(int64_t oc, int64_t k) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2};
+}
+
+struct rfx_conv_spec rfx_spec_biased(int64_t oc, int64_t k) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2, .bias = true};
+}
+
+struct rfx_conv_spec rfx_spec_strided(int64_t oc, int64_t k, int64_t stride) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2, .stride = stride};
+}
+
+struct rfx_conv_spec rfx_spec_depthwise(int64_t c, int64_t k, int64_t stride) {
+    return (struct rfx_conv_spec){.oc = c, .kh = k, .pad = k / 2, .stride = stride, .groups = c};
+}
+
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec) {
     if (b->status != RFX_OK) return -1;
     int64_t kw = spec.kw != 0 ? spec.kw : spec.kh;
@@ -304,6 +320,11 @@ int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, 
     node.attr.conv.bias =
         rfx_builder_uniform(b, name, "bias", (struct rfx_shape){1, {oc}}, -0.1f, 0.1f);
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
+}
+
+struct rfx_pool_attr rfx_square_pool(int64_t k, int64_t stride, int64_t pad) {
+    return (struct rfx_pool_attr){
+        .kh = k, .kw = k, .sh = stride, .sw = stride, .pads = {pad, pad, pad, pad}};
 }
 
 static int avg_pool(struct rfx_builder *b, const char *name, int in, struct rfx_pool_attr pool,

@@ -42,6 +42,13 @@ struct rfx_conv_spec {
     bool same; /* TensorFlow's SAME instead of pads: see rfx_builder_same_pads */
 };
 
+/* Square convolutions that are padded so that the size of the map stays, or is divided by the
+ * stride; depthwise: one filter per channel. */
+struct rfx_conv_spec rfx_spec(int64_t oc, int64_t k);
+struct rfx_conv_spec rfx_spec_biased(int64_t oc, int64_t k);
+struct rfx_conv_spec rfx_spec_strided(int64_t oc, int64_t k, int64_t stride);
+struct rfx_conv_spec rfx_spec_depthwise(int64_t c, int64_t k, int64_t stride);
+
 /* A square transposed convolution: pad is cut from all four sides, and more from two. */
 struct rfx_upsample_spec {
     int64_t k, stride, pad, out_pad_h, out_pad_w, cut_bottom, cut_right;
@@ -98,6 +105,9 @@ int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, i
 int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in); /* a slope per channel */
 int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
                                struct rfx_upsample_spec spec); /* with bias */
+
+/* A square window with the same padding on all sides. */
+struct rfx_pool_attr rfx_square_pool(int64_t k, int64_t stride, int64_t pad);
 
 /* As torch.nn.AvgPool2d: padding counts as zeros. */
 int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,

@@ -30,12 +30,9 @@ static int fused_conv(struct rfx_builder *b, int in, const char *name, const str
                       int64_t stride) {
     int64_t ic = rfx_builder_channels(b, in), oc = stage->channels, hidden = ic * stage->expand;
     int x = conv_bn_silu(b, in, rfx_name("%s.block.0", name).text,
-                         (struct rfx_conv_spec){.oc = hidden == ic ? oc : hidden,
-                                                .kh = stage->k,
-                                                .stride = stride,
-                                                .pad = stage->k / 2});
+                         rfx_spec_strided(hidden == ic ? oc : hidden, stage->k, stride));
     if (hidden != ic) {
-        struct rfx_conv_spec project = {.oc = oc, .kh = 1};
+        struct rfx_conv_spec project = rfx_spec(oc, 1);
         x = rfx_builder_conv(b, rfx_name("%s.block.1.0", name).text, x, project);
         x = rfx_builder_batch_norm(b, rfx_name("%s.block.1.1", name).text, x, 1.0f);
     }
@@ -50,15 +47,12 @@ static int mb_conv(struct rfx_builder *b, int in, const char *name, const struct
     int64_t hidden = ic * stage->expand, k = stage->k;
     int x = in, part = 0;
     if (hidden != ic)
-        x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
-                         (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+        x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text, rfx_spec(hidden, 1));
     x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
-                     (struct rfx_conv_spec){
-                         .oc = hidden, .kh = k, .stride = stride, .pad = k / 2, .groups = hidden});
+                     rfx_spec_depthwise(hidden, k, stride));
     x = rfx_builder_squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text, ic / 4,
                                    rfx_act_silu(), rfx_act_sigmoid());
-    x = rfx_builder_conv(b, rfx_name("%s.block.%d.0", name, part).text, x,
-                         (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    x = rfx_builder_conv(b, rfx_name("%s.block.%d.0", name, part).text, x, rfx_spec(oc, 1));
     x = rfx_builder_batch_norm(b, rfx_name("%s.block.%d.1", name, part).text, x, 1.0f);
     if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     rfx_builder_alias(b, x, name);
@@ -67,8 +61,7 @@ static int mb_conv(struct rfx_builder *b, int in, const char *name, const struct
 
 static void build(struct rfx_builder *b, int x, const struct stage *stages, int count,
                   int64_t stem) {
-    x = conv_bn_silu(b, x, "features.0",
-                     (struct rfx_conv_spec){.oc = stem, .kh = 3, .stride = 2, .pad = 1});
+    x = conv_bn_silu(b, x, "features.0", rfx_spec_strided(stem, 3, 2));
     rfx_builder_alias(b, x, "features.0");
     for (int s = 0; s < count; s++)
         for (int i = 0; i < stages[s].blocks; i++) {
@@ -78,7 +71,7 @@ static void build(struct rfx_builder *b, int x, const struct stage *stages, int 
                                 : mb_conv(b, x, name.text, &stages[s], stride);
         }
     struct rfx_name last = rfx_name("features.%d", count + 1);
-    x = conv_bn_silu(b, x, last.text, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
+    x = conv_bn_silu(b, x, last.text, rfx_spec(1280, 1));
     rfx_builder_alias(b, x, last.text);
     rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }

@@ -34,14 +34,13 @@ static int branch(struct rfx_builder *b, int x, const char *module, int index,
 
 static int max_pool(struct rfx_builder *b, int x, const char *module, int index) {
     return rfx_builder_max_pool(b, rfx_name("%s/Branch_%d/MaxPool", module, index).text, x,
-                                (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2});
+                                rfx_square_pool(3, 2, 0));
 }
 
 /* 3x3 average, then 1x1. */
 static int avg_branch(struct rfx_builder *b, int x, const char *module, int64_t oc) {
-    x = rfx_builder_avg_pool_inside(
-        b, rfx_name("%s/Branch_3/AvgPool", module).text, x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 1, .sw = 1, .pads = {1, 1, 1, 1}});
+    x = rfx_builder_avg_pool_inside(b, rfx_name("%s/Branch_3/AvgPool", module).text, x,
+                                    rfx_square_pool(3, 1, 1));
     return BRANCH(b, x, module, 3, {oc, 1, 1, 1});
 }
 

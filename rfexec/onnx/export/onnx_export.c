@@ -435,6 +435,11 @@ static void export_normalise(struct exporter *x, const struct rfx_node *node, co
 
 #define MOST_PIECES 16 /* that one axis of a wrapped map is written as */
 
+/* The map `in` with its channels last, as the value `name`. */
+static void channels_last(struct exporter *x, const char *name, const char *in) {
+    rfx_onnx_ints(emit1(x, "Transpose", name, name, in), "perm", to_last, 4);
+}
+
 /* Positions [lo, hi) of an axis of n, [0, n) being all of it. Limits are written so that they hold
  * for other sizes of the map where they can: the end as counted from the end. */
 static const char *wrap_piece(struct exporter *x, const char *in, int64_t axis, int64_t n,
@@ -543,7 +548,7 @@ static void export_grid_sample(struct exporter *x, const struct rfx_node *node,
     static const char *const modes[] = {"nearest", "bilinear", "bicubic"};
     static const char *const paddings[] = {"zeros", "border", "reflection"};
     const char *grid = part(x, node, "grid");
-    rfx_onnx_ints(emit1(x, "Transpose", grid, grid, input(x, node, 1)), "perm", to_last, 4);
+    channels_last(x, grid, input(x, node, 1));
     onnx_node *sample = emit2(x, "GridSample", node->name, output, input(x, node, 0), grid);
     rfx_onnx_string(sample, "mode", modes[node->attr.grid.mode]);
     rfx_onnx_string(sample, "padding_mode", paddings[node->attr.grid.padding]);
@@ -650,7 +655,7 @@ static void export_join_maps(struct exporter *x, const struct rfx_node *node, co
         const char *in = input(x, node, i);
         const char *turned = rfx_onnx_text(&x->writer, "%s#turned%d", node->name, i);
         const char *name = rfx_onnx_text(&x->writer, "%s#flat%d", node->name, i);
-        if (last) rfx_onnx_ints(emit1(x, "Transpose", turned, turned, in), "perm", to_last, 4);
+        if (last) channels_last(x, turned, in);
         flat[i] = reshaped(x, last ? turned : in, name, name, dims, 3);
     }
     rfx_onnx_int(rfx_onnx_node(&x->writer, "Concat", node->name, output, flat, node->n_in), "axis",
@@ -1381,7 +1386,7 @@ static const char *export_stored(struct exporter *x, const struct rfx_output *ou
     if (!stored->reshaped) return value;
     if (stored->last) {
         const char *turned = rfx_onnx_text(w, "%s#turned", output->name);
-        rfx_onnx_ints(emit1(x, "Transpose", turned, turned, value), "perm", to_last, 4);
+        channels_last(x, turned, value);
         value = turned;
     }
     int n = list_ones(stored, map, ones), dropped = stored->last || map->c > 1 ? 1 : 2;
