@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 int64_t rfx_onnx_most_stored(void) {
     static const int64_t least = (int64_t)1 << 22;

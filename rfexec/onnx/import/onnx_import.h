@@ -15,7 +15,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/onnx/file/onnx_model.h"
-#include "rfexec/onnx/pixels/onnx_pixels.h"
+#include "rfexec/onnx/import/onnx_pixels.h"
 
 #define RFX_ONNX_OPSET_MAX 28
 

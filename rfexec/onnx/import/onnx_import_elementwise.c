@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 /* --- activations --- */
 

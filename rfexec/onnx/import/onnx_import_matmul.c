@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
-#include "rfexec/onnx/pixels/onnx_windows.h"
+#include "rfexec/onnx/import/onnx_windows.h"
 
 static struct rfx_node matmul_node(void) {
     return (struct rfx_node){.op = RFX_OP_MATMUL};

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 #define MOST_SIZE 1000000000 /* of an axis: two of them have a product of 62 bits */
 

@@ -7,8 +7,8 @@
 
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 #include "rfexec/session/model.h"
 
 #define OPSET_MIN 1

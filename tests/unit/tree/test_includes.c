@@ -18,12 +18,7 @@
 
 static const char *const folders[] = {"tools", "rfexec", "tiler", "rf_analysis", "layers"};
 static const char *const forbidden[] = {"tests", "data", "docs"};
-enum {
-    N_FOLDERS = 5,
-    N_FORBIDDEN = 3,
-    MAX_FILES = 2000,
-    MAX_LINKS = 40000
-};
+enum { N_FOLDERS = 5, N_FORBIDDEN = 3, MAX_FILES = 2000, MAX_LINKS = 40000 };
 
 /* Sub-folders of one folder, from those that include to those that are included, such as
  * {"layers/ops", "layers/conv", "layers/graph", "layers/core"}: a file of one may include its own
@@ -33,8 +28,8 @@ static const char *const sub_folders[][13] = {
      "layers/core"},
     {"tiler/curves", "tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/placement",
      "tiler/packer", "tiler/strategies"},
-    {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/pixels",
-     "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
+    {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/builtin",
+     "rfexec/session", "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/masks", "tools/parts", "tools/parts/files",
      "tools/lists", "tools/page", "tools/overlay", "tools/cli", "tools/inputs", "tools/chart",
      "tools/measure"},

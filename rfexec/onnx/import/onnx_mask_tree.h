@@ -1,7 +1,7 @@
 /* Recognises the attention masks of shifted windows that are too large to be stored. Such a mask is
  * a tree of concatenated parts, and all elements of a part have one value. */
-#ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_MASK_TREE_H
-#define RFX_RFEXEC_ONNX_PIXELS_ONNX_MASK_TREE_H
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_MASK_TREE_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_MASK_TREE_H
 
 #include "layers/graph/graph.h"
 

@@ -6,8 +6,8 @@
  * moves a fixed number of rows, columns or channels on. Files that write the same order in
  * different ways get the same description, and an operator that works pixel by pixel can work on
  * the map. */
-#ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_PIXELS_H
-#define RFX_RFEXEC_ONNX_PIXELS_ONNX_PIXELS_H
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_PIXELS_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_PIXELS_H
 
 #include "layers/graph/graph.h"
 

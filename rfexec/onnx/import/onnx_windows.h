@@ -1,8 +1,8 @@
 /* Finds attention within windows of a map among the ONNX nodes that files write it with. */
-#ifndef RFX_RFEXEC_ONNX_PIXELS_ONNX_WINDOWS_H
-#define RFX_RFEXEC_ONNX_PIXELS_ONNX_WINDOWS_H
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_WINDOWS_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_WINDOWS_H
 
-#include "rfexec/onnx/pixels/onnx_pixels.h"
+#include "rfexec/onnx/import/onnx_pixels.h"
 
 struct rfx_found_windows {
     bool found;

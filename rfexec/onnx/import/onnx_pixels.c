@@ -1,5 +1,5 @@
 /* Follows a tensor back to the map that it comes from and describes the order of its elements. */
-#include "rfexec/onnx/pixels/onnx_pixels.h"
+#include "rfexec/onnx/import/onnx_pixels.h"
 
 #include <string.h>
 

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 /* Constants with fewer elements are stored; indices with fewer than the second number. */
 #define REPEAT_FROM 1024

@@ -1,6 +1,6 @@
 /* Walks down the concatenations of a mask to tensors whose elements are all alike, and compares
  * each of these boxes with what every mask would hold there. */
-#include "rfexec/onnx/pixels/onnx_mask_tree.h"
+#include "rfexec/onnx/import/onnx_mask_tree.h"
 
 #include "layers/core/checked.h"
 

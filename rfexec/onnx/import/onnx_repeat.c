@@ -1,6 +1,6 @@
 /* Constants whose elements repeat: patterns and parts, the operations that change only these, and
  * such constants as numbers, as weights, and as maps. */
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 #include <string.h>
 

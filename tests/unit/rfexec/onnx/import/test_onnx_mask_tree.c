@@ -1,5 +1,5 @@
 /* Masks as parts of one value, side by side: which of the masks they are. */
-#include "rfexec/onnx/pixels/onnx_mask_tree.h"
+#include "rfexec/onnx/import/onnx_mask_tree.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

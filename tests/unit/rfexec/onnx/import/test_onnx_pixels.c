@@ -1,7 +1,7 @@
 /* Descriptions of tensors that are maps in another order: of random chains of reshapes, transposes,
  * rolls and cuts of channels, element by element against what the chain makes of a map of numbered
  * elements. */
-#include "rfexec/onnx/pixels/onnx_pixels.h"
+#include "rfexec/onnx/import/onnx_pixels.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

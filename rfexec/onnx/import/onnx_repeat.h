@@ -9,8 +9,8 @@
  * compute only the stored elements. Both give the same as for all elements. A mask of windows is a
  * pattern whose factors have cuts: the last row of windows, the last column of windows, and where a
  * window is cut in two. */
-#ifndef RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
-#define RFX_RFEXEC_ONNX_IMPORT_FOLD_ONNX_REPEAT_H
+#ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_REPEAT_H
+#define RFX_RFEXEC_ONNX_IMPORT_ONNX_REPEAT_H
 
 #include "layers/graph/digit.h"
 #include "rfexec/onnx/import/onnx_import.h"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
 enum rule {
     EACH,      /* image by image, whatever its attributes are */

@@ -1,6 +1,6 @@
 /* Attention within windows in ONNX files: what is exported in the cyclic form is found again, with
  * the same bits; and what only looks like it is not found. */
-#include "rfexec/onnx/pixels/onnx_windows.h"
+#include "rfexec/onnx/import/onnx_windows.h"
 
 #include <math.h>
 #include <setjmp.h>

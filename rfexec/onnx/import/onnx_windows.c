@@ -1,12 +1,12 @@
 /* Finds attention within windows. How the tensors are shaped does not matter, only which pixel and
  * channel of the map each element is (onnx_pixels.h). The scores may lie in the order windows,
  * heads, queries, keys, or heads, windows, queries, keys. */
-#include "rfexec/onnx/pixels/onnx_windows.h"
+#include "rfexec/onnx/import/onnx_windows.h"
 
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/onnx/pixels/onnx_mask_tree.h"
+#include "rfexec/onnx/import/onnx_mask_tree.h"
 
 #define MOST_ADDED 4
 #define HIDDEN (-100.0f) /* a score with this added is nothing after a softmax */
