@@ -1,4 +1,4 @@
-/* Forward through the graph, each axis by itself. */
+/* Propagates grids forward through the graph, each axis by itself. */
 #include "rf_analysis/grid.h"
 
 #include <math.h>
@@ -23,13 +23,13 @@ static struct rfx_grid through(const struct rfx_graph *graph, const struct rfx_n
     return out;
 }
 
-/* How far apart both see the pixels of a map of n. */
+/* Returns the largest distance between the places that both give the pixels of a map of n. */
 static double apart(const struct rfx_grid_axis *a, const struct rfx_grid_axis *b, int64_t n) {
     double first = a->shift - b->shift, last = first + (a->step - b->step) * (double)(n - 1);
     return fmax(fabs(first), fabs(last));
 }
 
-/* Puts another branch to what is known. */
+/* Joins the grid of another branch. */
 static void join(struct rfx_grid *to, const struct rfx_grid *other, const struct rfx_node *node) {
     if (!other->known) return;
     if (!to->known) {

@@ -1,15 +1,16 @@
-/* Tensors that are the pixels of maps. */
+/* Ends of outputs: tensors that are made of the pixels of maps; and cuts, found by counting the
+ * tensors that cross the cut behind each node, from the outputs back. */
 #include "rf_analysis/part_ends.h"
 
 #include "layers/graph/op.h"
 
-/* Whether a node is of this kind and nothing is computed on the way. */
+/* Returns whether a node is of this kind and computes nothing. */
 static bool is_plain_move(const struct rfx_node *node, enum rfx_op op) {
     return node->op == op && node->act.kind == RFX_ACT_NONE;
 }
 
-/* The map whose elements a tensor has in its own order, row by row of pixels or channel by channel
- * (`planes`); -1: there is none. */
+/* Returns the map whose elements a tensor holds in order, pixel by pixel or (`planes`) channel by
+ * channel; -1: none. */
 static int map_behind(const struct rfx_graph *graph, int i, bool *planes) {
     while (is_plain_move(&graph->nodes[i], RFX_OP_RESHAPE)) i = graph->nodes[i].in[0];
     const struct rfx_node *node = &graph->nodes[i];
@@ -18,14 +19,14 @@ static int map_behind(const struct rfx_graph *graph, int i, bool *planes) {
     return graph->nodes[node->in[0]].out.layout == RFX_LAYOUT_NHWC ? node->in[0] : -1;
 }
 
-/* Whether inputs of a concatenation lie one behind the other in it. */
+/* Returns whether a concatenation's inputs follow one another in its memory. */
 static bool is_row(const struct rfx_node *node) {
     bool row = is_plain_move(node, RFX_OP_PLAIN_CONCAT);
     for (int i = 0; row && i < node->attr.concat.axis; i++) row = node->out.shape.dims[i] == 1;
     return row;
 }
 
-/* Of how many maps' pixels a tensor is made; 0: of something else. */
+/* Returns the number of maps whose pixels make up a tensor; 0: it is something else. */
 static int count_maps(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     bool planes, large = false;
@@ -105,4 +106,37 @@ struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t i
         i -= !rfx_rect_is_empty(rfx_part_end_rows(base, &end, index, count));
     } while (i >= 0);
     return end;
+}
+
+/* reads[i]: 1 where node i depends on the image. */
+static void find_readers(const struct rfx_graph *graph, int *reads) {
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        reads[i] = i == graph->input;
+        for (int k = 0; k < node->n_in; k++) reads[i] |= reads[node->in[k]];
+    }
+}
+
+static bool is_inner_map(const struct rfx_node *node) {
+    return node->out.layout == RFX_LAYOUT_NHWC && !rfx_node_is_input(node) &&
+           node->op != RFX_OP_INNER;
+}
+
+int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts) {
+    int n = 0, lowest = graph->n_nodes, first_output = graph->n_nodes;
+    find_readers(graph, cuts);
+    for (int e = 0; e < graph->n_ends; e++)
+        if (cuts[graph->ends[e].node] && graph->ends[e].node < first_output)
+            first_output = graph->ends[e].node;
+    /* cuts[i] is read before it is set to whether node i's tensor alone is read behind node i */
+    for (int i = graph->n_nodes - 1; i >= 0; i--) {
+        const struct rfx_node *node = &graph->nodes[i];
+        bool reads = cuts[i] != 0;
+        cuts[i] = reads && lowest >= i && i < first_output && is_inner_map(node);
+        for (int k = 0; reads && k < node->n_in; k++)
+            if (cuts[node->in[k]] && node->in[k] < lowest) lowest = node->in[k];
+    }
+    for (int i = 0; i < graph->n_nodes; i++)
+        if (cuts[i]) cuts[n++] = i;
+    return n;
 }

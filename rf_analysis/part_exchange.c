@@ -1,4 +1,4 @@
-/* Rows that windows reach beyond a share, map by map; see part_exchange.h. */
+/* Rows that windows need beyond a share, map by map; see part_exchange.h. */
 #include "rf_analysis/part_exchange.h"
 
 #include "layers/graph/op.h"
@@ -9,9 +9,9 @@ struct share {
     int64_t index, count;
 };
 
-/* What a share has to have of a map. */
+/* What a share needs of a map. */
 struct need {
-    bool made; /* the output is computed from it */
+    bool made; /* the output depends on it */
     struct rfx_range rows;
 };
 
@@ -20,13 +20,13 @@ static struct rfx_range rows_of(const struct share *share, int node, int64_t ind
     return rfx_rect_row_range(rfx_part_end_rows(share->base, &end, index, share->count));
 }
 
-/* Whether neighbours have rows of it: not of the image, and not of what a pool leaves. */
+/* Returns whether neighbours own rows of it: not of the image, and not of what a pool leaves. */
 static bool has_rows(const struct rfx_node *node) {
     return node->out.layout == RFX_LAYOUT_NHWC && !rfx_node_is_constant(node) &&
            !rfx_node_is_input(node) && node->out.h * node->out.w > 1;
 }
 
-/* Marks what node i is made from, and the rows of it that the share's rows are made from. */
+/* Marks the inputs of node i, and the rows of them that the share's rows of node i need. */
 static void add_inputs(const struct share *share, int i, struct need *needs) {
     const struct rfx_node *node = &share->base->nodes[i];
     struct rfx_range own = rows_of(share, i, share->index);
@@ -43,7 +43,8 @@ static void add_inputs(const struct share *share, int i, struct need *needs) {
     }
 }
 
-/* Shares are empty where a map has fewer rows than there are shares; these are the last ones. */
+/* Counts the shares that own some of the rows. The last shares are empty where a map has fewer rows
+ * than there are shares. */
 static int count_owners(const struct share *share, int node, struct rfx_range rows) {
     int owners = 0;
     for (int64_t s = share->index - 1; s >= 0; s--) {

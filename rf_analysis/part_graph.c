@@ -1,4 +1,4 @@
-/* What is wanted, from the outputs back to the image, one axis at a time. */
+/* Computes the ROI of every node, from the outputs back to the image, one axis at a time. */
 #include "rf_analysis/part_graph.h"
 
 #include <string.h>
@@ -21,13 +21,14 @@ static void add_wanted(struct rfx_node *node, enum rfx_axis axis, struct rfx_ran
     struct rfx_range inside = {rfx_max_i64(range.lo, 0),
                                rfx_min_i64(range.hi, rfx_node_extent(node, axis))};
     if (inside.lo < inside.hi)
-        set_wanted(node, axis, rfx_range_union(rfx_node_wanted(node, axis), inside));
+        set_wanted(node, axis, rfx_range_union(rfx_node_roi(node, axis), inside));
 }
 
-/* What is not local in space is made whole, from whole inputs. */
+/* Adds what node i needs to the ROI of its inputs. Nodes that are not local in space are computed
+ * whole, from whole inputs. */
 static void want_inputs(struct rfx_graph *graph, int i, enum rfx_axis axis) {
     struct rfx_node *node = &graph->nodes[i];
-    struct rfx_range need = rfx_node_wanted(node, axis);
+    struct rfx_range need = rfx_node_roi(node, axis);
     if (need.lo >= need.hi) return;
     if (!rfx_op_def(node->op)->spatial) need = (struct rfx_range){0, rfx_node_extent(node, axis)};
     set_wanted(node, axis, need);
@@ -51,13 +52,13 @@ static void want_parts(struct rfx_graph *graph) {
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         struct rfx_node *node = &graph->nodes[i];
-        if (rfx_node_is_constant(node)) rfx_node_want_all(graph, node); /* packed as they are */
+        if (rfx_node_is_constant(node)) rfx_node_want_all(graph, node); /* packed whole */
         if (rfx_rect_is_empty(node->wanted)) node->taken = rfx_rect_full(0, 0);
     }
 }
 
-/* Nodes that no output reaches become INNER; counts the consumers of the others. The image stays:
- * it is what the network is run on. */
+/* Turns nodes that no output needs into INNER, and counts the readers of the others. The image
+ * stays, because the network is run on it. */
 static void drop_unneeded(struct rfx_graph *graph) {
     int *consumers = graph->n_consumers;
     memset(consumers, 0, (size_t)graph->n_nodes * sizeof *consumers);
@@ -74,7 +75,7 @@ static void drop_unneeded(struct rfx_graph *graph) {
     }
 }
 
-/* Makes reductions whose results are known constants, with weights of the graph's own. */
+/* Turns reductions whose results are known into constants, with weights owned by the graph. */
 static enum rfx_status set_known(struct rfx_graph *graph, const struct rfx_part_known *known,
                                  int n_known, struct rfx_error *err) {
     if (n_known == 0) return RFX_OK;
@@ -120,7 +121,7 @@ static enum rfx_status check_part(const struct rfx_graph *base, int k, struct rf
                     name, (long long)out->h, (long long)out->w);
 }
 
-/* A copy of the base with outputs of its own. */
+/* Copies the base with an output table of its own. */
 static enum rfx_status copy_graph(const struct rfx_graph *base, int n_outputs,
                                   struct rfx_graph **out, struct rfx_error *err) {
     enum rfx_status status = rfx_graph_group(base, NULL, 0, out, err);
@@ -134,8 +135,8 @@ static enum rfx_status copy_graph(const struct rfx_graph *base, int n_outputs,
     return rfx_memory_fail(base->mem, "outputs of a part", bytes, err);
 }
 
-/* What output k hands out, or the whole network: maps that an output is joined of each by
- * themselves. */
+/* Lists what output k (or the whole network) hands out; maps that an output is joined of are listed
+ * one by one. */
 static void list_outputs(struct rfx_graph *graph, const struct rfx_graph *base, int k) {
     graph->n_outputs = rfx_part_ends(base, k);
     for (int i = 0; i < graph->n_outputs; i++) {
@@ -146,7 +147,7 @@ static void list_outputs(struct rfx_graph *graph, const struct rfx_graph *base, 
     }
 }
 
-/* The graph without outputs, but with room for as many as there are nodes or ends. */
+/* Makes the graph without outputs, with room for as many as there are nodes or ends. */
 static enum rfx_status begin_bare(const struct rfx_graph *base, const struct rfx_part_known *known,
                                   int n_known, struct rfx_graph **out, struct rfx_error *err) {
     struct rfx_graph *graph = NULL;
@@ -162,7 +163,7 @@ static enum rfx_status begin_bare(const struct rfx_graph *base, const struct rfx
     return status;
 }
 
-/* The graph of output k alone, or of all, nothing wanted yet. */
+/* Makes the graph of output k, or of all outputs, with empty ROIs. */
 static enum rfx_status begin(const struct rfx_graph *base, int k,
                              const struct rfx_part_known *known, int n_known,
                              struct rfx_graph **out, struct rfx_error *err) {
@@ -173,7 +174,7 @@ static enum rfx_status begin(const struct rfx_graph *base, int k,
     return RFX_OK;
 }
 
-/* Lists what a finished part graph hands out; frees it where that fails. */
+/* Lists the ends of a finished shard graph; frees the graph where that fails. */
 static enum rfx_status keep_listed(struct rfx_graph **graph, struct rfx_error *err) {
     enum rfx_status status = rfx_graph_list_ends(*graph, err);
     if (status == RFX_OK) return RFX_OK;
@@ -203,7 +204,7 @@ enum rfx_status rfx_part_graph_create(const struct rfx_graph *base, int k, struc
     return rfx_part_graph_after(base, k, NULL, 0, part, out, err);
 }
 
-/* Whether a node sees all of a map of more than a pixel. */
+/* Returns whether a node sees the whole of a map of more than one pixel. */
 static bool is_global(const struct rfx_graph *graph, const struct rfx_node *node) {
     if (rfx_node_is_constant(node) || rfx_node_is_input(node) || rfx_node_is_local(node))
         return false;
@@ -214,7 +215,8 @@ static bool is_global(const struct rfx_graph *graph, const struct rfx_node *node
     return false;
 }
 
-/* Per node: global operations on the longest way to it, itself among them. */
+/* Computes per node the number of global operations on the longest path to it, itself included;
+ * returns the largest. */
 static int list_depths(const struct rfx_graph *graph, int *depth) {
     int most = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -228,7 +230,7 @@ static int list_depths(const struct rfx_graph *graph, int *depth) {
     return most;
 }
 
-/* Whether the outputs read the image when all that reductions say is known. */
+/* Returns whether the outputs read the image when the results of all reductions are known. */
 static bool reads_image(const struct rfx_graph *graph, int *needed) {
     memset(needed, 0, (size_t)graph->n_nodes * sizeof *needed);
     for (int k = 0; k < graph->n_outputs; k++) needed[graph->outputs[k].node] = 1;
@@ -266,7 +268,7 @@ enum rfx_status rfx_part_graph_rounds(const struct rfx_graph *base, int k,
     return status;
 }
 
-/* Lets a map be what the network is run on: it is read, and nothing before it is needed. */
+/* Makes the network run on a map: it is read, and nothing before it is needed. */
 static void read_from(struct rfx_graph *graph, int from) {
     if (from == RFX_PART_OUTER) return;
     struct rfx_node *node = &graph->nodes[from];
@@ -312,7 +314,7 @@ enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
     return status;
 }
 
-/* Leaves the outputs of which the share has some. */
+/* Keeps the outputs of which the share has some. */
 static void take_share(struct rfx_graph *graph, const struct rfx_graph *base, int k, int64_t index,
                        int64_t count) {
     graph->n_outputs = 0;
@@ -324,7 +326,7 @@ static void take_share(struct rfx_graph *graph, const struct rfx_graph *base, in
     }
 }
 
-/* The graph of the outputs that are left, or NULL where there are none. */
+/* Finishes the graph with the outputs that are left; *out stays NULL where there are none. */
 static enum rfx_status finish_share(struct rfx_graph *graph, struct rfx_graph **out,
                                     struct rfx_error *err) {
     if (graph->n_outputs == 0) {

@@ -19,13 +19,13 @@ struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx
     return rfx_op_in_range(graph, node, k, (int)axis, out);
 }
 
-void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
+void rfx_regions_backprop(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions) {
     static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
     for (int i = 0; i < target; i++) regions[i] = nothing;
     regions[target].unclamped = out;
     regions[target].clamped = range_clamp(out, rfx_node_extent(&graph->nodes[target], axis));
-    for (int i = target; i >= first; i--) {
+    for (int i = target; i >= 0; i--) {
         const struct rfx_node *node = &graph->nodes[i];
         struct rfx_range need = regions[i].clamped;
         if (range_is_empty(need)) continue;

@@ -1,10 +1,10 @@
 /* Back-propagation of output rectangles through a graph, each axis by itself.
  *
- * Invariants: 1. rows and columns are independent (every op's region map is separable), so a tile's
- * regions are the product of a row range and a column range per node; 2. `clamped` is what has to
- * be computed of a node, `unclamped` what its consumers would read if the map had no border: their
- * difference is the padding; 3. a node that the target does not need has two empty ranges.
- * It does not know about buffers or order of execution. */
+ * Invariants: 1. rows and columns are independent (every operator's region map is separable), so a
+ * tile's regions are the product of a row range and a column range per node; 2. `clamped` is what
+ * has to be computed of a node; `unclamped` is what its readers would read if the map had no
+ * border; the difference is the padding; 3. a node that the target does not need has two empty
+ * ranges. Regions know neither buffers nor the order of execution. */
 #ifndef RFX_RF_ANALYSIS_REGIONS_H
 #define RFX_RF_ANALYSIS_REGIONS_H
 
@@ -18,37 +18,37 @@ struct rfx_axis_region {
     struct rfx_range unclamped, clamped;
 };
 
-/* Fills regions[0 .. target] (one axis) with what each node must provide so that `target` can give
- * `out`. Nodes before `first` (0: none) are not passed through. O(edges). */
-void rfx_regions_backprop(const struct rfx_graph *graph, int first, int target, enum rfx_axis axis,
+/* Fills regions[0 .. target] along one axis with what each node must provide so that `target` can
+ * provide `out`. O(edges). */
+void rfx_regions_backprop(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
-/* Rows (axis 0) or columns (axis 1) of a node's full map. */
+/* Returns the rows (axis 0) or columns (axis 1) of a node's full map. */
 static inline int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
     return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;
 }
 
-/* Those of them that are computed. */
-static inline struct rfx_range rfx_node_wanted(const struct rfx_node *node, enum rfx_axis axis) {
+/* Returns the rows or columns of a node's ROI. */
+static inline struct rfx_range rfx_node_roi(const struct rfx_node *node, enum rfx_axis axis) {
     return axis == RFX_AXIS_ROWS ? rfx_rect_row_range(node->wanted)
                                  : rfx_rect_col_range(node->wanted);
 }
 
-/* Rows or columns that a stage makes of a node in all or, of a reduction that is fed in parts,
- * takes. */
+/* Returns the rows or columns that a stage computes of a node in total; of a reduction that is fed
+ * tile by tile, those that it takes. */
 static inline struct rfx_range rfx_node_stage_range(const struct rfx_node *node, bool reduced,
                                                     enum rfx_axis axis) {
     struct rfx_rect rect = reduced ? node->taken : node->wanted;
     return axis == RFX_AXIS_ROWS ? rfx_rect_row_range(rect) : rfx_rect_col_range(rect);
 }
 
-/* Elements of a node that are computed, as bytes. */
-static inline size_t rfx_node_wanted_bytes(const struct rfx_node *node) {
+/* Returns the bytes of a node's ROI. */
+static inline size_t rfx_node_roi_bytes(const struct rfx_node *node) {
     return rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(node->wanted));
 }
 
-/* Widens a region of a map of so many positions by `range`, which may reach outside of it. (Inline:
- * planners ask millions of times, most often for what is there already.) */
+/* Widens a region of a map with `extent` positions by `range`, which may reach outside of the map.
+ * (Inline: planners call this millions of times, mostly for ranges that are covered already.) */
 static inline void rfx_region_widen(struct rfx_axis_region *region, int64_t extent,
                                     struct rfx_range range) {
     struct rfx_range *in = &region->clamped;
@@ -63,8 +63,8 @@ static inline void rfx_region_add(const struct rfx_node *node, enum rfx_axis axi
     rfx_region_widen(region, rfx_node_extent(node, axis), range);
 }
 
-/* The unclamped range of input k along one axis for the node's output range `out`; the whole input
- * for ops that are not local in space. */
+/* Returns the unclamped range of input k along one axis for the node's output range `out`; the
+ * whole input for operators that are not local in space. */
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  enum rfx_axis axis, struct rfx_range out);
 #endif

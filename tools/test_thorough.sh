@@ -32,7 +32,7 @@ fi
 # Before it, the release build had no MPI where it was not installed.
 if sh tools/install_deps.sh libopenmpi-dev openmpi-bin && cmake --preset release >/dev/null &&
     cmake --build --preset release --parallel "$jobs" --target rfexec-mpi; then
-    run_counted "ranks of MPI" ctest --preset release -R '^test_mpi$' || true
+    run_counted "ranks of MPI" ctest --preset release -R '^test_mpi' || true
 else
     echo "== ranks of MPI: skipped, needs libopenmpi-dev and openmpi-bin"
 fi

@@ -23,10 +23,10 @@ static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_
     int64_t ix = x0 * job->cols.s - job->cols.pad;
     for (int64_t i = 0; i < run->kh + (n - 1) * run->row_step; i++) {
         int64_t iy = y * job->rows.s - job->rows.pad + i * job->rows.d;
-        rows[i] = iy >= 0 && iy < job->rows.in ? rfx_view_at(in, iy, ix) : NULL;
+        rows[i] = iy >= 0 && iy < job->rows.in ? rfx_view_f32_at(in, iy, ix) : NULL;
     }
-    run->out = rfx_view_at(out, y, x0);
-    run->out_row = n == 1 ? 0 : rfx_view_at(out, y + 1, x0) - run->out;
+    run->out = rfx_view_f32_at(out, y, x0);
+    run->out_row = n == 1 ? 0 : rfx_view_f32_at(out, y + 1, x0) - run->out;
     run->n_rows = n;
     run->pixels = x1 - x0;
     run->col0 = -ix;
@@ -42,8 +42,8 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
         bool dense = out->c == job->a->oc && residual->c == job->a->oc;
         int64_t step = dense ? x1 - x0 : 1;
         for (int64_t x = x0; x < x1; x += step) {
-            float *data = rfx_view_at(out, y, x);
-            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_at(residual, y, x), 1, data,
+            float *data = rfx_view_f32_at(out, y, x);
+            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_f32_at(residual, y, x), 1, data,
                                  step * job->a->oc);
         }
     }

@@ -52,7 +52,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_
         .inside = planes->inside,
         .weights = job->weights,
         .bias = job->epilogue.bias,
-        .out = rfx_view_at(out, y, x0),
+        .out = rfx_view_f32_at(out, y, x0),
         .pixels = x1 - x0,
         .m = a->oc,
         .ic = a->ic,
@@ -64,7 +64,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_
         .hi = job->hi,
     };
     if (job->args->node->residual) {
-        run.residual = rfx_view_at(residual, y, x0);
+        run.residual = rfx_view_f32_at(residual, y, x0);
         run.residual_stride = residual->c;
     }
     job->kernels->pixels(&run);

@@ -86,8 +86,8 @@ static const float *expanded_row(const struct grouped *d, struct unit *u, int64_
     float *data = u->data + slot * s->row_elems;
     if (u->held[slot] == iy || u->lo >= u->hi) return data;
     u->held[slot] = iy;
-    d->job->kernels->expand(rfx_view_at(in, iy, u->lo) + u->block * s->per_block * s->icg, in->c,
-                            u->hi - u->lo, u->from, u->groups * s->icg, s->icg,
+    d->job->kernels->expand(rfx_view_f32_at(in, iy, u->lo) + u->block * s->per_block * s->icg,
+                            in->c, u->hi - u->lo, u->from, u->groups * s->icg, s->icg,
                             data + (u->lo - u->base) * RFX_CONV_LANES, s->plane_elems);
     return data;
 }
@@ -129,7 +129,7 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         .rows = u->rows,
         .weights = job->weights + u->block * a->kh * a->kw * d->shape.icg * RFX_CONV_LANES,
         .bias = job->epilogue.bias + channel,
-        .out = rfx_view_at(out, y, x0) + channel,
+        .out = rfx_view_f32_at(out, y, x0) + channel,
         .pixels = u->rect.x1 - x0,
         .m = u->groups * d->shape.ocg,
         .ic = d->shape.icg,
@@ -145,7 +145,7 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         .hi = job->hi,
     };
     if (job->args->node->residual) {
-        run.residual = rfx_view_at(residual, y, x0) + channel;
+        run.residual = rfx_view_f32_at(residual, y, x0) + channel;
         run.residual_stride = residual->c;
     }
     if (run.ic == 1 && run.m == RFX_CONV_LANES && run.residual == NULL)

@@ -53,7 +53,7 @@ static void point_at_rows(const struct transposed *t, const struct row *r, int64
     const struct rfx_view *in = &t->job->args->in[0];
     for (int64_t j = 0; j < r->at.taps.count; j++)
         r->rows[j] = j >= r->taps.lo && j < r->taps.hi
-                         ? rfx_view_at(in, r->at.input - j * t->rows.step, column) + channel
+                         ? rfx_view_f32_at(in, r->at.input - j * t->rows.step, column) + channel
                          : NULL;
 }
 
@@ -68,7 +68,7 @@ static void panel_pixels(const struct transposed *t, const struct row *r,
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias + channel,
-        .out = rfx_view_at(out, r->y, x->o + q * job->a->sw) + channel,
+        .out = rfx_view_f32_at(out, r->y, x->o + q * job->a->sw) + channel,
         .pixels = n,
         .m = r->m,
         .ic = t->layout.icg,
@@ -96,7 +96,7 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias,
-        .out = rfx_view_at(out, r->y, x->o + q * job->a->sw),
+        .out = rfx_view_f32_at(out, r->y, x->o + q * job->a->sw),
         .pixels = n,
         .c = job->a->oc,
         .in_c = in->c,

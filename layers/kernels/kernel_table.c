@@ -1,4 +1,5 @@
 /* Picks the kernels of the best instruction set that the processor has, once. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,11 @@ static void choose(void) {
 const struct rfx_kernels *rfx_kernels(void) {
     pthread_once(&chosen_once, choose);
     return chosen;
+}
+
+const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type) {
+    assert(type == RFX_TYPE_UINT8 || type == RFX_TYPE_INT8);
+    return type == RFX_TYPE_UINT8 ? &rfx_kernels()->u8 : &rfx_kernels()->i8;
 }
 
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c) {

@@ -240,8 +240,28 @@ struct rfx_channel_norm_run {
     double eps;
 };
 
+/* A row of a pool's window, of uint8 or int8: out[i] becomes the largest of itself and of the row's
+ * n_cols pixels, col_step elements apart, for each of c channels; not `begun`: of the type's
+ * smallest number instead of itself. */
+struct rfx_byte_pool_run {
+    const void *row; /* its first pixel; not looked at where n_cols is 0 */
+    void *out;       /* not in the row */
+    int64_t n_cols, col_step, c;
+    bool begun;
+};
+
+/* The kernels of a type of one byte. */
+struct rfx_byte_kernels {
+    void (*pool_max)(const struct rfx_byte_pool_run *run);
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
+
+    /* The kernels of other types than float32. */
+    struct rfx_byte_kernels u8, i8;
+
+    /* The kernels of float32. */
 
     /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is fine. slope: c
      * elements, PRELU only, else NULL. */
@@ -303,6 +323,9 @@ struct rfx_kernels {
 /* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512, neon
  * asks for one of those that it has. Never NULL, the same on every call. */
 const struct rfx_kernels *rfx_kernels(void);
+
+/* The column of UINT8 or INT8 in that table. */
+const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type);
 
 /* The table of that name, or NULL when it is not built in or this processor cannot run it. */
 const struct rfx_kernels *rfx_kernels_find(const char *name);

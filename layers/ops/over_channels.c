@@ -106,7 +106,7 @@ static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *o
 
 /* The pixels from (y, x) on, up to column x1. */
 static struct pixels pixels_at(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t x1) {
-    return (struct pixels){.x = rfx_view_at(&args->in[0], y, x),
+    return (struct pixels){.x = rfx_view_f32_at(&args->in[0], y, x),
                            .stride = args->in[0].c,
                            .n = rfx_min_i64(SIDE_BY_SIDE, x1 - x),
                            .c = rfx_infer_in(args->graph, args->node, 0)->c};
@@ -132,7 +132,7 @@ static void reduce_unit(const void *user, struct rfx_rect u, void *scratch) {
             struct pixels in = pixels_at(args, y, x, u.x1);
             reduce(&in, args->node->attr.reduce.kind, values);
             for (int64_t p = 0; p < in.n; p++)
-                *rfx_view_at(&args->out, y, x + p) = (float)values[p];
+                *rfx_view_f32_at(&args->out, y, x + p) = (float)values[p];
         }
 }
 
@@ -178,8 +178,8 @@ static void norm_unit(const void *user, struct rfx_rect u, void *scratch) {
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += TOGETHER) {
-            run.x = rfx_view_at(&args->in[0], y, x);
-            run.y = rfx_view_at(&args->out, y, x);
+            run.x = rfx_view_f32_at(&args->in[0], y, x);
+            run.y = rfx_view_f32_at(&args->out, y, x);
             run.pixels = rfx_min_i64(TOGETHER, u.x1 - x);
             kernels->channel_norm(&run);
             if (node->act.kind == RFX_ACT_NONE) continue;

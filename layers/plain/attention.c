@@ -110,7 +110,7 @@ static const float *joined_row(const struct attention *t, int k, int64_t matrix,
     }
     if (s->rank >= 2 && s->dims[s->rank - 2] != 1) at += row * strides[s->rank - 2];
     *step = s->rank >= 1 && s->dims[s->rank - 1] == t->m ? 1 : 0;
-    return t->args->in[k].data + at;
+    return rfx_view_f32(&t->args->in[k]) + at;
 }
 
 /* All steps of one row of scores, in place. */
@@ -136,14 +136,15 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t b = rfx_matmul_matrix(out, shape_of(args->graph, args->node, 1), matrix);
     int64_t c = rfx_matmul_matrix(out, shape_of(args->graph, args->node, 2), matrix);
     float *scores = (float *)args->scratch + thread * t->rows * t->m;
-    rfx_dense_product(args->in[0].data + (a * t->n + row) * t->k,
-                      args->in[1].data + b * t->k * t->m, scores, rows, t->k, t->m);
+    rfx_dense_product(rfx_view_f32(&args->in[0]) + (a * t->n + row) * t->k,
+                      rfx_view_f32(&args->in[1]) + b * t->k * t->m, scores, rows, t->k, t->m);
     for (int64_t i = 0; i < rows; i++) {
         join(t, matrix, row + i, scores + i * t->m);
         rfx_softmax_values(scores + i * t->m, scores + i * t->m, t->m, false);
     }
-    rfx_dense_product(scores, args->in[2].data + c * t->m * t->width,
-                      args->out.data + (matrix * t->n + row) * t->width, rows, t->m, t->width);
+    rfx_dense_product(scores, rfx_view_f32(&args->in[2]) + c * t->m * t->width,
+                      rfx_view_f32(&args->out) + (matrix * t->n + row) * t->width, rows, t->m,
+                      t->width);
 }
 
 static void run(const struct rfx_run_args *args) {

@@ -130,9 +130,9 @@ static void gemm_block(const struct rfx_run_args *args, int64_t b) {
     const float *slope = rfx_packed_slope(&node->act, m, args->packed);
     int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
     const struct rfx_dense_run run = {
-        .x = args->in[0].data,
+        .x = rfx_view_f32(&args->in[0]),
         .w = weights + j * k,
-        .y = args->out.data + j,
+        .y = rfx_view_f32(&args->out) + j,
         .x_stride = k,
         .w_stride = width,
         .y_stride = m,

@@ -33,8 +33,9 @@ static void run(const struct rfx_run_args *args) {
         struct rfx_spread at = rfx_join_spread(args->graph, args->node, k);
         for (int64_t y = 0; y < in->h; y++)
             for (int64_t x = 0; x < in->w; x++) {
-                const float *from = rfx_view_at(&args->in[k], y, x);
-                float *to = args->out.data + at.first + y * at.row_step + x * at.column_step;
+                const float *from = rfx_view_f32_at(&args->in[k], y, x);
+                float *to =
+                    rfx_view_f32(&args->out) + at.first + y * at.row_step + x * at.column_step;
                 for (int64_t c = 0; c < in->c; c++) to[c * at.channel_step] = from[c];
             }
     }

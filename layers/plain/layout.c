@@ -83,15 +83,15 @@ static void planes_to_row(const float *plane, float *row, int64_t w, int64_t c, 
 static void run_to_plain(const struct rfx_run_args *args) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     for (int64_t y = 0; y < in->h; y++)
-        row_to_planes(rfx_view_at(&args->in[0], y, 0), args->out.data + y * in->w, in->w, in->c,
-                      in->h * in->w);
+        row_to_planes(rfx_view_f32_at(&args->in[0], y, 0), rfx_view_f32(&args->out) + y * in->w,
+                      in->w, in->c, in->h * in->w);
 }
 
 static void run_to_nhwc(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
     for (int64_t y = 0; y < out->h; y++)
-        planes_to_row(args->in[0].data + y * out->w, rfx_view_at(&args->out, y, 0), out->w, out->c,
-                      out->h * out->w);
+        planes_to_row(rfx_view_f32(&args->in[0]) + y * out->w, rfx_view_f32_at(&args->out, y, 0),
+                      out->w, out->c, out->h * out->w);
 }
 
 static void run_as_plain(const struct rfx_run_args *args) {
@@ -99,7 +99,7 @@ static void run_as_plain(const struct rfx_run_args *args) {
     int64_t n = in->w * in->c;
     size_t row_bytes = rfx_tensor_pixel_bytes(in, in->w);
     for (int64_t y = 0; y < in->h; y++)
-        memmove(args->out.data + y * n, rfx_view_at(&args->in[0], y, 0), row_bytes);
+        memmove(rfx_view_f32(&args->out) + y * n, rfx_view_f32_at(&args->in[0], y, 0), row_bytes);
 }
 
 static void run_as_nhwc(const struct rfx_run_args *args) {
@@ -107,7 +107,7 @@ static void run_as_nhwc(const struct rfx_run_args *args) {
     int64_t n = out->w * out->c;
     size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
     for (int64_t y = 0; y < out->h; y++)
-        memmove(rfx_view_at(&args->out, y, 0), args->in[0].data + y * n, row_bytes);
+        memmove(rfx_view_f32_at(&args->out, y, 0), rfx_view_f32(&args->in[0]) + y * n, row_bytes);
 }
 
 static void run_reshape(const struct rfx_run_args *args) {

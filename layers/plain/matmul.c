@@ -98,10 +98,11 @@ static void make_unit(void *user, int64_t index, int thread) {
     (void)thread;
     int64_t i = index / p->parts, part = index % p->parts;
     struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
-    float *y = p->args->out.data + (i * p->n + rows.lo) * p->m;
+    float *y = rfx_view_f32(&p->args->out) + (i * p->n + rows.lo) * p->m;
     const struct rfx_dense_run run = {
-        .x = p->args->in[0].data + (rfx_matmul_matrix(p->out, p->a, i) * p->n + rows.lo) * p->k,
-        .w = p->args->in[1].data + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,
+        .x = rfx_view_f32(&p->args->in[0]) +
+             (rfx_matmul_matrix(p->out, p->a, i) * p->n + rows.lo) * p->k,
+        .w = rfx_view_f32(&p->args->in[1]) + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,
         .y = y,
         .x_stride = p->k,
         .w_stride = p->m,
@@ -118,9 +119,10 @@ static void multiply_blas(void *user, int64_t i, int thread) {
     const struct product *p = user;
     (void)thread;
     rfx_blas_gemm(p->n, p->m, p->k,
-                  p->args->in[0].data + rfx_matmul_matrix(p->out, p->a, i) * p->n * p->k, p->k,
-                  p->args->in[1].data + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m, p->m,
-                  p->args->out.data + i * p->n * p->m, p->m);
+                  rfx_view_f32(&p->args->in[0]) + rfx_matmul_matrix(p->out, p->a, i) * p->n * p->k,
+                  p->k,
+                  rfx_view_f32(&p->args->in[1]) + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,
+                  p->m, rfx_view_f32(&p->args->out) + i * p->n * p->m, p->m);
 }
 
 static void matmul_run(const struct rfx_run_args *args) {

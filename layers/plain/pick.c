@@ -153,7 +153,7 @@ static int64_t product(const struct rfx_shape *shape, int from, int to) {
 
 static struct plan plan_of(const struct rfx_run_args *args) {
     const struct rfx_node *node = args->node;
-    struct plan p = {.node = node, .at = args->in[1].data};
+    struct plan p = {.node = node, .at = rfx_view_f32(&args->in[1])};
     p.data = &args->graph->nodes[node->in[0]].out.shape;
     p.indices = &args->graph->nodes[node->in[1]].out.shape;
     rfx_shape_strides(p.data, p.strides);
@@ -205,8 +205,9 @@ static int64_t offset_of(const struct plan *p, int64_t i) {
 static void pick_row(const struct rfx_run_args *args, int64_t y) {
     int64_t c = args->graph->nodes[args->node->in[0]].out.c, n = args->node->out.c;
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
-        const float *from = rfx_view_at(&args->in[0], y, x), *at = rfx_view_at(&args->in[1], y, x);
-        float *out = rfx_view_at(&args->out, y, x);
+        const float *from = rfx_view_f32_at(&args->in[0], y, x),
+                    *at = rfx_view_f32_at(&args->in[1], y, x);
+        float *out = rfx_view_f32_at(&args->out, y, x);
         for (int64_t i = 0; i < n; i++) {
             int64_t index = index_of(at[i], c);
             out[i] = index < 0 ? NAN : from[index];
@@ -220,11 +221,11 @@ static void run_pick(const struct rfx_run_args *args) {
         return;
     }
     struct plan p = plan_of(args);
-    float *out = args->out.data;
+    float *out = rfx_view_f32(&args->out);
     for (int64_t i = 0; i < p.count; i++, out += p.run) {
         int64_t from = offset_of(&p, i);
         if (from >= 0)
-            memcpy(out, args->in[0].data + from, (size_t)p.run * sizeof *out);
+            memcpy(out, rfx_view_f32(&args->in[0]) + from, (size_t)p.run * sizeof *out);
         else
             for (int64_t e = 0; e < p.run; e++) out[e] = NAN;
     }
@@ -249,11 +250,11 @@ static float updated(enum rfx_scatter_kind kind, float old, float update) {
 
 static void run_scatter(const struct rfx_run_args *args) {
     struct plan p = plan_of(args);
-    float *out = args->out.data;
-    const float *update = args->in[2].data;
+    float *out = rfx_view_f32(&args->out);
+    const float *update = rfx_view_f32(&args->in[2]);
     int64_t elems = args->node->out.elems;
     bool outside = false;
-    memcpy(out, args->in[0].data, (size_t)elems * sizeof *out);
+    memcpy(out, rfx_view_f32(&args->in[0]), (size_t)elems * sizeof *out);
     for (int64_t i = 0; i < p.count && !outside; i++, update += p.run) {
         int64_t to = offset_of(&p, i);
         outside = to < 0;

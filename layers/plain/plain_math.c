@@ -45,8 +45,8 @@ static void one_line(void *user, int64_t line, int thread) {
     const struct softmax_loop *loop = user;
     int64_t first = line / loop->inner * loop->n * loop->inner + line % loop->inner;
     (void)thread;
-    softmax_line(loop->args->in[0].data + first, loop->args->out.data + first, loop->n, loop->inner,
-                 loop->args->node->attr.softmax.logarithm);
+    softmax_line(rfx_view_f32(&loop->args->in[0]) + first, rfx_view_f32(&loop->args->out) + first,
+                 loop->n, loop->inner, loop->args->node->attr.softmax.logarithm);
 }
 
 static void run_softmax(const struct rfx_run_args *args) {
@@ -100,12 +100,13 @@ static void run_binary(const struct rfx_run_args *args) {
     for (int k = 0; k < 2; k++)
         broadcast_steps(&args->graph->nodes[args->node->in[k]].out.shape, shape->rank, step[k]);
     int64_t n = last >= 0 ? shape->dims[last] : 1;
-    float *out = args->out.data;
+    float *out = rfx_view_f32(&args->out);
     int64_t inner[2] = {last >= 0 ? step[0][last] : 1, last >= 0 ? step[1][last] : 1};
     if (n == 1) inner[0] = inner[1] = 1; /* the kernel takes at most one step of 0 */
     for (int64_t done = 0; done < args->node->out.elems; done += n) {
-        rfx_kernels()->binary(args->node->attr.binary.kind, args->in[0].data + at[0], inner[0],
-                              args->in[1].data + at[1], inner[1], out + done, n);
+        rfx_kernels()->binary(args->node->attr.binary.kind, rfx_view_f32(&args->in[0]) + at[0],
+                              inner[0], rfx_view_f32(&args->in[1]) + at[1], inner[1], out + done,
+                              n);
         for (int axis = last - 1; axis >= 0; axis--) {
             bool wrapped = ++index[axis] == shape->dims[axis];
             if (wrapped) index[axis] = 0;
@@ -226,19 +227,19 @@ static int64_t find(const struct reduce_loop *loop, const float *x, enum rfx_red
 static void one_value(void *user, int64_t i, int thread) {
     const struct reduce_loop *loop = user;
     enum rfx_reduce_kind kind = loop->args->node->attr.reduce.kind;
-    const float *x = loop->args->in[0].data + offset_of(&loop->kept, loop->kept_step, i);
+    const float *x = rfx_view_f32(&loop->args->in[0]) + offset_of(&loop->kept, loop->kept_step, i);
     bool sum = kind != RFX_REDUCE_MAX && kind != RFX_REDUCE_MIN;
     double value = !sum ? (double)x[0] : kind == RFX_REDUCE_PROD ? 1.0 : 0.0;
     (void)thread;
     if (rfx_reduce_is_arg(kind)) {
-        loop->args->out.data[i] = (float)find(loop, x, kind);
+        rfx_view_f32(&loop->args->out)[i] = (float)find(loop, x, kind);
         return;
     }
     for (int64_t k = 0; k < loop->n_gone; k++)
         value = combine(kind, value, (double)x[offset_of(&loop->gone, loop->gone_step, k)]);
     if (kind == RFX_REDUCE_MEAN) value /= (double)loop->n_gone;
     if (kind == RFX_REDUCE_L2) value = sqrt(value);
-    loop->args->out.data[i] = (float)value;
+    rfx_view_f32(&loop->args->out)[i] = (float)value;
 }
 
 static void run_reduce(const struct rfx_run_args *args) {

@@ -48,7 +48,8 @@ static void run_transpose(const struct rfx_run_args *args) {
     int64_t strides[RFX_MAX_RANK], step[RFX_MAX_RANK];
     rfx_shape_strides(&in->shape, strides);
     for (int i = 0; i < in->shape.rank; i++) step[i] = strides[args->node->attr.transpose.perm[i]];
-    strided_copy(args->in[0].data, 0, step, &args->node->out.shape, args->out.data);
+    strided_copy(rfx_view_f32(&args->in[0]), 0, step, &args->node->out.shape,
+                 rfx_view_f32(&args->out));
 }
 
 static enum rfx_status infer_slice(const struct rfx_graph *graph, struct rfx_node *node,
@@ -84,7 +85,8 @@ static void run_slice(const struct rfx_run_args *args) {
         first += a->starts[i] * strides[i];
         step[i] = a->steps[i] * strides[i];
     }
-    strided_copy(args->in[0].data, first, step, &args->node->out.shape, args->out.data);
+    strided_copy(rfx_view_f32(&args->in[0]), first, step, &args->node->out.shape,
+                 rfx_view_f32(&args->out));
 }
 
 static enum rfx_status infer_gather(const struct rfx_graph *graph, struct rfx_node *node,
@@ -116,9 +118,9 @@ static void run_gather(const struct rfx_run_args *args) {
     const struct rfx_shape *in = &args->graph->nodes[args->node->in[0]].out.shape;
     int axis = args->node->attr.gather.axis;
     int64_t outer = extent(in, 0, axis), inner = extent(in, axis + 1, in->rank);
-    float *out = args->out.data;
+    float *out = rfx_view_f32(&args->out);
     for (int64_t o = 0; o < outer; o++) {
-        const float *block = args->in[0].data + o * in->dims[axis] * inner;
+        const float *block = rfx_view_f32(&args->in[0]) + o * in->dims[axis] * inner;
         for (int64_t i = 0; i < args->node->attr.gather.count; i++, out += inner)
             memcpy(out, block + args->node->attr.gather.map[i] * inner,
                    (size_t)inner * sizeof *out);
@@ -150,11 +152,11 @@ static enum rfx_status infer_concat(const struct rfx_graph *graph, struct rfx_no
 static void run_concat(const struct rfx_run_args *args) {
     int axis = args->node->attr.concat.axis;
     int64_t outer = extent(&args->node->out.shape, 0, axis);
-    float *out = args->out.data;
+    float *out = rfx_view_f32(&args->out);
     for (int64_t o = 0; o < outer; o++) {
         for (int k = 0; k < args->node->n_in; k++) {
             int64_t n = args->graph->nodes[args->node->in[k]].out.elems / outer;
-            memcpy(out, args->in[k].data + o * n, (size_t)n * sizeof *out);
+            memcpy(out, rfx_view_f32(&args->in[k]) + o * n, (size_t)n * sizeof *out);
             out += n;
         }
     }

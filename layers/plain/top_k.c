@@ -82,8 +82,8 @@ static void one_line(void *user, int64_t index, int thread) {
     for (int i = axis + 1; i < in->rank; i++) step *= in->dims[i];
     int64_t block = index / step, at = index % step;
     (void)thread;
-    struct line line = {args->in[0].data + block * n * step + at,
-                        args->out.data + block * k * step + at,
+    struct line line = {rfx_view_f32(&args->in[0]) + block * n * step + at,
+                        rfx_view_f32(&args->out) + block * k * step + at,
                         n,
                         k,
                         step,
@@ -93,8 +93,8 @@ static void one_line(void *user, int64_t index, int thread) {
 
 static void one_row(const struct rfx_run_args *args, int64_t y) {
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
-        struct line line = {rfx_view_at(&args->in[0], y, x),
-                            rfx_view_at(&args->out, y, x),
+        struct line line = {rfx_view_f32_at(&args->in[0], y, x),
+                            rfx_view_f32_at(&args->out, y, x),
                             args->graph->nodes[args->node->in[0]].out.c,
                             args->node->attr.top_k.k,
                             1,

@@ -4,8 +4,8 @@ bits of the whole-image run.
     net = rfexec.open("net.onnx", size=(4096, 4096))
     maps = net.run(image, memory="64MiB")
 
-Sizes are rows before columns, in pixels; memory is in bytes or text such as "64MiB"; values are
-float32 in ONNX order, (1, channels, rows, columns).
+Sizes are (rows, columns) in pixels. Memory is a number of bytes or a text such as "64MiB". Values
+are float32 in ONNX order, (1, channels, rows, columns), unless a text says otherwise.
 """
 
 from . import _c
@@ -13,6 +13,7 @@ from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure,
 from ._files import File
 from ._forecast import Forecast
 from ._network import Network, Runner, TensorInfo, open
+from ._model import Model, Plan
 from ._modelmeta import ModelMetadata
 from ._onnxruntime import (
     ExecutionMode,
@@ -43,10 +44,12 @@ __all__ = [
     "InferenceSession",
     "Layer",
     "Layers",
+    "Model",
     "ModelMetadata",
     "Network",
     "Part",
     "Picture",
+    "Plan",
     "RefusedError",
     "RunOptions",
     "Runner",
@@ -66,12 +69,12 @@ __all__ = [
     "set_default_logger_verbosity",
 ]
 
-for _name in __all__:  # where users find them, also in tracebacks
+for _name in __all__:  # the name that users import, also in tracebacks
     globals()[_name].__module__ = "rfexec"
 
 
 def __getattr__(name: str) -> object:
-    """rfexec.dask imports dask, so it is loaded when it is first asked for."""
+    """Imports rfexec.dask at its first use, because it imports dask."""
     if name == "dask":
         import importlib
 

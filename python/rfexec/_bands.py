@@ -1,4 +1,4 @@
-"""One output in bands of rows, while a thread runs the network."""
+"""One output in bands of rows, while another thread runs the network."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from ._call import Call
 from ._errors import Cancelled
 from ._inputs import view_of
 
-_SPOOLED_BYTES = 4 << 20  # of a band that comes from the temporary file
+_SPOOLED_BYTES = 4 << 20  # size of a band that is read from the temporary file
 
 
 class _Rows:
-    """Parts of a map on their way to the consumer: whole rows in their order go on at once; the
-    first other part, and all after it, to a temporary file of rows x columns x channels."""
+    """Passes rectangles of an output on as bands of rows.
+
+    Complete rows in order are handed on at once. The first other rectangle, and all after it, go to a
+    temporary file of rows x columns x channels.
+    """
 
     def __init__(self, shape: tuple[Any, ...], hand: Callable[[tuple[Any, ...]], None]) -> None:
         _, self.channels, self.rows, self.columns = shape
@@ -52,7 +55,7 @@ class _Rows:
             left, at = left[n:], at + n
 
     def finish(self) -> None:
-        """Hands out what went to the file."""
+        """Hands on the rows in the temporary file."""
         if self.file is None:
             return
         row = 4 * self.channels * self.columns
@@ -66,14 +69,14 @@ class _Rows:
 
 
 class _Feed:
-    """The thread that runs, and the queue to the loop that takes bands."""
+    """The thread that runs the network, and the queue to the loop that takes bands."""
 
     def __init__(self, call: Call, run: Callable[[], None], output: int, shape: tuple[Any, ...]) -> None:
         self.call = call
         self.run = run
         self.output = output
         self.rows = _Rows(shape, self.hand)
-        self.bands: queue.Queue[Any] = queue.Queue(maxsize=1)  # one waits, one is made, one is used
+        self.bands: queue.Queue[Any] = queue.Queue(maxsize=1)  # one waits, one is computed, one is in use
         self.left = threading.Event()
         call.set_write(self.take)
         self.thread = threading.Thread(target=self.work, name="rfexec bands", daemon=True)
@@ -117,7 +120,7 @@ _feeds: weakref.WeakSet[_Feed] = weakref.WeakSet()
 
 @atexit.register
 def _leave_all() -> None:
-    """A thread in C must not outlive the interpreter."""
+    """Ends all threads: a thread in C must not outlive the interpreter."""
     for feed in list(_feeds):
         feed.leave()
 
@@ -125,7 +128,7 @@ def _leave_all() -> None:
 def run_by_bands(
     call: Call, run: Callable[[], None], output: int, shape: tuple[Any, ...]
 ) -> Iterator[tuple[slice, np.ndarray]]:
-    """Starts when the first band is asked for."""
+    """Yields (rows, band). The run starts with the first band."""
     feed = _Feed(call, run, output, shape)
     try:
         while True:

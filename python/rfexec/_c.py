@@ -48,7 +48,7 @@ class Area(ctypes.Structure):
     ]
 
 
-# Python's functions behind the bridge. Values come as addresses: Python makes arrays of them.
+# Python functions that the bridge calls. Values are addresses, of which Python makes arrays.
 READ = CFUNCTYPE(c_int, POINTER(Area), c_void_p)
 WRITE = CFUNCTYPE(c_int, c_int, POINTER(Area), c_void_p)
 PROGRESS = CFUNCTYPE(c_int, c_int64, c_int64)
@@ -127,6 +127,8 @@ class RunOptions(ctypes.Structure):
         ("region_columns", c_int64),
         ("files", POINTER(ResultFile)),
         ("n_files", c_int),
+        ("plan_file", c_char_p),
+        ("typed_outputs", c_int),
     ]
 
 
@@ -275,6 +277,36 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
         c_int,
         [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
     ),
+    "rfx_model_open": (
+        c_int,
+        [c_char_p, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_model_open_memory": (
+        c_int,
+        [c_void_p, c_size_t, POINTER(OpenOptions), POINTER(c_void_p), POINTER(Why)],
+    ),
+    "rfx_model_free": (None, [c_void_p]),
+    "rfx_model_plan_create": (
+        c_int,
+        [
+            c_void_p,
+            c_int64,
+            c_int64,
+            c_char_p,
+            POINTER(RunOptions),
+            POINTER(c_void_p),
+            POINTER(Why),
+        ],
+    ),
+    "rfx_model_plan_free": (None, [c_void_p]),
+    "rfx_model_plan_network": (c_void_p, [c_void_p]),
+    "rfx_model_plan_forecast": (c_int, [c_void_p, POINTER(Forecast), POINTER(Why)]),
+    "rfx_model_plan_stages": (
+        c_int,
+        [c_void_p, POINTER(StageReport), c_size_t, c_int, POINTER(c_int), POINTER(Why)],
+    ),
+    "rfx_model_plan_save": (c_int, [c_void_p, c_char_p, POINTER(Why)]),
+    "rfx_model_plan_runner": (c_int, [c_void_p, POINTER(c_void_p), POINTER(Why)]),
     "rfx_runner_create": (
         c_int,
         [c_void_p, POINTER(RunOptions), POINTER(c_void_p), POINTER(Why)],
@@ -289,11 +321,15 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
         c_int,
         [c_void_p, POINTER(Source), _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
     ),
+    "rfx_runner_run_file": (
+        c_int,
+        [c_void_p, c_char_p, _Outputs, c_int, POINTER(RunOptions), POINTER(Why)],
+    ),
 }
 
 
 def _beside() -> Path:
-    """Where the libraries lie: beside this file, or, of an editable install, in the package's folder
+    """The folder of the libraries: that of this file, or for an editable install the package's folder
     in site-packages."""
     folders = [Path(__file__).resolve().parent]
     folders += [Path(folder) for folder in getattr(sys.modules[__package__], "__path__", [])]
@@ -339,7 +375,7 @@ observe_address = _address(bridge.rfxpy_observe)
 
 
 def raise_again(raised: object) -> None:
-    """Raises what the bridge has kept, which it owns no longer."""
+    """Raises the exception that the bridge has kept; the bridge no longer owns it."""
     restore = _python.PyErr_Restore
     restore.argtypes, restore.restype = [c_void_p] * 3, None
     restore(*raised)  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""One call of the C interface that may take long: its options, what stops it, and its errors."""
+"""One call of the C interface: its options, how it is stopped, and its errors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from . import _c
 from ._errors import UsageError, error_of
 from ._sizes import c_name, c_number, parse_bytes
 
-# The thread that this process was forked from, whose OpenMP threads stayed in the parent: the
+# The thread in which this process was forked. Its OpenMP threads stayed in the parent, and the OpenMP
 # runtime would wait for them for ever.
 forked_thread: Optional[int] = None
 
 
 def _progress_function(progress: Any) -> Callable[[int, int], None]:
-    """A function of (done, total); a bar as tqdm's is set to both."""
+    """A function of (done, total). A bar such as tqdm's is set to both numbers."""
     if hasattr(progress, "update") and hasattr(progress, "n"):
 
         def move(done: int, total: int) -> None:
@@ -32,7 +32,7 @@ def _progress_function(progress: Any) -> Callable[[int, int], None]:
 
 
 def progress_of_image(progress: Any, image: int, images: int) -> Any:
-    """What one of several images is told, so that progress is that of all."""
+    """The progress function for one of several images, so that progress counts all of them."""
     if progress is None or images == 1:
         return progress
     tell = _progress_function(progress)
@@ -40,9 +40,9 @@ def progress_of_image(progress: Any, image: int, images: int) -> Any:
 
 
 class Call:
-    """Options of a run, the flag that ends it, and the first exception of a function that it called.
+    """Options of a call, the flag that stops it, and the first exception of a callback.
 
-    Calls of the main thread look for signals every 50 ms; those of other threads never take the
+    Calls of the main thread check for signals every 50 ms. Calls of other threads never take the
     interpreter's lock, unless a source, a sink, progress or an observer is written in Python. See
     src/bridge.c.
     """
@@ -51,7 +51,7 @@ class Call:
         self, memory: Any = None, threads: int = 0, progress: Any = None, spill: Any = None
     ) -> None:
         self.failure: Optional[BaseException] = None
-        self.path: Optional[bytes] = None  # of the file that is read
+        self.path: Optional[bytes] = None  # of the file that the call reads
         self.bridge = _c.BridgeCall()
         self.options = _c.RunOptions()
         _c.library.rfx_run_options_init(self.options, ctypes.sizeof(self.options))
@@ -73,7 +73,7 @@ class Call:
         known = [1]
 
         def report(done: int, total: int) -> None:
-            if done == total == 1:  # the end, whatever the steps were
+            if done == total == 1:  # the end of the run, whatever the number of steps
                 done = total = known[0]
             known[0] = total
             progress(done, total)
@@ -82,31 +82,32 @@ class Call:
         self.options.progress = _c.progress_address
 
     def set_read(self, fill: Callable[[_c.Area, int], None]) -> tuple[Any, ...]:
-        """read and user of a source that is filled by a function of (area, address)."""
+        """`read` and `user` of a source that a function of (area, address) fills."""
         guarded = self._guard(lambda area, address: fill(area.contents, address))
         self.bridge.read = self._address(_c.READ(guarded))
         return _c.read_address, self.options.user
 
     def set_write(self, write: Callable[[int, _c.Area, int], None]) -> None:
-        """Outputs without an array go to write(output, area, address)."""
+        """Sends outputs without an array to write(output, area, address)."""
         guarded = self._guard(lambda output, area, address: write(output, area.contents, address))
         self.bridge.write = self._address(_c.WRITE(guarded))
         self.options.write = _c.write_address
 
     def set_observe(self, observe: Callable[[_c.StepReport], None]) -> None:
-        """Told of every step."""
+        """Calls a function after every step."""
         guarded = self._guard(lambda step: observe(step.contents))
         self.bridge.observe = self._address(_c.OBSERVE(guarded))
         self.options.observe = _c.observe_address
 
     def _guard(self, function: Callable[..., None]) -> Callable[..., int]:
-        """For the bridge: 1, or 2 after an exception, which is kept and ends the call."""
+        """Wraps a callback for the bridge: returns 1, or 2 after an exception, which is kept and
+        ends the call."""
 
         def guarded(*arguments: Any) -> int:
             try:
                 function(*arguments)
                 return 1
-            except BaseException as failure:  # also KeyboardInterrupt: raised again by make()
+            except BaseException as failure:  # including KeyboardInterrupt; make() raises it again
                 if self.failure is None:
                     self.failure = failure
                 return 2
@@ -114,22 +115,22 @@ class Call:
         return guarded
 
     def keep(self, thing: Any) -> None:
-        """Something that C uses, for as long as the call lives."""
+        """Keeps an object that C uses alive as long as the call."""
         self._kept.append(thing)
 
     def stop(self) -> None:
-        """From any thread."""
+        """Stops the call, from any thread."""
         _c.bridge.rfxpy_stop_call(self.bridge)
 
     def make(self, function: Any, *arguments: Any) -> None:
-        """Calls, and raises what came of it: a function's own exception, or the C text."""
+        """Calls a C function and raises its error, or the exception of a callback."""
         why = _c.Why()
         if threading.get_ident() == forked_thread:
             code = self._call_in_thread(function, *arguments, why)
         else:
             self.bridge.looks = threading.current_thread() is threading.main_thread()
             code = self._call(function, *arguments, why)
-        self._kept.clear()  # closures that hold this call in a circle
+        self._kept.clear()  # these closures refer to this call
         if self.bridge.raised[0]:
             raised = list(self.bridge.raised)
             self.bridge.raised = (None, None, None)
@@ -147,14 +148,14 @@ class Call:
         return int(function(*arguments))
 
     def _call_in_thread(self, function: Any, *arguments: Any) -> int:
-        """In a thread that has no OpenMP threads yet, while this one waits and takes signals."""
+        """Calls in a new thread, which has no OpenMP threads yet, while this one waits and takes signals."""
         result: list[int] = []
         thread = threading.Thread(target=lambda: result.append(self._call(function, *arguments)))
         thread.start()
         while thread.is_alive():
             try:
                 thread.join()
-            except BaseException as failure:  # of a signal's handler
+            except BaseException as failure:  # raised by a signal handler
                 self.failure = self.failure or failure
                 self.stop()
         return result[0]

@@ -1,4 +1,4 @@
-"""What a call can fail with: one exception per code of the C interface, with its text."""
+"""Exceptions: one for each error code of the C interface, with its text."""
 
 from __future__ import annotations
 
@@ -12,26 +12,31 @@ if TYPE_CHECKING:
 
 
 class Error(Exception):
-    """Everything that rfexec raises. `code` is the C interface's (and the program's exit) code."""
+    """The base of all exceptions of rfexec. `code` is the code of the C interface and the program's
+    exit code."""
 
     code = 0
 
 
 class UsageError(Error, ValueError):
-    """The caller's mistake: an argument out of its range, an array of another shape or type."""
+    """An argument is wrong: out of its range, or an array of another shape or type."""
 
     code = 2
 
 
 class RefusedError(Error, ValueError):
-    """The model or picture cannot be read, is broken, or is not supported."""
+    """The model or image cannot be read, is broken, or is not supported."""
 
     code = 3
 
 
-class BudgetError(MemoryError, Error):  # in this order, or tblib cannot make one in another process
-    """No way of running fits into `memory`. `needed_bytes` is the least that would do, 0 where that
-    is not known. `forecast` is the run with the smallest peak, where plan() made it."""
+class BudgetError(MemoryError, Error):  # in this order, so that tblib can rebuild it in another process
+    """No plan fits into `memory`.
+
+    Attributes:
+        needed_bytes: the smallest budget that would do; 0 if that is not known.
+        forecast: from plan(): the Forecast of the run with the smallest peak; else None.
+    """
 
     code = 4
 
@@ -43,33 +48,33 @@ class BudgetError(MemoryError, Error):  # in this order, or tblib cannot make on
 
 
 class SystemFailure(Error, RuntimeError):
-    """No memory or threads, reading failed, or a bug of rfexec's."""
+    """No memory or threads, reading or writing failed, or a bug of rfexec."""
 
     code = 5
 
 
 class Cancelled(Error):
-    """The run was stopped by Network.cancel()."""
+    """Network.cancel() stopped the run."""
 
     code = 6
 
 
 class NotFound(FileNotFoundError, RefusedError):
-    """There is no such file: also a FileNotFoundError."""
+    """The file does not exist; also a FileNotFoundError."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
 
 class IsFolder(IsADirectoryError, RefusedError):
-    """A folder in the place of a file: also an IsADirectoryError."""
+    """A folder in place of a file; also an IsADirectoryError."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
 
 
 class NotAllowed(PermissionError, RefusedError):
-    """A file that may not be read: also a PermissionError."""
+    """No permission to read the file; also a PermissionError."""
 
     def __str__(self) -> str:
         return str(self.args[0]) if self.args else ""
@@ -78,14 +83,14 @@ class NotAllowed(PermissionError, RefusedError):
 _BY_CODE: dict[int, type[Error]] = {c.code: c for c in (UsageError, RefusedError, BudgetError, SystemFailure, Cancelled)}
 
 
-# Members of the C structs that texts name, as arguments of this package.
+# Members of C structs in error texts, and the arguments of this package that stand for them.
 _WORDS = (
     (re.compile(r"give the size \(rows and columns\)"), "give size=(rows, columns)"),
     (re.compile(r"\bmemory_bytes\b"), "memory"),
     (re.compile(r"\bspill_folder\b"), "spill"),
     (re.compile(r"\bas_stored\b"), "orient=False"),
 )
-# Reasons of a file that have a class of their own in Python.
+# Reasons for which Python has an exception class of its own.
 _FILES: tuple[tuple[int, type[OSError]], ...] = (
     (errno.ENOENT, NotFound),
     (errno.EISDIR, IsFolder),
@@ -94,7 +99,7 @@ _FILES: tuple[tuple[int, type[OSError]], ...] = (
 
 
 def _reason_of(text: str, path: str) -> Optional[int]:
-    """Why a file cannot be read, where the text says so of this path."""
+    """The errno of a file that cannot be read, if the text names this path; else None."""
     if path not in text or path.startswith("synthetic:"):
         return None
     if os.path.isdir(path):
@@ -103,7 +108,7 @@ def _reason_of(text: str, path: str) -> Optional[int]:
 
 
 def error_of(code: int, text: str, path: Union[None, str, bytes] = None) -> Exception:
-    """The exception for a code of C. path: of the file that the call read."""
+    """The exception for a code of the C library. path: the file that the call read."""
     for pattern, word in _WORDS:
         text = pattern.sub(word, text)
     kind: type[Error] = _BY_CODE.get(code, SystemFailure)

@@ -1,4 +1,4 @@
-"""Files that outputs are written to while a run goes on."""
+"""Output files that are written during a run."""
 
 from __future__ import annotations
 
@@ -17,15 +17,20 @@ _DOUBLE_ENDS = (".ome.tif", ".ome.tiff", ".ome.zarr")
 
 @dataclass(frozen=True)
 class File:
-    """A file, or folder, for an output: what the program's `-o` writes, byte for byte.
+    """A file, or folder, for an output. Its bytes equal those of the program's `-o`.
 
-    path: its end says the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr. bits: 8, 16 or
-    32 (floats); None: what the kind usually has. range: the values that become the smallest and the
-    largest sample of 8 or 16 bits; None: the map's smallest and largest. compression: of TIFF
-    "deflate" or "zstd", of Zarr "zstd". overviews: smaller copies for viewers, "mean" or, of labels,
-    "nearest". tile: rows and columns of a TIFF's tiles. cog: a cloud optimized GeoTIFF.
-    channel_names: a text file for .ome.tif. zarr_format: 2 or 3. chunk: rows and columns of Zarr's
-    chunks.
+    Attributes:
+        path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr.
+        bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.
+        range: (lowest, highest): the values that become the smallest and largest sample of 8 or 16
+            bits; None: the smallest and largest value of the output.
+        compression: "deflate" or "zstd" for TIFF, "zstd" for Zarr; None: uncompressed.
+        overviews: smaller copies for viewers: "mean", or "nearest" for labels; None: no copies.
+        channel_names: a text file with one channel name a line, for .ome.tif.
+        tile: rows and columns of a TIFF's tiles; 0: the default.
+        cog: True for a cloud optimized GeoTIFF.
+        zarr_format: 2 or 3; 0: 3.
+        chunk: rows and columns of a Zarr chunk; 0: the default.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -58,7 +63,7 @@ def _file(target: Any) -> File:
 
 
 def _each(target: Any, names: Sequence[str]) -> dict[str, File]:
-    """The file of each output: of a mapping, or one path for all."""
+    """The file of each output: from a mapping, or from one path for all outputs."""
     if isinstance(target, Mapping):
         unknown = [name for name in target if name not in names]
         if unknown:
@@ -94,7 +99,7 @@ def _fill(at: Any, k: int, file: File) -> None:
 
 
 def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
-    """Has the call write files; returns the names of the outputs that have one."""
+    """Makes the call write files; returns the names of the outputs that have a file."""
     names = [info.name for info in infos]
     files = _each(target, names)
     raw = (_c.ResultFile * max(1, len(files)))()

@@ -1,4 +1,4 @@
-"""What a run would take, as a value that notebooks can show."""
+"""The forecast of a run, as a value that notebooks can show."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from . import _c
 
 
 def show_bytes(n: int) -> str:
-    """64 MiB, 1.5 GiB, 512 bytes."""
+    """A number of bytes as text: 64 MiB, 1.5 GiB, 512 bytes."""
     value = float(n)
     for unit in ("bytes", "KiB", "MiB", "GiB"):
         if value < 1024 or unit == "GiB":
@@ -20,26 +20,36 @@ def show_bytes(n: int) -> str:
 
 @dataclass(frozen=True)
 class Forecast:
-    """What a run takes, planned but not run.
+    """Memory and work of a run that was planned but not run.
 
-    peak_bytes is the sum of the five parts below it, and what `memory` must be at least; the
-    caller's arrays come on top. MACs are multiply-accumulates.
+    Attributes:
+        peak_bytes: the peak memory of the run, and the smallest `memory` for this plan. It is the sum of
+            the five parts that follow. Your arrays come on top.
+        activation_bytes: feature maps, tiles and ring buffers.
+        weight_bytes: packed weights.
+        scratch_bytes: workspace of the kernels.
+        picture_bytes: the decoder of an image file, and writing output files.
+        reserve_bytes: code, libraries, stacks and tables.
+        macs: multiply-accumulates of the run.
+        macs_whole: multiply-accumulates of the untiled run, which computes nothing twice.
+        words: a description of the plan.
+        spilled_bytes: the most bytes that files in `spill` hold at a time.
     """
 
     peak_bytes: int
-    activation_bytes: int  # maps and the like
-    weight_bytes: int  # as packed for the run
+    activation_bytes: int
+    weight_bytes: int
     scratch_bytes: int
-    picture_bytes: int  # of the decoder of a picture file
-    reserve_bytes: int  # for the code of libraries and stacks
-    macs: int  # of the run
-    macs_whole: int  # of a run on whole maps, which computes nothing twice
-    words: str  # how it would be done
-    spilled_bytes: int = 0  # that files in `spill` hold at a time, at most
+    picture_bytes: int
+    reserve_bytes: int
+    macs: int
+    macs_whole: int
+    words: str
+    spilled_bytes: int = 0
 
     @property
     def macs_factor(self) -> float:
-        """MACs of the run by those on whole maps: 1 where nothing is computed twice."""
+        """macs / macs_whole: 1.0 if nothing is computed twice."""
         return self.macs / self.macs_whole if self.macs_whole else 1.0
 
     def __str__(self) -> str:
@@ -58,7 +68,7 @@ class Forecast:
         ]
 
     def _repr_html_(self) -> str:
-        """A bar of what the peak consists of, and a table."""
+        """A bar of the peak's parts, and a table."""
         bar, rows, x = [], [], 0.0
         for name, n, colour in self._parts():
             if n == 0:

@@ -1,4 +1,4 @@
-"""Images as the C interface takes them: arrays where they lie, and array-likes read in bands."""
+"""Images for the C interface: arrays where they lie, and array-likes read in bands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _axes(layout: str, ndim: int) -> tuple[int, int, int]:
 
 
 def layout_of(image: Any, wanted: tuple[Any, ...], layout: Optional[str]) -> str:
-    """Where it is not said: NCHW, but where the shape fits channels last alone."""
+    """The layout: as given, else "NHWC" if the shape fits channels last only, else "NCHW"."""
     if layout is not None:
         return layout
     _, channels, rows, columns = wanted
@@ -33,8 +33,7 @@ def layout_of(image: Any, wanted: tuple[Any, ...], layout: Optional[str]) -> str
 
 
 def images_in(image: Any, wanted: tuple[Any, ...], layout: str) -> int:
-    """How many images an array or array-like holds of those that a network takes; 1 also where it
-    is none, which Input says."""
+    """The number of images in an array or array-like; 1 if the shape fits no image, which Input reports."""
     _, channels, rows, columns = wanted
     one = (channels, rows, columns) if layout == "NCHW" else (rows, columns, channels)
     shape = shape_of(image)
@@ -64,7 +63,7 @@ def _check(shape: tuple[Any, ...], dtype: Any, wanted: tuple[Any, ...], layout: 
 
 
 def as_array(image: Any) -> Optional[np.ndarray]:
-    """A numpy array of what is in memory, without a copy; None: an array-like to be read in parts."""
+    """An array in memory as numpy array, without a copy; None for an array-like that is read in bands."""
     image = unmasked(image, "the image")
     if isinstance(image, np.ndarray):
         return image
@@ -81,7 +80,7 @@ def as_array(image: Any) -> Optional[np.ndarray]:
 
 
 def view_of(area: _c.Area, address: int) -> np.ndarray:
-    """[channels, rows, columns] of the values at an address; valid as long as those are."""
+    """An array [channels, rows, columns] over the values at an address; valid as long as they are."""
     steps = (area.channel_step, area.row_step, area.column_step)
     shape = (area.channels, area.rows, area.columns)
     extent = 1 + sum(step * (n - 1) for step, n in zip(steps, shape))
@@ -90,14 +89,16 @@ def view_of(area: _c.Area, address: int) -> np.ndarray:
 
 
 class _Blocks:
-    """Reads an array-like in blocks of rows as it stores them, and keeps the last two: a file with
-    compressed chunks is decoded once while a run goes down it."""
+    """Reads an array-like in the blocks of rows that it stores, and keeps the last two blocks.
+
+    So a run from top to bottom decodes each compressed chunk once.
+    """
 
     KEPT = 2
 
     def __init__(self, source: Any, layout: str, wanted: tuple[Any, ...], image: int) -> None:
         self.source = source
-        self.image = image  # of a batch
+        self.image = image  # its number in a batch
         self.layout = layout
         self.channels, self.rows = wanted[1], wanted[2]
         self.axes = _axes(layout, len(source.shape))
@@ -105,7 +106,7 @@ class _Blocks:
         self.kept: OrderedDict[tuple[Any, ...], np.ndarray] = OrderedDict()
 
     def _stored_rows(self) -> int:
-        """Rows of a chunk (h5py, zarr: a number per axis; dask: a tuple of them); 0: no chunks."""
+        """Rows of a chunk (h5py, zarr: a number per axis; dask: a tuple per axis); 0: no chunks."""
         chunks: Any = getattr(self.source, "chunks", None)
         try:
             rows = chunks[self.axes[1]]
@@ -155,14 +156,16 @@ class _Blocks:
 
 
 def _lies_well(array: np.ndarray, layout: str) -> bool:
-    """Whether C can read it where it lies: in steps of whole floats, of which one is not 0."""
+    """Whether C can read the array where it lies: strides of whole floats, not all 0."""
     steps = [array.strides[axis] for axis in _axes(layout, array.ndim)]
     return array.flags.aligned and not any(step % 4 for step in steps) and any(steps)
 
 
 class Input:
-    """A struct rfx_source, and all that must live as long as it. number: of the image in a batch;
-    None: there is one."""
+    """A struct rfx_source and the objects that must live as long as it.
+
+    number: the number of the image in a batch; None: not a batch.
+    """
 
     def __init__(
         self,

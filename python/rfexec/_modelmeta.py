@@ -1,4 +1,4 @@
-"""What an .onnx file says of itself, read past its graph's nodes and weights."""
+"""Metadata of an .onnx file, read without its nodes and weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ModelMetadata:
         self.domain = ""
         self.description = ""
         self.graph_description = ""
-        self.version = 2**63 - 1  # of a file that states none, as ONNX Runtime has it
+        self.version = 2**63 - 1  # the default of ONNX Runtime for files without a version
         self.custom_metadata_map: dict[str, str] = {}
 
 
@@ -36,7 +36,7 @@ def _varint(data: Any, at: int) -> tuple[int, int]:
 
 
 def _fields(data: Any, at: int, end: int) -> Iterator[tuple[int, Any]]:
-    """Numbers of fields with a number, or with the first and last byte of theirs."""
+    """Yields field numbers of a message, each with its number or with the first and end byte of its data."""
     while at < end:
         key, at = _varint(data, at)
         kind = key & 7
@@ -86,7 +86,7 @@ def _read(data: Any, size: int) -> ModelMetadata:
 
 
 def model_metadata(model: Union[str, os.PathLike[str], Any]) -> ModelMetadata:
-    """Of a path or of bytes; of a built-in network its name alone."""
+    """Metadata of a path or of bytes; of a built-in network the name only."""
     if not isinstance(model, (str, os.PathLike)):
         data = memoryview(model)
         return _read(data, data.nbytes)

@@ -1,4 +1,4 @@
-"""What a network is made of: a name, or a model in memory."""
+"""Models: a name, a path, or a model in memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from ._errors import UsageError
 
-# Also onnx.ModelProto, and whatever else serialises itself like that.
+# Any: onnx.ModelProto, and other objects with SerializeToString.
 Model = Union[str, os.PathLike[str], bytes, bytearray, memoryview, Any]
 
 
 def model_bytes(model: Any) -> np.ndarray:
-    """The bytes of an .onnx file, where they lie; a ModelProto's are made first."""
+    """The bytes of an .onnx file without a copy; an onnx.ModelProto is serialized first."""
     serialize = getattr(model, "SerializeToString", None)
     if serialize is not None:
         model = serialize()

@@ -1,4 +1,4 @@
-"""Networks: opening, asking, running."""
+"""Networks: opening, planning, running."""
 
 from __future__ import annotations
 
@@ -33,15 +33,19 @@ CONVOLUTIONS = {"direct": 0, "openblas": 1, "winograd": 2}
 PADDINGS = {"reflect": 0, "edge": 1, "zero": 2}
 Memory = Union[None, int, str]
 Observer = Optional[Callable[[Step], Any]]
-_MOST_STAGES = 1000  # a plan has fewer than its network has cuts
+_MOST_STAGES = 1000  # more than any plan has
 
 
 @dataclass(frozen=True)
 class TensorInfo:
-    """Name, shape and type of an input or output, as the model declares them. None in a shape: not
-    known before the network has a size.
+    """Name, shape and type of an input or output, as the model declares them.
 
-    map: channels, rows and columns of an output that is a map, whatever its shape; else None.
+    Attributes:
+        name: the tensor's name in the model.
+        shape: its dimensions; None for a dimension that depends on the image's size while the network
+            has no size yet.
+        dtype: the numpy name of its type, such as "float32" or "int64".
+        map: (channels, rows, columns) of an output that is a feature map, whatever its shape; else None.
     """
 
     name: str
@@ -51,7 +55,7 @@ class TensorInfo:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole tensor."""
+        """Bytes of the whole tensor. Raises UsageError while the network has no size."""
         if None in self.shape:
             raise UsageError(f"'{self.name}' has the shape {self.shape}: the network has no size yet")
         n = int(np.dtype(self.dtype).itemsize)
@@ -60,17 +64,57 @@ class TensorInfo:
         return n
 
 
+def inputs_of(network: Any) -> tuple[TensorInfo, ...]:
+    """The one input of a C network."""
+    dims = (ctypes.c_int64 * _c.MAX_DIMS)()
+    _c.library.rfx_network_input_shape(network, dims)
+    name = _c.text(_c.library.rfx_network_input_name(network))
+    return (TensorInfo(name, tuple(dims[:4])),)
+
+
+def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
+    """All outputs of a C network."""
+    dims = (ctypes.c_int64 * _c.MAX_DIMS)()
+    infos = []
+    for k in range(_c.library.rfx_network_output_count(network)):
+        rank = _c.library.rfx_network_output_shape(network, k, dims)
+        name = _c.text(_c.library.rfx_network_output_name(network, k))
+        kind = _c.text(_c.library.rfx_network_output_type(network, k))
+        area = _c.Area()
+        found = _c.library.rfx_network_output_map(network, k, ctypes.byref(area))
+        planes = (area.channels, area.rows, area.columns) if found else None
+        infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
+    return tuple(infos)
+
+
+def open_options(conv: str, seed: int, pad_to: int, padding: str) -> _c.OpenOptions:
+    """The C options of a model or network, without a size."""
+    options = _c.OpenOptions()
+    _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
+    if conv not in CONVOLUTIONS:
+        raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
+    options.convolution = CONVOLUTIONS[conv]
+    if padding not in PADDINGS:
+        raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
+    options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
+    if not 0 <= seed < 2**64:
+        raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
+    options.seed = seed
+    return options
+
+
 _networks: weakref.WeakSet[Network]
 
 
 class Network:
-    """A network for images of one size; made by rfexec.open().
+    """A network for images of one size; rfexec.open() makes it.
 
-    One thread at a time runs a network: calls from others wait. Different networks run side by side.
-    A context manager; close() gives its memory back. It cannot be copied or pickled: open it again.
+    One thread at a time uses a network; calls from other threads wait. Different networks run in
+    parallel. A network is a context manager, and close() frees its memory. It cannot be copied or
+    pickled: open it again where it is needed.
     """
 
-    _bound = True  # to a size; models that leave theirs open have one from the first image on
+    _bound = True  # whether it has a size; a model with an open size gets one from its first image
     _closed = False
     model: Any
 
@@ -85,35 +129,25 @@ class Network:
         image: Union[None, str, os.PathLike[str], Picture] = None,
     ) -> None:
         self._handle = ctypes.c_void_p()
-        self._runners: set[int] = set()  # handles that are to be freed before the network's
-        self._parts: dict[int, set[int]] = {}  # likewise, with those of their runners
+        self._runners: set[int] = set()  # handles that must be freed before the network's
+        self._parts: dict[int, set[int]] = {}  # likewise, each with the handles of its runners
         self._lock = threading.Lock()
         self._owner: Optional[int] = None  # the thread whose call holds the lock
         self._current: Optional[Call] = None
-        self._lost = False  # another thread ran it when this process was forked
+        self._lost = False  # another thread was running it when this process was forked
         self._binding = threading.Lock()
-        self._options = options = _c.OpenOptions()
-        _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
         rows, columns = parse_size(size)
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
-        if conv not in CONVOLUTIONS:
-            raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
-        options.convolution = CONVOLUTIONS[conv]
-        if padding not in PADDINGS:
-            raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
-        options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
-        if not 0 <= seed < 2**64:
-            raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
-        options.seed = seed
+        self._options = open_options(conv, seed, pad_to, padding)
         self._name: Optional[bytes] = None
         if isinstance(model, (str, os.PathLike)):
             self.model = os.fspath(model)
             self._name = c_name(model, "model")
             if isinstance(model, os.PathLike) and b"/" not in self._name:
-                self._name = b"./" + self._name  # a file, also where a built-in has its name
+                self._name = b"./" + self._name  # a file, even if a built-in network has that name
         else:
-            self._bytes = model_bytes(model)  # read as long as there is a handle
+            self._bytes = model_bytes(model)  # C reads them as long as the handle exists
             self.model = f"<{self._bytes.size:,} bytes>"
         self._inputs: tuple[TensorInfo, ...] = ()
         self._outputs: tuple[TensorInfo, ...] = ()
@@ -128,7 +162,7 @@ class Network:
         _networks.add(self)
 
     def _open(self, rows: int, columns: int) -> None:
-        """Opens the model at a size; 0, 0: its own."""
+        """Opens the model at a size; 0, 0: the model's own size."""
         self._options.rows, self._options.columns = rows, columns
         handle, call = ctypes.c_void_p(), Call()
         if self._name is not None:
@@ -145,11 +179,11 @@ class Network:
                 ctypes.byref(handle),
             )
         self._handle = handle
-        self._inputs = self._read_inputs()
-        self._outputs = self._read_outputs()
+        self._inputs = inputs_of(self._handle)
+        self._outputs = outputs_of(self._handle)
 
     def _probe(self) -> None:
-        """Names and shapes without a size: what two sizes have in common."""
+        """Reads names and shapes of a network without a size: opens it at two sizes and compares."""
         if self._bound or self._inputs:
             return
         infos: list[list[TensorInfo]] = []
@@ -164,8 +198,8 @@ class Network:
         self._inputs = self._outputs = ()
         if not infos:
             raise UsageError(
-                f"{self.model} leaves its size open, and takes neither 256x256 nor 384x512: "
-                "open(..., size=(rows, columns)) says it, or the first image"
+                f"{self.model} leaves its size open and takes neither 256x256 nor 384x512: "
+                "pass size=(rows, columns) to open(), or run an image first"
             )
         known = [
             TensorInfo(
@@ -180,7 +214,7 @@ class Network:
         self._inputs, self._outputs = tuple(known[:1]), tuple(known[1:])
 
     def _bind(self, image: Any, layout: Optional[str]) -> None:
-        """Gives a network without a size that of an image."""
+        """Gives a network without a size the size of an image."""
         with self._binding:
             if self._bound or self._closed:
                 return
@@ -201,17 +235,17 @@ class Network:
             self._bound = True
 
     def _need(self) -> None:
-        """That there is a network of some size."""
+        """Raises UsageError if the network is closed or has no size."""
         if self._closed:
             raise UsageError("the network is closed")
         if not self._bound:
             raise UsageError(
-                "the network has no size yet, which its model leaves open: open(..., "
-                "size=(rows, columns)) or open(..., image=path) says it, or the first image that is run"
+                "the network has no size yet, because its model leaves the size open: pass "
+                "size=(rows, columns) or image=path to open(), or run an image first"
             )
 
     def close(self) -> None:
-        """Gives the network's memory back; its runners and parts are closed too."""
+        """Frees the network's memory. Its runners and shards are closed too."""
         if self._closed:
             return
         if not self._bound:
@@ -234,25 +268,6 @@ class Network:
             "library; open it again where it is needed"
         )
 
-    def _read_inputs(self) -> tuple[TensorInfo, ...]:
-        dims = (ctypes.c_int64 * _c.MAX_DIMS)()
-        _c.library.rfx_network_input_shape(self._handle, dims)
-        name = _c.text(_c.library.rfx_network_input_name(self._handle))
-        return (TensorInfo(name, tuple(dims[:4])),)
-
-    def _read_outputs(self) -> tuple[TensorInfo, ...]:
-        dims = (ctypes.c_int64 * _c.MAX_DIMS)()
-        infos = []
-        for k in range(_c.library.rfx_network_output_count(self._handle)):
-            rank = _c.library.rfx_network_output_shape(self._handle, k, dims)
-            name = _c.text(_c.library.rfx_network_output_name(self._handle, k))
-            kind = _c.text(_c.library.rfx_network_output_type(self._handle, k))
-            area = _c.Area()
-            found = _c.library.rfx_network_output_map(self._handle, k, ctypes.byref(area))
-            planes = (area.channels, area.rows, area.columns) if found else None
-            infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
-        return tuple(infos)
-
     def __repr__(self) -> str:
         if self._closed or not self._bound:
             return f"<rfexec.Network {self.model}: {'closed' if self._closed else 'no size yet'}>"
@@ -270,7 +285,7 @@ class Network:
         _free: Any = _c.library.rfx_network_free,
         _free_runner: Any = _c.library.rfx_runner_free,
     ) -> None:
-        while self._runners:  # in a cycle of garbage they may come later
+        while self._runners:  # the collector may free them later in a reference cycle
             _free_runner(self._runners.pop())
         for part in list(getattr(self, "_parts", ())):
             self._free_part(part)
@@ -290,7 +305,7 @@ class Network:
 
     @property
     def inputs(self) -> tuple[TensorInfo, ...]:
-        """The one input: (1, channels, rows, columns)."""
+        """The one input, of shape (1, channels, rows, columns), in a tuple."""
         self._probe()
         return self._inputs
 
@@ -302,7 +317,7 @@ class Network:
 
     @contextlib.contextmanager
     def _busy(self, call: Call, owner: Optional[int] = None) -> Iterator[None]:
-        """Holds the network for one call; waits for other threads, but not for one's own."""
+        """Holds the network for one call. Waits for other threads; raises UsageError in the same thread."""
         if self._lost:
             raise UsageError("this network was running in another thread when the process forked")
         self._need()
@@ -321,7 +336,7 @@ class Network:
                 self._owner, self._current = None, None
 
     def cancel(self) -> None:
-        """Ends the call that runs now, in whichever thread: that raises Cancelled."""
+        """Stops the call that runs now, in whichever thread. That call raises Cancelled."""
         call = self._current
         if call is not None:
             call.stop()
@@ -334,13 +349,24 @@ class Network:
         spill: Union[None, str, os.PathLike[str]] = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> Forecast:
-        """What run() would take, without running.
+        """Plans a run without running it.
 
-        memory: the most bytes that the run may take ("64MiB", "1.5GiB", a number; None: no limit).
-        threads: 0 for as many as the process may use processors. picture: the file that would be
-        run; None: an array. spill: a folder in which large maps that are needed again may wait in
-        nameless files; None: no files. output: the files that run() would write. Raises BudgetError,
-        with the smallest run as its `forecast`, where nothing fits.
+        Args:
+            memory: the budget of the run: "64MiB", "1.5GiB", a number of bytes, or None for no limit.
+                Your own arrays come on top.
+            threads: number of threads; 0: the processors that the process may use.
+            picture: the image file that would be run; None: an array.
+            spill: a folder in which large feature maps may wait in nameless files; None: no files.
+            output: the files that run() would write, as in run().
+
+        Returns:
+            A Forecast with the peak memory, the MACs and a description of the plan.
+
+        Raises:
+            BudgetError: no plan fits `memory`. Its `forecast` is the run with the smallest peak, its
+                `needed_bytes` that peak.
+            RefusedError: the image cannot be read.
+            UsageError: an argument is wrong.
         """
         call = Call(memory, threads, spill=spill)
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
@@ -360,7 +386,7 @@ class Network:
         return forecast_of(raw)
 
     def analyze(self) -> Layers:
-        """What each layer is: shape, receptive field, MACs, bytes; a list that prints as a table."""
+        """Returns the layers of the network: a list of Layer that prints as a table."""
         self._need()
         raw = (_c.LayerReport * _c.library.rfx_network_layer_count(self._handle))()
         call = Call()
@@ -377,8 +403,10 @@ class Network:
         picture: Union[None, str, os.PathLike[str], Picture] = None,
         spill: Union[None, str, os.PathLike[str]] = None,
     ) -> Stages:
-        """The stages of the plan that plan() with the same arguments describes, which is made once
-        more; a list that prints as a table."""
+        """Returns the stages of the plan that plan() describes: a list of Stage that prints as a table.
+
+        The arguments and exceptions are those of plan(). The plan is made again.
+        """
         call = Call(memory, threads, spill=spill)
         if picture is not None:
             self._bind(picture, None)
@@ -401,7 +429,7 @@ class Network:
     def _start(
         self, image: Any, layout: Optional[str], call: Call
     ) -> tuple[Any, tuple[Any, ...], Optional[Input]]:
-        """The C function for an image, its arguments, and what must live until it ends."""
+        """The C function that runs an image, its arguments, and the object that must live until it ends."""
         self._need()
         if is_picture(image):
             name = take_picture(image, call)
@@ -423,31 +451,44 @@ class Network:
         observer: Observer = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> dict[str, np.ndarray]:
-        """Runs the network on one image; returns its outputs by name, in the shape and type that the
-        model declares. Arrays that are given as `out` are float32.
+        """Runs the network on one image or a batch.
 
-        image: a picture's path, a Picture (which says page, bands and scaling) or
-        "synthetic:ROWSxCOLUMNS[:SEED]" (values as the program's `run` makes them); or a float32 array
-        (1, channels, rows, columns) or (channels, rows, columns), or with channels last for
-        layout="NHWC" (or where the shape fits that alone), taken as it is, not copied, whatever its
-        strides; or an array-like with shape and [...] (zarr, h5py, dask), which is read in bands.
-        uint8 and uint16 arrays become values as pictures do, with ImageNet's scale, mean and std;
-        Picture(array, scale=..., mean=..., std=...) says others.
-        memory: as in plan(); arrays and array-likes come on top. out: an array (or a list, or a
-        dict by name) that receives the outputs instead of new ones. outputs: names of those that
-        are wanted; None: all. progress: a function of (done, total), or a tqdm bar; called every
-        50 ms. Ctrl-C ends the run. spill: as in plan(). observer: a function of a Step, called after
-        each of some thousands of steps, in this thread; what it returns does not matter, what it
-        raises ends the run. It takes some microseconds a step.
-        output: a file that an output is written to while the run goes on, as the program's -o writes
-        it: a path or a File, for several outputs a name for all ("map.tif" becomes
-        "map.<output>.tif") or a dict by the output's name. Such outputs are not returned, unless
-        `outputs` or `out` names them.
+        The bits of the outputs depend on the network, its `conv` and the image. They do not depend on
+        `memory` or `threads`.
 
-        A batch, (images, channels, rows, columns), is run image by image in the memory of one, with
-        one plan, and so are the outputs: each (images, ...), the bits of as many runs.
+        Args:
+            image: one of
+                - the path of an image file, or a Picture, which adds page, bands and scaling;
+                - "synthetic:ROWSxCOLUMNS[:SEED]", a generated image;
+                - a float32 array (1, channels, rows, columns) or (channels, rows, columns). It is not
+                  copied, whatever its strides;
+                - a uint8 or uint16 array. Its samples become values with ImageNet's scale, mean and std;
+                  Picture(array, scale=..., mean=..., std=...) chooses others;
+                - an array-like with `shape` and `[...]` (zarr, h5py, dask), which is read in bands of rows;
+                - a batch (images, channels, rows, columns). It runs image by image, with one plan and the
+                  memory of one image.
+            memory, threads, spill: as in plan().
+            out: a float32 array for the output, or a list or dict of arrays. None: new arrays.
+            progress: a function of (done, total), or a tqdm bar; called every 50 ms. An exception in it
+                ends the run.
+            outputs: the names of the outputs to return; None: all.
+            layout: "NCHW", or "NHWC" for channels last. None: the one that fits the shape, NCHW if both do.
+            observer: a function of a Step, called after each step in this thread. A run has some thousands
+                of steps, and each call takes some microseconds. An exception in it ends the run.
+            output: files that outputs are written to during the run, as by the program's -o: a path, a
+                File, or a dict of them by output name. A path for several outputs, "map.tif", becomes
+                "map.<output>.tif". Outputs in files are not returned, unless `outputs` or `out` names them.
 
-        The bits depend on the network, its `conv` and the image alone, not on memory or threads.
+        Returns:
+            A dict of the outputs by name, in the shape and type that the model declares. Outputs of a batch
+            are (images, ...). Arrays given as `out` stay float32.
+
+        Raises:
+            BudgetError: no plan fits `memory`.
+            RefusedError: the image cannot be read or does not fit the network.
+            UsageError: an argument is wrong, such as an array of another shape.
+            SystemFailure: no memory or threads, or reading or writing failed.
+            Cancelled: cancel() was called. Ctrl-C raises KeyboardInterrupt.
         """
         self._bind(image, layout)
         self._need()
@@ -456,7 +497,7 @@ class Network:
             layout = layout_of(image, wanted, layout)
             if images_in(image, wanted, layout) > 1:
                 if output is not None:
-                    raise UsageError("a batch is returned: a file takes the output of one image")
+                    raise UsageError("output= writes the output of one image: the outputs of a batch are returned")
                 with self.prepare(memory, threads, spill) as runner:
                     return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
@@ -481,12 +522,22 @@ class Network:
         layout: Optional[str] = None,
         spill: Union[None, str, os.PathLike[str]] = None,
     ) -> Iterator[tuple[slice, np.ndarray]]:
-        """Runs the network and yields one output while it is made, for maps larger than memory.
+        """Runs the network and yields the rows of one output as they are computed.
 
-        Yields (rows, band): a slice of the output's rows, from top to bottom, and those rows,
-        (1, channels, rows, columns), a copy. output: its name; None: the first. The run waits while
-        the loop's body works, and ends when the loop is left. Where the plan makes column strips or
-        tiles, the map is kept in a temporary file until rows are whole.
+        For outputs larger than memory. The run starts with the first band, waits while the loop's body
+        works, and ends when the loop is left. If the plan has column strips or tiles, the output waits in a
+        temporary file until its rows are complete.
+
+        Args:
+            image, memory, threads, progress, layout, spill: as in run().
+            output: the output's name; None: the first.
+
+        Yields:
+            (rows, band): a slice of the output's rows, from top to bottom, and a copy of these rows,
+            (1, channels, rows, columns).
+
+        Raises:
+            UsageError: the output is no feature map; and the exceptions of run().
         """
         call = Call(memory, threads, progress, spill)
         self._bind(image, layout)
@@ -513,7 +564,14 @@ class Network:
         threads: int = 0,
         spill: Union[None, str, os.PathLike[str]] = None,
     ) -> "Runner":
-        """Plans and packs the weights once, for many images of this size: see Runner."""
+        """Plans once and packs the weights once, for many images of this size.
+
+        Args:
+            memory, threads, spill: as in plan().
+
+        Returns:
+            A Runner.
+        """
         return Runner(self, memory, threads, spill)
 
     def _number_of(self, output: Optional[str]) -> int:
@@ -524,19 +582,30 @@ class Network:
         return 0 if output is None else names.index(output)
 
     def part(self, index: int, count: int, output: Optional[str] = None) -> "Part":
-        """A network that makes part `index` of `count`, from 1 on, of an output's rows: those of the
-        program's `run --part index/count`. Parts may run in other processes or on other machines;
-        put side by side (numpy.concatenate(..., axis=2)) they have the bits of one run.
+        """Makes a shard: a network that computes some rows of one output.
 
-        output: its name; None: the first. Behind layers that see all of a map (global pools,
-        instance norms, attention) a part computes all that comes before them.
+        The shards 1 to `count` cover the output. They may run in other processes or on other machines.
+        Concatenated (numpy.concatenate(..., axis=2)) they have the bits of one run, and they equal those of
+        the program's `run --part index/count`. Behind layers that see a whole feature map (global pools,
+        instance norms, attention) a shard computes all layers before them.
+
+        Args:
+            index: the number of the shard, from 1.
+            count: the number of shards.
+            output: the output's name; None: the first.
+
+        Returns:
+            A Part.
+
+        Raises:
+            UsageError: the numbers are out of range, or the output is no feature map.
         """
         k = self._number_of(output)
         planes = self._outputs[k].map
         rows = planes[1] if planes is not None else 1
         if not 1 <= index <= count <= rows:
             raise UsageError(f"part {index} of {count}: 1 to {count}, of at most {rows} rows")
-        each, longer = divmod(rows, count)  # the first `longer` have one row more
+        each, longer = divmod(rows, count)  # the first `longer` shards have one row more
         first = each * (index - 1) + min(index - 1, longer)
         ends = slice(first, first + each + (index <= longer))
         return self.part_rect(ends, output=self._outputs[k].name)
@@ -544,17 +613,25 @@ class Network:
     def part_rect(
         self, rows: slice, columns: slice = slice(None), output: Optional[str] = None
     ) -> "Part":
-        """As part(), for some rows and columns of the output."""
+        """Makes a shard of some rows and columns of an output; see part().
+
+        Args:
+            rows, columns: slices of step 1, in pixels of the output.
+            output: the output's name; None: the first.
+        """
         from ._parts import Part
 
         return Part(self, self._number_of(output), rows, columns)
 
 
 class Runner:
-    """A network made ready to run arrays: keeps its plan, its packed weights and its memory.
+    """A network with its plan, packed weights and memory ready for many images; Network.prepare() makes it.
 
-    `forecast` says what it takes. A context manager; close() gives the memory back. It cannot be
-    copied or pickled.
+    A runner is a context manager, and close() frees its memory. It cannot be copied or pickled.
+
+    Attributes:
+        network: the Network.
+        forecast: a Forecast of its plan.
     """
 
     _closed = False
@@ -572,10 +649,10 @@ class Runner:
         self._make()
 
     def _make(self) -> None:
-        """Plans and packs."""
+        """Plans and packs the weights."""
         network = self.network
         call = Call(self._memory, self._threads, spill=self._spill)
-        self._call = call  # holds the folder's name
+        self._call = call  # keeps the folder's name alive
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         with network._busy(call):
             call.make(
@@ -598,10 +675,10 @@ class Runner:
         spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
     ) -> dict[str, np.ndarray]:
-        """As Network.run, arrays and array-likes without planning and packing again.
+        """Runs one image or a batch with the runner's plan; arguments and results as in Network.run().
 
-        A picture is planned by itself, in the same memory: the runner gives its own back before, and
-        makes it again for the next array, as it does for another spill folder than before.
+        An image file needs a plan of its own. The runner frees its memory for that run and plans again for
+        the next array. Another `spill` folder also makes it plan again.
         """
         if self._closed:
             raise UsageError("the runner is closed")
@@ -645,7 +722,7 @@ class Runner:
             )
 
     def stages(self) -> Stages:
-        """The stages of the runner's plan."""
+        """Returns the stages of the runner's plan."""
         raw = (_c.StageReport * _MOST_STAGES)()
         count = ctypes.c_int()
         call = Call()
@@ -664,7 +741,7 @@ class Runner:
         return stages_of(raw[: count.value])
 
     def close(self) -> None:
-        """Gives the memory back; the network stays."""
+        """Frees the runner's memory. The network stays open."""
         if self._handle and not self.network._closed:
             with self.network._busy(Call()):
                 self._free()
@@ -693,16 +770,16 @@ class Runner:
         self.close()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None):  # nobody can be using it
+        if getattr(self, "_handle", None):  # no call can be using it
             self._free()
 
 
-_OPEN_SIZE = "symbolic height or width"  # of the C library's text
+_OPEN_SIZE = "symbolic height or width"  # part of the C library's message
 _networks = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """The child has this thread only: what others held stays held for ever, and half done."""
+    """In a child process: locks that other threads held would stay held, and their networks half run."""
     _call.forked_thread = threading.get_ident()
     for network in list(_networks):
         network._lost = network._lost or network._lock.locked()
@@ -724,15 +801,28 @@ def open(
 ) -> Network:
     """Opens a network for images of one size.
 
-    model: the path of an .onnx file, or a built-in name ("mobilenet_v2"; their weights are seeded,
-    not trained); or the bytes of an .onnx file, or an onnx.ModelProto. Bytes are used where they lie
-    (a bytearray must not change meanwhile), and count in the memory of plans and runs. A pathlib.Path
-    is a file, whatever built-in has its name. size: (rows, columns); None: that of `image`, a picture,
-    or else the model's own; of a model that leaves its size open, that of the first image that is
-    run. conv: what computes convolutions: "direct", "openblas" or
-    "winograd"; each gives bits of its own. seed: of a built-in's weights. pad_to: images are filled
-    up to multiples of this number at their right and below, for networks that take no other sizes,
-    and maps that come out are cut to the image's part of them; 0: not. padding: with what,
-    "reflect", "edge" or "zero" (zeros as the network sees them, after mean and std).
+    Args:
+        model: one of
+            - the path of an .onnx file (a pathlib.Path is always a file);
+            - a built-in name such as "mobilenet_v2", with weights made from `seed`, not trained;
+            - the bytes of an .onnx file, which are not copied and must not change;
+            - an onnx.ModelProto.
+            Bytes and ModelProtos count in the memory of plans and runs.
+        size: (rows, columns). None: the size of `image`, else the model's own, else the size of the
+            first image that runs.
+        conv: what computes convolutions: "direct", "openblas" or "winograd". Each has its own rounding.
+        seed: the seed of a built-in's weights, 0 to 2**64 - 1.
+        pad_to: fills images up to multiples of this number at the right and bottom, and cuts outputs
+            back. For networks that take no other sizes. 0: no padding.
+        padding: how images are filled up: "reflect", "edge" or "zero" (zeros after mean and std).
+        image: an image file that gives the size if `size` is None.
+
+    Returns:
+        A Network.
+
+    Raises:
+        RefusedError: the model cannot be read, is broken or is not supported. A missing file is also a
+            FileNotFoundError.
+        UsageError: an argument is wrong.
     """
     return Network(model, size, conv, seed, pad_to, padding, image)

@@ -1,4 +1,4 @@
-"""The part of ONNX Runtime's InferenceSession that most programs use."""
+"""The part of ONNX Runtime's interface that most programs use."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ _PROVIDER = "CPUExecutionProvider"
 
 
 def get_available_providers() -> list[str]:
-    """The one that there is: the processor."""
+    """Returns ["CPUExecutionProvider"]."""
     return [_PROVIDER]
 
 
 def get_all_providers() -> list[str]:
-    """As get_available_providers."""
+    """Returns ["CPUExecutionProvider"]."""
     return [_PROVIDER]
 
 
 def get_device() -> str:
-    """ "CPU"."""
+    """Returns "CPU" as ONNX Runtime does."""
     return "CPU"
 
 
 def set_default_logger_severity(severity: int) -> None:
-    """Taken and not used: the library logs nothing."""
+    """Ignored: the library logs nothing."""
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Taken and not used: the library logs nothing."""
+    """Ignored: the library logs nothing."""
 
 
 class GraphOptimizationLevel(enum.IntEnum):
-    """Taken and not used: networks are always run in the same way."""
+    """Ignored: a network always runs in the same way."""
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -52,15 +52,16 @@ class GraphOptimizationLevel(enum.IntEnum):
 
 
 class ExecutionMode(enum.IntEnum):
-    """Taken and not used."""
+    """Accepted and ignored."""
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class SessionOptions:
-    """As onnxruntime.SessionOptions. intra_op_num_threads is a session's number of threads, where
-    `threads` says none; all else is taken and not used."""
+    """As onnxruntime.SessionOptions. `intra_op_num_threads` is the session's number of threads if `threads`
+    is 0. Everything else is ignored.
+    """
 
     def __init__(self) -> None:
         self.intra_op_num_threads = 0
@@ -78,16 +79,16 @@ class SessionOptions:
         self._entries: dict[str, str] = {}
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Kept and not used."""
+        """Stores the entry; it has no effect."""
         self._entries[key] = value
 
     def get_session_config_entry(self, key: str) -> str:
-        """What was kept."""
+        """Returns a stored entry."""
         return self._entries[key]
 
 
 class RunOptions:
-    """As onnxruntime.RunOptions; taken and not used."""
+    """As onnxruntime.RunOptions; ignored."""
 
     def __init__(self) -> None:
         self.log_severity_level = -1
@@ -97,7 +98,7 @@ class RunOptions:
 
 
 class NodeArg:
-    """An input or output, as ONNX Runtime describes it."""
+    """Name, shape and type of an input or output, as in ONNX Runtime."""
 
     def __init__(self, name: str, shape: list[Any], dtype: str = "float32") -> None:
         self.name = name
@@ -123,15 +124,21 @@ _sessions: weakref.WeakSet[InferenceSession]
 
 
 class InferenceSession:
-    """Runs an .onnx file, its bytes, or a built-in network as onnxruntime.InferenceSession does:
+    """Runs a model as onnxruntime.InferenceSession does:
 
         session = rfexec.InferenceSession("net.onnx", memory="256MiB")
         result = session.run(None, {"image": array})
 
-    memory and threads as in Network.plan. The network is planned, and its weights are packed, at
-    the first image of a size, and kept until one of another size comes. Threads may share a session:
-    their runs come one after the other, each with all of `threads`. Of sess_options the number of
-    threads counts; a provider other than CPUExecutionProvider is warned of.
+    The session plans and packs weights at the first image of a size and keeps both until an image of
+    another size comes. Threads may share a session: their runs go one after the other, each with all
+    threads. A provider other than CPUExecutionProvider gives a warning.
+
+    Args:
+        path_or_bytes: a path, the bytes of an .onnx file, or a built-in name.
+        sess_options: SessionOptions; only the number of threads counts.
+        providers, provider_options: ignored, apart from the warning.
+        memory, threads: as in Network.plan().
+        conv: as in rfexec.open().
     """
 
     def __init__(
@@ -153,7 +160,7 @@ class InferenceSession:
         self._memory, self._conv = memory, conv
         self._threads = threads or int(getattr(sess_options, "intra_op_num_threads", 0) or 0)
         self._runner: Optional[Runner] = None
-        self._lock = threading.Lock()  # of the network and runner of the last size
+        self._lock = threading.Lock()  # protects the network and runner of the last size
         self._network = Network(self._model, None, conv)
         self._inputs = self._args(self._network.inputs)
         self._outputs = self._args(self._network.outputs)
@@ -166,7 +173,7 @@ class InferenceSession:
         )
 
     def _args(self, infos: Iterable[Any]) -> list[NodeArg]:
-        """Dimensions that follow from the image's size are called so."""
+        """Names the dimensions that depend on the image's size "rows" and "columns"."""
         args = []
         for info in infos:
             shape = list(info.shape)
@@ -176,39 +183,39 @@ class InferenceSession:
         return args
 
     def get_inputs(self) -> list[NodeArg]:
-        """The one input."""
+        """Returns the one input in a list."""
         return self._inputs
 
     def get_outputs(self) -> list[NodeArg]:
-        """All outputs."""
+        """Returns all outputs."""
         return self._outputs
 
     def get_providers(self) -> list[str]:
-        """The one that there is."""
+        """Returns ["CPUExecutionProvider"]."""
         return [_PROVIDER]
 
     def get_provider_options(self) -> dict[str, dict[Any, Any]]:
-        """There are none."""
+        """Returns an empty dict for CPUExecutionProvider."""
         return {_PROVIDER: {}}
 
     def set_providers(
         self, providers: Optional[Sequence[Any]] = None, provider_options: Any = None
     ) -> None:
-        """Warns of a provider that is not there."""
+        """Warns if a provider other than CPUExecutionProvider is requested."""
         _check_providers(providers)
 
     def disable_fallback(self) -> None:
-        """There is one provider: nothing to fall back to."""
+        """Ignored: there is one provider."""
 
     def enable_fallback(self) -> None:
-        """There is one provider: nothing to fall back to."""
+        """Ignored: there is one provider."""
 
     def get_session_options(self) -> Any:
-        """What the session was made with."""
+        """Returns the options that the session was made with."""
         return self._options if self._options is not None else SessionOptions()
 
     def get_modelmeta(self) -> ModelMetadata:
-        """What the model's file says of itself."""
+        """Returns the metadata of the model's file."""
         return model_metadata(self._model)
 
     def _for_size(self, size: tuple[int, int]) -> Runner:
@@ -227,8 +234,20 @@ class InferenceSession:
         input_feed: Mapping[str, Any],
         run_options: Any = None,
     ) -> list[np.ndarray]:
-        """Outputs by name (None or none: all), as a list; input_feed: the image by the input's name,
-        float32 (1, channels, rows, columns), or a batch of images, which are run one by one."""
+        """Runs an image or a batch.
+
+        Args:
+            output_names: names of the wanted outputs; None or empty: all.
+            input_feed: {input name: array}, float32 (images, channels, rows, columns). A batch runs image
+                by image.
+            run_options: ignored.
+
+        Returns:
+            A list of arrays in the order of output_names.
+
+        Raises:
+            The exceptions of Network.run().
+        """
         name = self._inputs[0].name
         if list(input_feed) != [name]:
             raise UsageError(f"the network has one input, '{name}'; given: {list(input_feed)}")
@@ -251,7 +270,7 @@ _sessions = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    """Another thread may have held a lock when the process forked."""
+    """In a child process: another thread may have held a lock at the fork."""
     for session in list(_sessions):
         session._lock = threading.Lock()
 

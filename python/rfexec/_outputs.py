@@ -1,4 +1,4 @@
-"""Arrays for outputs: the caller's, where he gives some, or new ones."""
+"""Arrays for outputs: those of the caller, or new ones."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _check(name: str, array: Any, shape: tuple[Any, ...], image: Optional[np.nda
 
 
 def _of_batch(shape: tuple[Any, ...], images: int) -> tuple[Any, ...]:
-    """As .npy files of batches have it: a leading 1 becomes their number, else it stands in front."""
+    """The shape for a batch: a leading 1 becomes the number of images, else that number is put in front."""
     if images == 1:
         return shape
     return (images, *(shape[1:] if shape[:1] == (1,) else shape))
 
 
 class Outputs:
-    """What a run writes to: all outputs, or those that are named, of one image or of a batch."""
+    """The arrays of a run: for all outputs or the named ones, of one image or a batch."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Outputs:
         self.addresses = self.addresses_of(0)
 
     def typed(self) -> dict[str, np.ndarray]:
-        """After the run: new arrays in the outputs' types, and those that were given."""
+        """After the run: the caller's arrays, and new arrays in the outputs' types."""
         return {
             name: array
             if name in self._given_names
@@ -72,7 +72,7 @@ class Outputs:
         }
 
     def addresses_of(self, image: int) -> Any:
-        """Where the outputs of an image of a batch go, by the number of the output."""
+        """Addresses of the outputs of one image of a batch, by output number."""
         addresses = (ctypes.c_void_p * self.count)()
         for k, name in enumerate(self._names):
             if name in self.arrays:

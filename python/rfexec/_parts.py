@@ -1,4 +1,4 @@
-"""Networks that make a part of an output."""
+"""Shards: networks that compute a rectangle of an output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Optional
 from . import _c
 from ._call import Call
 from ._errors import UsageError
-from ._network import Network
+from ._network import Network, inputs_of, outputs_of
 
 
 def _ends(wanted: slice, size: int, what: str) -> tuple[int, int]:
@@ -19,11 +19,15 @@ def _ends(wanted: slice, size: int, what: str) -> tuple[int, int]:
 
 
 class Part(Network):
-    """Makes a rectangle of one output and nothing else, with the bits of a whole run; made by
-    Network.part() and Network.part_rect(). Runs take the same image, of which they read `needs`.
+    """A shard: computes a rectangle of one output and nothing else, with the bits of the full run.
 
-    whole: the network that it is of; they run one at a time. rows, columns: which of the output.
-    needs: the rows and columns of the image.
+    Network.part() and Network.part_rect() make it. Give its runs the same image; they read only the
+    rectangle `needs` of it. A shard and its network run one at a time.
+
+    Attributes:
+        whole: the Network that the shard belongs to.
+        rows, columns: slices of the output, in pixels.
+        needs: (rows, columns): slices of the image that the shard reads.
     """
 
     def __init__(self, whole: Network, k: int, rows: slice, columns: slice) -> None:
@@ -51,15 +55,15 @@ class Part(Network):
             slice(area.row, area.row + area.rows),
             slice(area.column, area.column + area.columns),
         )
-        self._inputs = self._read_inputs()
-        self._outputs = self._read_outputs()
+        self._inputs = inputs_of(self._handle)
+        self._outputs = outputs_of(self._handle)
 
     def _need(self) -> None:
         if self._closed or self._handle.value not in self.whole._parts:
             raise UsageError("the part is closed, or the network that it is of")
 
     def close(self) -> None:
-        """Gives the part's memory back; the network that it is of stays."""
+        """Frees the shard's memory. Its network stays open."""
         if not self._closed and not self.whole._closed:
             with self.whole._busy(Call()):
                 self.whole._free_part(self._handle.value or 0)
@@ -82,5 +86,5 @@ class Part(Network):
 
     def __del__(self, _free_part: Any = Network._free_part) -> None:
         handle = getattr(self, "_handle", None)
-        if handle:  # the whole may have freed it, where both were in a cycle of garbage
+        if handle:  # the network may have freed it, if both were in a reference cycle
             _free_part(self.whole, handle.value)

@@ -1,4 +1,4 @@
-"""Picture files, and how they are read."""
+"""Image files and how they are read."""
 
 from __future__ import annotations
 
@@ -16,20 +16,27 @@ from ._sizes import c_name, c_number
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture file and how it is read: wherever a path is taken, one of these is.
+    """An image file, or an array of samples, and how it is read. Usable wherever a path is.
 
-    page: of a TIFF, or level of a slide, as `rfexec info` numbers them. channels: bands of a TIFF or
-    .npy file, from 1, in the order of the network's; None: all but alpha. orient: turned as EXIF
-    data or TIFF's tag say. Samples become (sample * scale - mean) / std: those of 8 bits as they are,
-    those of 16 bits divided by 257, or with `raw` as they are stored. mean and std are one number, or
-    one for each channel of the network. By default scale is 1/255 and mean and std are ImageNet's
-    (networks of 1 or 3 channels; others: 0 and 1); with `raw` they are 1, 0 and 1. bgr: blue first,
-    mean and std in that order. max_pixels: without a budget, rows times columns of the largest
-    picture that is decoded whole. region: rows and columns, two slices, that are read alone, as if
-    they were all of the picture.
+    A sample becomes the value (sample * scale - mean) / std. 8-bit samples are used as they are, 16-bit
+    samples divided by 257, or unchanged with `raw`. docs/pictures.md has the details.
 
-    In the place of the path there may be a uint8 or uint16 array, of which scale, raw, mean, std and
-    bgr are used.
+    Attributes:
+        path: the file's path; or a uint8 or uint16 array, for which only scale, raw, mean, std and bgr
+            count.
+        page: the page of a TIFF or the level of a slide, as `rfexec info` numbers them.
+        channels: bands to read, counted from 1, in the order of the network's channels; None: all but
+            alpha.
+        orient: True: read upright, as EXIF data or the TIFF tag say; False: as stored.
+        scale: factor of the samples; None: 1/255, or 1 with `raw`.
+        mean, std: one number, or one for each channel. None: ImageNet's for networks of 1 or 3
+            channels, else 0 and 1; also 0 and 1 with `raw`.
+        bgr: True: blue first; mean and std are in that order too.
+        max_pixels: without a budget, the most pixels of an image that must be decoded whole; 0: the
+            default of 100 million.
+        raw: True: samples as they are stored.
+        region: (rows, columns), two slices of step 1: the part of the image that is read as if it were
+            the whole.
     """
 
     path: Any
@@ -78,7 +85,7 @@ def _numbers(name: str, given: Any) -> list[float]:
 
 
 def _ends(wanted: slice, what: str) -> tuple[int, int]:
-    """First and count of a slice."""
+    """First index and length of a slice."""
     first = 0 if wanted.start is None else c_number(wanted.start, what)
     end = -1 if wanted.stop is None else c_number(wanted.stop, what)
     if wanted.step not in (None, 1) or not 0 <= first < end:
@@ -87,14 +94,14 @@ def _ends(wanted: slice, what: str) -> tuple[int, int]:
 
 
 def is_picture(image: Any) -> bool:
-    """Whether it names a file, so that C reads it."""
+    """Whether the image is a file name, so that the C library reads it."""
     if isinstance(image, Picture):
         return isinstance(image.path, (str, os.PathLike))
     return isinstance(image, (str, os.PathLike))
 
 
 def take_picture(picture: Any, call: Call) -> Optional[bytes]:
-    """The name for C; what a Picture says goes to the call's options."""
+    """Returns the name for C and copies a Picture's settings to the call's options."""
     if picture is None:
         return None
     if isinstance(picture, Picture):
@@ -105,7 +112,10 @@ def take_picture(picture: Any, call: Call) -> Optional[bytes]:
 
 
 def picture_size(picture: Union[str, os.PathLike[str], Picture]) -> tuple[int, int, int]:
-    """Rows, columns and channels of a picture file as it would be read; reads its header only."""
+    """Returns (rows, columns, channels) of an image file as it would be read.
+
+    Only the header is read. Raises RefusedError if the file cannot be read.
+    """
     rows, columns, channels = ctypes.c_int64(), ctypes.c_int64(), ctypes.c_int64()
     call = Call()
     call.make(

@@ -1,4 +1,4 @@
-"""Layers of a network and stages of a plan, as values and as tables that can be read."""
+"""Layers of a network and stages of a plan, as values that print as tables."""
 
 from __future__ import annotations
 
@@ -13,36 +13,58 @@ from ._forecast import show_bytes
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer; pairs are rows and columns. A layer that sees the whole image has no field."""
+    """A layer of a network. Pairs are (rows, columns).
+
+    Attributes:
+        name, op: its name and operator.
+        shape: the shape of its output, in ONNX order.
+        field: the receptive field of one output value, in image pixels; None if it is the whole image.
+        field_padding: how far the first value's receptive field begins before the image, in pixels.
+        jump: the distance between the receptive fields of neighbouring values, in pixels.
+        macs: multiply-accumulates of the untiled run.
+        parameters: number of weights.
+        output_bytes: bytes of its output.
+        live_bytes: bytes of all tensors that are alive while the layer runs untiled.
+    """
 
     name: str
     op: str
-    shape: tuple[int, ...]  # of its output, in ONNX order
-    field: Optional[tuple[int, int]]  # receptive field of one value, in pixels of the image
-    field_padding: Optional[tuple[int, int]]  # how far the first one's begins before the image
-    jump: Optional[tuple[float, float]]  # pixels from one value's field to the next
+    shape: tuple[int, ...]
+    field: Optional[tuple[int, int]]
+    field_padding: Optional[tuple[int, int]]
+    jump: Optional[tuple[float, float]]
     macs: int
     parameters: int
     output_bytes: int
-    live_bytes: int  # maps that are there while it runs on whole maps
+    live_bytes: int
 
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage of a plan: some layers, run in one way, one stage after the other."""
+    """A stage of a plan: some layers that run in one mode. Stages run one after the other.
 
-    mode: str  # "whole", "tiled" or "streamed"
-    first: str  # the layers that it computes lie from this one
-    last: str  # to this one
+    Attributes:
+        mode: "whole", "tiled" or "streamed".
+        first, last: names of the first and last layer.
+        tiles: (rows, columns) of the tile grid; column strips of a stream.
+        band_rows: image rows per step of a stream; else 0.
+        macs: multiply-accumulates.
+        arena_bytes: bytes of the arena that are in use during the stage.
+        spilled_bytes: bytes that the stage writes to files.
+    """
+
+    mode: str
+    first: str
+    last: str
     tiles: tuple[int, int]
-    band_rows: int  # rows of the image per step of a stream
+    band_rows: int
     macs: int
-    arena_bytes: int  # of activation_bytes: those that hold something during the stage
-    spilled_bytes: int  # that it writes to files
+    arena_bytes: int
+    spilled_bytes: int
 
 
 class _Table(list[Any]):
-    """A list that shows itself as a table."""
+    """A list that prints as a table."""
 
     _columns: tuple[str, ...] = ()
 
@@ -80,18 +102,18 @@ def _pair(pair: Optional[tuple[Any, ...]], none: str = "-") -> str:
 
 
 class Layers(_Table):
-    """All layers of a network, in the order of their computation."""
+    """The layers of a network, in the order of execution."""
 
     _columns = ("layer", "op", "shape", "field", "jump", "MACs", "parameters", "live")
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of all layers, on whole maps."""
+        """Multiply-accumulates of all layers in the untiled run."""
         return sum(layer.macs for layer in self)
 
     @property
     def parameters(self) -> int:
-        """Parameters of all layers."""
+        """Number of weights of all layers."""
         return sum(layer.parameters for layer in self)
 
     def _row(self, item: Layer) -> tuple[str, ...]:  # type: ignore[override]
@@ -111,7 +133,7 @@ class Layers(_Table):
 
 
 class Stages(_Table):
-    """The stages of a plan, one after the other."""
+    """The stages of a plan, in the order of execution."""
 
     _columns = ("mode", "layers", "tiles", "rows", "MACs", "arena", "spilled")
 

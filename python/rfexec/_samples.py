@@ -1,4 +1,4 @@
-"""Arrays of samples, as pictures have them: made values in blocks, never as a whole."""
+"""Arrays of samples, converted to values in blocks, never as a whole."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from ._errors import UsageError
 from ._pictures import Picture, _numbers
 
 _FLOAT = np.dtype(np.float32)
-_MEAN = (0.485, 0.456, 0.406)  # ImageNet's, as in the library
+_MEAN = (0.485, 0.456, 0.406)  # of ImageNet, as in the C library
 _STD = (0.229, 0.224, 0.225)
 
 
 def unmasked(array: Any, what: str) -> Any:
-    """The data of a masked array of which nothing is masked; other things as they are."""
-    masked = sys.modules.get("numpy.ma")  # who has such an array has imported it
+    """The data of a masked array without masked elements; other objects unchanged. Raises
+    UsageError for masked elements."""
+    masked = sys.modules.get("numpy.ma")  # a masked array exists only if numpy.ma was imported
     if masked is None or not isinstance(array, masked.MaskedArray):
         return array
     if masked.is_masked(array):
@@ -39,7 +40,7 @@ def _is_integer(dtype: Any) -> bool:
 
 
 def is_samples(image: Any) -> bool:
-    """Whether its elements become values first: uint8, uint16, floats of the other byte order, or a
+    """Whether the elements need a conversion: uint8, uint16, floats of the other byte order, or a
     Picture of an array."""
     if isinstance(image, Picture):
         return True
@@ -48,19 +49,19 @@ def is_samples(image: Any) -> bool:
 
 
 def shape_of(image: Any) -> tuple[int, ...]:
-    """Of an array, an array-like, or a Picture of one."""
+    """The shape of an array, an array-like, or a Picture of one."""
     if isinstance(image, Picture):
         image = image.path
     return tuple(getattr(image, "shape", None) or np.shape(image))
 
 
 def samples_of(image: Any, channels: int, layout: str) -> Any:
-    """An array-like of the values; other things come back as they are."""
+    """An array-like of the converted values; other objects unchanged."""
     return _Samples(image, channels, layout) if is_samples(image) else image
 
 
 class _Samples:
-    """(sample * scale - mean) / std in float32, in this order, as the library does it."""
+    """Computes (sample * scale - mean) / std in float32, in the order of the library."""
 
     dtype = _FLOAT
 

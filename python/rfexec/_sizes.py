@@ -1,4 +1,4 @@
-"""Numbers and names as C takes them, and bytes as the program's --memory does."""
+"""Numbers and names for C, and numbers of bytes as the program's --memory takes them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST = 2**63 - 1
 
 
 def c_number(value: Any, what: str, bits: int = 64) -> int:
-    """A number that a signed integer of C holds: ctypes would cut others off without a word."""
+    """A number as a signed integer of C. Raises UsageError if it does not fit; ctypes would truncate it."""
     try:
         n = operator.index(value)
     except TypeError:
@@ -25,7 +25,8 @@ def c_number(value: Any, what: str, bits: int = 64) -> int:
 
 
 def c_name(name: Union[str, bytes, os.PathLike[str]], what: str) -> bytes:
-    """A name as the file system has it: C would end it at a NUL."""
+    """A file name in the encoding of the file system. Raises UsageError for a NUL, at which C would
+    end it."""
     data = os.fsencode(name)
     if b"\0" in data:
         raise UsageError(f"{what} is {os.fspath(name)!r}: a name has no NUL in it")
@@ -33,7 +34,7 @@ def c_name(name: Union[str, bytes, os.PathLike[str]], what: str) -> bytes:
 
 
 def _unit_bytes(unit: str) -> int:
-    """The factor of a unit: "M" and "MiB" are binary, "MB" is decimal; 0: no such unit."""
+    """The bytes of a unit: "M" and "MiB" are binary, "MB" is decimal; 0: unknown."""
     if unit in ("", "b"):
         return 1
     power = "kmgt".find(unit[0]) + 1
@@ -43,7 +44,7 @@ def _unit_bytes(unit: str) -> int:
 
 
 def parse_bytes(memory: Union[None, int, str]) -> int:
-    """Bytes of None (0: no limit), a positive integer, or a text such as "64MiB", "1.5GiB"."""
+    """The bytes of None (0: no limit), a positive integer, or a text such as "64MiB" or "1.5GiB"."""
     if memory is None:
         return 0
     if isinstance(memory, str):
@@ -69,7 +70,7 @@ def parse_bytes(memory: Union[None, int, str]) -> int:
 
 
 def parse_size(size: Optional[tuple[int, int]]) -> tuple[int, int]:
-    """Rows and columns; None: 0, 0."""
+    """(rows, columns); (0, 0) for None."""
     if size is None:
         return 0, 0
     try:

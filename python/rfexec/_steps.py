@@ -1,4 +1,4 @@
-"""Steps of a run, as an observer is told of them."""
+"""Steps of a run, for observers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ WORKS = ("read", "compute", "sum", "keep", "write", "spill", "fetch", "pack")
 
 
 class Step(NamedTuple):
-    """A step of a run that has just been done; the C header's struct rfx_step_report.
+    """A step of a run that has just ended; struct rfx_step_report of the C header.
 
-    stage: of n_stages, from 0; Network.stages() describes them. work: "read" a rectangle of the
-    image, "compute" one of the layer's map, "sum" one of the map before it into its sums, "keep",
-    "spill" or "fetch" rows, "write" a rectangle of an output, "pack" the layer's weights. layer:
-    its number in Network.analyze(), of several that one step computes the last; name: its name.
-    output: the name of the output of which the rectangle has become final, else None; final
-    rectangles make an output up. step: from 1. done, total: as progress was told. row, column,
-    rows, columns, channels: the rectangle. planned_bytes: the plan's peak; held_bytes: what the
-    network has allocated now. seconds: since the first step began.
+    Attributes:
+        stage, n_stages: the number of the stage, from 0, and their count; Network.stages() lists them.
+        work: "read" a rectangle of the image; "compute" a rectangle of the layer's feature map; "sum" a
+            rectangle into a global operator's sums; "keep" rows for the next step; "write" a rectangle
+            of an output; "spill" rows to a file or "fetch" them; "pack" the layer's weights.
+        layer: the layer's number in Network.analyze(); for a group, that of its last layer.
+        name: the layer's name.
+        output: the output's name if the rectangle is now final, else None. The final rectangles cover
+            the output.
+        step: the number of the step, from 1.
+        done, total: as in `progress`.
+        row, column, rows, columns, channels: the rectangle, in pixels.
+        planned_bytes: the plan's peak.
+        held_bytes: bytes that the network has allocated now.
+        seconds: since the first step began.
     """
 
     stage: int
@@ -44,7 +51,7 @@ class Step(NamedTuple):
 
 
 def observe(call: Call, observer: Any, outputs: Sequence[Any]) -> None:
-    """Has a call tell an observer, if there is one."""
+    """Makes a call report its steps to an observer, if there is one."""
     if observer is None:
         return
     if not callable(observer):

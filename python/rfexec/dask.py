@@ -1,4 +1,4 @@
-"""Outputs of networks as dask arrays, of which every chunk is a part of one run.
+"""Outputs of networks as dask arrays whose chunks are shards of one run.
 
     import rfexec.dask
     maps = rfexec.dask.map_image("net.onnx", "slide.tif", memory="512MiB")
@@ -34,13 +34,14 @@ from ._sizes import parse_bytes
 
 __all__ = ["map_image"]
 _CHUNK_BYTES = 64 << 20
-_KEPT = 2  # networks whose opened copies wait for the next task
+_KEPT = 2  # models whose networks stay open for the next task
 
 
 @dataclass(frozen=True)
 class _Opened:
-    """What a worker opens: the arguments of rfexec.open, and the hash of a model that is not built
-    in, which tells it from others of its name."""
+    """The arguments of rfexec.open for a worker, and the hash of the model, which detects another file under
+    the same name ("" for built-in networks).
+    """
 
     model: Union[str, bytes]
     digest: str
@@ -53,7 +54,7 @@ class _Opened:
 
 @dataclass(frozen=True)
 class _Run:
-    """What is the same for all chunks."""
+    """The settings that all chunks share."""
 
     output: str
     memory: Memory
@@ -62,14 +63,14 @@ class _Run:
     spill: Optional[str]
 
 
-# ---- in the workers: networks stay open between tasks ----------------------------------------
+# ---- in the workers --------------------------------------------------------------------------
 
 _idle: OrderedDict[tuple[Any, ...], list[Network]] = OrderedDict()
 _lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    """Another thread may have held it; networks that wait are the child's too."""
+    """In a child process: another thread may have held the lock. Idle networks belong to the child too."""
     global _lock
     _lock = threading.Lock()
 
@@ -78,7 +79,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def _file_identity(name: Union[str, bytes]) -> str:
-    """Tells a file from what was there before; "": no file."""
+    """A text that changes when the file changes; "": no file."""
     try:
         seen = os.stat(name) if isinstance(name, str) else None
     except OSError:
@@ -88,7 +89,7 @@ def _file_identity(name: Union[str, bytes]) -> str:
 
 @functools.lru_cache(maxsize=8)
 def _digest(name: Union[str, bytes], seen: str) -> str:
-    """Of a file as it was when it was `seen`; "": it cannot be read, as opening it will say."""
+    """The hash of a file as it was when it was `seen`; "" if it cannot be read, which opening reports."""
     digest = hashlib.sha256()
     try:
         with open(name, "rb") as file:
@@ -101,8 +102,11 @@ def _digest(name: Union[str, bytes], seen: str) -> str:
 
 @contextlib.contextmanager
 def _network(opened: _Opened) -> Iterator[Network]:
-    """A network for this task alone: each runs one at a time, and tasks of a worker's threads run
-    side by side, so there are as many as ran at once."""
+    """A network for this task alone.
+
+    A network runs one call at a time, and a worker's threads run several tasks, so there are as many
+    networks as tasks ran at once.
+    """
     seen = _file_identity(opened.model) if opened.digest else ""
     key = (opened, seen)
     with _lock:
@@ -127,7 +131,7 @@ def _network(opened: _Opened) -> Iterator[Network]:
 
 
 class _Window:
-    """An image, (channels, rows, columns), of which some blocks are there and nothing else."""
+    """An image (channels, rows, columns) of which only some blocks exist."""
 
     dtype = np.dtype(np.float32)
 
@@ -165,7 +169,7 @@ class _Window:
 def _make(
     opened: _Opened, run: _Run, rows: slice, columns: slice, image: Any, places: list[Any], blocks: list[Any]
 ) -> np.ndarray:
-    """One chunk. With places, the image comes as blocks that lie there, else as it was given."""
+    """Computes one chunk. With places, the image is given as blocks at these places."""
     with _network(opened) as net:
         part = net.part_rect(rows, columns, run.output)
         layout = run.layout
@@ -178,7 +182,7 @@ def _make(
 # ---- where the graph is made -----------------------------------------------------------------
 
 def _everywhere(path: Union[str, os.PathLike[str]]) -> str:
-    """The path of a file for workers that run in other folders; other names stay."""
+    """The absolute path of a file, for workers in other folders; other names unchanged."""
     name = os.fsdecode(path)
     return os.path.abspath(name) if os.path.exists(name) else name
 
@@ -186,7 +190,7 @@ def _everywhere(path: Union[str, os.PathLike[str]]) -> str:
 def _describe(model: Model, size: tuple[int, int], options: dict[Any, Any]) -> _Opened:
     if isinstance(model, (str, os.PathLike)):
         name, digest = os.fsdecode(model), ""
-        if os.sep in name or "." in name:  # others are built in, whatever files there are
+        if os.sep in name or "." in name:  # all other names are built-in networks
             name = _everywhere(name)
             seen = _file_identity(name)
             digest = _digest(name, seen) if seen else ""
@@ -201,7 +205,7 @@ def _pieces(sizes: tuple[int, ...]) -> list[slice]:
 
 
 def _default_chunks(image: tuple[Any, ...], output: tuple[Any, ...]) -> tuple[int, int]:
-    """Rows and columns, as map_image says; all but the last are equal, so that zarr takes them."""
+    """Rows and columns of a chunk, as map_image says; all but the last are equal, as zarr needs."""
     _, channels, rows, columns = image
     there = max(1, math.ceil(output[1] * output[2] * output[3] / (rows * columns)))
     side = max(1, math.isqrt(_CHUNK_BYTES // (4 * max(channels, there))))
@@ -223,7 +227,7 @@ def _check_chunks(chunks: Any, shape: tuple[Any, ...]) -> tuple[tuple[int, ...],
 
 
 def _refuse_repeats(net: Network, output: str, chunks: tuple[Any, ...]) -> None:
-    """In words: chunks behind a layer that sees all of a map would each compute all before it."""
+    """Raises UsageError if every chunk would compute all layers before one that sees a whole feature map."""
     for layer in net.part(1, 1, output).analyze():
         if layer.field is None:
             raise UsageError(
@@ -236,7 +240,7 @@ def _refuse_repeats(net: Network, output: str, chunks: tuple[Any, ...]) -> None:
 
 
 class _Image:
-    """Where tasks get the image from: `value`, or blocks of it."""
+    """The image of the tasks: `value`, or blocks of it."""
 
     def __init__(self, image: Any, layout: str) -> None:
         self.layout, self.value, self.lazy = layout, None, None
@@ -263,7 +267,7 @@ class _Image:
             self.token = tokenize(self.lazy)
         elif self.array is not None:
             self.token = tokenize(self.array)
-        else:  # what a file holds may change under its name
+        else:  # its data may change, so each call gets a new token
             self.value, self.token = image, uuid.uuid4().hex
 
     def check(self, net: Network) -> None:
@@ -276,7 +280,7 @@ class _Image:
         return tuple(index)
 
     def take(self, needs: tuple[slice, slice], key: tuple[Any, ...], graph: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
-        """Places and blocks of what a chunk needs; parts of dask's blocks become tasks."""
+        """Places and blocks that a chunk needs; parts of dask's blocks become tasks of the graph."""
         rows, columns = needs
         if self.array is not None:
             place = (rows.start, rows.stop, columns.start, columns.stop)
@@ -321,25 +325,35 @@ def map_image(
     spill: Union[None, str, os.PathLike[str]] = None,
     recompute: bool = False,
 ) -> da.Array:
-    """An output of a network as a dask array (1, channels, rows, columns) of its type: its chunks are
-    parts of one run, with exactly its bits, each made by a task of its own.
+    """An output of a network as a lazy dask array (1, channels, rows, columns).
 
-    model, conv, seed, pad_to, padding: as for rfexec.open; a model's path is opened by every worker,
-    which refuses another file under that name, and stays open for its next tasks; bytes and
-    ModelProtos go there with the graph. image: as for Network.run; what a chunk needs of it, halo
-    and all, follows from the network. Pictures and array-likes (zarr) are read by the tasks; of a
-    dask array a task depends on the blocks that it needs alone; slices of a numpy array are part of
-    the graph. memory, threads: of each task; a worker runs as many as it has threads, and what they
-    are given and make comes on top.
+    Each chunk is a shard of one run and is computed by a task of its own, with the bits of one run. The
+    halo that a chunk needs of the image follows from the network.
 
-    chunks: of the output's rows and columns, as dask takes them: 512, (512, 1024), -1 for one, ...;
-    None: equal ones (but for the last), of which neither the square of the image that one stands
-    for, without its halo, nor the chunk itself takes more than about 64 MiB. output: its name; None:
-    the first.
+    Args:
+        model, conv, seed, pad_to, padding: as in rfexec.open(). Each worker opens a path itself, keeps
+            the network for its next tasks, and refuses another file under that name. Bytes and
+            ModelProtos are sent with the graph.
+        image: as in Network.run(). Tasks read files and array-likes (zarr) themselves. With a dask array,
+            a task depends only on the blocks that it needs. Slices of a numpy array become part of the
+            graph.
+        memory, threads: of each task. A worker runs as many tasks as it has threads. The blocks that a
+            task receives and its result come on top.
+        chunks: of the output's rows and columns, as in dask: 512, (512, 1024), -1 for one chunk. None:
+            equal chunks. Neither a chunk nor the square of the image that it stands for, without halo,
+            takes more than about 64 MiB.
+        output: the output's name; None: the first.
+        layout: "NCHW" or "NHWC", as in Network.run().
+        spill: as in Network.plan().
+        recompute: allows more than one chunk behind a layer that sees a whole feature map (global
+            pools, instance norms, attention). Every chunk then computes all layers before it.
 
-    Where a layer before the output sees all of a map (global pools, instance norms, attention),
-    every chunk computes all that comes before that: more than one chunk is refused unless
-    `recompute` says that this is wanted.
+    Returns:
+        A dask array of the output's type.
+
+    Raises:
+        UsageError: an argument is wrong, the output is no feature map, or `recompute` is needed.
+        RefusedError: the model or image cannot be read.
     """
     parse_bytes(memory)
     picture = _Image(image, layout)
@@ -348,7 +362,7 @@ def map_image(
     with _network(opened) as net:
         picture.check(net)
         info = net.outputs[net._number_of(output)]
-        shape = net.part(1, 1, info.name).outputs[0].shape  # or raises: no map
+        shape = net.part(1, 1, info.name).outputs[0].shape  # UsageError: no feature map
         if info.map is None or shape != (1, *info.map):
             raise UsageError(
                 f"output '{info.name}' is declared as {shape}, not as (1, channels, rows, columns); "

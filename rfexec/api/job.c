@@ -1,9 +1,11 @@
 /* Sources, plans and sessions of the public header's calls; see job.h. */
 #include "rfexec/api/job.h"
 
+#include "layers/core/checked.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
 #include "rfexec/api/step_teller.h"
+#include "tiler/plan/plan_file.h"
 
 static const struct rfx_tensor *input_of(const struct rfx_job *job) {
     return &job->graph->nodes[job->graph->input].out;
@@ -14,21 +16,22 @@ static bool is_stop_wanted(void *user) {
     return options->stop(options->user) != 0;
 }
 
-/* From here on the graph's allocator asks the caller whether to stop. */
+/* From here on the job's allocator asks the caller whether to stop. */
 static void ask_caller(struct rfx_job *job) {
-    if (job->options.stop != NULL)
-        rfx_memory_set_stop(job->graph->mem, is_stop_wanted, &job->options);
+    if (job->options.stop != NULL) rfx_memory_set_stop(job->mem, is_stop_wanted, &job->options);
 }
 
-enum rfx_status rfx_job_open(struct rfx_job *job, struct rfx_graph *graph,
-                             const struct rfx_run_options *options, struct rfx_error *err) {
-    *job = (struct rfx_job){.graph = graph};
+enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
+                             struct rfx_memory *mem, const struct rfx_run_options *options,
+                             struct rfx_error *err) {
+    *job = (struct rfx_job){.graph = graph, .mem = mem};
     struct rfx_run_options read;
     enum rfx_status status = rfx_api_read_run_options(options, &read, err);
     if (status != RFX_OK) return status;
     job->options = read;
+    job->threads_given = options != NULL && options->threads != 0;
     ask_caller(job);
-    return rfx_result_files_read(&job->options, graph, &job->files, err);
+    return rfx_result_files_read(&job->options, graph, mem, &job->files, err);
 }
 
 enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *options,
@@ -36,13 +39,13 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     struct rfx_run_options read;
     enum rfx_status status = rfx_api_read_run_options(options, &read, err);
     if (status != RFX_OK) return status;
-    job->options.progress = read.progress;
-    job->options.observe = read.observe;
-    job->options.stop = read.stop;
-    job->options.write = read.write;
-    job->options.user = read.user;
+    read.memory_bytes = job->options.memory_bytes;
+    read.threads = job->options.threads;
+    read.spill_folder = job->options.spill_folder;
+    job->options = read;
     ask_caller(job);
-    return RFX_OK;
+    rfx_result_files_free(&job->files);
+    return rfx_result_files_read(&job->options, job->graph, job->mem, &job->files, err);
 }
 
 void rfx_job_drop_source(struct rfx_job *job) {
@@ -52,14 +55,14 @@ void rfx_job_drop_source(struct rfx_job *job) {
 
 void rfx_job_rest(struct rfx_job *job) {
     rfx_job_drop_source(job);
-    if (job->options.stop != NULL) rfx_memory_set_stop(job->graph->mem, NULL, NULL);
+    if (job->options.stop != NULL) rfx_memory_set_stop(job->mem, NULL, NULL);
     job->options.stop = NULL;
 }
 
 void rfx_job_close(struct rfx_job *job) {
     rfx_result_files_free(&job->files);
-    rfx_session_free(job->session);
-    rfx_plan_free(job->plan);
+    rfx_run_release(&job->run);
+    rfx_plan_free(job->own_plan);
     rfx_plan_free(job->smallest);
     rfx_job_rest(job);
 }
@@ -85,7 +88,7 @@ enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture
 /* Opens the picture with the channels that it has, or else with those that the network takes. */
 enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                     struct rfx_error *err) {
-    struct rfx_memory *mem = job->graph->mem;
+    struct rfx_memory *mem = job->mem;
     const struct rfx_tensor *input = input_of(job);
     struct rfx_image_bands bands;
     struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
@@ -114,8 +117,8 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
 enum rfx_status rfx_job_use_values(struct rfx_job *job, const float *values,
                                    struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(job);
-    enum rfx_status status = rfx_image_from_array(job->graph->mem, values, input->c, input->h,
-                                                  input->w, &job->image, err);
+    enum rfx_status status =
+        rfx_image_from_array(job->mem, values, input->c, input->h, input->w, &job->image, err);
     if (status == RFX_OK) job->traits = rfx_image_traits(job->image);
     return status;
 }
@@ -144,22 +147,41 @@ enum rfx_status rfx_job_use_source(struct rfx_job *job, const struct rfx_source 
     if (source->read != NULL) {
         const struct rfx_image_reader reader = {
             .read = read_part, .user = job, .concurrent = source->concurrent != 0};
-        status = rfx_image_from_reader(job->graph->mem, &reader, input->c, input->h, input->w,
-                                       &job->image, err);
+        status = rfx_image_from_reader(job->mem, &reader, input->c, input->h, input->w, &job->image,
+                                       err);
     } else if (source->row_step == 0 && source->column_step == 0 && source->channel_step == 0) {
         return rfx_job_use_values(job, source->values, err);
     } else {
         const struct rfx_image_steps steps = {.row = source->row_step,
                                               .column = source->column_step,
                                               .channel = source->channel_step};
-        status = rfx_image_from_steps(job->graph->mem, source->values, steps, input->c, input->h,
-                                      input->w, &job->image, err);
+        status = rfx_image_from_steps(job->mem, source->values, steps, input->c, input->h, input->w,
+                                      &job->image, err);
     }
     if (status == RFX_OK) job->traits = rfx_image_traits(job->image);
     return status;
 }
 
+void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
+                    const struct rfx_packed_weights *weights) {
+    job->plan = plan;
+    job->weights = weights;
+}
+
+/* Lets the request ask for the plan of options.plan_file, if there is one. */
+static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
+                                      struct rfx_plan_file **file, struct rfx_error *err) {
+    if (job->options.plan_file == NULL) return RFX_OK;
+    int threads = request->threads;
+    enum rfx_status status = rfx_plan_file_read(job->graph, job->options.plan_file, file, err);
+    if (status != RFX_OK) return status;
+    rfx_plan_file_apply(*file, request);
+    if (job->threads_given) request->threads = threads;
+    return RFX_OK;
+}
+
 enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
+    struct rfx_plan_file *file = NULL;
     job->traits.fixed_bytes += rfx_result_files_bytes(&job->files, job->graph);
     struct rfx_plan_request request = {.source = job->traits,
                                        .threads = job->options.threads,
@@ -167,14 +189,18 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
                                        .emit_outputs = true,
                                        .may_spill = job->options.spill_folder != NULL,
                                        .caches = rfx_machine_caches()};
-    enum rfx_status status =
-        rfx_plan_create_or_smallest(job->graph, &request, &job->plan, &job->smallest, err);
-    return rfx_memory_settle(job->graph->mem, status, err);
+    enum rfx_status status = read_plan_file(job, &request, &file, err);
+    if (status == RFX_OK)
+        status =
+            rfx_plan_create_or_smallest(job->graph, &request, &job->own_plan, &job->smallest, err);
+    rfx_plan_file_free(file);
+    job->plan = job->own_plan;
+    return rfx_memory_settle(job->mem, status, err);
 }
 
 enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err) {
-    enum rfx_status status = rfx_session_create(job->graph, job->plan, &job->session, err);
-    return rfx_memory_settle(job->graph->mem, status, err);
+    job->run = (struct rfx_run){.plan = job->plan, .weights = job->weights, .mem = job->mem};
+    return rfx_run_prepare(&job->run, err);
 }
 
 /* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
@@ -186,25 +212,50 @@ static int is_cancelled(void *user, int64_t done, int64_t total) {
     return options->progress != NULL ? options->progress(options->user, done, total) : 0;
 }
 
+/* Under a budget, source and files must not take more than the plan has room for: it may have been
+ * made for another source. */
+static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *err) {
+    struct rfx_source_traits traits = rfx_image_traits(job->image);
+    size_t rows = (size_t)rfx_max_i64(job->plan->window_rows, 1);
+    size_t source = traits.fixed_bytes + rows * traits.window_row_bytes;
+    size_t files = rfx_result_files_bytes(&job->files, job->graph);
+    if (job->options.memory_bytes == 0 || source + files <= job->plan->bytes.source) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "the plan was made with %.2f MiB for the image and the files of outputs; these "
+                    "take %.2f and %.2f MiB: plan with the picture and the files",
+                    (double)job->plan->bytes.source / (1 << 20), (double)source / (1 << 20),
+                    (double)files / (1 << 20));
+}
+
+/* Opens the files of outputs. */
+static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
+    struct rfx_job *job = user;
+    return rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
+}
+
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
-    const struct rfx_output_sink sink = {
-        .look = rfx_output_look, .write = rfx_output_take_part, .user = job};
+    enum rfx_status status = check_room(job, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = {.begin = begin_outputs,
+                                         .look = rfx_output_look,
+                                         .write = rfx_output_take_part,
+                                         .user = job};
     struct rfx_step_teller teller;
-    rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan);
-    rfx_session_set_sink(job->session, &sink);
-    rfx_session_set_spill_folder(job->session, job->options.spill_folder);
-    rfx_session_set_observer(job->session, job->options.observe != NULL ? &teller.observer : NULL);
-    enum rfx_status status =
-        rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
-    if (status == RFX_OK)
-        status = rfx_session_run(job->session, job->image, is_cancelled, &teller, NULL, err);
-    rfx_session_set_observer(job->session, NULL);
-    rfx_session_set_sink(job->session, NULL);
+    struct rfx_run *run = &job->run;
+    rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
+    run->sink = &sink;
+    run->spill_folder = job->options.spill_folder;
+    run->observer = job->options.observe != NULL ? &teller.observer : NULL;
+    run->progress = is_cancelled;
+    run->user = &teller;
+    status = rfx_run_image(run, job->image, NULL, err);
+    run->sink = NULL;
+    run->observer = NULL;
     if (status == RFX_OK && teller.ends)
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                           (long long)teller.steps);
     if (status == RFX_OK)
         status = rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
     rfx_result_files_close(&job->files);
-    return rfx_memory_settle(job->graph->mem, status, err);
+    return rfx_memory_settle(job->mem, status, err);
 }

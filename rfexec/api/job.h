@@ -1,9 +1,9 @@
-/* Private: what one call of the public header makes of a network: a source, a plan, a session, and
- * where the outputs go.
+/* Private: one call of the public header on a graph: a source, a plan, a session, and where the
+ * outputs go.
  *
- * Life: rfx_job_open, a source (rfx_job_use_...), rfx_job_plan, rfx_job_prepare, rfx_job_execute;
- * rfx_job_close frees what there is, after a failure of any of them too. A job may rest between
- * two executions, which need an rfx_job_wake and a source each. */
+ * Life: rfx_job_open, a source (rfx_job_use_...), rfx_job_plan or rfx_job_follow, rfx_job_prepare,
+ * rfx_job_execute; rfx_job_close frees what there is, after a failure of any of them too. A job may
+ * rest between two executions: each needs an rfx_job_wake and a source. */
 #ifndef RFX_RFEXEC_API_JOB_H
 #define RFX_RFEXEC_API_JOB_H
 
@@ -11,24 +11,30 @@
 #include "rfexec/api/result_files.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
-#include "rfexec/session/session.h"
+#include "rfexec/session/run.h"
 #include "tiler/plan/plan.h"
 
 struct rfx_job {
-    struct rfx_graph *graph;
+    const struct rfx_graph *graph;
+    struct rfx_memory *mem; /* of the job: the graph's, or that of one run of a shared plan */
     struct rfx_run_options options;
-    struct rfx_source source; /* the caller's, where he gave one */
+    bool threads_given;       /* by the caller, not by default */
+    struct rfx_source source; /* the caller's, where one was given */
     struct rfx_image *image;
-    struct rfx_source_traits traits; /* of the image, last one freed or not */
-    struct rfx_plan *plan;
-    struct rfx_plan *smallest; /* when none fits */
-    struct rfx_session *session;
+    struct rfx_source_traits traits; /* of the image, even after it was freed */
+    const struct rfx_plan *plan;
+    const struct rfx_packed_weights
+        *weights;              /* of a shared plan; NULL: the session packs its own */
+    struct rfx_plan *own_plan; /* NULL: the plan is shared */
+    struct rfx_plan *smallest; /* when none fits the budget */
+    struct rfx_run run;
     float *const *outputs; /* as many as the graph has, or NULL: all to options.write */
     struct rfx_result_files files;
 };
 
-/* Takes the options, and has the graph's allocator ask options.stop until rfx_job_close. */
-RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, struct rfx_graph *graph,
+/* Takes the options, and has `mem` ask options.stop until rfx_job_close. */
+RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
+                                           struct rfx_memory *mem,
                                            const struct rfx_run_options *options,
                                            struct rfx_error *err);
 
@@ -50,14 +56,20 @@ RFX_NODISCARD enum rfx_status rfx_job_use_source(struct rfx_job *job,
 /* BUDGET_IMPOSSIBLE: job->smallest is the plan with the least peak. */
 RFX_NODISCARD enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err);
 
-/* Packs weights and takes the memory of the plan. */
+/* Uses a plan of the same graph that others use too, with its packed weights; both must outlive the
+ * job. */
+void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
+                    const struct rfx_packed_weights *weights);
+
+/* Packs the weights that are not shared, and takes the memory of the plan. */
 RFX_NODISCARD enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err);
 
-/* Runs on the source and hands out all outputs. */
+/* Runs on the source and hands out all outputs. BUDGET_IMPOSSIBLE: the source and the files take
+ * more than the plan has room for, under a budget. */
 RFX_NODISCARD enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err);
 
-/* Takes progress, observe, stop, write and user of the options, and asks stop until rfx_job_rest.
- */
+/* Takes the options of one more execution, all but those that the plan has settled (memory_bytes,
+ * threads, spill_folder, plan_file), and has job->mem ask options.stop until rfx_job_rest. */
 RFX_NODISCARD enum rfx_status rfx_job_wake(struct rfx_job *job,
                                            const struct rfx_run_options *options,
                                            struct rfx_error *err);

@@ -50,47 +50,41 @@ static const struct rfx_tensor *output_of(const struct rfx_network *network, int
     return &network->graph->nodes[network->graph->outputs[k].node].out;
 }
 
-/* What a network is made of: a name, or the bytes of a file. */
-struct model {
-    const char *name;
-    const void *bytes;
-    size_t n_bytes;
-};
-
-static enum rfx_status load_model(struct rfx_memory *mem, const struct model *model,
-                                  const struct rfx_load_options *options, struct rfx_graph **out,
-                                  struct rfx_error *err) {
-    const char *name = model->name;
-    if (name == NULL) {
-        enum rfx_status status =
-            rfx_onnx_load_bytes(mem, model->bytes, model->n_bytes, options, out, err);
-        return status == RFX_OK ? status : rfx_fail_within(err, status, "model in memory");
-    }
-    enum rfx_status status = rfx_model_load(mem, name, options, out, err);
-    if (status == RFX_OK) return RFX_OK;
-    if (!rfx_builtin_exists(name)) status = rfx_api_opening(status, name);
-    return strstr(err->text, name) != NULL ? status
-                                           : rfx_fail_within(err, status, "model '%.200s'", name);
+enum rfx_status rfx_network_name_failure(enum rfx_status status, const char *model,
+                                         struct rfx_error *err) {
+    if (!rfx_builtin_exists(model)) status = rfx_api_opening(status, model);
+    return strstr(err->text, model) != NULL ? status
+                                            : rfx_fail_within(err, status, "model '%.200s'", model);
 }
 
-static enum rfx_status open_network(struct rfx_memory *mem, const struct model *model,
-                                    const struct rfx_open_options *given, struct rfx_network **out,
-                                    struct rfx_error *err) {
-    struct rfx_open_options options;
-    struct rfx_network *network = NULL;
-    if (model->name == NULL && model->bytes == NULL)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no model is named");
-    enum rfx_status status = rfx_api_read_open_options(given, &options, err);
-    if (status != RFX_OK) return status;
-    network = create_network(mem, err);
-    if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
-    struct rfx_load_options load = {.h = options.rows, .w = options.columns, .seed = options.seed};
-    bool known = rfx_api_conv_choice(options.convolution, &load.conv) &&
-                 rfx_api_pad_mode(options.padding, &load.fit.mode);
-    load.fit.multiple = options.pad_to;
+static enum rfx_status load_graph(struct rfx_memory *mem, const struct rfx_network_origin *origin,
+                                  const struct rfx_load_options *options, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    enum rfx_status status;
+    if (origin->files != NULL)
+        status = rfx_onnx_load_files(mem, origin->files, options, out, err);
+    else if (origin->name != NULL)
+        status = rfx_model_load(mem, origin->name, options, out, err);
+    else
+        status = rfx_onnx_load_bytes(mem, origin->bytes, origin->n_bytes, options, out, err);
+    if (status == RFX_OK) return RFX_OK;
+    return origin->name != NULL ? rfx_network_name_failure(status, origin->name, err)
+                                : rfx_fail_within(err, status, "model in memory");
+}
+
+enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_network_origin *origin,
+                                 const struct rfx_open_options *options, struct rfx_network **out,
+                                 struct rfx_error *err) {
+    struct rfx_load_options load = {
+        .h = options->rows, .w = options->columns, .seed = options->seed};
+    bool known = rfx_api_conv_choice(options->convolution, &load.conv) &&
+                 rfx_api_pad_mode(options->padding, &load.fit.mode);
+    load.fit.multiple = options->pad_to;
     assert(known);
     (void)known;
-    status = load_model(mem, model, &load, &network->graph, err);
+    struct rfx_network *network = create_network(mem, err);
+    if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
+    enum rfx_status status = load_graph(mem, origin, &load, &network->graph, err);
     if (status != RFX_OK) {
         rfx_memory_release(mem, network);
         return status;
@@ -99,18 +93,29 @@ static enum rfx_status open_network(struct rfx_memory *mem, const struct model *
     return RFX_OK;
 }
 
+static enum rfx_status open_network(struct rfx_memory *mem, const struct rfx_network_origin *origin,
+                                    const struct rfx_open_options *given, struct rfx_network **out,
+                                    struct rfx_error *err) {
+    struct rfx_open_options options;
+    if (origin->name == NULL && origin->bytes == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no model is named");
+    enum rfx_status status = rfx_api_read_open_options(given, &options, err);
+    return status == RFX_OK ? rfx_network_load(mem, origin, &options, out, err) : status;
+}
+
 enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
                                   const struct rfx_open_options *options, struct rfx_network **out,
                                   struct rfx_why *why) {
     RFX_DEFAULT_FLOAT_ENV;
     struct rfx_error err = {{0}};
-    const struct model named = {.name = model};
+    const struct rfx_network_origin named = {.name = model};
     return rfx_api_result(open_network(mem, &named, options, out, &err), &err, why);
 }
 
 /* In an allocator of its own, with the blocks that the options say. */
-static enum rfx_code open_alone(const struct model *model, const struct rfx_open_options *options,
-                                struct rfx_network **out, struct rfx_why *why) {
+static enum rfx_code open_alone(const struct rfx_network_origin *model,
+                                const struct rfx_open_options *options, struct rfx_network **out,
+                                struct rfx_why *why) {
     RFX_DEFAULT_FLOAT_ENV;
     struct rfx_open_options known;
     struct rfx_error err = {{0}};
@@ -130,14 +135,14 @@ static enum rfx_code open_alone(const struct model *model, const struct rfx_open
 
 enum rfx_code rfx_network_open(const char *model, const struct rfx_open_options *options,
                                struct rfx_network **out, struct rfx_why *why) {
-    const struct model named = {.name = model};
+    const struct rfx_network_origin named = {.name = model};
     return open_alone(&named, options, out, why);
 }
 
 enum rfx_code rfx_network_open_memory(const void *bytes, size_t n_bytes,
                                       const struct rfx_open_options *options,
                                       struct rfx_network **out, struct rfx_why *why) {
-    const struct model model = {.bytes = bytes, .n_bytes = n_bytes};
+    const struct rfx_network_origin model = {.bytes = bytes, .n_bytes = n_bytes};
     return open_alone(&model, options, out, why);
 }
 
@@ -305,7 +310,7 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
     enum rfx_status status = rfx_api_need(network, "network", &err);
     if (status == RFX_OK) status = rfx_api_check_forecast(forecast, &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
-    status = rfx_job_open(&job, network->graph, options, &err);
+    status = rfx_job_open(&job, network->graph, network->graph->mem, options, &err);
     if (status == RFX_OK)
         status = picture != NULL ? rfx_job_use_picture(&job, picture, &err)
                                  : rfx_job_use_values(&job, &nothing, &err);
@@ -325,7 +330,7 @@ static enum rfx_code run(struct rfx_network *network, const char *picture, const
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_api_need(network, "network", &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
-    status = rfx_job_open(&job, network->graph, options, &err);
+    status = rfx_job_open(&job, network->graph, network->graph->mem, options, &err);
     if (status == RFX_OK) status = rfx_job_set_outputs(&job, outputs, n_outputs, &err);
     if (status == RFX_OK) {
         if (picture != NULL)

@@ -4,14 +4,37 @@
 #define RFX_RFEXEC_API_NETWORK_H
 
 #include "layers/core/memory.h"
+#include "layers/core/status.h"
 #include "layers/graph/graph.h"
 #include "rfexec/rfexec.h"
+
+struct rfx_onnx_files;
 
 /* As rfx_network_open; `mem` is borrowed until rfx_network_free, and used whatever the options say
  * of memory. */
 RFX_NODISCARD enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
                                                 const struct rfx_open_options *options,
                                                 struct rfx_network **out, struct rfx_why *why);
+
+/* What a network is loaded from: a name, or else open files, or else the bytes of an .onnx file. */
+struct rfx_network_origin {
+    const char *name;
+    struct rfx_onnx_files *files;
+    const void *bytes;
+    size_t n_bytes;
+};
+
+/* Loads a network into `mem`, which is borrowed until rfx_network_free. `options` have been read
+ * (rfx_api_read_open_options). Statuses of rfx_model_load; a file that cannot be opened is
+ * MALFORMED. */
+RFX_NODISCARD enum rfx_status rfx_network_load(struct rfx_memory *mem,
+                                               const struct rfx_network_origin *origin,
+                                               const struct rfx_open_options *options,
+                                               struct rfx_network **out, struct rfx_error *err);
+
+/* The status of a model that could not be opened or read, with the model's name in the text. */
+enum rfx_status rfx_network_name_failure(enum rfx_status status, const char *model,
+                                         struct rfx_error *err);
 
 /* Makes the network live until one more rfx_network_free. From any thread. */
 void rfx_network_keep(struct rfx_network *network);

@@ -136,7 +136,7 @@ static uint64_t arena_bytes(const struct rfx_plan *plan, int s, struct buffers *
         const struct rfx_stage_node *node = &stage->nodes[i];
         if (rfx_place_is_computed(stage->places[i])) {
             add(buffers, node->buffer);
-            add(buffers, node->fresh);
+            add(buffers, node->staging);
             add(buffers, node->packed);
         }
         if (first_made(plan, i) <= s && last_need(plan, i) >= s) add(buffers, plan->stored[i]);
@@ -148,7 +148,7 @@ static uint64_t spilled_bytes(const struct rfx_plan *plan, const struct rfx_stag
     uint64_t bytes = 0;
     for (int i = 0; i < plan->graph->n_nodes; i++)
         if (stage->places[i] == RFX_PLACE_SPILLED)
-            bytes += (uint64_t)plan->graph->nodes[i].out.elems * sizeof(float);
+            bytes += (uint64_t)rfx_node_out_bytes(&plan->graph->nodes[i]);
     return bytes;
 }
 
@@ -159,7 +159,7 @@ static struct rfx_stage_report describe_stage(const struct rfx_plan *plan,
         .mode = stage->spec.mode->name,
         .first = graph->nodes[stage->first].name,
         .last = graph->nodes[stage->last].name,
-        .tiles = {stage->spec.parts_y, stage->spec.parts_x},
+        .tiles = {stage->spec.tiles_y, stage->spec.tiles_x},
         .band_rows = stage->spec.band_rows,
         .spilled_bytes = spilled_bytes(plan, stage),
     };
@@ -211,7 +211,7 @@ enum rfx_code rfx_network_stages(struct rfx_network *network, const char *pictur
     enum rfx_status status = rfx_api_need(network, "network", &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
     struct rfx_graph *graph = rfx_network_graph(network);
-    status = rfx_job_open(&job, graph, options, &err);
+    status = rfx_job_open(&job, graph, graph->mem, options, &err);
     if (status == RFX_OK)
         status = picture != NULL ? rfx_job_use_picture(&job, picture, &err)
                                  : rfx_job_use_values(&job, &nothing, &err);

@@ -116,9 +116,9 @@ static enum rfx_status read_file(const struct rfx_run_options *options, int i,
 }
 
 enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
-                                      const struct rfx_graph *graph, struct rfx_result_files *out,
-                                      struct rfx_error *err) {
-    *out = (struct rfx_result_files){.mem = graph->mem};
+                                      const struct rfx_graph *graph, struct rfx_memory *mem,
+                                      struct rfx_result_files *out, struct rfx_error *err) {
+    *out = (struct rfx_result_files){.mem = mem};
     if ((options->files == NULL) != (options->n_files == 0) || options->n_files < 0 ||
         options->n_files > graph->n_outputs)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -126,8 +126,8 @@ enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
                         options->files != NULL ? "given" : "NULL", options->n_files,
                         graph->n_outputs);
     if (options->n_files == 0) return RFX_OK;
-    out->items = rfx_memory_calloc(graph->mem, (size_t)options->n_files, sizeof *out->items);
-    if (out->items == NULL) return rfx_memory_fail(graph->mem, "files", sizeof *out->items, err);
+    out->items = rfx_memory_calloc(mem, (size_t)options->n_files, sizeof *out->items);
+    if (out->items == NULL) return rfx_memory_fail(mem, "files", sizeof *out->items, err);
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < options->n_files && status == RFX_OK; i++)
         status = read_file(options, i, graph, out, err);
@@ -136,7 +136,8 @@ enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
 
 static struct rfx_output_files files_of(const struct rfx_result_files *files,
                                         const struct rfx_graph *graph, bool as_stored) {
-    return (struct rfx_output_files){.graph = graph, .source = &files->geo, .as_stored = as_stored};
+    return (struct rfx_output_files){
+        .graph = graph, .source = &files->geo, .as_stored = as_stored, .mem = files->mem};
 }
 
 size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph) {

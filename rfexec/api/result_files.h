@@ -21,9 +21,11 @@ struct rfx_result_files { /* all zero: none */
 };
 
 /* Reads the options' files. INVALID_ARGUMENT: a member out of its range, an output that is not
- * there or has a file already, a kind that cannot hold it. To be freed. */
+ * there or has a file already, a kind that cannot hold it. All memory comes from `mem`. To be
+ * freed. */
 RFX_NODISCARD enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
                                                     const struct rfx_graph *graph,
+                                                    struct rfx_memory *mem,
                                                     struct rfx_result_files *out,
                                                     struct rfx_error *err);
 

@@ -74,6 +74,12 @@ static void put_output(const struct rfx_step_teller *teller, const struct rfx_st
     }
 }
 
+/* What graph, plan and run have allocated now. */
+static uint64_t held_bytes(const struct rfx_step_teller *teller) {
+    uint64_t bytes = rfx_memory_taken_bytes(teller->graph->mem);
+    return teller->mem == teller->graph->mem ? bytes : bytes + rfx_memory_taken_bytes(teller->mem);
+}
+
 static void tell(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_step_teller *teller = user;
     const struct rfx_run_options *options = teller->options;
@@ -89,7 +95,7 @@ static void tell(void *user, const struct rfx_step *step, double seconds) {
         .done = step->unit,
         .total = step->n_units,
         .planned_bytes = teller->plan->peak_bytes,
-        .held_bytes = rfx_memory_taken_bytes(teller->graph->mem),
+        .held_bytes = held_bytes(teller),
         .seconds = now_seconds() - teller->begin,
     };
     (void)seconds;
@@ -101,8 +107,10 @@ static void tell(void *user, const struct rfx_step *step, double seconds) {
 }
 
 void rfx_step_teller_begin(struct rfx_step_teller *teller, const struct rfx_run_options *options,
-                           const struct rfx_graph *graph, const struct rfx_plan *plan) {
-    *teller = (struct rfx_step_teller){.options = options, .graph = graph, .plan = plan};
+                           const struct rfx_graph *graph, const struct rfx_plan *plan,
+                           const struct rfx_memory *mem) {
+    *teller =
+        (struct rfx_step_teller){.options = options, .graph = graph, .plan = plan, .mem = mem};
     teller->observer = (struct rfx_step_observer){.step = tell, .user = teller};
     if (options->observe != NULL) teller->begin = now_seconds();
 }

@@ -13,12 +13,14 @@ struct rfx_step_teller {
     const struct rfx_run_options *options; /* borrowed, as graph and plan */
     const struct rfx_graph *graph;
     const struct rfx_plan *plan;
-    int64_t steps; /* that were done */
-    double begin;  /* seconds of the clock */
-    bool ends;     /* the observer said so */
+    const struct rfx_memory *mem; /* of the run; borrowed */
+    int64_t steps;                /* that were done */
+    double begin;                 /* seconds of the clock */
+    bool ends;                    /* the observer said so */
 };
 
 /* Begins at the present time, which is looked at only for an observer. */
 void rfx_step_teller_begin(struct rfx_step_teller *teller, const struct rfx_run_options *options,
-                           const struct rfx_graph *graph, const struct rfx_plan *plan);
+                           const struct rfx_graph *graph, const struct rfx_plan *plan,
+                           const struct rfx_memory *mem);
 #endif

@@ -91,7 +91,7 @@ static int add_weight(struct rfx_builder *b, const char *layer, const char *part
                       struct rfx_shape shape, float lo, float hi, int64_t mirror) {
     if (b->status != RFX_OK) return -1;
     struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
-                                .dtype = RFX_DTYPE_F32,
+                                .type = RFX_TYPE_FLOAT32,
                                 .seed = weight_seed(b->seed, layer, part),
                                 .lo = lo,
                                 .hi = hi,

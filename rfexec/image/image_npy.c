@@ -153,7 +153,7 @@ static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_
     }
     for (int64_t y = rect.y0; y < rect.y1; y++)
         interleave(chunk + (y - rect.y0) * cols, plane, n, cols,
-                   rfx_view_at(out, y, rect.x0) + first, out->c);
+                   rfx_view_f32_at(out, y, rect.x0) + first, out->c);
     return RFX_OK;
 }
 

@@ -149,7 +149,7 @@ static enum rfx_status synthetic_read(struct rfx_image_backend *b, struct rfx_re
                 make_chunk(&s, y, x0, x1);
                 for (int64_t x = x0; x < x1; x++)
                     for (int64_t c = 0; c < n; c++)
-                        rfx_view_at(out, y, x)[c0 + c] =
+                        rfx_view_f32_at(out, y, x)[c0 + c] =
                             ((float)s.samples[(x - x0) * CHANNELS + c] - 127.5f) / 64.0f;
             }
         }

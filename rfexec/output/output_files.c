@@ -31,7 +31,7 @@ enum rfx_status rfx_output_files_open(const struct rfx_output_files *files, int 
                                       const struct rfx_output_format *format,
                                       struct rfx_output_stream **out,
                                       char words[RFX_GEOREFERENCED_WORDS], struct rfx_error *err) {
-    struct rfx_memory *mem = files->graph->mem;
+    struct rfx_memory *mem = files->mem != NULL ? files->mem : files->graph->mem;
     struct rfx_output_format placed = *format;
     struct rfx_georeference geo = {.mem = mem};
     enum rfx_status status = RFX_OK;

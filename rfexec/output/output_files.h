@@ -11,6 +11,7 @@ struct rfx_output_files {
     const struct rfx_geo_source *source; /* of the picture; NULL: it is none of a file */
     bool as_stored;                      /* the picture is not turned by its orientation */
     const char *no_data;                 /* for files that say where they lie; NULL: none */
+    struct rfx_memory *mem;              /* that the files use; NULL: the graph's */
 };
 
 /* What files hold while the network runs. Zero, then each is added. */

@@ -58,8 +58,8 @@ RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
 struct rfx_output_format {
     const struct rfx_output_kind *kind;
-    /* 32: float; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output of
-     * integers or booleans its values as they are, else 32 or, for PNG, 8. */
+    /* 32: float32; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output
+     * of integers or booleans its values as they are, else 32 or, for PNG, 8. */
     int bits;
     bool has_range;
     struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */

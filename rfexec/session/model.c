@@ -42,11 +42,9 @@ static enum rfx_status build(struct rfx_memory *mem, const char *name,
     return status;
 }
 
-enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
-                               const struct rfx_load_options *options, struct rfx_graph **out,
-                               struct rfx_error *err) {
-    if (rfx_builtin_exists(model)) return build(mem, model, options, out, err);
-    if (access(model, R_OK) == 0) return rfx_onnx_load(mem, model, options, out, err);
+enum rfx_status rfx_model_find(const char *model, bool *builtin, struct rfx_error *err) {
+    *builtin = rfx_builtin_exists(model);
+    if (*builtin || access(model, R_OK) == 0) return RFX_OK;
     size_t length = strlen(model);
     bool path =
         strchr(model, '/') != NULL || (length > 5 && strcmp(model + length - 5, ".onnx") == 0);
@@ -54,4 +52,14 @@ enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
         return rfx_fail(err, RFX_STATUS_IO, "model '%s': cannot be opened: %s", model,
                         strerror(errno));
     return fail_unknown(model, err);
+}
+
+enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
+                               const struct rfx_load_options *options, struct rfx_graph **out,
+                               struct rfx_error *err) {
+    bool builtin;
+    enum rfx_status status = rfx_model_find(model, &builtin, err);
+    if (status != RFX_OK) return status;
+    return builtin ? build(mem, model, options, out, err)
+                   : rfx_onnx_load(mem, model, options, out, err);
 }

@@ -20,6 +20,11 @@ struct rfx_load_options {
  * smallest possible budget to whoever asks for too little. */
 #define RFX_LOAD_LEAST_BYTES ((size_t)24 << 20)
 
+/* Whether `model` is a built-in name (*builtin) or a file that can be read. INVALID_ARGUMENT, IO:
+ * it is neither; the text says what is near. */
+RFX_NODISCARD enum rfx_status rfx_model_find(const char *model, bool *builtin,
+                                             struct rfx_error *err);
+
 /* Loads `model` for one image size: a built-in name, or else the path of an .onnx file. The graph
  * is finished (const). Statuses: UNSUPPORTED and MALFORMED name node, op, opset and reason. */
 RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
@@ -43,6 +48,16 @@ RFX_NODISCARD enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *
  * count in every budget, though nothing is copied. External data are UNSUPPORTED. */
 RFX_NODISCARD enum rfx_status rfx_onnx_load_bytes(struct rfx_memory *mem, const void *bytes,
                                                   size_t size,
+                                                  const struct rfx_load_options *options,
+                                                  struct rfx_graph **out, struct rfx_error *err);
+
+struct rfx_onnx_files;
+
+/* The same of files that are open (onnx_file.h), which the graph keeps open: one model is loaded
+ * for any number of sizes. External data files may be added to `files`, so only one thread at a
+ * time may load from them. */
+RFX_NODISCARD enum rfx_status rfx_onnx_load_files(struct rfx_memory *mem,
+                                                  struct rfx_onnx_files *files,
                                                   const struct rfx_load_options *options,
                                                   struct rfx_graph **out, struct rfx_error *err);
 

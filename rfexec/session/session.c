@@ -22,57 +22,15 @@ void rfx_session_free(struct rfx_session *session) {
     rfx_spill_free(session->spill);
     rfx_memory_release(mem, session->arena);
     rfx_memory_release(mem, session->scratch);
-    rfx_memory_release(mem, session->weights);
-    rfx_memory_release(mem, session->packed_offset);
+    rfx_packed_weights_free(session->own_weights);
     rfx_memory_release(mem, session->inputs);
     rfx_memory_release(mem, session);
 }
 
-/* Asks for huge pages inside a large block: fewer faults, and never more than the block resident.
- */
-static void prefer_huge_pages(void *block, size_t bytes) {
+void rfx_session_prefer_huge_pages(void *block, size_t bytes) {
     uintptr_t lo = ((uintptr_t)block + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     uintptr_t hi = ((uintptr_t)block + bytes) / HUGE_PAGE_BYTES * HUGE_PAGE_BYTES;
     if (hi > lo) (void)madvise((void *)lo, hi - lo, MADV_HUGEPAGE);
-}
-
-/* Packed constants that stay. */
-static void *place_of_weights(void *user, int node) {
-    const struct rfx_session *session = user;
-    if (rfx_session_loads_by_stage(session, node)) return NULL;
-    return session->weights + session->packed_offset[node];
-}
-
-struct weights_packing {
-    struct rfx_pack_nodes nodes;
-    enum rfx_status status;
-    struct rfx_error *err;
-};
-
-static void share_packing(struct rfx_team *team, void *user) {
-    struct weights_packing *p = user;
-    p->status = rfx_pack_share(team, &p->nodes, p->err);
-}
-
-static enum rfx_status pack_weights(struct rfx_session *session, struct rfx_error *err) {
-    const struct rfx_graph *graph = session->graph;
-    size_t offset = 0;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        session->packed_offset[i] = offset;
-        if (rfx_session_loads_by_stage(session, i)) continue;
-        offset += rfx_align_up(rfx_op_packed_bytes(graph, &graph->nodes[i]));
-    }
-    assert(offset == session->plan->bytes.weights);
-    if (offset == 0) return RFX_OK;
-    struct weights_packing p = {
-        .nodes = {.graph = graph, .last = graph->n_nodes, .at = place_of_weights, .user = session},
-        .err = err};
-    p.nodes.temp = rfx_memory_alloc(session->mem, RFX_PACK_TEMP_BYTES);
-    if (p.nodes.temp == NULL)
-        return rfx_memory_fail(session->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
-    rfx_team_run(session->plan->threads, share_packing, &p);
-    rfx_memory_release(session->mem, p.nodes.temp);
-    return p.status;
 }
 
 static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *err) {
@@ -83,19 +41,14 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
     for (int i = 0; i < n; i++)
         if ((size_t)session->graph->nodes[i].n_in > max_in)
             max_in = (size_t)session->graph->nodes[i].n_in;
-    session->packed_offset = rfx_memory_calloc(mem, (size_t)n, sizeof *session->packed_offset);
     session->inputs = rfx_memory_calloc(mem, max_in, sizeof *session->inputs);
-    if (session->packed_offset == NULL || session->inputs == NULL)
+    if (session->inputs == NULL)
         return rfx_memory_fail(mem, "session tables", max_in * sizeof *session->inputs, err);
     session->arena = rfx_memory_alloc(mem, plan->bytes.arena);
     if (session->arena == NULL) return rfx_memory_fail(mem, "arena", plan->bytes.arena, err);
     session->scratch = rfx_memory_alloc(mem, plan->bytes.scratch);
     if (session->scratch == NULL) return rfx_memory_fail(mem, "scratch", plan->bytes.scratch, err);
-    session->weights = rfx_memory_alloc(mem, plan->bytes.weights + 1); /* may be none */
-    if (session->weights == NULL)
-        return rfx_memory_fail(mem, "packed weights", plan->bytes.weights, err);
-    prefer_huge_pages(session->arena, plan->bytes.arena);
-    prefer_huge_pages(session->weights, plan->bytes.weights);
+    rfx_session_prefer_huge_pages(session->arena, plan->bytes.arena);
     return RFX_OK;
 }
 
@@ -108,9 +61,21 @@ static enum rfx_status reserve_blas(const struct rfx_session *session, struct rf
     return RFX_OK;
 }
 
-enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
-                                   struct rfx_session **out, struct rfx_error *err) {
-    struct rfx_memory *mem = graph->mem;
+static enum rfx_status use_weights(struct rfx_session *session,
+                                   const struct rfx_packed_weights *weights,
+                                   struct rfx_error *err) {
+    session->weights = weights;
+    if (weights != NULL) return RFX_OK;
+    enum rfx_status status =
+        rfx_packed_weights_create(session->plan, session->mem, &session->own_weights, err);
+    session->weights = session->own_weights;
+    return status;
+}
+
+enum rfx_status rfx_session_create_with(const struct rfx_plan *plan,
+                                        const struct rfx_packed_weights *weights,
+                                        struct rfx_memory *mem, struct rfx_session **out,
+                                        struct rfx_error *err) {
     struct rfx_session *session = rfx_memory_calloc(mem, 1, sizeof *session);
     if (session == NULL) return rfx_memory_fail(mem, "session", sizeof *session, err);
     session->graph = plan->graph; /* perhaps with groups */
@@ -122,7 +87,7 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     if (status == RFX_OK) status = reserve_blas(session, err);
     if (status == RFX_OK) status = rfx_schedule_create(plan, &session->schedule, err);
     if (status == RFX_OK) status = rfx_spill_create(plan, &session->spill, err);
-    if (status == RFX_OK) status = pack_weights(session, err);
+    if (status == RFX_OK) status = use_weights(session, weights, err);
     if (status != RFX_OK) {
         rfx_session_free(session);
         return status;
@@ -131,16 +96,21 @@ enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct r
     return RFX_OK;
 }
 
+enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
+                                   struct rfx_session **out, struct rfx_error *err) {
+    return rfx_session_create_with(plan, NULL, graph->mem, out, err);
+}
+
 struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
     const struct rfx_node *node = &session->graph->nodes[i];
-    struct rfx_part part = rfx_schedule_part(session->schedule, i);
-    unsigned char *base = rfx_node_is_constant(node) ? session->weights + session->packed_offset[i]
-                                                     : session->arena + part.offset;
-    struct rfx_view view = rfx_view_of(&node->out, base, part.rect);
-    view.ring_rows = part.ring_rows;
-    if (part.has_fresh) {
-        view.fresh = (float *)(void *)(session->arena + part.fresh_offset);
-        view.fresh_y0 = part.fresh_y0;
+    struct rfx_resident_region region = rfx_schedule_resident_region(session->schedule, i);
+    unsigned char *base = rfx_node_is_constant(node) ? rfx_packed_weights_of(session->weights, i)
+                                                     : session->arena + region.offset;
+    struct rfx_view view = rfx_view_of(&node->out, base, region.rect);
+    view.ring_rows = region.ring_rows;
+    if (region.has_staging) {
+        view.fresh = session->arena + region.staging_offset;
+        view.fresh_y0 = region.staging_y0;
     }
     return view;
 }

@@ -14,8 +14,9 @@
 
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_sink.h"
+#include "rfexec/session/packed_weights.h"
 #include "tiler/plan/plan.h"
-#include "tiler/plan/step.h"
+#include "tiler/plan/schedule.h"
 
 struct rfx_session;
 
@@ -40,6 +41,15 @@ struct rfx_run_report {
 RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_graph *graph,
                                                  const struct rfx_plan *plan,
                                                  struct rfx_session **out, struct rfx_error *err);
+
+/* As rfx_session_create, with packed weights that sessions of the same plan share (NULL: the
+ * session packs its own), and with all of the session's own memory from `mem`, whose stop function
+ * (rfx_memory_set_stop) ends its runs. Plan, weights and mem must outlive the session. */
+RFX_NODISCARD enum rfx_status rfx_session_create_with(const struct rfx_plan *plan,
+                                                      const struct rfx_packed_weights *weights,
+                                                      struct rfx_memory *mem,
+                                                      struct rfx_session **out,
+                                                      struct rfx_error *err);
 
 void rfx_session_free(struct rfx_session *session);
 

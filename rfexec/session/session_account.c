@@ -12,17 +12,17 @@ static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *repo
 /* Raises it to the end of the rows of a node that a step writes. */
 static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
-    struct rfx_part part = rfx_schedule_part(session->schedule, step->node);
+    struct rfx_resident_region region = rfx_schedule_resident_region(session->schedule, step->node);
     const struct rfx_tensor *out = &session->graph->nodes[step->node].out;
-    size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(part.rect));
-    bool fresh = part.has_fresh && step->kind != RFX_STEP_KEEP;
+    size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(region.rect));
+    bool staging = region.has_staging && step->kind != RFX_STEP_KEEP;
     for (int64_t y = step->rect.y1 - 1; y >= step->rect.y0; y--) {
-        int64_t slot = fresh                 ? y - part.fresh_y0
-                       : part.ring_rows != 0 ? y % part.ring_rows
-                                             : y - part.rect.y0;
-        count_bytes(fresh ? part.fresh_offset : part.offset, (size_t)(slot + 1) * row_bytes,
+        int64_t slot = staging                 ? y - region.staging_y0
+                       : region.ring_rows != 0 ? y % region.ring_rows
+                                               : y - region.rect.y0;
+        count_bytes(staging ? region.staging_offset : region.offset, (size_t)(slot + 1) * row_bytes,
                     report);
-        if (fresh || part.ring_rows == 0) return; /* the last row ends highest */
+        if (staging || region.ring_rows == 0) return; /* the last row ends highest */
     }
 }
 

@@ -5,14 +5,12 @@
 #include <time.h>
 
 #include "layers/core/checked.h"
-#include "layers/core/floats.h"
 #include "layers/graph/pack.h"
 #include "layers/graph/units.h"
 #include "rfexec/session/session_state.h"
 
 static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
-    if (!rfx_session_loads_by_stage(session, i))
-        return session->weights + session->packed_offset[i];
+    if (!rfx_session_loads_by_stage(session, i)) return rfx_packed_weights_of(session->weights, i);
     return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
@@ -117,7 +115,7 @@ struct keeping {
 static void keep_part(void *user, int64_t index, int thread) {
     const struct keeping *k = user;
     struct rfx_rect part = rfx_units_part(k->rect, k->parts, index);
-    size_t bytes = rfx_floats_bytes(rfx_rect_cols(part) * k->from.c);
+    size_t bytes = (size_t)(rfx_rect_cols(part) * k->from.c) * rfx_type_bytes(k->from.type);
     (void)thread;
     for (int64_t y = part.y0; y < part.y1; y++)
         memcpy(rfx_view_at(&k->to, y, part.x0), rfx_view_at(&k->from, y, part.x0), bytes);
@@ -162,13 +160,13 @@ static enum rfx_status give_stored(const struct rfx_session *session, const stru
     const struct rfx_output_sink *sink = session->sink;
     struct rfx_view view = rfx_session_view(session, end->node);
     struct rfx_rect all = rfx_end_part(session->graph, end);
-    int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)sizeof(float);
+    int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)rfx_type_bytes(view.type);
     int64_t step = rfx_max_i64(1, BAND_BYTES / rfx_max_i64(1, row_bytes));
     enum rfx_status status = RFX_OK;
     rfx_sink_look(sink, end, all, &view);
     for (int64_t y = all.y0; y < all.y1 && status == RFX_OK; y += step) {
         struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, all.y1), all.x0, all.x1);
-        status = rfx_memory_check_stop(session->graph->mem, err);
+        status = rfx_memory_check_stop(session->mem, err);
         if (status == RFX_OK) status = sink->write(sink->user, end, rows, &view, err);
     }
     return status;
@@ -299,7 +297,7 @@ struct run {
 
 static bool is_stop_wanted(void *user) {
     const struct rfx_session *session = user;
-    return rfx_memory_is_stopped(session->graph->mem);
+    return rfx_memory_is_stopped(session->mem);
 }
 
 /* All steps, within one team: threads are started once per run. A step of a large map takes

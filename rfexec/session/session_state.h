@@ -4,6 +4,7 @@
 #ifndef RFX_RFEXEC_SESSION_SESSION_STATE_H
 #define RFX_RFEXEC_SESSION_SESSION_STATE_H
 
+#include "rfexec/session/packed_weights.h"
 #include "rfexec/session/session.h"
 #include "rfexec/session/spill_files.h"
 #include "tiler/plan/schedule.h"
@@ -13,9 +14,9 @@ struct rfx_session {
     const struct rfx_plan *plan;
     struct rfx_memory *mem;
     struct rfx_schedule *schedule;
-    unsigned char *arena, *scratch, *weights;
-    unsigned char *pack_temp;                 /* behind the scratch; only with weights by stage */
-    size_t *packed_offset;                    /* per node, into weights */
+    unsigned char *arena, *scratch;
+    const struct rfx_packed_weights *weights; /* own_weights, or the caller's */
+    struct rfx_packed_weights *own_weights;   /* NULL: the caller's are used */
     struct rfx_view *inputs;                  /* of the current step; as many as any node has */
     const struct rfx_output_sink *sink;       /* borrowed; NULL: none */
     const struct rfx_step_observer *observer; /* likewise */
@@ -33,6 +34,10 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int node);
 
 /* Whether a node's tensor is there as a whole after a run. */
 bool rfx_session_stores(const struct rfx_session *session, int node);
+
+/* Asks the system for huge pages inside a large block: fewer page faults. Never more than the block
+ * becomes resident. */
+void rfx_session_prefer_huge_pages(void *block, size_t bytes);
 
 /* session_guard.c. In builds with AddressSanitizer a step may touch the buffers that it names and
  * nothing else of the arena; in others these do nothing. A failed run leaves the arena guarded; the

@@ -89,14 +89,14 @@ static enum rfx_status fail_io(const struct rfx_spill_files *files, int node, co
                                int number, struct rfx_error *err) {
     const struct rfx_node *n = &files->plan->graph->nodes[node];
     return rfx_fail(err, RFX_STATUS_IO, "folder '%.200s': %s the %.1f MiB of '%.60s': %s",
-                    files->folder, doing, (double)rfx_node_wanted_bytes(n) / MIB, n->name,
+                    files->folder, doing, (double)rfx_node_roi_bytes(n) / MIB, n->name,
                     strerror(number));
 }
 
 /* Makes the file of a node with its bytes. */
 static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct rfx_error *err) {
     struct file *file = &files->files[node];
-    size_t bytes = rfx_node_wanted_bytes(&files->plan->graph->nodes[node]);
+    size_t bytes = rfx_node_roi_bytes(&files->plan->graph->nodes[node]);
     if (file->fd >= 0) return RFX_OK;
     file->fd = rfx_temporary_nameless(files->folder);
     if (file->fd < 0) return fail_io(files, node, "cannot make a file for", errno, err);
@@ -135,10 +135,10 @@ static void move_piece(void *user, int64_t index, int thread) {
     bool whole = rfx_rect_cols(*rect) == width;
     (void)thread;
     while (y < end && atomic_load(&t->number) == 0) {
-        unsigned char *at = (unsigned char *)(void *)rfx_view_at(t->view, y, rect->x0);
+        unsigned char *at = rfx_view_at(t->view, y, rect->x0);
         int64_t next = y + 1;
         while (whole && next < end &&
-               (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
+               (unsigned char *)rfx_view_at(t->view, next, rect->x0) ==
                    at + (size_t)(next - y) * row)
             next++;
         int64_t offset = (int64_t)rfx_tensor_pixel_bytes(

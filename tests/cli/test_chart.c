@@ -13,8 +13,7 @@
 
 #include <cmocka.h>
 
-#include "tools/chart/chart.h"
-#include "tools/chart/chart_script.h"
+#include "tools/study/chart.h"
 
 enum { FILE_BYTES = 1 << 18 };
 static char file_text[FILE_BYTES];

@@ -97,7 +97,7 @@ static void test_models(void **state) {
     json_decref(doc);
 }
 
-/* The figures are the known ones of 4x4 tiles at 1024x1024 (tests/unit/tiler/curves/test_curve.c).
+/* The figures are the known ones of 4x4 tiles at 1024x1024 (tests/unit/tools/study/test_curve.c).
  */
 static void test_curve(void **state) {
     static const char *const keys[] = {"split",      "tiles",      "macs_ratio", "memory_ratio",

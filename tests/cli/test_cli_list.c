@@ -149,7 +149,7 @@ static void test_refusals(void **state) {
     expect_says(3, "run " NET " --list empty.txt --out-dir results", "has no paths");
     expect_says(3, "run " NET " --list none.txt --out-dir results", "list 'none.txt'");
     expect_says(5, "run " NET " --list list.txt --out-dir list.txt/in", "cannot be made");
-    expect_says(5, "run " NET " --list list.txt --out-dir list.txt", "no folder");
+    expect_says(5, "run " NET " --list list.txt --out-dir list.txt", "not a folder");
     expect_says(3, "run no_such_net --list list.txt --out-dir results", "no_such_net");
     expect_says(2, "run " NET " --list list.txt", "--list needs --out-dir");
     expect_says(2, "run " NET " a.tif --out-dir results", "need --list");

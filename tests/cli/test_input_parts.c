@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
+#include "tools/commands/batch_list.h"
 #include "tools/inputs/standard_input.h"
-#include "tools/lists/list_file.h"
 
 #define FILE_NAME "input_parts_tmp.txt"
 
@@ -91,23 +91,23 @@ static void lists_are_cut_at_line_ends(void **state) {
     (void)state;
     static const char text[] = "\n a b.png\r\n\r\n\nx/#1.tif\nlast";
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_list list;
+    struct rfx_batch_list list;
     struct rfx_error err;
     write_list(text, sizeof text - 1);
-    assert_int_equal(rfx_list_read(mem, FILE_NAME, &list, &err), RFX_OK);
+    assert_int_equal(rfx_batch_list_read(mem, FILE_NAME, &list, &err), RFX_OK);
     assert_int_equal(list.n, 3);
     assert_string_equal(list.paths[0], " a b.png");
     assert_string_equal(list.paths[1], "x/#1.tif");
     assert_string_equal(list.paths[2], "last");
-    assert_string_equal(rfx_list_base(list.paths[1]), "#1.tif");
+    assert_string_equal(rfx_batch_list_base(list.paths[1]), "#1.tif");
     assert_true(rfx_memory_high_water_bytes(mem) <= list.bytes);
-    assert_int_equal(rfx_list_check_bases(&list, &err), RFX_OK);
-    rfx_list_free(&list);
+    assert_int_equal(rfx_batch_list_check_bases(&list, &err), RFX_OK);
+    rfx_batch_list_free(&list);
     write_list("a\0b\n", 4);
-    assert_int_equal(rfx_list_read(mem, FILE_NAME, &list, &err), RFX_STATUS_MALFORMED);
+    assert_int_equal(rfx_batch_list_read(mem, FILE_NAME, &list, &err), RFX_STATUS_MALFORMED);
     assert_non_null(strstr(err.text, "byte 1 is zero"));
-    rfx_list_free(&list);
-    rfx_list_free(&list);
+    rfx_batch_list_free(&list);
+    rfx_batch_list_free(&list);
     rfx_memory_free(mem);
 }
 
@@ -115,22 +115,22 @@ static void long_lists_are_read_whole(void **state) {
     (void)state;
     enum { N = 30000 };
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_list list;
+    struct rfx_batch_list list;
     struct rfx_error err;
     FILE *file = fopen(FILE_NAME, "wb");
     assert_non_null(file);
     for (int i = 0; i < N; ++i) (void)fprintf(file, "folder/%d.png\n", i);
     assert_int_equal(fclose(file), 0);
-    assert_int_equal(rfx_list_read(mem, FILE_NAME, &list, &err), RFX_OK);
+    assert_int_equal(rfx_batch_list_read(mem, FILE_NAME, &list, &err), RFX_OK);
     assert_int_equal(list.n, N);
     assert_string_equal(list.paths[N - 1], "folder/29999.png");
-    assert_int_equal(rfx_list_check_bases(&list, &err), RFX_OK);
+    assert_int_equal(rfx_batch_list_check_bases(&list, &err), RFX_OK);
     char twice[] = "other/77.png";
     list.paths[N - 1] = twice;
-    assert_int_equal(rfx_list_check_bases(&list, &err), RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(rfx_batch_list_check_bases(&list, &err), RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "'folder/77.png'"));
     assert_non_null(strstr(err.text, "'other/77.png'"));
-    rfx_list_free(&list);
+    rfx_batch_list_free(&list);
     rfx_memory_free(mem);
 }
 
@@ -138,12 +138,12 @@ static void survives_failing_allocations(void **state) {
     (void)state;
     for (int k = 0;; ++k) {
         struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_list list;
+        struct rfx_batch_list list;
         struct rfx_error err;
         rfx_memory_fail_after(mem, k);
-        enum rfx_status status = rfx_list_read(mem, FILE_NAME, &list, &err);
-        if (status == RFX_OK) status = rfx_list_check_bases(&list, &err);
-        rfx_list_free(&list);
+        enum rfx_status status = rfx_batch_list_read(mem, FILE_NAME, &list, &err);
+        if (status == RFX_OK) status = rfx_batch_list_check_bases(&list, &err);
+        rfx_batch_list_free(&list);
         rfx_memory_free(mem);
         if (status == RFX_OK) break;
         assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);

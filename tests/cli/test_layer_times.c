@@ -10,8 +10,8 @@
 
 #include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
-#include "tools/measure/layer_times.h"
-#include "tools/measure/machine_peak.h"
+#include "tools/study/layer_times.h"
+#include "tools/study/machine_speed.h"
 
 /* small_net_residual: input, a, b, sum, c, pool. */
 enum { INPUT, A, B, SUM, C, POOL, SIZE = 8, RUNS = 4 };

@@ -16,10 +16,10 @@
 
 #include "cli_program.h"
 #include "layers/core/checked.h"
+#include "rfexec/shards/mask.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tools/cli/missing.h"
-#include "tools/masks/mask_rects.h"
 
 enum { MOST = 200 };
 
@@ -187,7 +187,7 @@ static void test_runs(void **state) {
 static void test_refused(void **state) {
     (void)state;
     write_mask("mask.pgm", 3, 3);
-    expect_says(3, "run mobilenet_v2 synthetic:61x83 --mask mask.pgm", "no map of rows");
+    expect_says(3, "run mobilenet_v2 synthetic:61x83 --mask mask.pgm", "not a map of rows");
     expect_says(3, "run fsrcnn synthetic:61x83 --mask none.pgm", "none.pgm");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --part 1/2 -o a.npy",
                 "--mask excludes --part");
@@ -231,7 +231,7 @@ static void test_marks(void **state) {
                     marked |= flags[i] != 0.0f && abs(i / W % H - 2 * y) <= reach &&
                               abs(i % W - 2 * x) <= reach;
                 struct rfx_view pixel = rfx_missing_row(&missing, 0, 1, y, x, x + 1, &zeros);
-                assert_int_equal(isnan(*rfx_view_at(&pixel, y, x)), marked);
+                assert_int_equal(isnan(*rfx_view_f32_at(&pixel, y, x)), marked);
                 assert_int_equal(rfx_missing_any(&missing, 0, rfx_rect_make(y, y + 1, x, x + 1)),
                                  marked);
             }

@@ -82,7 +82,7 @@ static void strips_become_file_and_hash(void **state) {
     assert_int_equal(rfx_cli_outputs_finish(&f.outputs, NULL), RFX_OK);
     struct rfx_fingerprint whole = {0};
     char hex[RFX_FINGERPRINT_CHARS];
-    rfx_fingerprint_add(&whole, 0, f.nchw, N);
+    rfx_fingerprint_add(&whole, RFX_TYPE_FLOAT32, 0, f.nchw, N);
     rfx_fingerprint_hex(&whole, hex);
     assert_string_equal(f.outputs.items[0].hash, hex);
     tear_down(&f);

@@ -19,8 +19,8 @@
 #include "tests/support/makers/onnx_maker.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/test_util.h"
-#include "tools/overlay/colours.h"
-#include "tools/overlay/map_place.h"
+#include "tools/report/image_overlay.h"
+#include "tools/report/overlay_drawing.h"
 
 enum { H = 37, W = 53, MAX_PIXELS = 64 * 64 };
 

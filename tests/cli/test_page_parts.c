@@ -15,10 +15,9 @@
 
 #include "tests/support/random/small_nets.h"
 #include "tiler/modes/modes.h"
-#include "tools/page/html.h"
-#include "tools/page/map_preview.h"
-#include "tools/page/run_timeline.h"
-#include "tools/page/value_sketch.h"
+#include "tools/report/html.h"
+#include "tools/report/output_summary.h"
+#include "tools/report/run_timeline.h"
 
 static uint64_t count_between(const float *values, int n, double lo, double hi) {
     uint64_t count = 0;
@@ -202,7 +201,7 @@ static void test_arena(void **state) {
         struct rfx_plan *plan = NULL;
         c.request.no_inplace = true;
         c.request.asked = bands[k] == 0 ? rfx_ask_whole() : rfx_ask_bands(bands[k], 1);
-        c.request.asked.tight = bands[k] == 4;
+        c.request.asked.staging = bands[k] == 4;
         assert_int_equal(rfx_plan_create(c.graph, &c.request, &plan, NULL), RFX_OK);
         check_arena(plan, c.mem);
         rfx_plan_free(plan);

@@ -113,7 +113,7 @@ refused 2 "would write over 'b.npy.json'" merge a.npy b.npy c.npy -o ./b.npy.jso
 cp c.npy bare.npy
 refused 3 'bare.npy.json' merge a.npy b.npy bare.npy -o no.npy
 echo '{"format": "rfexec part", "version": 3, "shape": [1, 3, 80, 1e99]}' >bare.npy.json
-refused 3 "'shape' is not that of a part" merge a.npy b.npy bare.npy -o no.npy
+refused 3 "'shape' is missing or not valid" merge a.npy b.npy bare.npy -o no.npy
 refused 4 'needs at least' merge a.npy b.npy c.npy -o no.npy --memory 1MiB
 refused 2 'merge needs -o' merge a.npy b.npy c.npy
 refused 3 'has no parts' run vgg16 synthetic:64x64 --part 1/2 -o no.npy
@@ -202,16 +202,16 @@ other_array() { cp "$1" s6.npy; }
 cut_array() { truncate -s "$1" s6.npy; }
 spoilt in_array 200 'changed since'
 spoilt cut_array -4 'cut off'
-spoilt other_array p7.npy 'has not the shape that its JSON says, 1 x 84 x 12'
+spoilt other_array p7.npy 'does not have the shape in its JSON, 1 x 84 x 12'
 spoilt unsealed 's/72,/71,/' 's6.npy.json was changed'
 spoilt in_json 's/72,/71,/' 'overlap: both have cells 71 to 72'
-spoilt in_json 's/72,/-72,/' "'cells' is not that of a part"
-spoilt in_json 's/\b120\b/127/' "'cells' is not that of a part"
-spoilt in_json 's/\b126\b/4611686018427387905/g' "'shape' is not that of a part"
-spoilt in_json 's/"channels": 84/"channels": 4611686018427387904/' "'cells' is not that of a part"
+spoilt in_json 's/72,/-72,/' "'cells' is missing or not valid"
+spoilt in_json 's/\b120\b/127/' "'cells' is missing or not valid"
+spoilt in_json 's/\b126\b/4611686018427387905/g' "'shape' is missing or not valid"
+spoilt in_json 's/"channels": 84/"channels": 4611686018427387904/' "'cells' is missing or not valid"
 spoilt in_json 's/"last": true/"last": false/' 'do not lie alike'
-spoilt in_json 's/"version": 4/"version": 3/' "'shape' is not that of a part"
-spoilt in_json 's/"version": 4/"version": 5/' "'version' is not that of a part"
+spoilt in_json 's/"version": 4/"version": 3/' "'shape' is missing or not valid"
+spoilt in_json 's/"version": 4/"version": 5/' "'version' is missing or not valid"
 refused 3 'not of one run' merge p[1-7].npy a.npy -o no.npy
 refused 3 'not of one run' merge a.npy p[1-8].npy -o no.npy
 if [ -e no.npy ] || [ -e no.tif ]; then fail "a merge that was refused left a file"; fi
@@ -256,15 +256,15 @@ refused 2 'end in .tif' merge s1.states s2.states s3.states s4.states s5.states 
 refused 3 "beside states 's1.states' 1 of 5 parts are missing, the first one 2" merge s1.states s3.states s4.states s5.states -o no.npy
 refused 3 "states 's3.states': part 3 of 5 is there twice" merge s1.states s2.states s3.states s3.states s4.states s5.states -o no.npy
 refused 0 'is there already' run resnet50 synthetic:65x97 --part 1/5 -o s1.states
-refused 3 'is no such part' run resnet50 synthetic:65x97 --part 2/5 -o s1.states
-refused 3 'is no such part' run resnet50 synthetic:65x97:3 --part 1/5 -o s1.states
+refused 3 'is not this part' run resnet50 synthetic:65x97 --part 2/5 -o s1.states
+refused 3 'is not this part' run resnet50 synthetic:65x97:3 --part 1/5 -o s1.states
 "$program" run resnet50 synthetic:65x97:3 --part 1/5 -o other.states >told
 refused 3 'not of one run' merge s2.states s3.states s4.states s5.states other.states -o no.npy
 cp s5.states cut.states && cp s5.states.json cut.states.json && truncate -s -8 cut.states
-refused 3 'has not' merge s1.states s2.states s3.states s4.states cut.states -o no.npy
+refused 3 'does not have' merge s1.states s2.states s3.states s4.states cut.states -o no.npy
 cp s5.states spoilt.states && cp s5.states.json spoilt.states.json
 printf '\377\377\377\377\377\377\377\177' | dd of=spoilt.states bs=1 conv=notrunc 2>/dev/null
-refused 3 'is none' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
+refused 3 'is not valid' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
 cp s5.states spoilt.states
 printf '\001' | dd of=spoilt.states bs=1 seek=40 conv=notrunc 2>/dev/null
 refused 3 'changed since' merge s1.states s2.states s3.states s4.states spoilt.states -o no.npy
@@ -272,7 +272,7 @@ refused 0 "part 'spoilt.states' is made again: .* changed since" run resnet50 sy
 cmp -s s5.states spoilt.states || fail "states that were changed are not made again"
 cp s5.states bare.states
 refused 3 'bare.states.json' run resnet50 synthetic:65x97 --part 5/5 -o bare.states
-refused 3 "is no such part" run mobilenet_v2 synthetic:65x97 --part 5/5 -o s5.states
+refused 3 "is not this part" run mobilenet_v2 synthetic:65x97 --part 5/5 -o s5.states
 [ ! -e no.npy ] || fail "a merge of states that was refused left a file"
 
 # states that were taken elsewhere with their model; without it
@@ -372,7 +372,7 @@ cmp whole.npy all.npy || fail "commands of --status: other bytes"
 [ "$kept" = "$(ls -i all.npy.parts/part[13].npy)" ] || fail "commands of --status make parts again"
 cp a.npy all.npy.parts/part3.npy && cp a.npy.json all.npy.parts/part3.npy.json
 cp a.npy all.npy.parts/part1.npy && rm all.npy.parts/part1.npy.json
-status 3 'part1.npy is no part, as it has no JSON beside it: move it away first' all.npy.parts
+status 3 'part1.npy is not a part, as it has no JSON beside it: move it away first' all.npy.parts
 status 3 "part3.npy is not of one run with .*part[245].npy': their 'input' differs: move it" all.npy.parts
 rm all.npy.parts/*.npy
 refused 3 'there is no part, and no plan.json' merge --status all.npy.parts

@@ -1,7 +1,7 @@
 /* Pictures of placements: the rectangles that gnuplot is told to draw against the answer they show,
  * by hand and on random problems; where labels, names and the legend go. The script is read back as
  * text, gnuplot is not started. */
-#include "tools/chart/placement_chart.h"
+#include "tools/study/placement_chart.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -15,9 +15,8 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/chart_script.h"
-#include "tools/chart/step_names.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tools/study/chart.h"
 
 enum { MIB = 1 << 20, MAX_BOXES = 256 };
 
@@ -28,7 +27,7 @@ struct box {
 static struct rfx_memory *mem;
 
 /* The script of a picture; free it. */
-static char *make_script(const struct rfx_placement_picture *picture) {
+static char *make_script(const struct rfx_placement_drawing *picture) {
     struct rfx_placement_chart *chart = NULL;
     struct rfx_error err = {{0}};
     if (rfx_placement_chart_create(mem, picture, &chart, &err) != RFX_OK) fail_msg("%s", err.text);
@@ -89,9 +88,9 @@ static const char *const small_steps[] = {"stem.conv", "block.0.conv", "block.1.
 static const int small_kinds[] = {0, 2, 0};
 static const struct rfx_placement_kind kinds[] = {{"wide", 1}, {"nobody", 2}, {"deep", 3}};
 
-static struct rfx_placement_picture small_picture(const struct rfx_place_problem *problem,
+static struct rfx_placement_drawing small_picture(const struct rfx_place_problem *problem,
                                                   const struct rfx_packer_result *result) {
-    return (struct rfx_placement_picture){.subject = "net",
+    return (struct rfx_placement_drawing){.subject = "net",
                                           .items = "tensors",
                                           .problem = problem,
                                           .offsets = small_offsets,
@@ -113,7 +112,7 @@ static void test_steps(void **state) {
     struct rfx_packer_result result = {5 * MIB, 5 * MIB, true, "by-hand", 0};
     (void)state;
     assert_int_equal(rfx_place_problem_create(mem, small_items, 3, &problem, NULL), RFX_OK);
-    struct rfx_placement_picture picture = small_picture(problem, &result);
+    struct rfx_placement_drawing picture = small_picture(problem, &result);
     char *script = make_script(&picture);
     expect_boxes(script, 0, wide, 2);
     expect_boxes(script, 1, deep, 1);
@@ -144,7 +143,7 @@ static void test_times(void **state) {
     struct rfx_packer_result result = {800, 700, false, "by-hand", 0};
     (void)state;
     assert_int_equal(rfx_place_problem_create(mem, items, 3, &problem, NULL), RFX_OK);
-    struct rfx_placement_picture picture = {.subject = "p.csv",
+    struct rfx_placement_drawing picture = {.subject = "p.csv",
                                             .items = "items",
                                             .problem = problem,
                                             .offsets = offsets,
@@ -192,9 +191,9 @@ static void test_random(void **state) {
         }
         assert_int_equal(rfx_place_problem_create(mem, items, n, &problem, NULL), RFX_OK);
         assert_int_equal(
-            rfx_offsets_place(problem, RFX_OFFSETS_BY_SIZE, offsets, &result.arena_bytes, NULL),
+            rfx_greedy_place(problem, RFX_GREEDY_BY_SIZE, NULL, offsets, &result.arena_bytes, NULL),
             RFX_OK);
-        struct rfx_placement_picture picture = {.subject = "random",
+        struct rfx_placement_drawing picture = {.subject = "random",
                                                 .items = "items",
                                                 .problem = problem,
                                                 .offsets = offsets,
@@ -333,7 +332,7 @@ static void test_stages(void **state) {
         steps[i] = text[i];
     }
     assert_int_equal(rfx_place_problem_create(mem, small_items, 3, &problem, NULL), RFX_OK);
-    struct rfx_placement_picture picture = small_picture(problem, &result);
+    struct rfx_placement_drawing picture = small_picture(problem, &result);
     picture.steps = steps;
     picture.n_steps = N;
     char *script = make_script(&picture);
@@ -356,7 +355,7 @@ static void test_failures(void **state) {
     struct rfx_error err = {{0}};
     (void)state;
     assert_int_equal(rfx_place_problem_create(mem, small_items, 3, &problem, NULL), RFX_OK);
-    struct rfx_placement_picture picture = small_picture(problem, &result);
+    struct rfx_placement_drawing picture = small_picture(problem, &result);
     assert_int_equal(test_fail_each_allocation(build_chart, &picture), 8);
     rfx_place_problem_free(problem);
     assert_int_equal(rfx_place_problem_create(mem, NULL, 0, &problem, NULL), RFX_OK);

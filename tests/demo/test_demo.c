@@ -10,12 +10,12 @@
 
 #include <cmocka.h>
 
-#include "defect_truth.h"
-#include "local_tiles.h"
-#include "marks.h"
-#include "micrograph.h"
-#include "png_rows.h"
-#include "surface.h"
+#include "tools/demo/defects.h"
+#include "tools/demo/demo_support.h"
+#include "tools/demo/local_tiles.h"
+#include "tools/demo/marks.h"
+#include "tools/demo/micrograph.h"
+#include "tools/demo/surface.h"
 
 static int64_t gap(int64_t a0, int64_t a1, int64_t b0, int64_t b1) {
     if (b0 >= a1) return b0 - a1;

@@ -282,7 +282,7 @@ static uint64_t check_costs(const char *name, const struct rfx_graph *graph,
     struct run run = run_plan(name, graph, plan);
     if (request.asked.band_rows > 0) split = -1; /* row bands compute every row once */
     uint64_t counted =
-        influence_count_tiled(graph, split, request.asked.parts_y, request.asked.parts_x);
+        influence_count_tiled(graph, split, request.asked.tiles_y, request.asked.tiles_x);
     assert_int_equal(run.report.macs, plan->macs);
     assert_int_equal(run.report.arena_high_water_bytes, plan->bytes.arena);
     if (!has_transposed(graph)) assert_int_equal(plan->macs, counted);

@@ -72,7 +72,7 @@ static void tiled(void **state) {
 static void tight_strips(void **state) {
     (void)state;
     struct rfx_plan_request request = {.asked = rfx_ask_bands(4, 2)};
-    request.asked.tight = request.asked.weights_by_stage = true;
+    request.asked.staging = request.asked.weights_by_stage = true;
     burst(request);
 }
 

@@ -137,7 +137,7 @@ static struct wanted want_something(struct influence_case *c) {
         w.boxes[axis] = calloc((size_t)n, sizeof **w.boxes);
         w.sets[axis] = calloc((size_t)n, sizeof **w.sets);
         assert_true(w.got[axis] != NULL && w.boxes[axis] != NULL && w.sets[axis] != NULL);
-        rfx_regions_backprop(c->graph, 0, w.target, (enum rfx_axis)axis, w.out[axis], w.got[axis]);
+        rfx_regions_backprop(c->graph, w.target, (enum rfx_axis)axis, w.out[axis], w.got[axis]);
         influence_need(c->graph, w.target, axis, w.out[axis], true, w.boxes[axis]);
         influence_need(c->graph, w.target, axis, w.out[axis], false, w.sets[axis]);
     }

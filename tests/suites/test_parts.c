@@ -66,7 +66,7 @@ static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct 
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t i = 0; i < catcher->c->map.c; i++)
                 catcher->values[(i * rows + y - part.y0) * cols + x - part.x0] =
-                    rfx_view_at(view, y, x)[i];
+                    rfx_view_f32_at(view, y, x)[i];
     return RFX_OK;
 }
 
@@ -131,7 +131,7 @@ static void choose(struct part_case *c, struct test_rng *rng, const struct rfx_p
     c->request.asked = way;
     c->request.asked.row_by_row = test_rng_chance(rng, 40);
     c->request.asked.weights_by_stage = test_rng_chance(rng, 30);
-    c->request.asked.tight = way.band_rows > 0 && test_rng_chance(rng, 50);
+    c->request.asked.staging = way.band_rows > 0 && test_rng_chance(rng, 50);
     c->request.emit_outputs = test_rng_chance(rng, 60);
     c->request.no_inplace = test_rng_chance(rng, 20);
     c->request.threads = (int)test_rng_int(rng, 1, 3);
@@ -158,7 +158,7 @@ static void run_all(struct part_case *c, struct test_rng *rng) {
     const struct rfx_tensor *in = &c->graph->nodes[c->graph->input].out;
     struct rfx_plan_request plain = {
         .source = {.h = in->h, .w = in->w, .c = in->c, .random_access = true}, .threads = 1};
-    struct rfx_stage_spec any = {.parts_y = 1, .parts_x = 1};
+    struct rfx_stage_spec any = {.tiles_y = 1, .tiles_x = 1};
     struct rfx_error err = {{0}};
     choose(c, rng, &plain, rfx_ask_whole());
     size_t untiled = try_request(c, true);

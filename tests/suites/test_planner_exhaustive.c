@@ -64,7 +64,7 @@ static void note(struct exhaustive *e, const struct rfx_stage_spec *stages, int 
 
 static struct rfx_stage_spec stage(const struct rfx_mode *mode, const int *targets, int n) {
     struct rfx_stage_spec spec = {
-        .mode = mode, .parts_y = 1, .parts_x = 1, .n_targets = n, .targets = targets};
+        .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
     return spec;
 }
 
@@ -92,7 +92,7 @@ static void note_ways(struct exhaustive *e, struct rfx_stage_spec *stages, int n
         if (few && rows != weights) continue;
         if (tight && (n_stages == 0 || stages[0].mode != &rfx_mode_streamed)) continue;
         for (int s = 0; s < n_stages; s++) {
-            stages[s].tight = tight;
+            stages[s].staging = tight;
             stages[s].row_by_row = rows && stages[s].mode == &rfx_mode_streamed;
         }
         stages[n_stages] = stage(&rfx_mode_whole, rest, n_rest);
@@ -111,7 +111,7 @@ static void note_streams(struct exhaustive *e, const int *targets, int n_targets
         for (int i = 0; i < STRIPS && (i == 0 || strips[i - 1] < width); i++) {
             stages[0] = stage(&rfx_mode_streamed, targets, n_targets);
             stages[0].band_rows = bands[b];
-            stages[0].parts_x = strips[i];
+            stages[0].tiles_x = strips[i];
             note_ways(e, stages, 1, true);
         }
     }
@@ -141,8 +141,8 @@ static void note_tiles(struct exhaustive *e, const int *cut) {
     for (int y = 0; y < n_y; y++)
         for (int x = 0; x < n_x; x++) {
             struct rfx_stage_spec stages[2] = {stage(&rfx_mode_tiled, cut, 1)};
-            stages[0].parts_y = ys[y];
-            stages[0].parts_x = xs[x];
+            stages[0].tiles_y = ys[y];
+            stages[0].tiles_x = xs[x];
             note_ways(e, stages, 1, true);
         }
 }

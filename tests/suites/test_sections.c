@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rf_analysis/part_cuts.h"
+#include "rf_analysis/part_ends.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/session.h"

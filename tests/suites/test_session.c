@@ -81,7 +81,7 @@ static void compare_output(const struct one_case *c, const struct rfx_plan *plan
 static void count_spilled(const struct rfx_plan *plan) {
     bool tiled = false;
     for (int s = 0; s < plan->n_stages; s++)
-        for (int i = 0; plan->stages[s].spec.parts_x > 1 && i < plan->graph->n_nodes; i++)
+        for (int i = 0; plan->stages[s].spec.tiles_x > 1 && i < plan->graph->n_nodes; i++)
             tiled |= plan->stages[s].places[i] == RFX_PLACE_FETCHED;
     spilled_plans += plan->spill.read > 0;
     fetching_tiles += tiled;
@@ -245,13 +245,13 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spi
     struct rfx_error err = {{0}};
     for (int s = 0; s < n; s++) {
         struct rfx_stage_spec *spec = &specs[s];
-        *spec = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1, .targets = targets[s]};
+        *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1, .targets = targets[s]};
         spec->mode = modes[test_rng_int(rng, 0, 2)];
-        if (spec->mode == &rfx_mode_tiled) spec->parts_y = test_rng_int(rng, 1, 5);
-        if (spec->mode != &rfx_mode_whole) spec->parts_x = test_rng_int(rng, 1, 5);
-        if (spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50)) spec->parts_x = 1;
+        if (spec->mode == &rfx_mode_tiled) spec->tiles_y = test_rng_int(rng, 1, 5);
+        if (spec->mode != &rfx_mode_whole) spec->tiles_x = test_rng_int(rng, 1, 5);
+        if (spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50)) spec->tiles_x = 1;
         if (spec->mode == &rfx_mode_streamed) spec->band_rows = test_rng_int(rng, 1, 9);
-        spec->tight = spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50);
+        spec->staging = spec->mode == &rfx_mode_streamed && test_rng_chance(rng, 50);
         spec->row_by_row = spec->mode != &rfx_mode_tiled && test_rng_chance(rng, 50);
         spec->weights_by_stage = test_rng_chance(rng, 20); /* in some stages only */
         int wanted = (int)test_rng_int(rng, 1, 3);
@@ -267,7 +267,7 @@ static bool run_random_stages(struct one_case *c, struct test_rng *rng, bool spi
     }
     struct rfx_stage_spec *last = &specs[n];
     *last = (struct rfx_stage_spec){
-        .mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .targets = targets[n]};
+        .mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1, .targets = targets[n]};
     for (int k = 0; k < c->graph->n_outputs && last->n_targets < 8; k++) {
         bool there = rfx_node_is_constant(&c->graph->nodes[c->graph->outputs[k].node]);
         for (int s = 0; s <= n; s++)
@@ -319,7 +319,7 @@ static void run_tight(struct one_case *c, struct rfx_plan_request plain, const i
     c->request.no_inplace = false;
     c->request.split = c->graph->nodes[splits[n - 1]].name;
     ask(c, rfx_ask_bands(test_rng_int(&rng, 4, 40), 1));
-    c->request.asked.tight = true;
+    c->request.asked.staging = true;
     (void)run_request(c);
 }
 
@@ -351,7 +351,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
         give_groups(c, rng, split);
         int64_t bands = test_rng_int(rng, 1, 12);
         ask(c, rfx_ask_bands(bands, test_rng_chance(rng, 50) ? test_rng_int(rng, 1, 6) : 1));
-        c->request.asked.tight = test_rng_chance(rng, 50);
+        c->request.asked.staging = test_rng_chance(rng, 50);
         (void)run_request(c);
         c->request = plain;
         choose_caches(c, rng);

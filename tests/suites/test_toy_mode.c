@@ -20,8 +20,8 @@
 #include "rfexec/session/session.h"
 #include "tests/support/run/catch_outputs.h"
 #include "tests/support/test_util.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_check.h"
 #include "tiler/plan/stage.h"
@@ -36,7 +36,7 @@ static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows
                     int64_t *overlap_rows) {
     for (int i = 0; i < m->graph->n_nodes; i++) {
         int64_t h = m->graph->nodes[i].out.h;
-        rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
+        rows[i] = (struct rfx_node_rows){.most = h, .per_step = h, .computed = h};
     }
     *overlap_rows = 0;
 }
@@ -47,7 +47,7 @@ static int64_t window_rows(const struct rfx_stage_shape *shape, int input) {
 
 static int64_t units(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     (void)plan;
-    return stage->spec.parts_x;
+    return stage->spec.tiles_x;
 }
 
 static size_t walk_bytes(const struct rfx_graph *graph) {
@@ -58,7 +58,7 @@ static void enter_column(struct rfx_walk *walk) {
     struct state *s = walk->state;
     s->node = walk->stage->first;
     rfx_stage_regions(walk->plan->graph, walk->stage->places, RFX_AXIS_COLS,
-                      walk->stage->spec.parts_x, s->column, s->cols);
+                      walk->stage->spec.tiles_x, s->column, s->cols);
 }
 
 static void enter(struct rfx_walk *walk) {
@@ -78,7 +78,7 @@ static bool next(struct rfx_walk *walk, struct rfx_step *step) {
     const struct rfx_stage *stage = walk->stage;
     for (;;) {
         if (s->node > stage->last) {
-            if (s->column + 1 >= stage->spec.parts_x) return false;
+            if (s->column + 1 >= stage->spec.tiles_x) return false;
             s->column++;
             walk->unit++;
             enter_column(walk);
@@ -93,23 +93,24 @@ static bool next(struct rfx_walk *walk, struct rfx_step *step) {
     }
 }
 
-static void part(const struct rfx_walk *walk, int node, struct rfx_part *part) {
-    part->rect = rect_of(walk, node);
+static void resident_region(const struct rfx_walk *walk, int node,
+                            struct rfx_resident_region *region) {
+    region->rect = rect_of(walk, node);
 }
 
 static int describe(const struct rfx_stage_spec *spec, const char *to, bool alone, char *text,
                     size_t size) {
     (void)alone;
-    return snprintf(text, size, "to %s in %lld columns", to, (long long)spec->parts_x);
+    return snprintf(text, size, "to %s in %lld columns", to, (long long)spec->tiles_x);
 }
 
 static const int64_t columns[] = {2, 3, 4, 6, 8};
-static const struct rfx_trial trials[] = {
+static const struct rfx_candidate_template templates[] = {
     {.phase = RFX_PHASE_TILES,
      .kind = RFX_PLAN_UNTILED,
-     .kind_in_parts = RFX_PLAN_TILES,
+     .kind_in_tiles = RFX_PLAN_TILES,
      .cuts = RFX_CUTS_EVERY,
-     .parts = RFX_PARTS_ACROSS,
+     .tiles = RFX_TILES_ACROSS,
      .when_asked = true,
      .across = columns,
      .n_across = 5},
@@ -120,17 +121,17 @@ static const struct rfx_mode columns_mode = {
     .a_mode = "a stage in columns",
     .local = true,
     .trims = true,
-    .knows = RFX_KNOWS_PARTS_X,
-    .take_over = RFX_TAKE_SAME_PART,
-    .trials = trials,
-    .n_trials = 1,
+    .knows = RFX_KNOWS_TILES_X,
+    .take_over = RFX_TAKE_SAME_TILE,
+    .templates = templates,
+    .n_templates = 1,
     .measure = measure,
     .window_rows = window_rows,
     .units = units,
     .walk_bytes = walk_bytes,
     .enter = enter,
     .next = next,
-    .part = part,
+    .resident_region = resident_region,
     .describe = describe,
 };
 
@@ -195,12 +196,12 @@ static void asked_for_by_hand_and_by_name(void **state) {
     begin(&f);
     for (int64_t n = 1; n <= 7; n++) {
         f.request.asked =
-            (struct rfx_stage_spec){.mode = &columns_mode, .parts_y = 1, .parts_x = n};
+            (struct rfx_stage_spec){.mode = &columns_mode, .tiles_y = 1, .tiles_x = n};
         f.request.split = "features.6";
         struct rfx_plan *plan = run(&f, &f.request, values);
         assert_memory_equal(values, f.untiled, sizeof values);
         assert_ptr_equal(plan->stages[0].spec.mode, &columns_mode);
-        assert_int_equal(plan->stages[0].spec.parts_x, n);
+        assert_int_equal(plan->stages[0].spec.tiles_x, n);
         rfx_plan_describe(plan, text, sizeof text);
         assert_non_null(strstr(text, " columns; rest whole"));
         struct rfx_stage_spec stages[2] = {plan->stages[0].spec, plan->stages[1].spec};
@@ -233,7 +234,7 @@ static void chosen_by_the_planner(void **state) {
     assert_int_equal(rfx_plan_create_or_smallest(f.graph, &request, &plan, &smallest, &err),
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     assert_ptr_equal(smallest->stages[0].spec.mode, &columns_mode);
-    assert_true(smallest->stages[0].spec.parts_x > 1);
+    assert_true(smallest->stages[0].spec.tiles_x > 1);
     request.memory_bytes = smallest->peak_bytes;
     rfx_plan_free(smallest);
     plan = run(&f, &request, values);
@@ -250,7 +251,7 @@ static void what_it_does_not_know_is_refused(void **state) {
     (void)state;
     begin(&f);
     f.request.asked =
-        (struct rfx_stage_spec){.mode = &columns_mode, .parts_y = 1, .parts_x = 2, .band_rows = 4};
+        (struct rfx_stage_spec){.mode = &columns_mode, .tiles_y = 1, .tiles_x = 2, .band_rows = 4};
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "a stage in columns has no bands"));

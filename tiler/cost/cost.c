@@ -1,43 +1,292 @@
-/* Counts of stages, and the time that they come to; see cost.h.
+/* Counts the work of nodes and stages, predicts their time, counts the work of a finished plan, and
+ * finds the sizes of caches.
  *
- * Where a byte comes from follows from what has been touched since it was last: the rows that the
- * nodes in between make in a step or, for rows kept from the step before, all that a step touches.
- */
+ * From which cache a byte is read depends on how many bytes were touched since its last use: the
+ * rows that the nodes in between compute in a step or, for rows kept from the previous step, all
+ * bytes that a step touches. */
 #include "tiler/cost/cost.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "layers/core/descriptor.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "tiler/cost/cost_constants.h"
-#include "tiler/cost/cost_nodes.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_build.h"
+#include "tiler/plan/stage.h"
+
+/* How a node's area is computed: rows x cols in total, in `down` x `across` steps. */
+struct area {
+    double rows, cols, down, across;
+};
+
+/* The unit of a convolution backend's multiply-adds. */
+static const struct {
+    const char *backend;
+    enum rfx_cost_unit unit;
+} backends[] = {{"direct", RFX_COST_DIRECT_MAC},
+                {"openblas", RFX_COST_OPENBLAS_MAC},
+                {"depthwise", RFX_COST_CHANNEL_MAC},
+                {"few-channels", RFX_COST_FEW_MAC}};
+
+static enum rfx_cost_unit unit_of_backend(const char *name) {
+    for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
+        if (strcmp(name, backends[i].backend) == 0) return backends[i].unit;
+    return RFX_COST_DIRECT_MAC;
+}
+
+static void describe_tiles(const struct rfx_conv_tiles *t, const struct rfx_conv_attr *a,
+                           struct rfx_cost_node *fact) {
+    double pixels = (double)(t->edge * t->edge);
+    fact->pixel.n[RFX_COST_WINOGRAD_MAC] = (double)t->products / pixels;
+    fact->pixel.n[RFX_COST_TILE_ELEMENT] = (double)t->transformed / pixels;
+    fact->pixel.n[RFX_COST_CONV_ELEMENT] = (double)a->oc;
+    fact->dense = true;
+    fact->tile = t->edge;
+    fact->tiles = t->together;
+    fact->made = (double)t->made;
+}
+
+static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_cost_node *fact) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
+    if (backend->tiles != NULL) {
+        struct rfx_conv_tiles tiles = backend->tiles(node);
+        describe_tiles(&tiles, a, fact);
+        return;
+    }
+    enum rfx_cost_unit unit = unit_of_backend(backend->name);
+    int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
+    int64_t made = unit == RFX_COST_DIRECT_MAC ? rfx_conv_filled(ocg) : ocg;
+    bool sums = unit != RFX_COST_CHANNEL_MAC;
+    fact->pixel.n[unit] = (double)(a->groups * made * a->kh * a->kw * icg);
+    fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
+    fact->dense = sums;
+    fact->by_units = unit == RFX_COST_DIRECT_MAC;
+    fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
+}
+
+/* Scores of attention and values of a softmax take one exponential each. The exponential is half of
+ * their time; the rest is the bias, the maximum, the sum and the division (measured on
+ * swinir_light, one thread). */
+#define EXPONENTIAL 2.0
+
+static double scores_of(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->op == RFX_OP_WINDOW_ATTENTION) {
+        const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+        return (double)(a->h * a->w * a->heads);
+    }
+    if (node->op == RFX_OP_ATTENTION) {
+        const struct rfx_tensor *q = &graph->nodes[node->in[0]].out;
+        const struct rfx_shape *k = &graph->nodes[node->in[1]].out.shape;
+        int64_t rows = q->elems / q->shape.dims[q->shape.rank - 1];
+        return (double)rows * (double)k->dims[k->rank - 1];
+    }
+    return node->op == RFX_OP_SOFTMAX || node->op == RFX_OP_PLAIN_SOFTMAX
+               ? (double)node->out.elems / (double)(node->out.h * node->out.w)
+               : 0.0;
+}
+
+static double summed_of(const struct rfx_tensor *in, struct rfx_rect taken) {
+    return (double)(in->elems / (in->h * in->w) * rfx_rect_area(taken));
+}
+
+static void describe_other(const struct rfx_graph *graph, const struct rfx_node *node,
+                           struct rfx_rect taken, double elements, struct rfx_cost_node *fact) {
+    uint64_t macs = rfx_op_macs(graph, node, rfx_rect_full(1, 1));
+    fact->pixel.n[RFX_COST_ELEMENT] = elements;
+    fact->pixel.n[RFX_COST_ACT_ELEMENT] = EXPONENTIAL * scores_of(graph, node);
+    if (macs > 0) fact->pixel.n[RFX_COST_OTHER_MAC] = (double)macs;
+    if (rfx_node_reduction(node) != NULL) {
+        fact->pixel.n[RFX_COST_SUM_ELEMENT] = summed_of(&graph->nodes[node->in[0]].out, taken);
+    } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
+        struct rfx_window w = rfx_op_window(node);
+        /* every value in a window is a tap; of all channels where the pool joins them */
+        double read =
+            rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
+        fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
+    }
+}
+
+/* Fills `fact` for a node that is not a group. A reduction reads `taken` of its input, which is
+ * less than the whole in the graph of a shard. */
+static void describe_node(const struct rfx_graph *graph, const struct rfx_node *node,
+                          struct rfx_rect taken, struct rfx_cost_node *fact) {
+    double pixels = (double)(node->out.h * node->out.w);
+    double elements = (double)node->out.elems / pixels;
+    float lo, hi;
+    memset(fact, 0, sizeof *fact);
+    fact->bytes = (double)rfx_tensor_bytes(&node->out) / pixels;
+    if (rfx_node_is_constant(node) || rfx_op_def(node->op)->view) return;
+    fact->packed = (double)rfx_op_packed_bytes(graph, node);
+    fact->runs = 1.0;
+    if (node->op == RFX_OP_INPUT)
+        fact->pixel.n[RFX_COST_IMAGE_ELEMENT] = elements;
+    else if (node->op == RFX_OP_CONV)
+        describe_conv(graph, node, fact);
+    else
+        describe_other(graph, node, taken, elements, fact);
+    if (!rfx_conv_clamp(&node->act, &lo, &hi)) fact->pixel.n[RFX_COST_ACT_ELEMENT] += elements;
+    if (!rfx_op_def(node->op)->spatial || node->n_in == 0) return;
+    struct rfx_window w = rfx_op_window(node);
+    fact->halo = rfx_max_i64(0, (w.kernel[0] - 1) * w.dilation[0] + 1 - w.stride[0]);
+}
+
+static void add_pixels(const struct rfx_cost_node *fact, const struct area *area,
+                       struct rfx_cost_counts *counts) {
+    for (int u = 0; u < RFX_COST_RUN; u++)
+        counts->n[u] += fact->pixel.n[u] * area->rows * area->cols;
+    counts->n[RFX_COST_RUN] += fact->runs * area->rows * area->across;
+    counts->n[RFX_COST_STEP] += area->down * area->across;
+}
+
+static void add_meetings(const struct rfx_cost_model *model, const struct area *area,
+                         struct rfx_cost_counts *counts) {
+    if (model->threads > 1) counts->n[RFX_COST_MEETING] += area->down * area->across;
+}
+
+/* Adds what a node computes of an area, without bytes. */
+static void add_node(const struct rfx_cost_model *model, int node, const struct area *area,
+                     struct rfx_cost_counts *counts) {
+    add_pixels(&model->nodes[node], area, counts);
+    add_meetings(model, area, counts);
+}
+
+void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact) {
+    int64_t two[RFX_GROUP_MAX_NODES];
+    for (int axis = 0; axis < 2; axis++) {
+        rfx_group_extents(group, axis, 1, fact->one[axis]);
+        rfx_group_extents(group, axis, 2, two);
+        for (int i = 0; i <= group->last - group->first; i++)
+            fact->more[axis][i] = two[i] - fact->one[axis][i];
+    }
+}
+
+/* A group in an area: its steps and strips. */
+struct group_area {
+    const struct rfx_group_attr *group;
+    const struct rfx_cost_group *fact;
+    const struct area *area;
+    int64_t rows, cols; /* of a step, in a strip */
+    int64_t strips;
+    double rounds; /* passes of a few rows through all nodes */
+};
+
+static struct group_area group_area_of(const struct rfx_group_attr *group,
+                                       const struct rfx_cost_group *fact, const struct area *area) {
+    struct group_area g = {.group = group, .fact = fact, .area = area};
+    double steps = area->down * area->across;
+    int64_t w = rfx_max_i64(1, (int64_t)ceil(area->cols / area->across));
+    g.rows = rfx_max_i64(1, (int64_t)ceil(area->rows / area->down));
+    g.strips = rfx_group_strips(group, w);
+    g.cols = rfx_ceil_div(w, g.strips);
+    g.rounds = steps * (double)g.strips * (double)rfx_ceil_div(g.rows, group->step_rows);
+    return g;
+}
+
+/* Positions of map i needed for `size` positions of the last map. */
+static double extent_of(const struct group_area *g, int axis, int64_t size, int i) {
+    const struct rfx_tensor *out = &g->group->base->nodes[g->group->first + i].out;
+    int64_t needed = g->fact->one[axis][i] + g->fact->more[axis][i] * (size - 1);
+    return (double)rfx_min_i64(needed, axis == 0 ? out->h : out->w);
+}
+
+/* Returns the area of map i that the group computes in total. */
+static struct area area_inside(const struct group_area *g, int i) {
+    struct area part = {.down = g->rounds / (double)g->strips / g->area->across,
+                        .across = g->area->across * (double)g->strips};
+    part.rows = g->area->down * extent_of(g, 0, g->rows, i);
+    part.cols = part.across * extent_of(g, 1, g->cols, i);
+    return part;
+}
+
+/* Returns the share of bytes that a cache has lost when they are touched again after `distance`
+ * other bytes: none up to `from`, all from `size` on. */
+static double lost_share(double distance, double from, double size) {
+    if (distance <= from) return 0.0;
+    return distance >= size ? 1.0 : (distance - from) / (size - from);
+}
+
+static void add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                      enum rfx_cost_unit near, enum rfx_cost_unit far,
+                      struct rfx_cost_counts *counts) {
+    double own = (double)model->caches.second_bytes * model->threads;
+    double shared = (double)model->caches.shared_bytes;
+    double outside = lost_share(distance, own / 2, own);
+    double dram = lost_share(distance, shared / 4, shared);
+    if (dram > outside) dram = outside;
+    counts->n[near] += bytes * (outside - dram);
+    counts->n[far] += bytes * dram;
+}
+
+/* Adds bytes of maps that a node reads or writes, last touched `distance` bytes ago; bytes in a
+ * core's own caches are free. */
+static void add_map_bytes(const struct rfx_cost_model *model, int node, double bytes,
+                          double distance, struct rfx_cost_counts *counts) {
+    bool dense = model->nodes[node].dense;
+    add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE,
+              dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
+}
+
+/* The same for weights, which are read while multiply-adds go on. */
+static void add_weight_bytes(const struct rfx_cost_model *model, double bytes, double distance,
+                             struct rfx_cost_counts *counts) {
+    add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
+}
+
+static void add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
+                      const struct rfx_cost_group *fact, const struct area *area,
+                      struct rfx_cost_counts *counts) {
+    struct group_area g = group_area_of(group, fact, area);
+    double packed = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        struct area part = area_inside(&g, i - group->first);
+        add_pixels(&model->nodes[i], &part, counts);
+        packed += model->nodes[i].packed;
+    }
+    add_meetings(model, area, counts);
+    double held = packed + g.fact->ring_bytes;
+    add_weight_bytes(model, packed * g.rounds, held * model->threads, counts);
+}
+
+/* Returns a lower bound in picoseconds for a group's nodes in an area. */
+static double least_of_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
+                             const struct area *area) {
+    struct group_area g = group_area_of(group, model->nodes[group->last].group, area);
+    double least = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        struct area part = area_inside(&g, i - group->first);
+        least += model->nodes[i].least * part.rows * part.cols;
+    }
+    return least;
+}
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES                                                                \
-    (384.0 * 1024.0) /* of input that the direct kernels take through all weights \
-                      */
-#define TURNS_BEFORE \
-    3 /* bytes of an arena that a node's result takes were free for so many nodes */
+/* Bytes of the input that the direct kernels process with all weights before they go on. */
+#define UNIT_BYTES (384.0 * 1024.0)
+/* The bytes of a node's output have been unused in the arena for about this many nodes. */
+#define TURNS_BEFORE 3
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
-        "direct_mac", "winograd_mac", "openblas_mac", "channel_mac",   "pool_tap",
-        "few_mac",    "other_mac",    "conv_element", "tile_element",  "tile_factor",
-        "element",    "act_element",  "sum_element",  "image_element", "run",
-        "step",       "meeting",      "weight_byte",  "shared_byte",   "plain_byte",
-        "cold_byte",  "ahead_byte",   "dram_byte",    "load_byte",     "spill_byte",
-        "decoding"};
+        "direct_mac",  "winograd_mac",  "openblas_mac", "channel_mac", "pool_tap",  "few_mac",
+        "other_mac",   "conv_element",  "tile_element", "tile_factor", "element",   "act_element",
+        "sum_element", "image_element", "run",          "step",        "meeting",   "weight_byte",
+        "shared_byte", "plain_byte",    "cold_byte",    "ahead_byte",  "dram_byte", "load_byte",
+        "spill_byte",  "decoding"};
     _Static_assert(sizeof names / sizeof names[0] == RFX_COST_UNITS, "a name per unit");
     return names[unit];
 }
 
-/* The constants of the kernels in use; of others, those of the plainest. */
+/* Returns the constants of the kernels in use; the first set for kernels of other names. */
 static const struct rfx_cost_set *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
         if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return &cost_sets[i];
@@ -58,13 +307,13 @@ void rfx_cost_release(struct rfx_cost_model *model) {
     rfx_memory_release(model->graph->mem, model->whole_rows);
 }
 
-/* A stage whose counts are taken. */
+/* The stage being counted. */
 struct counter {
     const struct rfx_cost_model *model;
     const struct rfx_stage_shape *shape;
-    double *bytes;           /* bytes[i + 1] - bytes[j]: what the nodes j .. i make in a step */
-    double round;            /* bytes that one time through the nodes touches */
-    struct rfx_cost_area at; /* of the node at hand */
+    double *bytes;  /* bytes[i + 1] - bytes[j]: bytes that nodes j .. i compute in a step */
+    double round;   /* bytes touched by one pass through the nodes */
+    struct area at; /* of the current node */
 };
 
 static const struct rfx_node *node_of(const struct counter *c, int i) {
@@ -77,30 +326,30 @@ static double cols_of(const struct counter *c, int i) {
 }
 
 static double map_bytes(const struct counter *c, int i) {
-    return (double)rfx_node_wanted_bytes(node_of(c, i));
+    return (double)rfx_node_roi_bytes(node_of(c, i));
 }
 
-/* Bytes of rows of a node, as wide as a part. */
+/* Bytes of some rows of a node, as wide as a tile. */
 static double rows_bytes(const struct counter *c, int i, int64_t rows) {
-    double across = c->shape->cols != NULL ? (double)c->shape->spec.parts_x : 1.0;
+    double across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     return (double)rows * cols_of(c, i) / across * c->model->nodes[i].bytes;
 }
 
-/* Rows that a step makes of a node, at most. */
+/* Most rows of a node that a step computes. */
 static int64_t step_rows(const struct counter *c, int i) {
-    int64_t rows = rfx_max_i64(1, c->shape->rows[i].fresh);
+    int64_t rows = rfx_max_i64(1, c->shape->rows[i].per_step);
     int64_t less = rfx_stage_step_rows(c->model->graph, c->shape, i);
     return less > 0 ? less : rows;
 }
 
-static struct rfx_cost_area area_of(const struct counter *c, int i) {
+static struct area area_of(const struct counter *c, int i) {
     const struct rfx_node_rows *rows = &c->shape->rows[i];
-    struct rfx_cost_area area = {1.0, 1.0, 1.0, 1.0};
-    area.across = c->shape->cols != NULL ? (double)c->shape->spec.parts_x : 1.0;
+    struct area area = {1.0, 1.0, 1.0, 1.0};
+    area.across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     if (c->shape->places[i] == RFX_PLACE_REDUCED) {
         int in = node_of(c, i)->in[0];
         int64_t h = rfx_rect_rows(node_of(c, i)->taken);
-        area.down = (double)rfx_ceil_div(h, rfx_max_i64(1, c->shape->rows[in].fresh));
+        area.down = (double)rfx_ceil_div(h, rfx_max_i64(1, c->shape->rows[in].per_step));
         return area;
     }
     area.rows = (double)rows->computed;
@@ -112,19 +361,19 @@ static struct rfx_cost_area area_of(const struct counter *c, int i) {
 static void measure_round(struct counter *c) {
     const struct rfx_graph *graph = c->model->graph;
     double *bytes = c->bytes, lasting = 0.0, most = 0.0;
-    bool whole = c->shape->spec.mode->once; /* others make nothing outside of the stage */
+    bool whole = c->shape->spec.mode->once; /* other modes compute nothing outside of the stage */
     int first = whole ? 0 : c->shape->first, end = whole ? graph->n_nodes : c->shape->end;
     for (int i = 0; i <= first; i++) bytes[i] = 0.0;
     for (int i = first; i < end; i++) {
         double made = 0.0;
         enum rfx_node_place place = c->shape->places[i];
         if (rfx_place_is_computed(place) && place != RFX_PLACE_REDUCED) {
-            made = rows_bytes(c, i, c->shape->rows[i].fresh);
+            made = rows_bytes(c, i, c->shape->rows[i].per_step);
             if (c->shape->rows[i].lasting)
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
             if (place != RFX_PLACE_FETCHED) lasting += c->model->nodes[i].packed;
         } else if (whole && is_made(&graph->nodes[i])) {
-            made = map_bytes(c, i); /* whole maps all the way, whichever stage made them */
+            made = map_bytes(c, i); /* whole maps are counted, whichever stage computed them */
         }
         if (made > most) most = made;
         bytes[i + 1] = bytes[i] + made;
@@ -155,7 +404,7 @@ static bool by_threads(int unit) {
     return unit <= RFX_COST_RUN && unit != RFX_COST_IMAGE_ELEMENT;
 }
 
-/* Of those units alone that there are as many of as pixels. */
+/* Returns the least picoseconds per pixel: only units that grow with the pixels. */
 static double least_of_pixel(const struct rfx_cost_model *model, const struct rfx_cost_node *fact) {
     double least = 0.0;
     for (int u = 0; u < RFX_COST_RUN; u++) {
@@ -177,7 +426,7 @@ void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits 
 
 enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_graph *graph,
                               const struct rfx_caches *caches, int threads, struct rfx_error *err) {
-    const struct rfx_graph *base = graph; /* without groups */
+    const struct rfx_graph *base = graph; /* the graph without groups */
     while (base->base != NULL) base = base->base;
     size_t n = (size_t)graph->n_nodes;
     const struct rfx_cost_set *set = constants_in_use();
@@ -198,9 +447,10 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
         return rfx_memory_fail(graph->mem, "cost model", n * sizeof *m.nodes, err);
     struct rfx_cost_group *group = m.groups;
     for (int i = 0; i < graph->n_nodes; i++) {
-        bool read = rfx_node_is_input(&graph->nodes[i]); /* of a section: computed in the base */
-        rfx_cost_describe(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
-                          &m.nodes[i]);
+        bool read = rfx_node_is_input(
+            &graph->nodes[i]); /* the input of a section is computed in the base */
+        describe_node(base, read ? &graph->nodes[i] : &base->nodes[i], graph->nodes[i].taken,
+                      &m.nodes[i]);
         m.nodes[i].least = least_of_pixel(&m, &m.nodes[i]);
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         rfx_cost_describe_group(&graph->nodes[i].attr.group, group);
@@ -211,7 +461,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     return RFX_OK;
 }
 
-/* What is read of input k: new rows as far back as they were made, rows read before a round ago. */
+/* Adds the reads of input k: new rows, which were last touched when they were computed, and rows
+ * read before, which were last touched in the previous pass. */
 static void count_input(const struct counter *c, int i, int k, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     int in = node->in[k];
@@ -227,13 +478,14 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     if (c->shape->places[i] == RFX_PLACE_REDUCED || rows > all * c->at.down) rows = all;
     double back = c->bytes[i + 1] - c->bytes[in];
     if (!rfx_place_is_computed(place) && back < map_bytes(c, in)) back = map_bytes(c, in);
-    rfx_cost_add_bytes(m, i, rows * row, back, counts);
+    add_map_bytes(m, i, rows * row, back, counts);
     double again = k == 0 ? (double)m->nodes[i].halo * (c->at.down - 1.0) : 0.0;
-    if (again > 0.0) rfx_cost_add_bytes(m, i, again * row, c->round, counts);
+    if (again > 0.0) add_map_bytes(m, i, again * row, c->round, counts);
 }
 
-/* What is written: into bytes that were used a round ago, or a few nodes ago; out and, where memory
- * is meant, in before, which goes on beside the products of dense convolutions. */
+/* Adds the writes of a node. The bytes that it writes over were last touched in the previous pass
+ * or a few nodes ago. Bytes that go to memory count twice, since lines are read before they are
+ * written, except where the computation of dense convolutions hides the reads. */
 static void count_output(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     enum rfx_node_place place = c->shape->places[i];
@@ -241,29 +493,32 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     double bytes = c->at.rows * c->at.cols * m->nodes[i].bytes;
     double back = c->bytes[i + 1] - c->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
-    bool fresh = rows->lasting && rfx_stage_has_fresh(c->shape, i);
+    bool staged = rows->lasting && rfx_stage_has_staging(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
-    if (rows->lasting && !fresh) back = c->round;
-    rfx_cost_add_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
-    if (!fresh) return;
+    if (rows->lasting && !staged) back = c->round;
+    add_map_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
+    if (!staged) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
-    counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
-    rfx_cost_add_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
+    counts->n[RFX_COST_ELEMENT] +=
+        kept * m->nodes[i].bytes / (double)rfx_type_bytes(node_of(c, i)->out.type);
+    add_map_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
-/* Bytes of the input that a node's area takes, without what is read again. */
+/* Bytes of the input that a node's area needs, without rows that are read a second time. */
 static double read_in_all(const struct counter *c, const struct rfx_node *node) {
     const struct rfx_tensor *in = &node_of(c, node->in[0])->out;
     double share = c->at.rows * c->at.cols / (double)(node->out.h * node->out.w);
     return share * (double)rfx_tensor_bytes(in);
 }
 
-#define HIDING_TILES 28 /* whose products take as long as the constants that they share */
+#define HIDING_TILES                                                            \
+    28 /* number of tiles whose products take as long as the weights they share \
+        */
 
-/* How often a node with tiles reads its constants: in each step for so many tiles; *shown: the
- * share of them that does not come beside the products: all where factors are made of them first.
- */
+/* Returns how often a node with Winograd tiles reads its weights: once per group of tiles in each
+ * step. *shown: the share of the weights whose reading is not hidden behind the products; all of
+ * them where transformed weights are computed first. */
 static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact,
                                 double *shown) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
@@ -273,15 +528,16 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
     return steps * times;
 }
 
-/* Constants: read in every step and, by the direct kernels, for every unit of the input, or for so
- * many tiles. What all threads read takes as long as what one reads. */
+/* Adds the reads of weights: once per step and, by the direct kernels, once per block of the input,
+ * or once per group of tiles. Weights that all threads read take as long as weights that one thread
+ * reads. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];
     double steps = c->at.down * c->at.across, units = steps, readers = (double)m->threads,
            shown = 1.0;
     if (fact->packed == 0.0) return;
-    if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* it copies them in every call */
+    if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* OpenBLAS copies them in every call */
         counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
     if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
     if (fact->by_units) {
@@ -293,24 +549,24 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (fact->tiles > 0) {
         units = readings_by_tiles(c, fact, &shown);
         counts->n[RFX_COST_TILE_FACTOR] += units * fact->made;
-        if (units < steps * readers) readers = 1.0; /* of few tiles the outputs are shared */
+        if (units < steps * readers) readers = 1.0; /* with few tiles, threads share the outputs */
     }
     const double bytes = shown * fact->packed;
-    /* the first time they come from memory */
-    rfx_cost_add_weights(m, readers * bytes, (double)m->caches.shared_bytes, counts);
-    rfx_cost_add_weights(m, readers * bytes * (steps - 1.0), c->round, counts);
-    rfx_cost_add_weights(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
+    /* the first time, weights come from memory */
+    add_weight_bytes(m, readers * bytes, (double)m->caches.shared_bytes, counts);
+    add_weight_bytes(m, readers * bytes * (steps - 1.0), c->round, counts);
+    add_weight_bytes(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
-/* What is read from a file, into rows that are written like any others. */
+/* Adds the reads from a file, into rows that are written like any others. */
 static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
     counts->n[RFX_COST_SPILL_BYTE] += c->at.rows * c->at.cols * c->model->nodes[i].bytes;
     count_output(c, i, counts);
 }
 
-/* Picoseconds of passes over the image. Tiles come row by row, so that one pass serves them all;
- * strips of a stream begin at the top again. */
+/* Returns the picoseconds of decoding the image. Tiles come row by row, so that one pass serves all
+ * of them; each strip of a stream starts from the first row again. */
 static double passes(const struct counter *c) {
     bool streamed = c->shape->spec.band_rows > 0;
     return c->model->pass_picoseconds * (streamed ? c->at.across : 1.0);
@@ -332,12 +588,12 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
     if (rfx_op_def(node->op)->view) return;
     if (node->op == RFX_OP_GROUP) {
         const struct rfx_group_attr *g = &node->attr.group;
-        rfx_cost_add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
+        add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
         if (c->shape->spec.weights_by_stage)
             for (int m = g->first; m <= g->last; m++)
                 counts->n[RFX_COST_LOAD_BYTE] += c->model->nodes[m].packed;
     } else {
-        rfx_cost_add_node(c->model, i, &c->at, counts);
+        add_node(c->model, i, &c->at, counts);
         count_constants(c, i, counts);
     }
     for (int k = 0; k < node->n_in; k++) count_input(c, i, k, counts);
@@ -364,14 +620,14 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
         if (node->op != RFX_OP_GROUP) {
             least += model->nodes[i].least * (double)rows * cols_of(&c, i);
         } else if (rows > 0 && cols_of(&c, i) > 0.0) {
-            struct rfx_cost_area area = area_of(&c, i);
-            least += rfx_cost_least_of_group(model, &node->attr.group, &area);
+            struct area area = area_of(&c, i);
+            least += least_of_group(model, &node->attr.group, &area);
         }
     }
     return least;
 }
 
-/* A counter of the whole graph as one stage, whose round is known. */
+/* Returns a counter of the whole graph as one stage. Its pass is already computed. */
 static struct counter count_of_whole(const struct rfx_cost_model *model) {
     return (struct counter){.model = model,
                             .shape = &model->whole,
@@ -393,7 +649,7 @@ void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_g
                           const struct rfx_cost_group *fact, struct rfx_cost_counts *counts) {
     struct counter c = count_of_whole(model);
     c.at = area_of(&c, group->last);
-    rfx_cost_add_group(model, group, fact, &c.at, counts);
+    add_group(model, group, fact, &c.at, counts);
     for (int i = group->first; i <= group->last; i++)
         for (int k = 0; k < model->graph->nodes[i].n_in; k++)
             if (model->graph->nodes[i].in[k] < group->first) count_input(&c, i, k, counts);
@@ -410,4 +666,101 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
         time += part;
     }
     return time < 1.0 ? 1 : (uint64_t)time;
+}
+
+/* Tables of one stage, recomputed for each stage. */
+struct tables {
+    struct rfx_node_rows *rows;
+    struct rfx_tile_extent *cols;
+    struct rfx_axis_region *regions;
+    int64_t *done;
+};
+
+static void release_tables(struct rfx_memory *mem, struct tables *t) {
+    rfx_memory_release(mem, t->rows);
+    rfx_memory_release(mem, t->cols);
+    rfx_memory_release(mem, t->regions);
+    rfx_memory_release(mem, t->done);
+}
+
+static enum rfx_status allocate_tables(struct rfx_memory *mem, size_t n, struct tables *t,
+                                       struct rfx_error *err) {
+    t->rows = rfx_memory_calloc(mem, n, sizeof *t->rows);
+    t->cols = rfx_memory_calloc(mem, n, sizeof *t->cols);
+    t->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *t->regions);
+    t->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *t->done);
+    if (t->rows == NULL || t->cols == NULL || t->regions == NULL || t->done == NULL)
+        return rfx_memory_fail(mem, "counts of a plan", n * sizeof *t->rows, err);
+    return RFX_OK;
+}
+
+static void count_plan_stage(const struct rfx_cost_model *model, const struct rfx_stage *stage,
+                             struct tables *t, struct rfx_cost_counts *counts) {
+    const struct rfx_graph *graph = model->graph;
+    struct rfx_stage_shape shape = {.spec = stage->spec,
+                                    .first = stage->first,
+                                    .end = stage->last + 1,
+                                    .places = stage->places,
+                                    .rows = t->rows};
+    struct rfx_mode_measure measure = {graph, stage->places, &stage->spec, t->done, t->regions};
+    stage->spec.mode->measure(&measure, t->rows, &shape.overlap_rows);
+    if (rfx_stage_cuts_cols(&stage->spec)) {
+        rfx_stage_extents(graph, stage->places, RFX_AXIS_COLS, stage->spec.tiles_x, t->regions,
+                          t->cols);
+        shape.cols = t->cols;
+    }
+    for (int i = stage->first; i <= stage->last; i++) rfx_cost_count(model, &shape, i, &counts[i]);
+}
+
+enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rfx_caches *caches,
+                                    struct rfx_cost_counts *counts, struct rfx_error *err) {
+    struct rfx_memory *mem = plan->graph->mem;
+    struct rfx_cost_model model = {0};
+    struct tables t = {0};
+    enum rfx_status status = rfx_cost_init(&model, plan->graph, caches, plan->threads, err);
+    if (status == RFX_OK) status = allocate_tables(mem, (size_t)plan->graph->n_nodes, &t, err);
+    for (int i = 0; status == RFX_OK && i < plan->graph->n_nodes; i++)
+        counts[i] = (struct rfx_cost_counts){{0}};
+    for (int s = 0; status == RFX_OK && s < plan->n_stages; s++)
+        count_plan_stage(&model, &plan->stages[s], &t, counts);
+    release_tables(mem, &t);
+    rfx_cost_release(&model);
+    return status;
+}
+
+#define DEEPEST 8 /* most caches that a processor lists */
+
+/* Reads a number from a file of one line; a trailing K means times 1024. Returns 0 when there is
+ * none. */
+static size_t read_number(int index, const char *what) {
+    char path[80];
+    unsigned long long value = 0;
+    char unit = ' ';
+    (void)snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu0/cache/index%d/%s", index, what);
+    FILE *file = rfx_descriptor_stream(path);
+    if (file == NULL) return 0;
+    int n = fscanf(file, "%llu%c", &value, &unit);
+    (void)fclose(file);
+    if (n < 1) return 0;
+    return (size_t)value * (n == 2 && unit == 'K' ? 1024U : 1U);
+}
+
+/* Returns the size of one cache level: as the kernel lists it, which is right in virtual machines,
+ * or else as the C library reports it; 0: unknown. */
+static size_t level_bytes(size_t level, int name) {
+    for (int i = 0; i < DEEPEST; i++)
+        if (read_number(i, "level") == level) {
+            size_t bytes = read_number(i, "size");
+            if (bytes != 0) return bytes;
+        }
+    long bytes = sysconf(name);
+    return bytes > 0 ? (size_t)bytes : 0;
+}
+
+struct rfx_caches rfx_machine_caches(void) {
+    struct rfx_caches caches = {level_bytes(2, _SC_LEVEL2_CACHE_SIZE),
+                                level_bytes(3, _SC_LEVEL3_CACHE_SIZE)};
+    if (caches.second_bytes == 0) caches.second_bytes = USUAL_SECOND_BYTES;
+    if (caches.shared_bytes == 0) caches.shared_bytes = USUAL_SHARED_BYTES;
+    return caches;
 }

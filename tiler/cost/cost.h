@@ -1,11 +1,11 @@
-/* Predicted time: what a plan makes and moves, counted from the shapes of its stages, times what
- * each unit takes on this instruction set (cost_constants.h, measured).
+/* The cost model: predicts time from what a plan computes and moves, counted from the shapes of its
+ * stages, times the measured cost of each unit on this instruction set (cost_constants.h).
  *
- * The time is a sum of counts times constants, never anything else: so the constants can be fitted
- * to measured times, and a candidate is predicted without being placed. Invariants: 1. nothing
- * that is measured while running enters, but the sizes of caches that the request gives; 2. counts
- * do not fall when there are more pixels, more steps or smaller caches. It does not know about
- * budgets, nor where buffers lie. */
+ * The predicted time is a sum of counts times constants and nothing else. So the constants can be
+ * fitted to measured times, and a candidate is predicted without being placed. Invariants: 1.
+ * nothing measured during a run enters, except the cache sizes that the request gives; 2. counts
+ * never fall with more pixels, more steps or smaller caches. The model does not know budgets, nor
+ * where buffers lie. */
 #ifndef RFX_TILER_COST_COST_H
 #define RFX_TILER_COST_COST_H
 
@@ -13,122 +13,124 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 
-/* What is counted. Names: rfx_cost_unit_name. */
+/* Units of cost. Names: rfx_cost_unit_name. */
 enum rfx_cost_unit {
-    RFX_COST_DIRECT_MAC,    /* of convolutions by own kernels, filled up to whole vectors */
-    RFX_COST_WINOGRAD_MAC,  /* of products of transformed tiles */
+    RFX_COST_DIRECT_MAC,    /* of convolutions by our own kernels, rounded up to whole vectors */
+    RFX_COST_WINOGRAD_MAC,  /* of products of Winograd-transformed tiles */
     RFX_COST_OPENBLAS_MAC,  /* of convolutions by OpenBLAS */
     RFX_COST_CHANNEL_MAC,   /* of depthwise filters */
-    RFX_COST_POOL_TAP,      /* an element of the window of a pool */
+    RFX_COST_POOL_TAP,      /* one element of a pooling window */
     RFX_COST_FEW_MAC,       /* of convolutions with few channels */
     RFX_COST_OTHER_MAC,     /* matrices, transposed convolutions */
-    RFX_COST_CONV_ELEMENT,  /* an output of a convolution, where its sum begins and ends */
-    RFX_COST_TILE_ELEMENT,  /* of a tile, transformed or transformed back */
-    RFX_COST_TILE_FACTOR,   /* of a filter, made while it is used */
-    RFX_COST_ELEMENT,       /* an output of anything else */
-    RFX_COST_ACT_ELEMENT,   /* an activation that is no clamp */
-    RFX_COST_SUM_ELEMENT,   /* taken into an exact sum over space */
+    RFX_COST_CONV_ELEMENT,  /* one output of a convolution, where its sum begins and ends */
+    RFX_COST_TILE_ELEMENT,  /* of a Winograd tile, transformed or transformed back */
+    RFX_COST_TILE_FACTOR,   /* of a filter whose transformed weights are computed during use */
+    RFX_COST_ELEMENT,       /* one output of any other operator */
+    RFX_COST_ACT_ELEMENT,   /* an activation that is not a clamp */
+    RFX_COST_SUM_ELEMENT,   /* added to an exact sum over space */
     RFX_COST_IMAGE_ELEMENT, /* read from the image */
-    RFX_COST_RUN,           /* a row of pixels for a panel of channels: a call of a kernel */
-    RFX_COST_STEP,          /* a node computing a rectangle */
-    RFX_COST_MEETING,       /* the same, with threads that share it */
-    RFX_COST_WEIGHT_BYTE,   /* of constants that a core's own cache does not hold */
-    RFX_COST_SHARED_BYTE,   /* of maps, likewise, where multiply-adds go on meanwhile */
-    RFX_COST_PLAIN_BYTE,    /* of maps, likewise, of all nodes but dense convolutions */
-    RFX_COST_COLD_BYTE,     /* of constants that no cache holds: they are asked for ahead */
-    RFX_COST_AHEAD_BYTE,    /* of maps that no cache holds, asked for by dense convolutions */
-    RFX_COST_DRAM_BYTE,     /* of maps that no cache holds, of all other nodes */
-    RFX_COST_LOAD_BYTE,     /* of constants packed again */
-    RFX_COST_SPILL_BYTE,    /* of maps, written to a file or read from it */
-    RFX_COST_DECODING,      /* picoseconds of passes over an image that is decoded from the top */
+    RFX_COST_RUN,           /* one call of a kernel: a row of pixels for a panel of channels */
+    RFX_COST_STEP,          /* one node computing one rectangle */
+    RFX_COST_MEETING,       /* the same, where several threads share it */
+    RFX_COST_WEIGHT_BYTE,   /* weights read from outside a core's own cache */
+    RFX_COST_SHARED_BYTE,   /* maps read from outside a core's own cache while multiply-adds go on
+                               (dense convolutions) */
+    RFX_COST_PLAIN_BYTE,    /* the same for all other nodes */
+    RFX_COST_COLD_BYTE,     /* weights that no cache holds, prefetched */
+    RFX_COST_AHEAD_BYTE,    /* maps that no cache holds, prefetched by dense convolutions */
+    RFX_COST_DRAM_BYTE,     /* maps that no cache holds, of all other nodes */
+    RFX_COST_LOAD_BYTE,     /* weights that are packed again */
+    RFX_COST_SPILL_BYTE,    /* maps written to a file or read from it */
+    RFX_COST_DECODING, /* picoseconds of decoding passes over an image that is read from the top */
     RFX_COST_UNITS
 };
 
-/* "direct_mac" and so on. */
+/* Returns the name of a unit, such as "direct_mac". */
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit);
 
 struct rfx_cost_counts {
     double n[RFX_COST_UNITS];
 };
 
-/* What is known of a group of the graph: positions of each map inside, for rows (axis 0) or columns
- * of the last one, grow evenly up to the map's size. */
+/* Sizes inside of a group: the positions of each map grow linearly with the rows (axis 0) or
+ * columns (axis 1) of the last one, up to the map's size. */
 struct rfx_cost_group {
-    int64_t one[2][RFX_GROUP_MAX_NODES];  /* that one position needs */
-    int64_t more[2][RFX_GROUP_MAX_NODES]; /* that each further one adds */
+    int64_t one[2][RFX_GROUP_MAX_NODES];  /* positions needed for one position of the last map */
+    int64_t more[2][RFX_GROUP_MAX_NODES]; /* positions added by each further one */
     double ring_bytes;
 };
 
-/* What is known of a node before it is known how it runs. */
+/* Costs of a node that do not depend on how it runs. */
 struct rfx_cost_node {
-    const struct rfx_cost_group *group; /* of which it is the last node; NULL: none */
-    struct rfx_cost_counts pixel;       /* per pixel computed */
-    double least;                       /* picoseconds that a pixel takes at least */
-    double runs;                        /* per row of a step: kernel calls */
-    double bytes;                       /* of a pixel */
-    double packed;                      /* bytes of constants */
-    int64_t halo;                       /* input rows of the first input that a step reads again */
-    bool dense;                         /* a convolution whose sums go over channels */
-    bool by_units;       /* reads its constants once per unit of the direct kernels */
-    int64_t tile, tiles; /* pixels of a tile, both ways, and of how many constants are read once;
-                            0: it has none */
-    double made;         /* factors made each time */
+    const struct rfx_cost_group *group; /* the group of which it is the last node; NULL: none */
+    struct rfx_cost_counts pixel;       /* counts per computed pixel */
+    double least;                       /* least picoseconds per pixel */
+    double runs;                        /* kernel calls per row of a step */
+    double bytes;                       /* bytes per pixel */
+    double packed;                      /* bytes of packed weights */
+    int64_t halo;                       /* rows of the first input that the next step reads again */
+    bool dense;                         /* a convolution that sums over channels */
+    bool by_units;       /* the direct kernels read its weights once per block of the input */
+    int64_t tile, tiles; /* edge of a Winograd tile in pixels, and number of tiles per reading of
+                            the weights; 0: no tiles */
+    double made;         /* transformed weights computed at each reading */
 };
 
 struct rfx_cost_model {
     const struct rfx_graph *graph;
-    const double *picoseconds; /* [RFX_COST_UNITS], of one thread */
-    struct rfx_caches caches;  /* none is 0 */
+    const double *picoseconds; /* [RFX_COST_UNITS], for one thread */
+    struct rfx_caches caches;  /* never 0 */
     int threads;
     double pass_picoseconds;     /* of the image's source; 0 until rfx_cost_read is called */
-    double dram_speed;           /* of memory for these threads, one thread's as 1 */
+    double dram_speed;           /* speed of memory with these threads, relative to one thread */
     struct rfx_cost_node *nodes; /* of the graph's base, under the same indices */
     struct rfx_cost_group *groups;
     double *bytes;                /* n_nodes + 1: scratch */
-    double *whole_bytes;          /* n_nodes + 1, and */
-    double whole_round;           /* what one time through all touches: of `whole` */
+    double *whole_bytes;          /* n_nodes + 1; for `whole` */
+    double whole_round;           /* for `whole`: bytes touched by one pass over all nodes */
     struct rfx_stage_shape whole; /* the whole graph as one stage, node by node */
     enum rfx_node_place *whole_places;
     struct rfx_node_rows *whole_rows;
 };
 
-/* The model of a graph, grouped or not; caches of 0 bytes are taken for usual ones. Tables from
- * graph->mem, freed with rfx_cost_release. */
+/* Makes the model of a graph, grouped or not; caches of 0 bytes become usual sizes. Tables come
+ * from graph->mem; free with rfx_cost_release. */
 RFX_NODISCARD enum rfx_status rfx_cost_init(struct rfx_cost_model *model,
                                             const struct rfx_graph *graph,
                                             const struct rfx_caches *caches, int threads,
                                             struct rfx_error *err);
 void rfx_cost_release(struct rfx_cost_model *model);
 
-/* Counts the passes over this image from now on: each stage that begins there is one, and in column
- * strips each strip. */
+/* From now on counts decoding passes over this image: one for each stage that begins there, in
+ * column strips one for each strip. */
 void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits *source);
 
-/* Adds what a stage makes and moves to counts; of node `only`, or of all (-1). O(edges). */
+/* Adds the counts of a stage; of node `only`, or of all nodes (-1). O(edges). */
 void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape,
                     int only, struct rfx_cost_counts *counts);
 
-/* What the whole graph run node by node makes and moves. */
+/* Adds the counts of the whole graph run node by node. */
 void rfx_cost_count_untiled(const struct rfx_cost_model *model, struct rfx_cost_counts *counts);
 
-/* Fills what does not depend on the steps and strips of a group: all but its ring_bytes. */
+/* Fills what does not depend on the steps and strips of a group: all but ring_bytes. */
 void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact);
 
-/* Adds a node of the base made whole at once, between nodes that are, or a group of such nodes. */
+/* Adds the counts of a node of the base, or of a group of its nodes, computed whole between nodes
+ * that are computed whole. */
 void rfx_cost_count_whole(const struct rfx_cost_model *model, int node,
                           struct rfx_cost_counts *counts);
 void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                           const struct rfx_cost_group *fact, struct rfx_cost_counts *counts);
 
-/* The time that counts come to, at least 1. */
+/* Returns the predicted time of the counts, at least 1. */
 uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
                               const struct rfx_cost_counts *counts);
 
-/* Picoseconds that a stage takes at least: what it computes, without bytes and without calls. Many
- * times as fast as counting. */
+/* Returns a lower bound of a stage's time in picoseconds: its computation, without bytes and calls.
+ * Much faster than counting. */
 double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape);
 
-/* What a finished plan makes and moves, node by node: counts[n_nodes]. OUT_OF_MEMORY. */
+/* Counts a finished plan node by node: counts[n_nodes]. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan,
                                                   const struct rfx_caches *caches,
                                                   struct rfx_cost_counts *counts,

@@ -1,4 +1,4 @@
-/* The modes, and what is left to say once for all of them; see modes.h. */
+/* The built-in modes, and functions that all modes share. */
 #include "tiler/modes/modes.h"
 
 #include <string.h>
@@ -23,17 +23,17 @@ const struct rfx_mode *rfx_mode_find(const char *name) {
 }
 
 struct rfx_stage_spec rfx_ask_whole(void) {
-    return (struct rfx_stage_spec){.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1};
+    return (struct rfx_stage_spec){.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1};
 }
 
 struct rfx_stage_spec rfx_ask_tiles(int64_t down, int64_t across) {
-    return (struct rfx_stage_spec){.mode = &rfx_mode_tiled, .parts_y = down, .parts_x = across};
+    return (struct rfx_stage_spec){.mode = &rfx_mode_tiled, .tiles_y = down, .tiles_x = across};
 }
 
 struct rfx_stage_spec rfx_ask_bands(int64_t band_rows, int64_t strips) {
     return (struct rfx_stage_spec){.mode = &rfx_mode_streamed,
-                                   .parts_y = 1,
-                                   .parts_x = strips > 0 ? strips : 1,
+                                   .tiles_y = 1,
+                                   .tiles_x = strips > 0 ? strips : 1,
                                    .band_rows = band_rows};
 }
 
@@ -59,6 +59,6 @@ struct rfx_rect rfx_walk_own_rect(const struct rfx_walk *walk, int node, int64_t
     const struct rfx_stage *stage = walk->stage;
     enum rfx_node_place place = stage->places[node];
     return rfx_rect_from_ranges(
-        rfx_stage_target_range(graph, node, place, RFX_AXIS_ROWS, stage->spec.parts_y, y),
-        rfx_stage_target_range(graph, node, place, RFX_AXIS_COLS, stage->spec.parts_x, x));
+        rfx_stage_target_range(graph, node, place, RFX_AXIS_ROWS, stage->spec.tiles_y, y),
+        rfx_stage_target_range(graph, node, place, RFX_AXIS_COLS, stage->spec.tiles_x, x));
 }

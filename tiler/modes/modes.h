@@ -1,16 +1,16 @@
-/* The built-in modes, and the shortest ways to ask for one. */
+/* The built-in modes, and short ways to request one. */
 #ifndef RFX_TILER_MODES_MODES_H
 #define RFX_TILER_MODES_MODES_H
 
 #include "tiler/plan/mode.h"
 
-extern const struct rfx_mode rfx_mode_whole;    /* node by node, full maps, or rows of them */
-extern const struct rfx_mode rfx_mode_tiled;    /* part by part of a grid, stitched together */
-extern const struct rfx_mode rfx_mode_streamed; /* bands of rows through all nodes, in rings */
+extern const struct rfx_mode rfx_mode_whole;    /* node by node: full maps, or rows of them */
+extern const struct rfx_mode rfx_mode_tiled;    /* tile by tile of a grid, stitched together */
+extern const struct rfx_mode rfx_mode_streamed; /* bands of rows through all nodes, kept in rings */
 
-/* Specifications without targets, for requests and for stages by hand. */
+/* Return specifications without targets, for requests and for stages given by hand. */
 struct rfx_stage_spec rfx_ask_whole(void);
 struct rfx_stage_spec rfx_ask_tiles(int64_t down, int64_t across);
-struct rfx_stage_spec rfx_ask_bands(int64_t band_rows, int64_t strips); /* strips 0: one, or as
-                                                                           the planner likes */
+struct rfx_stage_spec rfx_ask_bands(
+    int64_t band_rows, int64_t strips); /* strips 0: one strip, or the planner's choice */
 #endif

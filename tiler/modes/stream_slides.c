@@ -1,5 +1,5 @@
-/* Backwards from the map that is made, node by node, to the one that is read; see stream_slides.h.
- */
+/* Walks backwards from the map that is made, node by node, to the map that is read; see
+ * stream_slides.h. */
 #include "tiler/modes/stream_slides.h"
 
 #include "layers/core/checked.h"
@@ -23,7 +23,8 @@ bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_
     return read;
 }
 
-/* Rows of input k that rows [lo, hi) of a node read, inside its map; none where there are none. */
+/* Returns the rows of input k that rows [lo, hi) of a node read, inside its map; an empty range
+ * when lo >= hi. */
 static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
                                   int64_t hi) {
     const struct rfx_node *in = &graph->nodes[graph->nodes[node].in[k]];
@@ -34,16 +35,16 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
                               rfx_max_i64(all.lo, rfx_min_i64(rows.hi, all.hi))};
 }
 
-/* The nodes over which `before` gets into `after`, the last first. */
+/* The nodes on the paths from `before` to `after`, last node first. */
 struct path {
-    int64_t *done;  /* n_nodes: the rows that a node has made at least */
+    int64_t *done;  /* n_nodes: rows that a node has computed at least */
     int64_t *nodes; /* [n] */
     int n;
 };
 
 static void list_path(const struct rfx_graph *graph, int before, int after, struct path *path) {
     path->n = 0;
-    path->done[before] = 1; /* for now: reached */
+    path->done[before] = 1; /* marks as reached, for now */
     for (int i = before + 1; i <= after; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         path->done[i] = 0;
@@ -55,14 +56,14 @@ static void list_path(const struct rfx_graph *graph, int before, int after, stru
         if (path->done[i] != 0) path->nodes[path->n++] = i;
 }
 
-/* The first row of `before` that is read when `after` has made its rows up to `row`, or later. A
- * node has made at least what its readers have been made of: of several, some may not be part of
- * the stage, so that it is the least that counts. */
+/* Returns the first row of `before` that is still read when `after` has computed its rows up to
+ * `row`. A node has computed at least the rows its readers are made of. Some of several readers may
+ * not belong to the stage, so the least of them counts. */
 static int64_t first_read(const struct rfx_graph *graph, int before, int after, int64_t row,
                           const struct path *path) {
     int64_t first = rfx_rect_row_range(graph->nodes[before].wanted).hi;
     int64_t *done = path->done;
-    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* does not lead there */
+    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* not on a path yet */
     done[after] = row;
     for (int p = 0; p < path->n; p++) {
         int i = (int)path->nodes[p];
@@ -85,7 +86,7 @@ static int64_t row_bytes(const struct rfx_node *node) {
     return (int64_t)rfx_tensor_pixel_bytes(&node->out, rfx_rect_cols(node->wanted));
 }
 
-/* Two maps, and how the lag of the later one goes on from row to row. */
+/* Two maps, and the lag of the later one. */
 struct pair {
     const struct rfx_graph *graph;
     int before, after;
@@ -97,8 +98,8 @@ struct pair {
 
 enum { LOOKS = 64, BLOCK = 8, MOST_BLOCKS = 24 };
 
-/* Notes what rows [row, last] of the later map ask for, by those that are read from the first on;
- * returns that. */
+/* Updates the lag for rows [row, last] of the later map, with the rows of `before` that are still
+ * needed from `row` on; returns how many rows of `before` are no longer needed. */
 static int64_t look(struct pair *p, int64_t row, int64_t last) {
     int64_t dead = first_read(p->graph, p->before, p->after, row, &p->path) - p->read.lo;
     int64_t lag = (last - p->made.lo) * p->made_bytes - dead * p->read_bytes;
@@ -106,9 +107,9 @@ static int64_t look(struct pair *p, int64_t row, int64_t last) {
     return dead;
 }
 
-/* Looks at each row from a border on, block by block, until two blocks in a row have moved on by as
- * much as the one before; from there on to the same at the other border all do. Returns how far
- * that is; -1: not within so many blocks. *moved: by how much, and in one block. */
+/* Looks at each row from a border on, in blocks, until two blocks in a row have advanced as much as
+ * the block before; from there on to the same point at the other border all blocks do. Returns that
+ * distance; -1: not within MOST_BLOCKS blocks. *moved: rows advanced per block. */
 static int64_t look_from(struct pair *p, bool at_end, int64_t *moved) {
     int64_t rows = rfx_range_size(p->made), before[BLOCK] = {0};
     int alike = 0;
@@ -161,7 +162,8 @@ int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int
         return p.lag;
     int64_t step = rfx_ceil_div(rfx_range_size(p.made), LOOKS);
     for (int64_t row = p.made.lo; row < p.made.hi; row += step)
-        (void)look(&p, row, rfx_min_i64(row + step, p.made.hi) - 1); /* reads no earlier ones */
+        (void)look(&p, row,
+                   rfx_min_i64(row + step, p.made.hi) - 1); /* later rows read no earlier ones */
     return p.lag;
 }
 

@@ -1,4 +1,6 @@
-/* The row stream: forward progress by inverting the monotone region maps. */
+/* The row stream: which rows of which node can be computed next, by inverting the region maps,
+ * which are monotone; and the rings that a stream needs, measured by a walk that looks at all
+ * readers between two steps. */
 #include "tiler/modes/streaming.h"
 
 #include "layers/conv/conv_backend.h"
@@ -40,7 +42,7 @@ void rfx_stream_begin(struct rfx_stream *stream, const struct rfx_graph *graph,
     stream->step = 0;
 }
 
-/* Rows of input k, inside its map, that rows [lo, hi) of the node read. */
+/* Returns the rows of input k, inside its map, that rows [lo, hi) of the node read. */
 static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
                                   int64_t hi) {
     struct rfx_range out = {lo, hi};
@@ -51,7 +53,8 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
     return in;
 }
 
-/* Where the inputs at hand are too few, notes of one how many rows it has to have first. */
+/* Returns whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives
+ * one input and the rows it must have first. */
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
@@ -67,7 +70,7 @@ static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
     return true;
 }
 
-/* Whether the node is known to wait for rows of an input, with its next row alone. */
+/* Returns whether the node is known to wait for an input before it can compute a single row. */
 static bool is_waiting(const struct rfx_stream *stream, int node) {
     if (stream->waits == NULL) return false;
     const struct rfx_stream_wait *wait = &stream->waits[node];
@@ -79,21 +82,23 @@ static int64_t image_rows(const struct rfx_stream *stream, const struct rfx_node
     return graph->input < 0 ? node->out.h : graph->nodes[graph->input].out.h;
 }
 
-/* Most rows that a node makes in a step: its share of a band. Where the image ends, padding would
- * let every node finish at once, and rings would have to hold all of that. */
+/* Returns the most rows that a node computes in a step: its share of a band. Without this limit,
+ * padding would let every node finish at once where the image ends, and rings would have to hold
+ * all those rows. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
 
-/* Whether the node reads row y of input k for its own row y. */
+/* Returns whether the node reads row y of input k for its own row y. */
 static bool reads_same_row(const struct rfx_graph *graph, const struct rfx_node *n, int k) {
     struct rfx_axis_map map = rfx_op_axis_map(graph, n, k, 0);
     return rfx_op_def(n->op)->spatial && map.rule == RFX_AXIS_EVEN && !map.broadcast &&
            map.taps == 1 && map.down == 1 && map.up == 1 && map.pad == 0;
 }
 
-/* The map beside which the first reader of a map of constants reads it, row by row, and which is
- * made in this stage: rows of constants are made when those are there. -1: none. */
+/* Returns the map that paces a map of constants: the first reader of the constants reads both row
+ * by row, and the map is computed in this stage, so constants are computed when its rows are there.
+ * -1: none. */
 static int pace_of(const struct rfx_stream *stream, int node) {
     const struct rfx_graph *graph = stream->graph;
     for (int c = node + 1; c <= stream->last; c++) {
@@ -112,7 +117,7 @@ static int pace_of(const struct rfx_stream *stream, int node) {
     return -1;
 }
 
-/* Whether rows of a map come into the stream here that are all there from its start. */
+/* Returns whether rows enter the stream here that are available from its start. */
 static bool is_source(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     enum rfx_node_place place = stream->places[node];
@@ -125,15 +130,16 @@ static bool is_source(const struct rfx_stream *stream, int node) {
     return place == RFX_PLACE_FETCHED;
 }
 
-/* Row up to which a source may be made by the end of a step: so much of its map as of the image, or
- * all that it makes would wait for what comes from the image, or from a smaller map. */
+/* Returns the row up to which a source may be computed by the end of a step: the same share of its
+ * map as of the image. Without this limit, its rows would wait for rows that come from the image or
+ * from a smaller map. */
 static int64_t source_share(const struct rfx_stream *stream, int node, int64_t step) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     int64_t first = rfx_stream_rows(stream->graph, stream->places, node).lo;
     return first + rfx_ceil_div(step * stream->band_rows * n->out.h, image_rows(stream, n));
 }
 
-/* The first step from one on in which another source may go on; INT64_MAX: there is none. */
+/* Returns the first step from `from` on in which some source may continue; INT64_MAX: none. */
 static int64_t next_source_step(const struct rfx_stream *stream, int64_t from) {
     int64_t next = INT64_MAX;
     for (int i = stream->first; i <= stream->last; i++) {
@@ -148,14 +154,14 @@ static int64_t next_source_step(const struct rfx_stream *stream, int64_t from) {
     return next;
 }
 
-/* The largest row count that the inputs at hand allow; region maps are monotone in the last row. */
+/* Returns the largest row count that the available inputs allow. */
 static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     int64_t begun = stream->done[node], lo = begun,
             end = rfx_stream_rows(stream->graph, stream->places, node).hi;
     if (stream->places[node] == RFX_PLACE_REDUCED)
         return rfx_max_i64(begun, rfx_min_i64(stream->done[n->in[0]], end));
-    /* whole blocks: what is left of one would be computed twice */
+    /* whole blocks: the rest of a block would be computed twice */
     bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
     struct rfx_conv_block block = {1, 1, 0};
     if (!fetched) block = rfx_conv_rows_together(stream->graph, n);
@@ -168,7 +174,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
     hi = rfx_ceil_div(hi - block.from, block.h) * block.h + block.from;
     hi = rfx_min_i64(hi, end);
     struct rfx_stream_wait wait;
-    if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* most often */
+    if (rfx_node_is_input(n) || can_reach(stream, node, hi, &wait)) return hi; /* the usual case */
     hi--;
     while (lo < hi) {
         int64_t middle = lo + (hi - lo + 1) / 2;
@@ -177,14 +183,16 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
         else
             hi = middle - 1;
     }
-    if (stream->waits != NULL && lo == begun) stream->waits[node] = wait; /* it was one row then */
+    if (stream->waits != NULL && lo == begun)
+        stream->waits[node] = wait; /* it waits even for one row */
     return rfx_max_i64(begun, rfx_floor_div(lo - block.from, block.h) * block.h + block.from);
 }
 
-/* The first node from one on that can go on in a step or the one after it; false: none can. */
+/* Finds the first node, from `node` on, that can continue in this step or the next one; returns
+ * false when none can. */
 static bool find_turn(const struct rfx_stream *stream, int node, int64_t step,
                       struct rfx_stream_turn *turn) {
-    int nodes = stream->last - stream->first + 1; /* once through all: none can go on */
+    int nodes = stream->last - stream->first + 1; /* one pass over all nodes */
     for (int looked = 0; looked < nodes; looked++) {
         int i = node;
         if (i == stream->first) step++;
@@ -199,7 +207,7 @@ static bool find_turn(const struct rfx_stream *stream, int node, int64_t step,
     return false;
 }
 
-/* Steps in which nothing is made, as all that could be comes too early, are passed over. */
+/* Skips steps in which nothing can be computed because every source would be too early. */
 bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
     if (stream->open <= 0) return false;
     if (find_turn(stream, stream->node, stream->step, turn)) return true;
@@ -243,20 +251,21 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
     return keep_from;
 }
 
-#define PERIOD_ROWS 64 /* image rows after which strides of networks meet again */
+#define PERIOD_ROWS 64 /* image rows after which the strides of most networks align again */
 
-/* A guess that the stream repeats itself: every node has moved on by as many rows in this period of
- * steps as in the one before. */
+/* Finds out whether the stream repeats itself: every node advances by as many rows in this period
+ * of steps as in the one before. */
 struct period {
-    bool possible;     /* every region map of the stage is a shift when its output is shifted */
-    int64_t steps;     /* of a period */
-    int64_t looked;    /* step of the last look */
+    bool possible;     /* every region map of the stage only shifts when its output is shifted */
+    int64_t steps;     /* steps of a period */
+    int64_t looked;    /* step at the last look */
     int64_t next_look; /* step */
-    int64_t *before, *moved; /* per node: done at the last look, and how far since the one before */
-    int equal;               /* looks in a row with the same movement */
+    int64_t *before, *moved; /* per node: rows done at the last look, and rows advanced since the
+                                look before it */
+    int equal;               /* consecutive looks with the same advance */
 };
 
-/* Resizing maps rows by a factor that need not be whole: those streams are walked in full. */
+/* Resizing maps rows by a factor that need not be an integer; such streams are walked in full. */
 static bool has_shifting_maps(const struct rfx_stream *stream) {
     for (int i = stream->first; i <= stream->last; i++) {
         if (stream->places[i] <= RFX_PLACE_FETCHED) continue;
@@ -265,7 +274,8 @@ static bool has_shifting_maps(const struct rfx_stream *stream) {
     return stream->graph->input >= 0;
 }
 
-/* Whether moving consumer c on by its movement shifts what it reads of input k by the input's. */
+/* Returns whether advancing reader c by its advance shifts the rows it reads of input k by the
+ * input's advance. */
 static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
                         int64_t *reach) {
     const struct rfx_graph *graph = stream->graph;
@@ -273,7 +283,8 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     int in = n->in[k];
     *reach = 1;
     if (stream->places[c] == RFX_PLACE_REDUCED) return period->moved[c] == period->moved[in];
-    if (n->out.h == 1 || graph->nodes[in].out.h == 1) return true; /* not part of the flow */
+    if (n->out.h == 1 || graph->nodes[in].out.h == 1)
+        return true; /* single rows are not part of the flow */
     struct rfx_range row = {stream->done[c], stream->done[c] + 1};
     struct rfx_range shifted = {row.lo + period->moved[c], row.hi + period->moved[c]};
     struct rfx_range now = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, row);
@@ -282,16 +293,15 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
-/* Whether a node, if it is a source, is given whole rows in a period, so that it moves on evenly.
- */
+/* Returns whether a node is not a source, or is a source that advances by whole rows per period. */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
     return !is_source(stream, i) ||
            period->moved[i] * image_rows(stream, n) == period->steps * stream->band_rows * n->out.h;
 }
 
-/* How many periods the stream can be moved on without coming near the end of any map; 0: none, or
- * it does not repeat itself. */
+/* Returns how many periods can be skipped without coming near the end of any map; 0: none, or the
+ * stream does not repeat itself. */
 static int64_t periods_to_skip(const struct rfx_stream *stream, const struct period *period) {
     const struct rfx_graph *graph = stream->graph;
     int64_t skip = INT64_MAX;
@@ -313,8 +323,8 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
     return skip == INT64_MAX ? 0 : skip - 1;
 }
 
-/* Looks at the stream once a period, before `step` begins: by how many periods it can be moved on,
- * 0 when it does not repeat itself. */
+/* Looks at the stream once per period, before `step` begins; returns how many periods can be
+ * skipped. */
 static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
                                struct period *period) {
     if (!period->possible || step < period->next_look) return 0;
@@ -331,8 +341,8 @@ static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
     return period->equal < 2 ? 0 : rfx_max_i64(0, periods_to_skip(stream, period));
 }
 
-/* Moves the stream and the turn that comes next on by so many periods. There are none behind them:
- * the rest is the end, and walked in full. */
+/* Moves the stream and the next turn forward by some periods. No period is skipped afterwards: the
+ * end is walked in full. */
 static void skip_periods(struct rfx_stream *stream, int64_t periods, struct period *period,
                          struct rfx_stream_turn *turn) {
     for (int i = stream->first; i <= stream->last; i++)
@@ -345,10 +355,10 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
     for (int i = stream->first; i <= stream->last; i++) stream->waits[i].from = -1;
 }
 
-/* For a stream that has begun; `scratch`: 2 * n_nodes elements. */
-static struct period begin_period(const struct rfx_stream *stream, bool wanted, int64_t *scratch) {
+/* Starts watching a begun stream for repetition; `scratch`: 2 * n_nodes elements. */
+static struct period begin_period(const struct rfx_stream *stream, int64_t *scratch) {
     int n = stream->graph->n_nodes;
-    struct period period = {.possible = wanted && has_shifting_maps(stream),
+    struct period period = {.possible = has_shifting_maps(stream),
                             .steps = rfx_max_i64(1, PERIOD_ROWS / stream->band_rows),
                             .before = scratch,
                             .moved = scratch + n};
@@ -356,7 +366,8 @@ static struct period begin_period(const struct rfx_stream *stream, bool wanted, 
     return period;
 }
 
-/* As long as a stream is walked in one go; `scratch`: 3 * n_nodes elements. */
+/* Starts recording what nodes wait for, for a stream that is walked in one go; `scratch`: 3 *
+ * n_nodes elements. */
 static void begin_waits(struct rfx_stream *stream, int64_t *scratch) {
     _Static_assert(sizeof *stream->waits <= 3 * sizeof *scratch, "room for what nodes wait for");
     stream->waits = (struct rfx_stream_wait *)(void *)scratch;
@@ -365,17 +376,16 @@ static void begin_waits(struct rfx_stream *stream, int64_t *scratch) {
 }
 
 void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                      int64_t band_rows, int64_t *done, bool fully,
-                      const struct rfx_stream_watcher *watcher) {
+                      int64_t band_rows, int64_t *done, const struct rfx_stream_watcher *watcher) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, !fully, done + graph->n_nodes);
-    if (!fully) begin_waits(&stream, done + 3 * graph->n_nodes);
+    struct period period = begin_period(&stream, done + graph->n_nodes);
+    begin_waits(&stream, done + 3 * graph->n_nodes);
     watcher->on_step(watcher->user, &stream);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
-            if (rfx_memory_is_stopped(graph->mem)) break; /* the rows are of no use then */
+            if (rfx_memory_is_stopped(graph->mem)) break; /* the result is not used then */
             int64_t skip = look_for_period(&stream, turn.step, &period);
             if (skip > 0) skip_periods(&stream, skip, &period, &turn);
             watcher->on_step(watcher->user, &stream);
@@ -389,9 +399,9 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
                       int64_t band_rows, int64_t *done, rfx_rows_adder *add, void *user) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
-    int64_t times = 1, period_end = INT64_MAX; /* the period that stands for `times` of them */
+    int64_t times = 1, period_end = INT64_MAX; /* the current period stands for `times` periods */
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, true, done + graph->n_nodes);
+    struct period period = begin_period(&stream, done + graph->n_nodes);
     begin_waits(&stream, done + 3 * graph->n_nodes);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step == period_end) {
@@ -409,4 +419,86 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
         if (places[turn.node] != RFX_PLACE_REDUCED) add(user, turn.node, turn.rows, times);
         rfx_stream_commit(&stream, &turn);
     }
+}
+
+/* State between two steps: the first row of each node that is still needed, and the rows done when
+ * that was computed (-1: never). Tables of n_nodes. */
+struct look {
+    int64_t *keep_from, *looked, *stale;
+};
+
+/* Recomputes the first needed rows of the inputs of nodes that have advanced since the last look.
+ */
+static void find_kept(const struct rfx_stream *stream, const struct look *look) {
+    const struct rfx_graph *graph = stream->graph;
+    for (int i = stream->first; i <= stream->last; i++) look->stale[i] = look->looked[i] < 0;
+    for (int c = stream->first; c <= stream->last; c++) {
+        if (stream->done[c] == look->looked[c]) continue;
+        look->looked[c] = stream->done[c];
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        for (int k = 0; k < graph->nodes[c].n_in; k++) look->stale[graph->nodes[c].in[k]] = true;
+    }
+    for (int i = stream->first; i <= stream->last; i++)
+        if (look->stale[i]) look->keep_from[i] = graph->nodes[i].out.h;
+    for (int c = stream->first; c <= stream->last; c++) {
+        if (!rfx_place_is_computed(stream->places[c])) continue;
+        bool same = rfx_op_needs_same(&graph->nodes[c]);
+        bool ended = stream->done[c] >= rfx_stream_rows(graph, stream->places, c).hi;
+        int64_t first = stream->done[c];
+        for (int k = 0; k < rfx_place_inputs(stream->places[c], &graph->nodes[c]); k++) {
+            int in = graph->nodes[c].in[k];
+            if (!look->stale[in] || !rfx_place_is_computed(stream->places[in])) continue;
+            if (!same || ended) first = rfx_stream_first_needed(stream, c, k);
+            look->keep_from[in] = rfx_min_i64(look->keep_from[in], first);
+        }
+    }
+}
+
+struct measuring {
+    struct look look;
+    struct rfx_node_rows *rings;
+};
+
+/* Between two steps: records which rows are needed beyond their step. */
+static void measure_step(void *user, const struct rfx_stream *stream) {
+    const struct measuring *m = user;
+    find_kept(stream, &m->look);
+    for (int i = stream->first; i <= stream->last; i++) {
+        int64_t kept = stream->done[i] - m->look.keep_from[i];
+        if (kept <= 0) continue;
+        m->rings[i].lasting = true;
+        m->rings[i].kept = rfx_max_i64(m->rings[i].kept, kept);
+    }
+}
+
+static void measure_turn(void *user, const struct rfx_stream_turn *turn) {
+    const struct measuring *m = user;
+    struct rfx_node_rows *ring = &m->rings[turn->node];
+    int64_t first = rfx_min_i64(m->look.keep_from[turn->node], turn->rows.lo);
+    ring->most = rfx_max_i64(ring->most, turn->rows.hi - first);
+    ring->per_step = rfx_max_i64(ring->per_step, rfx_range_size(turn->rows));
+}
+
+/* The resident region of a reduction is its state: none of its rows. */
+static void end_ring(struct rfx_node_rows *ring, enum rfx_node_place place, int64_t computed) {
+    ring->computed = computed;
+    if (place != RFX_PLACE_REDUCED) return;
+    ring->most = ring->kept = 0;
+    ring->lasting = false;
+}
+
+void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                        int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
+    int n = graph->n_nodes;
+    struct look look = {.keep_from = done + 6 * n, .looked = done + 7 * n, .stale = done + 8 * n};
+    struct measuring m = {look, rings};
+    struct rfx_stream_watcher watcher = {measure_step, measure_turn, &m};
+    for (int i = 0; i < n; i++) {
+        rings[i] = (struct rfx_node_rows){0};
+        look.looked[i] = -1;
+    }
+    rfx_stream_watch(graph, places, band_rows, done, &watcher);
+    for (int i = 0; i < n; i++)
+        if (rfx_place_is_computed(places[i]))
+            end_ring(&rings[i], places[i], done[i] - rfx_stream_rows(graph, places, i).lo);
 }

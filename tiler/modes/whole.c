@@ -1,26 +1,27 @@
-/* Whole: node by node, each map made at once or in steps of rows.
+/* Whole mode: node by node, each map computed at once or in steps of rows.
  *
- * Made row by row, a map may be written over dead rows of its input (placement_slides.h): from the
- * first rows to the last, or upwards. A node's constants are loaded right before it. */
+ * Computed row by row, a map may be written over rows of its input that are no longer needed
+ * (placement_slides.h), from the first rows to the last or upwards. A node's weights are loaded
+ * right before it. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
+#include "tiler/arena/placement_slides.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/modes/modes.h"
-#include "tiler/modes/trial.h"
-#include "tiler/placement/placement_rows.h"
 
 struct state {
     int node;
-    bool loaded;      /* this node's constants are */
-    int64_t row_step; /* the next step of this node */
+    bool loaded;      /* this node's weights are loaded */
+    int64_t row_step; /* next step of this node */
 };
 
 static void measure(const struct rfx_mode_measure *m, struct rfx_node_rows *rows,
                     int64_t *overlap_rows) {
     for (int i = 0; i < m->graph->n_nodes; i++) {
         int64_t h = rfx_rect_rows(m->graph->nodes[i].wanted);
-        rows[i] = (struct rfx_node_rows){.most = h, .fresh = h, .computed = h};
+        rows[i] = (struct rfx_node_rows){.most = h, .per_step = h, .computed = h};
     }
     *overlap_rows = 0;
 }
@@ -37,7 +38,7 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
         if (!rfx_place_is_computed(stage->places[i])) continue;
         struct rfx_range all = rfx_rect_row_range(sweep->graph->nodes[i].wanted);
         int64_t step = stage->nodes[i].step_rows;
-        if (step > 0) { /* groups have none */
+        if (step > 0) { /* groups are never computed in steps */
             struct rfx_row_steps steps = rfx_row_steps_of(sweep->graph, i, step);
             struct rfx_range first = rfx_row_step_at(&steps, 0);
             if (steps.lead > 0) add(user, i, first, 1);
@@ -70,7 +71,8 @@ static void leave_node(struct rfx_walk *walk) {
     walk->unit++;
 }
 
-/* Takes the next step of the node at hand: its rows; *last: it is the last one. */
+/* Takes the next step of the current node and returns its rows; *last: it is the node's last step.
+ */
 static struct rfx_range next_rows(struct state *s, const struct rfx_graph *graph,
                                   const struct rfx_stage_node *how, bool *last) {
     *last = how->step_rows == 0;
@@ -111,12 +113,12 @@ static int describe(const struct rfx_stage_spec *spec, const char *to, bool alon
                     spec->row_by_row ? ", row by row" : "");
 }
 
-static const struct rfx_trial trials[] = {
+static const struct rfx_candidate_template templates[] = {
     {.phase = RFX_PHASE_EXACT,
      .kind = RFX_PLAN_UNTILED,
-     .kind_in_parts = RFX_PLAN_UNTILED,
+     .kind_in_tiles = RFX_PLAN_UNTILED,
      .cuts = RFX_CUTS_NONE,
-     .parts = RFX_PARTS_ONE,
+     .tiles = RFX_TILES_ONE,
      .when_asked = true,
      .always = true},
 };
@@ -128,8 +130,8 @@ const struct rfx_mode rfx_mode_whole = {
     .once = true,
     .knows = RFX_KNOWS_ROW_BY_ROW,
     .take_over = RFX_TAKE_ANY,
-    .trials = trials,
-    .n_trials = sizeof trials / sizeof trials[0],
+    .templates = templates,
+    .n_templates = sizeof templates / sizeof templates[0],
     .measure = measure,
     .step_rows = step_rows,
     .sweep_rows = sweep_rows,

@@ -1,11 +1,13 @@
-/* A plan: how to run one graph on one image size, and where every buffer lives.
+/* A plan: how to run one graph on one image size, and where every buffer lies.
  *
- * A plan is a list of stages. A stage computes its targets and all that they need and no earlier
- * stage has stored, or has stored and forgotten; so a node may be computed again in a later stage.
- * Invariants: 1. a plan is const once created; 2. a tensor is stored, whole, by one stage at most,
- * in the arena or, spilled, in a file; 3. peak_bytes is the sum of the breakdown; 4. the schedule
- * over the plan (schedule.h) is what the executor runs, and sizes come from the modes that make its
- * steps (mode.h). */
+ * A plan is a list of stages. A stage computes its targets, and every node they need that no
+ * earlier stage has stored (or that a stage has stored and forgotten again). So a node may be
+ * computed again in a later stage.
+ *
+ * Invariants: 1. a plan is const once created; 2. a tensor is stored whole by at most one stage, in
+ * the arena or, spilled, in a file; 3. peak_bytes is the sum of the breakdown; 4. the executor runs
+ * the plan's schedule (schedule.h), and buffer sizes come from the modes that make its steps
+ * (mode.h). */
 #ifndef RFX_TILER_PLAN_PLAN_H
 #define RFX_TILER_PLAN_PLAN_H
 
@@ -14,57 +16,59 @@
 
 struct rfx_mode;
 
-/* How one stage is to run: what the planner chooses and plan files say. What a mode (modes/) does
- * not know is 0, false or, of parts, 1. */
+/* How one stage runs: what the planner chooses and plan files contain. Fields that the mode
+ * (modes/) does not support are 0 or false; tile counts are 1. */
 struct rfx_stage_spec {
     const struct rfx_mode *mode;
-    int64_t parts_y, parts_x; /* the targets' maps are cut into so many parts, made one after the
-                                 other: tiles, column strips; at most one per position */
-    int64_t band_rows;        /* image rows per step */
-    bool row_by_row;          /* each node in steps of rows, so that a map may be written over
-                                 dead rows of its input; streamed: a map that is stored, over
-                                 dead rows of one that is read */
-    bool tight;               /* a step's new rows lie in bytes that all nodes share, and those
-                                 that outlive the step are copied to their ring after it */
-    bool weights_by_stage;    /* packed constants are loaded when the stage begins */
+    int64_t tiles_y,
+        tiles_x; /* the targets' maps are cut into this grid of tiles (or column strips), computed
+                    one after the other; at most one tile per position */
+    int64_t band_rows; /* image rows per step */
+    bool
+        row_by_row; /* compute row by row, overwriting input rows that are no longer needed; in a
+                       streamed stage: a stored map overwrites rows of a map that the stage reads */
+    bool staging; /* new rows of a step lie in staging bytes that all nodes share; rows that outlive
+                     the step are copied to their ring afterwards */
+    bool weights_by_stage; /* packed weights are loaded when the stage begins */
     int n_targets;
     const int *targets;  /* nodes that the stage stores (of a reduction: its result) */
-    const bool *spilled; /* n_targets: stored in a file, not in memory; NULL: none is */
+    const bool *spilled; /* n_targets: stored in a file instead of memory; NULL: none */
     int n_forgotten;
-    const int *forgotten; /* nodes that this stage or earlier ones stored and that no later one
-                             reads: what needs them makes them again */
+    const int *forgotten; /* nodes stored by this or an earlier stage that no later stage reads:
+                             later stages that need one compute it again */
 };
 
 /* What a stage does with a node. */
 enum rfx_node_place {
     RFX_PLACE_NONE,
-    RFX_PLACE_READ,    /* full map that an earlier stage stored */
-    RFX_PLACE_FETCHED, /* read part by part from the file to which an earlier stage spilled it, as
-                          the image is: no input of it is needed */
-    RFX_PLACE_LOCAL,   /* computed here; what is at hand of it lives in a buffer of the stage */
+    RFX_PLACE_READ,    /* full map, stored by an earlier stage */
+    RFX_PLACE_FETCHED, /* read tile by tile from the file to which an earlier stage spilled it, like
+                          the image; needs no inputs */
+    RFX_PLACE_LOCAL,   /* computed here; its resident region lies in a buffer of the stage */
     RFX_PLACE_STORED,  /* computed here, into its full map */
-    RFX_PLACE_EMITTED, /* as LOCAL, and an output of the network: handed out part by part */
-    RFX_PLACE_SPILLED, /* as LOCAL, and written to a file part by part */
-    RFX_PLACE_REDUCED, /* reduction fed part by part; its result is stored */
+    RFX_PLACE_EMITTED, /* like LOCAL, and an output of the network: handed out as it is computed */
+    RFX_PLACE_SPILLED, /* like LOCAL, and written to a file as it is computed */
+    RFX_PLACE_REDUCED, /* reduction that receives its input tile by tile; its result is stored */
 };
 
-/* Whether a stage makes the node's values, part by part or whole: computes or fetches them. */
+/* Returns whether a stage produces the node's values: computes or fetches them. */
 static inline bool rfx_place_is_computed(enum rfx_node_place place) {
     return place >= RFX_PLACE_FETCHED;
 }
 
-/* How many inputs a stage needs to make the node. */
+/* Number of inputs that a stage needs to produce the node. */
 static inline int rfx_place_inputs(enum rfx_node_place place, const struct rfx_node *node) {
     return place == RFX_PLACE_FETCHED ? 0 : node->n_in;
 }
 
-/* Whether what is at hand of the node lies in a buffer of the stage, not in its full map. */
+/* Returns whether the node's resident region lies in a buffer of the stage, not in its full map. */
 static inline bool rfx_place_is_local(enum rfx_node_place place) {
     return place == RFX_PLACE_FETCHED || place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED ||
            place == RFX_PLACE_SPILLED;
 }
 
-/* Whether the node's full map is there while the stage runs: it makes it, or reads it. */
+/* Returns whether the node's full map exists while the stage runs: the stage makes it or reads it.
+ */
 static inline bool rfx_place_has_map(enum rfx_node_place place) {
     return place == RFX_PLACE_READ || place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
 }
@@ -74,22 +78,22 @@ struct rfx_buffer {
 };
 
 struct rfx_stage_node {
-    struct rfx_buffer buffer; /* LOCAL and alike: the part at hand; REDUCED: the state */
-    int64_t ring_rows;        /* rows of a ring; 0: the rows of the view, linear */
-    struct rfx_buffer fresh;  /* of a tight ring: the rows of the step; bytes 0: in the ring */
-    int last_reader;          /* of a tight ring: after this node the rows are copied */
-    int over;                 /* of a tight ring: the node over whose rows of the step those of this
-                                 one are written, row over row; -1: none */
-    int64_t lead;             /* rows of `fresh` before those of a step, for nodes that lag behind
-                                 this one and are written over it */
+    struct rfx_buffer buffer;  /* local nodes: the resident region; REDUCED: the state */
+    int64_t ring_rows;         /* rows of the ring; 0: no ring, the rows of the view */
+    struct rfx_buffer staging; /* staging: the new rows of a step; bytes 0: they lie in the ring */
+    int last_reader;           /* staging: the rows are copied after this node's turn */
+    int over; /* staging: this node's new rows overwrite those of node `over`, row for row; -1: none
+               */
+    int64_t lead; /* rows reserved before the staging rows, for nodes that lag behind this one and
+                     overwrite it */
     int64_t step_rows;        /* row by row: rows per step; 0: all at once */
-    bool upwards;             /* row by row from the last rows to the first */
-    struct rfx_buffer packed; /* packed constants when they are loaded by stage */
+    bool upwards;             /* row by row, from the last rows to the first */
+    struct rfx_buffer packed; /* packed weights, where they are loaded by stage */
 };
 
 struct rfx_stage {
-    struct rfx_stage_spec spec;   /* its targets are the plan's own copy */
-    int first, last;              /* nodes computed here lie in [first, last] */
+    struct rfx_stage_spec spec;   /* its targets are copies owned by the plan */
+    int first, last;              /* computed nodes lie in [first, last] */
     enum rfx_node_place *places;  /* n_nodes */
     struct rfx_stage_node *nodes; /* n_nodes */
     int *targets;
@@ -97,105 +101,110 @@ struct rfx_stage {
     int *forgotten; /* spec.n_forgotten */
 };
 
-/* What a plan moves to files and back; all 0 where it spills nothing. */
+/* Bytes that a plan moves to files and back; all 0 where nothing is spilled. */
 struct rfx_plan_spill {
-    uint64_t written, read; /* bytes in all */
-    uint64_t most;          /* that the files hold at a time, at most */
+    uint64_t written, read; /* total bytes */
+    uint64_t most;          /* most bytes in the files at a time */
 };
 
-struct rfx_plan_bytes { /* breakdown of the process peak */
-    size_t arena;       /* activations; packed constants too when they are loaded by stage */
-    size_t weights;     /* packed constants that stay */
-    size_t scratch;     /* im2col panels and the like */
-    size_t source;      /* image decoder and row window */
-    size_t reserve;     /* code, libraries, stacks, BLAS buffers, tables: measured, see docs */
+struct rfx_plan_bytes { /* breakdown of the peak memory of the process */
+    size_t arena;       /* activations; also packed weights that are loaded by stage */
+    size_t weights;     /* packed weights that stay in memory */
+    size_t scratch;     /* im2col panels and other workspace */
+    size_t source;      /* image decoder and window of rows */
+    size_t reserve; /* code, libraries, stacks, BLAS buffers, tables: measured (docs/memory.md) */
 };
 
 struct rfx_plan {
     struct rfx_memory *mem;
-    const struct rfx_graph
-        *graph;                /* borrowed, or `grouped`: the nodes are under the same indices */
-    struct rfx_graph *grouped; /* the graph with groups of nodes (group.h), or with convolutions
-                                  that keep factors; NULL: neither */
+    const struct rfx_graph *graph; /* borrowed, or equal to `grouped`; node indices are the same */
+    struct rfx_graph *grouped;     /* graph variant with groups of nodes (group.h) or with stored
+                                      transformed weights; NULL: none */
     int threads;
     int n_stages;
     struct rfx_stage *stages;
-    int split;                 /* the only target of a first stage in parts, or -1 */
-    struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: never stored */
-    bool *resident;            /* n_nodes: packed constants are there for the whole run */
-    bool in_place;             /* results may take over the bytes of inputs that die */
-    int64_t window_rows;       /* for rfx_image_set_window */
+    int split;                 /* the only target of a tiled first stage, or -1 */
+    struct rfx_buffer *stored; /* n_nodes: full maps; bytes 0: not stored */
+    bool *resident;            /* n_nodes: packed weights stay in memory for the whole run */
+    bool in_place;             /* results may overwrite inputs that are no longer needed */
+    int64_t window_rows;       /* argument of rfx_image_set_window */
     struct rfx_plan_bytes bytes;
     struct rfx_plan_spill spill;
     size_t peak_bytes;
-    size_t lower_bound_bytes; /* of the arena: the largest sum of live buffers */
-    const char *placement;    /* the strategy that gave the offsets */
+    size_t lower_bound_bytes; /* lower bound of the arena: the largest sum of live buffers */
+    const char *placement;    /* name of the packer that chose the offsets */
     uint64_t macs, macs_untiled;
-    uint64_t cost, cost_untiled; /* predicted time, and that of the same graph untiled, in
-                                    picoseconds; see docs/notes/tradeoff.md */
+    uint64_t cost, cost_untiled; /* predicted time of the plan and of the untiled graph, in
+                                    picoseconds (docs/notes/tradeoff.md) */
 };
 
-/* The caches of the processor, for which nodes are grouped and times predicted. */
+/* Cache sizes of the processor: groups of nodes are chosen and times predicted for them. */
 struct rfx_caches {
-    size_t second_bytes; /* of each core; 0: nodes are not grouped */
-    size_t shared_bytes; /* of all cores together */
+    size_t second_bytes; /* second-level cache of each core; 0: nodes are not grouped */
+    size_t shared_bytes; /* last-level cache, shared by all cores */
 };
 
-/* Those of this machine, as the system reports them, or usual ones. */
+/* Returns the cache sizes of this machine as the system reports them, or usual sizes. */
 struct rfx_caches rfx_machine_caches(void);
 
-/* What is asked for, and what is left to the planner. */
+/* What the caller asks for, and what is left to the planner. */
 struct rfx_plan_request {
     struct rfx_source_traits source;
     int threads;         /* >= 1 */
     size_t memory_bytes; /* 0: no budget */
     const char *split;   /* NULL: the planner chooses */
-    /* The way of running. Mode NULL: the planner chooses it, and the flags hold for every stage
-     * whose mode knows them. Else the stages before the cut run like this; no targets. */
+    /* How stages run. Mode NULL: the planner chooses, and the flags apply to every stage whose mode
+     * supports them. Otherwise the stages before the split run like this. No targets. */
     struct rfx_stage_spec asked;
-    const struct rfx_stage_spec *stages; /* the whole plan by hand; NULL: the planner chooses */
+    const struct rfx_stage_spec
+        *stages; /* all stages, given by the caller; NULL: the planner chooses */
     int n_stages;
-    bool emit_outputs; /* outputs need not be stored where a stream makes them in order */
-    bool no_inplace;   /* every tensor has bytes of its own */
-    bool may_spill;    /* the planner may put maps between stages into files */
-    /* Nodes computed depth first (group.h): these, by hand (NULL: none), or, when no stages are
-     * given and no_groups is false, those that pay with these caches. */
+    bool emit_outputs; /* outputs are not stored where a stream computes them in order */
+    bool no_inplace;   /* no result overwrites an input */
+    bool may_spill;    /* the planner may store maps between stages in files */
+    /* Groups of nodes that are computed depth first (group.h), given by the caller. NULL: the
+     * planner groups nodes where that is predicted to save time with these caches, unless stages
+     * are given or no_groups is set. */
     const struct rfx_group_attr *groups;
     int n_groups;
     bool no_groups;
-    /* Convolutions that keep factors which they make otherwise (--conv winograd): these, by hand
-     * (NULL: none), or, when no stages are given, those for which there is room, where that is
-     * predicted to pay. */
+    /* Winograd convolutions whose transformed weights are stored, given by the caller. NULL: the
+     * planner stores them where there is room and it is predicted to save time, unless stages are
+     * given. */
     const int *keepers;
     int n_keepers;
-    struct rfx_caches caches; /* zeros: nodes are not grouped, and usual caches are meant */
-    const struct rfx_mode *const *modes; /* that the planner may use; NULL: all */
+    struct rfx_caches caches; /* zeros: no groups, and times are predicted for usual caches */
+    const struct rfx_mode *const *modes; /* modes that the planner may use; NULL: all */
     int n_modes;
-    struct rfx_plan_notes *notes; /* NULL: none */
-    /* Code, libraries and stacks of this process, where its owner has measured them and they are
-     * more than usual; 0: as usual. */
+    struct rfx_plan_cache *cache; /* measurements of earlier planning; NULL: none */
+    /* Bytes of code, libraries and stacks, where the caller has measured more than usual; 0: usual.
+     */
     size_t process_bytes;
 };
 
-/* What planning a graph has measured, for the next time the same graph is planned or surveyed. To
- * be freed before it; may take some MiB, as planning does. */
-RFX_NODISCARD enum rfx_status rfx_plan_notes_create(struct rfx_memory *mem,
-                                                    struct rfx_plan_notes **out,
+/* Measurement cache for planning or surveying the same graph again. It may grow to a few MiB, and
+ * must be freed before the graph. */
+RFX_NODISCARD enum rfx_status rfx_plan_cache_create(struct rfx_memory *mem,
+                                                    struct rfx_plan_cache **out,
                                                     struct rfx_error *err);
-void rfx_plan_notes_free(struct rfx_plan_notes *notes);
+void rfx_plan_cache_free(struct rfx_plan_cache *notes);
 
-/* Makes a plan. With memory_bytes: the least predicted time whose peak fits (what is given is
- * kept); BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: untiled
- * unless a mode or stages are given; parts without a split take the split with the smallest peak.
- * Groups that the planner chose itself are left out where a plan without them is smaller (when
- * nothing fits), the only one that fits, or predicted to be faster. INVALID_ARGUMENT: what is given
- * by hand is no plan. Free with rfx_plan_free; the graph must outlive the plan. */
+/* Makes a plan.
+ *
+ * With memory_bytes: the plan with the least predicted time whose peak fits; what the request fixes
+ * is kept. BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: an
+ * untiled plan unless the request names a mode or stages; tiles without a split use the split with
+ * the smallest peak.
+ *
+ * Groups that the planner chose are dropped where a plan without them is smaller (when nothing
+ * fits), is the only one that fits, or is predicted to be faster. INVALID_ARGUMENT: what the caller
+ * gave is not a valid plan. Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
                                               struct rfx_plan **out, struct rfx_error *err);
 
-/* As rfx_plan_create; when it returns BUDGET_IMPOSSIBLE, *smallest receives the plan with the
- * smallest possible peak, to be freed by the caller. */
+/* As rfx_plan_create. When it returns BUDGET_IMPOSSIBLE, *smallest receives the plan with the
+ * smallest possible peak; the caller frees it. */
 RFX_NODISCARD enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
                                                           const struct rfx_plan_request *request,
                                                           struct rfx_plan **out,
@@ -204,33 +213,35 @@ RFX_NODISCARD enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph
 
 void rfx_plan_free(struct rfx_plan *plan);
 
-/* Code, libraries and stacks of a process with this many threads (docs/memory.md says how that was
- * measured). */
+/* Returns the bytes of code, libraries and stacks of a process with this many threads
+ * (docs/memory.md says how they were measured). */
 size_t rfx_plan_reserve_bytes(int threads);
 
-/* Whether some stage loads its packed constants when it begins. */
+/* Returns whether some stage loads its packed weights when it begins. */
 bool rfx_plan_loads_by_stage(const struct rfx_plan *plan);
 
-/* What a run takes beside its arena, weights, scratch and image: as above, OpenBLAS where a node
- * calls it, the graph, and the tables of planner and session. O(nodes). */
+/* Returns the bytes of a run besides its arena, weights, workspace and image:
+ * rfx_plan_reserve_bytes, OpenBLAS where a node calls it, the graph, and the tables of planner and
+ * session. O(nodes). */
 size_t rfx_plan_process_bytes(const struct rfx_graph *graph,
                               const struct rfx_plan_request *request);
 
-/* What a plan of so many stages takes more than one of a single stage. */
+/* Returns how many more bytes of tables a plan with n_stages stages takes than one with a single
+ * stage. */
 size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages);
 
-/* The peak of the process before it runs: while it loads the model, and while it plans, trying up
- * to max_stages stages and choosing n_stages. */
+/* Returns the peak of the process before the run: while it loads the model, and while it plans,
+ * trying up to max_stages stages and choosing n_stages. */
 size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages);
 
-/* Where the bytes of a node are while the given stage runs. */
+/* Returns the buffer that holds a node while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);
 
-/* The last stage that needs the file of a spilled map: -1: it is not spilled. */
+/* Returns the last stage that needs the file of a spilled map; -1: the map is not spilled. */
 int rfx_plan_spill_last(const struct rfx_plan *plan, int node);
 
-#define RFX_PLAN_TEXT 400 /* characters that describe any plan of few stages */
+#define RFX_PLAN_TEXT 400 /* characters; enough for any plan with few stages */
 
-/* "to features.6 in 4x4 tiles; rest whole" or "untiled" into text. */
+/* Writes the plan in words, such as "to features.6 in 4x4 tiles; rest whole" or "untiled". */
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size);
 #endif

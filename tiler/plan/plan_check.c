@@ -1,25 +1,123 @@
-/* The walk. Memory is the spans of rows that nobody has written over (plan_spans.h). A write takes
- * back every row on the bytes that it touches; a read needs spans on all rows that the op's region
- * map asks for. Columns are checked against the views, rows byte by byte. */
+/* The walk of the checker. Memory is a set of spans of rows that nothing has overwritten. A write
+ * removes every row on the bytes that it touches; a read needs spans on all rows that the
+ * operator's region map asks for. Columns are checked against the views, rows byte by byte. No two
+ * spans share a byte. Functions on spans that return bool return false when there is no memory. */
 #include "tiler/plan/plan_check.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/memory.h"
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
+#include "layers/graph/tensor.h"
 #include "tiler/plan/mode.h"
-#include "tiler/plan/plan_spans.h"
 #include "tiler/plan/schedule.h"
+
+/* Consecutive rows [y0, y1) of a node that are in memory. */
+struct row_span {
+    int node;
+    int64_t y0, y1;
+    size_t begin, row_bytes; /* in the arena */
+    struct rfx_range cols;   /* columns that have been written (their hull) */
+    int64_t x0;              /* the view's first column when they were written */
+};
+
+/* Empty when all is zero but `mem`. */
+struct row_spans {
+    struct rfx_memory *mem;
+    struct row_span *items;
+    size_t count, capacity;
+};
+
+static bool add_span(struct row_spans *s, struct row_span span) {
+    if (span.y0 >= span.y1) return true;
+    struct row_span *items =
+        rfx_memory_reserve(s->mem, s->items, &s->capacity, s->count + 1, sizeof *s->items);
+    if (items == NULL) return false;
+    s->items = items;
+    s->items[s->count++] = span;
+    return true;
+}
+
+/* Removes rows [lo, hi) from span i; another span may take its place in the list. */
+static bool cut_span(struct row_spans *s, size_t i, int64_t lo, int64_t hi) {
+    struct row_span above = s->items[i];
+    struct row_span below = above;
+    s->items[i] = s->items[--s->count];
+    above.y1 = rfx_min_i64(lo, above.y1);
+    below.y0 = rfx_max_i64(hi, below.y0);
+    below.begin += (size_t)(below.y0 - above.y0) * below.row_bytes;
+    return add_span(s, above) && add_span(s, below);
+}
+
+/* Removes the rows of all nodes that lie on bytes [begin, end). */
+static bool spans_overwrite(struct row_spans *s, size_t begin, size_t end) {
+    for (size_t i = s->count; i-- > 0;) {
+        const struct row_span *span = &s->items[i];
+        size_t span_end = span->begin + (size_t)(span->y1 - span->y0) * span->row_bytes;
+        if (begin >= span_end || end <= span->begin) continue;
+        size_t from = begin > span->begin ? (begin - span->begin) / span->row_bytes : 0;
+        size_t to = (end - span->begin + span->row_bytes - 1) / span->row_bytes;
+        if (!cut_span(s, i, span->y0 + (int64_t)from, span->y0 + (int64_t)to)) return false;
+    }
+    return true;
+}
+
+/* Removes rows [lo, hi) of a node, wherever they lie. */
+static bool spans_forget(struct row_spans *s, int node, int64_t lo, int64_t hi) {
+    for (size_t i = s->count; i-- > 0;) {
+        const struct row_span *span = &s->items[i];
+        if (span->node != node || span->y0 >= hi || span->y1 <= lo) continue;
+        if (!cut_span(s, i, lo, hi)) return false;
+    }
+    return true;
+}
+
+/* Returns the span with row y of a node, or NULL. *until: rows [y, *until) are all in that span, or
+ * all in none. */
+static const struct row_span *spans_find(const struct row_spans *s, int node, int64_t y,
+                                         int64_t *until) {
+    for (size_t i = 0; i < s->count; i++) {
+        const struct row_span *span = &s->items[i];
+        if (span->node != node) continue;
+        if (span->y0 <= y && y < span->y1) {
+            *until = rfx_min_i64(*until, span->y1);
+            return span;
+        }
+        if (span->y0 > y) *until = rfx_min_i64(*until, span->y0);
+    }
+    return NULL;
+}
+
+/* Adds a span on free bytes, or lengthens the span that it continues. Does nothing when the span is
+ * empty. */
+static bool spans_join(struct row_spans *s, struct row_span span) {
+    for (size_t i = 0; i < s->count; i++) {
+        struct row_span *have = &s->items[i];
+        bool alike = have->node == span.node && have->row_bytes == span.row_bytes &&
+                     have->x0 == span.x0 && have->cols.lo == span.cols.lo &&
+                     have->cols.hi == span.cols.hi;
+        if (!alike || have->y1 != span.y0) continue;
+        if (have->begin + (size_t)(have->y1 - have->y0) * have->row_bytes != span.begin) continue;
+        have->y1 = span.y1;
+        return true;
+    }
+    return add_span(s, span);
+}
+
+static void spans_free(struct row_spans *s) {
+    rfx_memory_release(s->mem, s->items);
+}
 
 struct state {
     const struct rfx_plan *plan;
     const struct rfx_graph *graph;
     struct rfx_schedule *schedule;
-    struct rfx_row_spans spans, files; /* files: of the maps that are spilled */
-    int64_t *reduced;                  /* per node: pixels that it has taken */
-    int64_t *emitted;                  /* per node: pixels handed out */
+    struct row_spans spans, files; /* files: rows of spilled maps */
+    int64_t *reduced;              /* per node: pixels taken by a reduction */
+    int64_t *emitted;              /* per node: pixels passed to the output */
     int stage;
     size_t high_water;
     uint64_t macs;
@@ -49,36 +147,36 @@ static bool check_bytes(struct state *s, int node, const struct rfx_buffer *buff
     return true;
 }
 
-/* Where rows from y on of what is at hand of a node lie (fresh: where the step makes them); *until
- * is lowered to where they do not follow each other any more. */
-static size_t row_at(const struct state *s, int node, const struct rfx_part *part, bool fresh,
-                     int64_t y, int64_t *until, size_t *row_bytes) {
-    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(part->rect));
-    if (fresh && part->has_fresh && y >= part->fresh_y0)
-        return part->fresh_offset + (size_t)(y - part->fresh_y0) * *row_bytes;
-    if (fresh && part->has_fresh) *until = rfx_min_i64(*until, part->fresh_y0);
-    int64_t slot = part->ring_rows != 0 ? y % part->ring_rows : y - part->rect.y0;
-    if (part->ring_rows != 0) *until = rfx_min_i64(*until, y + part->ring_rows - slot);
-    return part->offset + (size_t)slot * *row_bytes;
+/* Returns where row y of a node's resident region lies (staging: where the step writes it). Lowers
+ * *until to the first row that no longer follows contiguously. */
+static size_t row_at(const struct state *s, int node, const struct rfx_resident_region *region,
+                     bool staging, int64_t y, int64_t *until, size_t *row_bytes) {
+    *row_bytes = rfx_tensor_pixel_bytes(&s->graph->nodes[node].out, rfx_rect_cols(region->rect));
+    if (staging && region->has_staging && y >= region->staging_y0)
+        return region->staging_offset + (size_t)(y - region->staging_y0) * *row_bytes;
+    if (staging && region->has_staging) *until = rfx_min_i64(*until, region->staging_y0);
+    int64_t slot = region->ring_rows != 0 ? y % region->ring_rows : y - region->rect.y0;
+    if (region->ring_rows != 0) *until = rfx_min_i64(*until, y + region->ring_rows - slot);
+    return region->offset + (size_t)slot * *row_bytes;
 }
 
-/* Whether a span has row y where the view expects it. */
-static bool is_where(const struct rfx_row_span *span, int64_t y, size_t begin, size_t row_bytes,
+/* Returns whether a span has row y where the view expects it. */
+static bool is_where(const struct row_span *span, int64_t y, size_t begin, size_t row_bytes,
                      int64_t x0) {
     return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
            span->begin + (size_t)(y - span->y0) * row_bytes == begin;
 }
 
 static bool check_rows_there(const struct state *s, int node, int in, struct rfx_rect need) {
-    struct rfx_part part = rfx_schedule_part(s->schedule, in);
-    if (!rfx_rect_contains(part.rect, need))
+    struct rfx_resident_region region = rfx_schedule_resident_region(s->schedule, in);
+    if (!rfx_rect_contains(region.rect, need))
         return complain(s, node, "reads outside a view", need.y0, need.y1);
     for (int64_t y = need.y0, until; y < need.y1; y = until) {
         size_t bytes;
         until = need.y1;
-        size_t begin = row_at(s, in, &part, true, y, &until, &bytes);
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, in, y, &until);
-        if (!is_where(span, y, begin, bytes, part.rect.x0))
+        size_t begin = row_at(s, in, &region, true, y, &until, &bytes);
+        const struct row_span *span = spans_find(&s->spans, in, y, &until);
+        if (!is_where(span, y, begin, bytes, region.rect.x0))
             return complain(s, node, "reads a row that is not there", in, y);
         if (need.x0 < span->cols.lo || need.x1 > span->cols.hi)
             return complain(s, node, "reads columns that were not made", in, y);
@@ -86,14 +184,14 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
     return true;
 }
 
-/* The row from which on the step's result takes the place of input k, element by element; past all
- * rows where it does not. */
+/* Returns the first row from which the step's result overwrites input k element by element; the end
+ * of all rows if it does not. */
 static int64_t in_place_from(const struct state *s, const struct rfx_step *step, int k) {
     const struct rfx_node *n = &s->graph->nodes[step->node];
     const struct rfx_op_def *def = rfx_op_def(n->op);
     if (def->in_place == NULL || !def->in_place(s->graph, n, k)) return INT64_MAX;
-    struct rfx_part out = rfx_schedule_part(s->schedule, step->node);
-    struct rfx_part in = rfx_schedule_part(s->schedule, n->in[k]);
+    struct rfx_resident_region out = rfx_schedule_resident_region(s->schedule, step->node);
+    struct rfx_resident_region in = rfx_schedule_resident_region(s->schedule, n->in[k]);
     int64_t from = step->rect.y1, until = from;
     for (int64_t y = from - 1; y >= step->rect.y0 && from == y + 1; y--) {
         size_t bytes;
@@ -104,8 +202,8 @@ static int64_t in_place_from(const struct state *s, const struct rfx_step *step,
     return from;
 }
 
-/* Whether all that a step reads is there; `written`: what has been written over in place need not
- * be any more. */
+/* Returns whether everything that a step reads is in memory. written: the step has run, so rows
+ * that it has overwritten in place are no longer required. */
 static bool check_reads(const struct state *s, const struct rfx_step *step, bool written) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
@@ -122,44 +220,43 @@ static bool check_reads(const struct state *s, const struct rfx_step *step, bool
     return true;
 }
 
-/* The buffer that holds a row which the step writes. */
+/* Returns the buffer that holds the rows which the step writes. */
 static const struct rfx_buffer *written_buffer(const struct state *s, const struct rfx_step *step) {
     const struct rfx_stage_node *how = &s->plan->stages[step->stage].nodes[step->node];
-    bool fresh = how->fresh.bytes != 0 && step->kind != RFX_STEP_KEEP;
-    return fresh ? &how->fresh : rfx_plan_buffer(s->plan, step->stage, step->node);
+    bool staging = how->staging.bytes != 0 && step->kind != RFX_STEP_KEEP;
+    return staging ? &how->staging : rfx_plan_buffer(s->plan, step->stage, step->node);
 }
 
-/* Writes the step's rows, after the inputs of the same step were found in place. */
+/* Applies the step's write; its inputs have been checked. */
 static bool apply_write(struct state *s, const struct rfx_step *step) {
-    struct rfx_part part = rfx_schedule_part(s->schedule, step->node);
+    struct rfx_resident_region region = rfx_schedule_resident_region(s->schedule, step->node);
     const struct rfx_buffer *buffer = written_buffer(s, step);
-    if (!rfx_rect_contains(part.rect, step->rect))
+    if (!rfx_rect_contains(region.rect, step->rect))
         return complain(s, step->node, "writes outside its view", step->rect.y0, step->rect.y1);
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         size_t bytes;
         until = step->rect.y1;
-        bool fresh = step->kind != RFX_STEP_KEEP;
-        size_t begin = row_at(s, step->node, &part, fresh, y, &until, &bytes);
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->spans, step->node, y, &until);
+        bool staging = step->kind != RFX_STEP_KEEP;
+        size_t begin = row_at(s, step->node, &region, staging, y, &until, &bytes);
+        const struct row_span *span = spans_find(&s->spans, step->node, y, &until);
         size_t end = begin + (size_t)(until - y) * bytes;
-        if (begin - buffer->offset > s->plan->bytes.arena) /* below 0 */
+        if (begin - buffer->offset > s->plan->bytes.arena) /* wraps around below 0 */
             return complain(s, step->node, "writes before its buffer", y, until);
         if (!check_bytes(s, step->node, buffer, end - buffer->offset)) return false;
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
-        if (is_where(span, y, begin, bytes, part.rect.x0) && cols.lo <= span->cols.hi &&
+        if (is_where(span, y, begin, bytes, region.rect.x0) && cols.lo <= span->cols.hi &&
             cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
-        struct rfx_row_span made = {step->node, y, until, begin, bytes, cols, part.rect.x0};
-        if (!rfx_row_spans_overwrite(&s->spans, begin, end) ||
-            !rfx_row_spans_forget(&s->spans, step->node, y, until) ||
-            !rfx_row_spans_join(&s->spans, made))
+        struct row_span made = {step->node, y, until, begin, bytes, cols, region.rect.x0};
+        if (!spans_overwrite(&s->spans, begin, end) ||
+            !spans_forget(&s->spans, step->node, y, until) || !spans_join(&s->spans, made))
             return complain_of_memory(s, step->node);
     }
     return true;
 }
 
-/* What the op reads in this step, or still has to read after it, must not have been written over by
- * it: row by row stages are the reason for the latter. */
+/* Checks that the step has not overwritten inputs that it reads in this step, or still has to read
+ * later (row-by-row stages). */
 static bool check_inputs_survive(const struct state *s, const struct rfx_step *step) {
     if (!check_reads(s, step, true)) return false;
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
@@ -175,8 +272,8 @@ static bool check_inputs_survive(const struct state *s, const struct rfx_step *s
     return rfx_rect_is_empty(rest) || check_reads(s, &later, false);
 }
 
-/* States of reductions and packed constants that the stage still needs must lie apart from `mine`,
- * which the step writes, and from each other. */
+/* Checks that reduction states and packed weights that the stage still needs lie apart from `mine`,
+ * which the step writes. */
 static bool check_states_apart(const struct state *s, const struct rfx_step *step,
                                const struct rfx_buffer *mine) {
     const struct rfx_stage *stage = &s->plan->stages[step->stage];
@@ -194,7 +291,7 @@ static bool check_states_apart(const struct state *s, const struct rfx_step *ste
     return true;
 }
 
-/* A reduction's state or packed constants as large as the operator says that it writes. */
+/* Checks that a reduction's state, or packed weights, have the size that the operator writes. */
 static bool check_held_bytes(struct state *s, int index, bool load,
                              const struct rfx_buffer *buffer) {
     const struct rfx_node *node = &s->graph->nodes[index];
@@ -222,17 +319,17 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
     }
     if (step->kind == RFX_STEP_REDUCE_BEGIN) s->reduced[step->node] = 0;
     if (!check_bytes(s, step->node, buffer, buffer->bytes)) return false;
-    return rfx_row_spans_overwrite(&s->spans, buffer->offset, buffer->offset + buffer->bytes) ||
+    return spans_overwrite(&s->spans, buffer->offset, buffer->offset + buffer->bytes) ||
            complain_of_memory(s, step->node);
 }
 
-/* A node's rows in files are given places that no other node's have. */
+/* Returns the addresses of a node's rows in files; no other node has the same ones. */
 static size_t place_in_files(int node) {
     return (size_t)node << 44;
 }
 
-/* Rows that are written to a node's file, which lies apart from all else; columns of strips that
- * come one after the other make whole rows. */
+/* Applies a write to a node's file, which lies apart from everything else. Columns of consecutive
+ * strips join to whole rows. */
 static bool apply_spill(struct state *s, const struct rfx_step *step) {
     const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
     size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
@@ -241,28 +338,27 @@ static bool apply_spill(struct state *s, const struct rfx_step *step) {
     if (!check_rows_there(s, step->node, step->node, step->rect)) return false;
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        const struct row_span *span = spans_find(&s->files, step->node, y, &until);
         struct rfx_range cols = {step->rect.x0, step->rect.x1};
         if (span != NULL && cols.lo <= span->cols.hi && cols.hi >= span->cols.lo)
             cols = rfx_range_union(cols, span->cols);
         size_t begin = place_in_files(step->node) + (size_t)y * row_bytes;
-        struct rfx_row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
-        if (!rfx_row_spans_forget(&s->files, step->node, y, until) ||
-            !rfx_row_spans_join(&s->files, made))
+        struct row_span made = {step->node, y, until, begin, row_bytes, cols, 0};
+        if (!spans_forget(&s->files, step->node, y, until) || !spans_join(&s->files, made))
             return complain_of_memory(s, step->node);
     }
     s->spill.written += rfx_tensor_pixel_bytes(out, rfx_rect_area(step->rect));
     return true;
 }
 
-/* What is read from a node's file must have been written there. */
+/* Checks that rows read from a node's file have been written there. */
 static bool check_fetch(struct state *s, const struct rfx_step *step) {
     const struct rfx_tensor *out = &s->graph->nodes[step->node].out;
     if (s->plan->stages[step->stage].places[step->node] != RFX_PLACE_FETCHED)
         return complain(s, step->node, "is not to be read from a file", step->rect.y0, 0);
     for (int64_t y = step->rect.y0, until; y < step->rect.y1; y = until) {
         until = step->rect.y1;
-        const struct rfx_row_span *span = rfx_row_spans_find(&s->files, step->node, y, &until);
+        const struct row_span *span = spans_find(&s->files, step->node, y, &until);
         if (span == NULL || step->rect.x0 < span->cols.lo || step->rect.x1 > span->cols.hi)
             return complain(s, step->node, "reads of its file what was not written", y, until);
     }
@@ -329,8 +425,8 @@ static bool check_end(const struct state *s) {
     return true;
 }
 
-/* Every input of a node that a stage computes is computed there too, or read from a full map. A
- * stream would wait for ever for a node that is neither. Constants loaded by stage have a buffer.
+/* Checks that every input of a computed node is computed in the same stage or read from a full map
+ * (a stream would wait for any other node forever), and that weights loaded by stage have a buffer.
  */
 static bool check_places(struct state *s) {
     for (s->stage = 0; s->stage < s->plan->n_stages; s->stage++) {
@@ -380,8 +476,8 @@ bool rfx_plan_check(const struct rfx_plan *plan, char *why, size_t size) {
     sound = sound && check_end(&s);
 done:
     rfx_schedule_free(s.schedule);
-    rfx_row_spans_free(&s.spans);
-    rfx_row_spans_free(&s.files);
+    spans_free(&s.spans);
+    spans_free(&s.files);
     rfx_memory_release(mem, s.reduced);
     rfx_memory_release(mem, s.emitted);
     return sound;

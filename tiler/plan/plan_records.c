@@ -1,15 +1,145 @@
-/* The tensor usage records of a candidate plan.
+/* The tensor usage records of a candidate plan, and which of them slide.
  *
- * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is made in step
- * i; else for every part anew, so that what lives longer than a part lives for the whole stage;
- * buffers that last (rings) live for the whole stage, rows that end with the step that made them
- * only from their node to its last reader, or lie over such rows of an input. How many rows a
- * buffer has is the mode's word (modes/mode.h). A result may take over the bytes of an input that
- * dies (in place); in a stage that runs row by row it may slide over them. */
+ * Time has n_nodes + 1 steps per stage. Where a mode visits its nodes once, node i is computed in
+ * step i. Otherwise every tile computes all nodes again, so a buffer that outlives a tile lives for
+ * the whole stage. Rings live for the whole stage; rows that end with their step live only from
+ * their node to its last reader, or overwrite such rows of an input. The mode says how many rows a
+ * buffer has (mode.h). A result may overwrite an input whose lifetime ends there (in place); in a
+ * stage that runs row by row it may slide over the input. */
+#include <string.h>
+
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement_rows.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/plan/plan_build.h"
+
+bool rfx_plan_sliding_init(struct rfx_plan_sliding *sliding, const struct rfx_graph *graph) {
+    sliding->lags = rfx_memory_calloc(graph->mem, RFX_PLAN_LAGS, sizeof *sliding->lags);
+    sliding->scratch =
+        rfx_memory_calloc(graph->mem, 2 * (size_t)graph->n_nodes, sizeof *sliding->scratch);
+    return sliding->lags != NULL && sliding->scratch != NULL;
+}
+
+void rfx_plan_sliding_release(struct rfx_plan_sliding *sliding, struct rfx_memory *mem) {
+    rfx_memory_release(mem, sliding->lags);
+    rfx_memory_release(mem, sliding->scratch);
+}
+
+static int64_t *lag_of(struct rfx_plan_sliding *sliding, int before, int after) {
+    enum { TRIES = 8 };
+    struct rfx_plan_lag *lag = NULL;
+    uint32_t hash = ((uint32_t)before * 2654435761U) ^ ((uint32_t)after * 2246822519U);
+    for (uint32_t t = 0; t < TRIES; t++) {
+        lag = &sliding->lags[((hash >> 8) + t) % RFX_PLAN_LAGS];
+        if (lag->after == after && lag->before == before) return &lag->lag;
+        if (lag->after == 0) break;
+    }
+    *lag = (struct rfx_plan_lag){before, after, INT64_MAX};
+    return &lag->lag;
+}
+
+/* Slides of a stage as a whole. */
+struct slider {
+    struct rfx_plan_context *context;
+    const struct rfx_stage_shape *shape;
+    int stage, end; /* end: last step of the stage */
+    int begin;      /* first slide of the stage */
+};
+
+static bool is_output(const struct rfx_graph *graph, int node) {
+    for (int e = 0; e < graph->n_ends; e++)
+        if (graph->ends[e].node == node) return true;
+    return false;
+}
+
+/* Returns whether a node is the map of an earlier stage that is read here for the last time. A
+ * single row ends all at once. */
+static bool dies_with_stage(const struct slider *s, int node) {
+    const struct rfx_plan_context *c = s->context;
+    if (s->shape->places[node] != RFX_PLACE_READ) return false;
+    const struct rfx_tensor *out = &c->graph->nodes[node].out;
+    int record = c->stored_record[node];
+    return record >= 0 && c->records[record].last == s->end && out->layout == RFX_LAYOUT_NHWC &&
+           out->h > 1 && !is_output(c->graph, node);
+}
+
+/* Returns whether some slide already writes this map over another one. */
+static bool is_taken(const struct slider *s, int after) {
+    for (int k = s->begin; k < s->context->n_slides; k++)
+        if (s->context->slides[k].after == after) return true;
+    return false;
+}
+
+/* Finds the slide from the map of `before` to the largest stored map of the stage that may be
+ * written over it. Maps that are not yet written over another one are preferred, because two maps
+ * may replace two. `after` is -1 when there is none. */
+static struct rfx_slide find_slide(const struct slider *s, int before) {
+    struct rfx_plan_context *c = s->context;
+    struct rfx_slide found = {.after = -1};
+    bool found_taken = false;
+    const struct rfx_stage_spec *spec = &s->shape->spec;
+    for (int t = 0; t < spec->n_targets; t++) {
+        int node = spec->targets[t];
+        bool stored = s->shape->places[node] == RFX_PLACE_STORED && node > before;
+        int after = stored ? c->stored_record[node] : -1;
+        if (after < 0) continue;
+        bool taken = is_taken(s, after);
+        if (found.after >= 0 && taken && !found_taken) continue;
+        if (found.after >= 0 && taken == found_taken &&
+            c->records[found.after].bytes >= c->records[after].bytes)
+            continue;
+        struct rfx_slide slide = {.before = c->stored_record[before],
+                                  .after = after,
+                                  .stage = s->stage,
+                                  .node = node,
+                                  .up = c->records[c->stored_record[before]].bytes};
+        if (spec->mode->slide(c->graph, s->shape, before, node, c->sliding.scratch,
+                              lag_of(&c->sliding, before, node), &slide.down)) {
+            found = slide;
+            found_taken = taken;
+        }
+    }
+    return found;
+}
+
+/* Inserts a slide so that slides to one map are adjacent. */
+static void insert(struct rfx_plan_context *c, int begin, const struct rfx_slide *slide) {
+    int at = c->n_slides;
+    while (at > begin && c->slides[at - 1].node > slide->node) at--;
+    memmove(&c->slides[at + 1], &c->slides[at], (size_t)(c->n_slides - at) * sizeof *c->slides);
+    c->slides[at] = *slide;
+    c->n_slides++;
+}
+
+static void list_stage_slides(struct rfx_plan_context *context, const struct rfx_stage_shape *shape,
+                              int stage) {
+    const struct rfx_graph *graph = context->graph;
+    int begin = context->n_slides, end = rfx_plan_count_steps(graph, stage) + graph->n_nodes;
+    struct slider s = {context, shape, stage, end, begin};
+    if (!shape->spec.row_by_row || shape->spec.mode->slide == NULL) return;
+    for (int i = shape->first; i < shape->end; i++) {
+        if (!rfx_place_is_computed(shape->places[i])) continue;
+        for (int k = 0; k < rfx_place_inputs(shape->places[i], &graph->nodes[i]); k++) {
+            int in = graph->nodes[i].in[k];
+            bool listed = !dies_with_stage(&s, in);
+            for (int l = begin; l < context->n_slides && !listed; l++)
+                listed = context->slides[l].before == context->stored_record[in];
+            struct rfx_slide slide = listed ? (struct rfx_slide){.after = -1} : find_slide(&s, in);
+            if (slide.after >= 0) insert(context, begin, &slide);
+        }
+    }
+}
+
+void rfx_plan_take_slides(const struct rfx_plan_context *context, struct rfx_plan *plan) {
+    for (int s = 0; s < plan->n_stages; s++)
+        if (plan->stages[s].spec.mode->slide != NULL) plan->stages[s].spec.row_by_row = false;
+    for (int k = 0; k < context->n_slides; k++) {
+        const struct rfx_slide *slide = &context->slides[k];
+        struct rfx_stage *stage = &plan->stages[slide->stage];
+        stage->spec.row_by_row = true;
+        if (context->upwards[k]) stage->nodes[slide->node].upwards = true;
+    }
+}
 
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages) {
     return n_stages * (graph->n_nodes + 1);
@@ -31,8 +161,8 @@ struct lister {
     const struct rfx_stage_shape *shapes;
     int n_stages;
     int stage;
-    const struct rfx_stage_shape *shape; /* of the stage */
-    int begin, end;                      /* first and last step of the stage */
+    const struct rfx_stage_shape *shape; /* of the current stage */
+    int begin, end;                      /* first and last step of the current stage */
 };
 
 static bool is_once(const struct lister *l) {
@@ -58,13 +188,13 @@ static int add_record(const struct lister *l, enum rfx_record_kind kind, int nod
                       int last, size_t bytes) {
     struct rfx_plan_context *c = l->context;
     struct rfx_record *r = &c->records[c->n_records];
-    if (bytes == 0) return -1; /* nothing of the node is needed here */
+    if (bytes == 0) return -1; /* the ROI is empty in this stage */
     *r = (struct rfx_record){
         kind, l->stage, node, first, last, rfx_align_up(bytes) + RFX_RED_ZONE_BYTES, 0};
     return c->n_records++;
 }
 
-/* Last step in which each stored map is read or still wanted. */
+/* Computes the last step in which each stored map is read or needed. */
 static void find_stored_lasts(struct lister *l) {
     const struct rfx_graph *graph = l->graph;
     int *last = l->context->stored_last;
@@ -85,8 +215,8 @@ static void find_stored_lasts(struct lister *l) {
     for (int e = 0; e < graph->n_ends; e++) last[graph->ends[e].node] = l->end;
 }
 
-/* Per node that is computed: the last node of the stage that reads it (itself when none does), and
- * how many do. */
+/* Computes, for each computed node, the last node of the stage that reads it (itself when none
+ * does) and the number of readers. */
 static void find_readers(const struct lister *l) {
     const struct rfx_graph *graph = l->graph;
     int *last = l->context->last_reader;
@@ -102,8 +232,8 @@ static void find_readers(const struct lister *l) {
     }
 }
 
-bool rfx_stage_has_fresh(const struct rfx_stage_shape *shape, int node) {
-    return shape->spec.tight && rfx_place_is_local(shape->places[node]);
+bool rfx_stage_has_staging(const struct rfx_stage_shape *shape, int node) {
+    return shape->spec.staging && rfx_place_is_local(shape->places[node]);
 }
 
 int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
@@ -115,10 +245,10 @@ int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stag
 
 int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
     const struct rfx_node_rows *rows = &shape->rows[node];
-    return rfx_stage_has_fresh(shape, node) ? rows->kept : rows->most;
+    return rfx_stage_has_staging(shape, node) ? rows->kept : rows->most;
 }
 
-/* Bytes of so many rows of a node as wide as the stage's parts. */
+/* Bytes of some rows of a node, as wide as the stage's tiles. */
 static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
     const struct rfx_tensor *out = &l->graph->nodes[node].out;
     int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max
@@ -126,7 +256,7 @@ static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
     return rfx_tensor_pixel_bytes(out, rows * cols);
 }
 
-/* Bytes of what a stage has at hand of a node that it does not store. */
+/* Bytes of the resident region of a node that the stage does not store. */
 static size_t local_bytes(const struct lister *l, int node) {
     const struct rfx_node *n = &l->graph->nodes[node];
     if (l->shape->places[node] == RFX_PLACE_REDUCED)
@@ -134,12 +264,12 @@ static size_t local_bytes(const struct lister *l, int node) {
     return rows_bytes(l, node, rfx_stage_buffer_rows(l->shape, node));
 }
 
-/* Per node: the record of what this stage has at hand. */
+/* Per node: the record of its resident region in the current stage. */
 static int *local_record(const struct lister *l) {
     return l->context->local_records + (size_t)l->stage * (size_t)l->graph->n_nodes;
 }
 
-/* The record that holds a node's tensor in this stage. */
+/* Returns the record that holds a node's tensor in this stage. */
 static int record_of(const struct lister *l, int node) {
     enum rfx_node_place place = l->shape->places[node];
     if (place == RFX_PLACE_NONE) return -1; /* a constant */
@@ -147,14 +277,14 @@ static int record_of(const struct lister *l, int node) {
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
 
-/* Whether a node's result may take the place of its input k, element by element. */
+/* Returns whether a node's result may overwrite its input k, element by element. */
 static bool takes(const struct lister *l, int node, int k) {
     const struct rfx_node *n = &l->graph->nodes[node], *in = &l->graph->nodes[n->in[k]];
     return rfx_op_def(n->op)->in_place(l->graph, n, k) && in->out.elems == n->out.elems &&
            rfx_rect_equal(in->wanted, n->wanted);
 }
 
-/* Whether all inputs in this record may be written over by the node's result. */
+/* Returns whether the node's result may overwrite every input in this record. */
 static bool may_take(const struct lister *l, int node, int record) {
     const struct rfx_node *n = &l->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++)
@@ -162,12 +292,12 @@ static bool may_take(const struct lister *l, int node, int record) {
     return l->context->records[record].last == l->begin + node;
 }
 
-/* The record of an input whose bytes the node's result may take over, or -1. */
+/* Returns the record of an input that the node's result may overwrite; -1: none. */
 static int taken_over(const struct lister *l, int node) {
     const struct rfx_node *n = &l->graph->nodes[node];
     enum rfx_take_over rule = l->shape->spec.mode->take_over;
     bool local = l->shape->places[node] == RFX_PLACE_LOCAL;
-    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_PART && local);
+    bool possible = rule == RFX_TAKE_ANY || (rule == RFX_TAKE_SAME_TILE && local);
     if (!possible || rfx_op_def(n->op)->in_place == NULL || l->context->request->no_inplace)
         return -1;
     for (int k = 0; k < inputs_of(l, node); k++) {
@@ -188,15 +318,15 @@ static void list_stored(const struct lister *l, int i, int taken) {
         c->stored_record[i] = taken;
     } else {
         c->stored_record[i] = add_record(l, RFX_RECORD_STORED, i, first, c->stored_last[i],
-                                         rfx_node_wanted_bytes(&l->graph->nodes[i]));
+                                         rfx_node_roi_bytes(&l->graph->nodes[i]));
     }
 }
 
-static struct rfx_plan_fresh *fresh_of(const struct lister *l, int node) {
-    return l->context->fresh + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
+static struct rfx_plan_staging *staging_of(const struct lister *l, int node) {
+    return l->context->staging + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
 }
 
-/* Whether a node, of all that it reads of an input, reads what lies where its result does. */
+/* Returns whether a node reads of an input only what lies where its own result does. */
 static bool takes_all(const struct lister *l, int node, int in) {
     const struct rfx_node *n = &l->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++)
@@ -204,44 +334,44 @@ static bool takes_all(const struct lister *l, int node, int in) {
     return true;
 }
 
-/* Whether rows of a step of node i may be written over those of an input. What the input keeps of
- * rows that were made before, for i, lies in front of them then: that must not be more than what
- * is saved. */
+/* Returns whether the staging rows of node i may overwrite those of an input. The older rows that
+ * the input keeps for i then lie in front of them; they must not be more rows than are saved. */
 static bool may_overwrite(const struct lister *l, int i, int in) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_mode *mode = l->shape->spec.mode;
-    if (l->shape->places[in] != RFX_PLACE_LOCAL || fresh_of(l, in)->record < 0) return false;
+    if (l->shape->places[in] != RFX_PLACE_LOCAL || staging_of(l, in)->record < 0) return false;
     if (c->last_reader[in] != i)
-        return false; /* `frees` says so, too, after a walk over all nodes */
-    if (l->shape->rows[in].kept >= l->shape->rows[i].fresh || !takes_all(l, i, in)) return false;
-    return c->n_readers[in] == 1 || mode->frees(l->graph, l->shape, in, i, c->sliding.scratch,
-                                                rfx_plan_lag(&c->sliding, in, i));
+        return false; /* `frees` would find the same, after a walk over all nodes */
+    if (l->shape->rows[in].kept >= l->shape->rows[i].per_step || !takes_all(l, i, in)) return false;
+    return c->n_readers[in] == 1 ||
+           mode->frees(l->graph, l->shape, in, i, c->sliding.scratch, lag_of(&c->sliding, in, i));
 }
 
-/* The rows of a step of node i. In strips an input has more columns than it. */
-static void list_fresh(const struct lister *l, int i) {
+/* Lists the staging rows of node i. In strips an input has more columns than the node, so nothing
+ * is overwritten. */
+static void list_staging(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_node *node = &l->graph->nodes[i];
-    struct rfx_plan_fresh *fresh = fresh_of(l, i);
+    struct rfx_plan_staging *staging = staging_of(l, i);
     const struct rfx_node_rows *rows = l->shape->rows;
     int last = l->begin + c->last_reader[i];
     bool possible = l->shape->spec.mode->frees != NULL && l->shape->cols == NULL &&
                     rfx_op_def(node->op)->in_place != NULL && !c->request->no_inplace;
-    *fresh = (struct rfx_plan_fresh){-1, -1, c->last_reader[i]};
+    *staging = (struct rfx_plan_staging){-1, -1, c->last_reader[i]};
     for (int k = 0; possible && k < inputs_of(l, i); k++) {
         int in = node->in[k];
-        bool less = fresh->over < 0 || rows[in].kept < rows[fresh->over].kept;
-        if (less && may_overwrite(l, i, in)) fresh->over = in;
+        bool less = staging->over < 0 || rows[in].kept < rows[staging->over].kept;
+        if (less && may_overwrite(l, i, in)) staging->over = in;
     }
-    if (fresh->over < 0) {
-        fresh->record =
-            add_record(l, RFX_RECORD_FRESH, i, l->begin + i, last, rows_bytes(l, i, rows[i].fresh));
+    if (staging->over < 0) {
+        staging->record = add_record(l, RFX_RECORD_STAGING, i, l->begin + i, last,
+                                     rows_bytes(l, i, rows[i].per_step));
         return;
     }
-    fresh->record = fresh_of(l, fresh->over)->record;
-    struct rfx_record *record = &c->records[fresh->record];
+    staging->record = staging_of(l, staging->over)->record;
+    struct rfx_record *record = &c->records[staging->record];
     record->last = last;
-    record->bytes += rfx_align_up(rows_bytes(l, i, rows[fresh->over].kept));
+    record->bytes += rfx_align_up(rows_bytes(l, i, rows[staging->over].kept));
 }
 
 static void list_local(const struct lister *l, int i, int taken) {
@@ -253,7 +383,7 @@ static void list_local(const struct lister *l, int i, int taken) {
         local_record(l)[i] = taken;
         return;
     }
-    if (rfx_stage_has_fresh(l->shape, i)) list_fresh(l, i);
+    if (rfx_stage_has_staging(l->shape, i)) list_staging(l, i);
     local_record(l)[i] = add_record(l, RFX_RECORD_LOCAL, i, lasting ? l->begin : l->begin + i,
                                     lasting ? l->end : last, local_bytes(l, i));
 }
@@ -271,7 +401,7 @@ static void list_node(const struct lister *l, int i) {
         list_local(l, i, taken);
 }
 
-/* Packed constants of node i, unless they are there for the whole run. */
+/* Lists the packed weights of node i, unless they stay in memory for the whole run. */
 static void list_packed(const struct lister *l, int i) {
     size_t bytes = l->context->packed_bytes[i];
     if (!l->shape->spec.weights_by_stage || bytes == 0 || l->context->resident[i]) return;
@@ -281,23 +411,24 @@ static void list_packed(const struct lister *l, int i) {
     (void)add_record(l, RFX_RECORD_PACKED, i, first, last, bytes);
 }
 
-/* Fills the distances of a slide, which are the same in every candidate. */
+/* Fills the distances of a slide; they are the same in every candidate. */
 static void measure_slide(const struct lister *l, int i, int k, struct rfx_slide *slide) {
     if (k >= RFX_PLAN_MEASURED) {
         rfx_slide_measure(l->graph, i, k, slide);
         return;
     }
-    struct rfx_slide *known = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
-    if (known->node != i) rfx_slide_measure(l->graph, i, k, known);
-    known->node = i;
-    slide->down = known->down;
-    slide->up = known->up;
+    struct rfx_slide *measured = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
+    if (measured->node != i) rfx_slide_measure(l->graph, i, k, measured);
+    measured->node = i;
+    slide->down = measured->down;
+    slide->up = measured->up;
 }
 
-/* Inputs up to which a node slides over them: each offset for its map is held against all. */
+/* Largest number of inputs over which a node slides: each offset of its map is compared with all of
+ * them. */
 #define SLIDING_INPUTS 256
 
-/* Which inputs die row by row while node i is made. */
+/* Lists the inputs that node i overwrites row by row. */
 static void list_slides(const struct lister *l, int i) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_node *n = &l->graph->nodes[i];
@@ -315,7 +446,8 @@ static void list_slides(const struct lister *l, int i) {
     }
 }
 
-/* Records begin and end where a stage begins or a computed node is made, or a step after that. */
+/* Lists the steps at which records begin or have ended: the first step of a stage, the steps of
+ * computed nodes, and the step after each. */
 static void list_spans(struct rfx_plan_context *c, const struct rfx_stage_shape *shapes,
                        int n_stages) {
     c->n_spans = 0;
@@ -344,7 +476,7 @@ void rfx_plan_list_records(struct rfx_plan_context *context, const struct rfx_st
             list_node(&l, i);
             if (rfx_stage_step_rows(l.graph, &shapes[s], i) > 0) list_slides(&l, i);
         }
-        rfx_plan_list_stage_slides(context, &shapes[s], s);
+        list_stage_slides(context, &shapes[s], s);
     }
 }
 

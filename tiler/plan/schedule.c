@@ -1,6 +1,6 @@
-/* The iterator over a plan's steps. Every stage first loads its packed constants (when they go by
- * stage, and its mode does not load them node by node) and begins its reductions, then goes through
- * its body, which is its mode's, then finishes its reductions. */
+/* The iterator over a plan's steps. Every stage first loads its packed weights (where they are
+ * loaded by stage, and not node by node) and begins its reductions; then it runs its body, which
+ * belongs to its mode; then it finishes its reductions. */
 #include "tiler/plan/schedule.h"
 
 #include "layers/core/checked.h"
@@ -13,10 +13,10 @@ struct rfx_schedule {
     const struct rfx_plan *plan;
     int stage; /* n_stages: the end */
     enum phase phase;
-    int node; /* next node to look at, outside of the body */
+    int node; /* next node, outside of the body */
     struct rfx_walk walk;
-    int64_t n_units;    /* of all stages */
-    int64_t stage_unit; /* before this stage */
+    int64_t n_units;    /* units of progress of all stages */
+    int64_t stage_unit; /* units before this stage */
 };
 
 static int64_t count_units(const struct rfx_plan *plan, int stage) {
@@ -27,7 +27,7 @@ static void enter_stage(struct rfx_schedule *schedule, int stage) {
     const struct rfx_plan *plan = schedule->plan;
     if (stage > 0) schedule->stage_unit += count_units(plan, stage - 1);
     schedule->stage = stage;
-    if (stage == plan->n_stages) return; /* the last stage's walk stays as it is */
+    if (stage == plan->n_stages) return; /* the walk of the last stage stays valid */
     schedule->phase = PHASE_LOAD;
     schedule->node = plan->stages[stage].first;
     schedule->walk.stage = &plan->stages[stage];
@@ -78,7 +78,7 @@ static bool is_reduced(const struct rfx_stage *stage, int node) {
     return stage->places[node] == RFX_PLACE_REDUCED;
 }
 
-/* One step for each node for which `wanted` holds; false after the last one. */
+/* Fills one step for each node for which `wanted` holds; returns false after the last one. */
 static bool next_in_phase(struct rfx_schedule *schedule, enum rfx_step_kind kind,
                           bool (*wanted)(const struct rfx_stage *stage, int node),
                           struct rfx_step *step) {
@@ -130,15 +130,16 @@ bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step) {
     return false;
 }
 
-struct rfx_part rfx_schedule_part(const struct rfx_schedule *schedule, int node) {
+struct rfx_resident_region rfx_schedule_resident_region(const struct rfx_schedule *schedule,
+                                                        int node) {
     const struct rfx_plan *plan = schedule->plan;
     const struct rfx_stage *stage = schedule->walk.stage;
     bool local = rfx_place_is_local(stage->places[node]);
-    struct rfx_part part = {
+    struct rfx_resident_region region = {
         .rect = plan->graph->nodes[node].wanted,
         .offset = rfx_plan_buffer(plan, (int)(stage - plan->stages), node)->offset,
     };
-    if (local && stage->spec.mode->part != NULL)
-        stage->spec.mode->part(&schedule->walk, node, &part);
-    return part;
+    if (local && stage->spec.mode->resident_region != NULL)
+        stage->spec.mode->resident_region(&schedule->walk, node, &region);
+    return region;
 }

@@ -7,8 +7,8 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 
-/* low[d]: the first node whose tensor is read behind d or an output, which tells whether d's alone
- * crosses the cut after d. Dead tensors do not exist (graph.h). */
+/* Computes low[d]: the first node whose tensor an output or a node after d needs. It tells whether
+ * d's tensor is the only one that crosses a cut after d. Every tensor has a reader (graph.h). */
 static void find_lowest(const struct rfx_graph *graph, int *low) {
     int lowest = graph->n_nodes;
     for (int e = 0; e < graph->n_ends; e++)
@@ -24,7 +24,7 @@ static void find_lowest(const struct rfx_graph *graph, int *low) {
 
 int rfx_splits_list(const struct rfx_graph *graph, int *splits) {
     int n = 0;
-    find_lowest(graph, splits); /* splits[d] is read before a split may take its place */
+    find_lowest(graph, splits); /* splits[d] is read before a split overwrites it */
     for (int d = 0; d < graph->n_nodes; d++) {
         const struct rfx_node *node = &graph->nodes[d];
         if (rfx_node_is_constant(node)) continue;

@@ -7,17 +7,18 @@
 
 #include "layers/graph/graph.h"
 
-/* Writes the legal splits in order into splits[n_nodes] and returns their number. */
+/* Writes the legal splits, in graph order, into splits[n_nodes] and returns their number. */
 int rfx_splits_list(const struct rfx_graph *graph, int *splits);
 
-/* Resolves a name to a legal split: a node's name or alias, or a module path such as "features.6"
- * (then the last node below it). INVALID_ARGUMENT with the nearest legal ones when it is none. */
+/* Finds the legal split with a name: a node's name or alias, or a module path such as "features.6"
+ * (then the last node below it). INVALID_ARGUMENT names the nearest legal splits. */
 RFX_NODISCARD enum rfx_status rfx_split_find(const struct rfx_graph *graph, const char *name,
                                              int *out, struct rfx_error *err);
 
-/* Whether `candidate` (may be NULL) is `name` or lies below the module `name`: "a.b" below "a". */
+/* Returns whether `candidate` (may be NULL) is `name` or lies below the module `name`: "a.b" below
+ * "a". */
 bool rfx_name_is_below(const char *candidate, const char *name);
 
-/* The name under which a split is shown: the alias when there is one. */
+/* Returns the name under which a split is shown: its alias where it has one. */
 const char *rfx_split_label(const struct rfx_graph *graph, int split);
 #endif

@@ -11,15 +11,6 @@ struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
     return r;
 }
 
-void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes,
-                          struct rfx_tile_extent *extents) {
-    for (int i = 0; i < n_nodes; i++) {
-        int64_t size = rfx_range_size(regions[i].clamped);
-        extents[i].max = rfx_max_i64(extents[i].max, size);
-        extents[i].sum += size;
-    }
-}
-
 void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
                           struct rfx_tile_overlap *overlap) {
     if (input < 0 || rfx_range_size(regions[input].clamped) == 0) return;
@@ -35,8 +26,12 @@ void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axi
     for (int64_t t = 0; t < n; t++) {
         struct rfx_range tile = rfx_tile_range(extent, n, t);
         if (tile.lo >= tile.hi) continue;
-        rfx_regions_backprop(graph, 0, split, axis, tile, regions);
-        rfx_tile_extents_add(regions, split + 1, extents);
+        rfx_regions_backprop(graph, split, axis, tile, regions);
+        for (int i = 0; i <= split; i++) {
+            int64_t size = rfx_range_size(regions[i].clamped);
+            extents[i].max = rfx_max_i64(extents[i].max, size);
+            extents[i].sum += size;
+        }
     }
 }
 

@@ -1,24 +1,24 @@
 /* Tile geometry along one axis: where tiles begin and end, and what each node needs for them.
  *
- * The n tiles of an extent E have E / n positions each, the first E mod n one more: they cover
- * exactly, never run past the map, and are empty only when n > E. */
+ * The n tiles of an extent E have E / n positions each, and the first E mod n tiles one more. They
+ * cover the extent exactly, never run past the map, and are empty only when n > E. */
 #ifndef RFX_TILER_PLAN_TILING_H
 #define RFX_TILER_PLAN_TILING_H
 
 #include "rf_analysis/regions.h"
 
-/* The range of tile t of n over [0, extent). */
+/* Returns the range of tile t of n over [0, extent). */
 struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t);
 
-/* Per node of a head, over all tiles of one axis. */
+/* Extents of one node over all tiles of an axis. */
 struct rfx_tile_extent {
-    int64_t max, sum; /* largest and total clamped extent over the tiles */
+    int64_t max, sum; /* largest and total clamped extent */
 };
 
-/* Of the image rows (or columns) over all tiles of one axis; begins as zeros. */
+/* Overlap of the image rows (or columns) of consecutive tiles along an axis; starts as zeros. */
 struct rfx_tile_overlap {
-    int64_t max_overlap; /* rows shared by consecutive tiles, at most */
-    int64_t passed;      /* the end of the tiles added so far */
+    int64_t max_overlap; /* most rows that consecutive tiles share */
+    int64_t passed;      /* end of the tiles added so far */
 };
 
 /* Fills extents[0 .. split] for n tiles of the split's map along `axis`. regions is scratch of
@@ -26,16 +26,15 @@ struct rfx_tile_overlap {
 void rfx_tiling_axis(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
                      struct rfx_axis_region *regions, struct rfx_tile_extent *extents);
 
-/* Adds one tile's regions, from the first tile to the last; extents begin as zeros. input: the
- * image's node, -1: none. */
-void rfx_tile_extents_add(const struct rfx_axis_region *regions, int n_nodes,
-                          struct rfx_tile_extent *extents);
+/* Adds one tile's regions; tiles come in order, from the first to the last. input: the image's
+ * node; -1: none. */
 void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
                           struct rfx_tile_overlap *overlap);
 
 #define RFX_TILING_MAX_COUNTS 40
 
-/* The tile counts that a search tries along an axis of `extent` positions: 1 .. 8, then about 25 %
- * apart, up to every position by itself. Fills counts[RFX_TILING_MAX_COUNTS], returns how many. */
+/* Fills counts[RFX_TILING_MAX_COUNTS] with the tile counts that a search tries along an axis of
+ * `extent` positions, and returns their number: 1 .. 8, then steps of about 25 %, up to one
+ * position per tile. */
 int rfx_tiling_counts(int64_t extent, int64_t *counts);
 #endif

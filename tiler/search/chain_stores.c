@@ -1,4 +1,5 @@
-/* Counting a chain by a walk back from the targets of every level; see chain_stores.h. */
+/* Computes the time and memory of a chain by walking back from the targets of every level; see
+ * chain_stores.h. */
 #include "tiler/search/chain_stores.h"
 
 #include <limits.h>
@@ -10,11 +11,12 @@
 
 /* A map that may be stored. */
 struct offer {
-    int node, until; /* of both ways to store it the better one, when last counted, */
-    double gain;     /* and the time it saves per byte; below 0: it has no room, or saves nothing */
+    int node, until; /* the better of both ways to store it, when last computed: last level,
+                        INT_MAX: for all readers */
+    double gain;     /* time saved per byte; below 0: no room, or nothing saved */
 };
 
-/* The largest maps that begin or end at a level, by falling sizes; 0: there are no more. */
+/* The largest maps that begin or end at a level, by falling size; 0: no more maps. */
 enum { LARGEST = 4 };
 
 struct largest {
@@ -26,14 +28,14 @@ struct rfx_chain_stores {
     const double *times;
     struct offer *offers;
     int n_offers;
-    int *by_level;                /* n_nodes: level by level */
-    int *first_at;                /* levels + 1: where each begins there */
-    int *seen;                    /* n_nodes: the level, from 1, whose walk has been here last */
-    int *stack;                   /* n_nodes */
-    int *last;                    /* n_nodes: of a stored map, the last level that reads it */
-    int watched;                  /* a node, whose readings are noted, */
-    bool *reads;                  /* per level */
-    size_t *held, *beside;        /* per level */
+    int *by_level;         /* n_nodes: level by level */
+    int *first_at;         /* levels + 1: first index of each level */
+    int *seen;             /* n_nodes: the last level (from 1) whose walk has visited the node */
+    int *stack;            /* n_nodes */
+    int *last;             /* n_nodes: last level that reads a stored map */
+    int watched;           /* a node whose reading levels are recorded in `reads` */
+    bool *reads;           /* per level */
+    size_t *held, *beside; /* per level */
     struct largest *dying, *made; /* per level */
 };
 
@@ -41,8 +43,8 @@ static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Whether a node is a map that a chain stores in any case: what is not local reads it, or it is an
- * output that cannot be handed out as it is made. */
+/* Returns whether a chain stores a node's map in any case: a node that is not local reads it, or it
+ * is an output that cannot be handed out as it is computed. */
 static bool has_to_be(const struct rfx_levels *levels, int i) {
     unsigned read = RFX_USE_OUTPUT | RFX_USE_LOCAL;
     bool output = (levels->uses[i] & read) == read;
@@ -117,14 +119,14 @@ int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *s) {
     return (int64_t)s->levels->n * s->levels->graph->n_nodes * (s->n_offers + 1);
 }
 
-/* Whether the stage of a level makes the node in any case, for its own sake. */
+/* Returns whether the stage of a level computes the node as a target. */
 static bool is_target(const struct rfx_levels *levels, const int *until, int i) {
     unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
     if (levels->local[i]) return until[i] >= 0 || (levels->uses[i] & kept) != 0;
     return rfx_node_reduction(&levels->graph->nodes[i]) != NULL;
 }
 
-/* The time of a level's stage, from its targets in stack[n] back to what is stored. */
+/* Returns the time of a level's stage, from its targets in stack[n] back to stored maps. */
 static double walk_back(struct rfx_chain_stores *s, const int *until, int level, int n) {
     const struct rfx_levels *levels = s->levels;
     double time = 0.0;
@@ -156,7 +158,8 @@ static void add_largest(struct largest *l, size_t bytes) {
     }
 }
 
-/* Bytes that need not be there twice: each map that is made may slide over one that dies. */
+/* Returns the bytes that are shared at a level: each new map may slide over a map that ends there.
+ */
 static size_t shared_at(const struct rfx_chain_stores *s, int level) {
     size_t shared = 0;
     for (int k = 0; k < LARGEST; k++) {
@@ -166,7 +169,7 @@ static size_t shared_at(const struct rfx_chain_stores *s, int level) {
     return shared;
 }
 
-/* What is stored at once, level by level. */
+/* Returns the most bytes stored at one level. */
 static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
     const struct rfx_levels *levels = s->levels;
     size_t most = 0;
@@ -174,7 +177,7 @@ static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
     memset(s->dying, 0, 2 * (size_t)levels->n * sizeof *s->dying);
     for (int i = 0; i < levels->graph->n_nodes; i++) {
         if (until[i] < 0 && !has_to_be(levels, i)) continue;
-        size_t bytes = rfx_node_wanted_bytes(&levels->graph->nodes[i]);
+        size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
         int first = levels->level[i], last = s->last[i];
         for (int l = first; l <= last; l++) s->held[l] += bytes;
         add_largest(&s->made[first], bytes);
@@ -209,30 +212,32 @@ void rfx_chain_stores_count(struct rfx_chain_stores *s, const int *until,
     count->bytes = count_bytes(s, until);
 }
 
-/* What a choice is asked for, and what it comes to so far. */
+/* A choice in progress. */
 struct choice {
     size_t room;
-    struct rfx_chain_way way;
+    struct rfx_chain_preference preference;
     int *until;
     struct rfx_chain_count count;
 };
 
-/* What a map saves per byte if it is stored up to a level; below 0: there is no room, or it saves
- * nothing. */
+/* Returns the time saved per byte if a map is stored up to a level; below 0: no room, or nothing
+ * saved. */
 static double gain_until(struct rfx_chain_stores *s, const struct choice *c, int i, int until,
                          struct rfx_chain_count *then) {
-    size_t bytes = rfx_node_wanted_bytes(&s->levels->graph->nodes[i]);
+    size_t bytes = rfx_node_roi_bytes(&s->levels->graph->nodes[i]);
     int before = c->until[i];
     if (bytes > c->room) return -1.0;
     c->until[i] = until;
     rfx_chain_stores_count(s, c->until, then);
     c->until[i] = before;
-    int64_t span = c->way.by_span ? s->last[i] - rfx_max_i64(before, s->levels->level[i] - 1) : 1;
+    int64_t span =
+        c->preference.by_span ? s->last[i] - rfx_max_i64(before, s->levels->level[i] - 1) : 1;
     if (then->bytes > c->room || then->time >= c->count.time) return -1.0;
     return (c->count.time - then->time) / (double)rfx_max_i64(span, 1) / (double)bytes;
 }
 
-/* The level after which the map that was watched is not read for longest; -1: there is no gap. */
+/* Returns the level after which the watched map is not read for the longest time; -1: there is no
+ * gap. */
 static int gap_of(const struct rfx_chain_stores *s, int i) {
     int last = s->levels->level[i], at = -1, most = 1;
     for (int level = last + 1; level < s->levels->n; level++) {
@@ -246,7 +251,7 @@ static int gap_of(const struct rfx_chain_stores *s, int i) {
     return at;
 }
 
-/* Counts an offer: stored for all that read it, or only up to the largest gap between those. */
+/* Evaluates an offer: the map stored for all its readers, or only up to its longest gap. */
 static void count_offer(struct rfx_chain_stores *s, const struct choice *c, struct offer *o) {
     struct rfx_chain_count then;
     memset(s->reads, 0, (size_t)s->levels->n * sizeof *s->reads);
@@ -254,14 +259,14 @@ static void count_offer(struct rfx_chain_stores *s, const struct choice *c, stru
     o->until = INT_MAX;
     o->gain = gain_until(s, c, o->node, INT_MAX, &then);
     s->watched = -1;
-    int gap = c->way.forgets && c->until[o->node] < 0 ? gap_of(s, o->node) : -1;
+    int gap = c->preference.forgets && c->until[o->node] < 0 ? gap_of(s, o->node) : -1;
     double gain = gap < 0 ? -1.0 : gain_until(s, c, o->node, gap, &then);
     if (gain <= o->gain) return;
     o->gain = gain;
     o->until = gap;
 }
 
-/* The offer that saves most, by what is known of it; NULL: none saves anything. */
+/* Returns the offer with the largest known gain; NULL: none saves time. */
 static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
     struct offer *best = NULL;
     for (int k = 0; k < s->n_offers; k++) {
@@ -272,11 +277,13 @@ static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
     return best;
 }
 
-/* Gains fall as more is stored: of the one that seemed best it is counted again, and it is taken if
- * it still is. What had no room is asked again at the end, as others may end earlier by then. */
-void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room, struct rfx_chain_way way,
-                             int *until, struct rfx_chain_count *count) {
-    struct choice c = {.room = room, .way = way, .until = until};
+/* Gains fall as more maps are stored. So the offer that seems best is evaluated again, and taken if
+ * it is still best. Maps without room are tried again at the end, as other maps may end earlier by
+ * then. */
+void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room,
+                             struct rfx_chain_preference preference, int *until,
+                             struct rfx_chain_count *count) {
+    struct choice c = {.room = room, .preference = preference, .until = until};
     for (int i = 0; i < s->levels->graph->n_nodes; i++) until[i] = -1;
     rfx_chain_stores_count(s, until, &c.count);
     for (bool more = true; more;) {
@@ -288,7 +295,8 @@ void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room, struct rfx
             if (o->gain <= 0.0 || best_offer(s, until) != o) continue;
             until[o->node] = o->until;
             rfx_chain_stores_count(s, until, &c.count);
-            if (o->until < INT_MAX) count_offer(s, &c, o); /* whether longer is better still */
+            if (o->until < INT_MAX)
+                count_offer(s, &c, o); /* storing it longer may be better still */
             more = true;
         }
     }

@@ -1,4 +1,5 @@
-/* Counts of a plan's steps as sums of products; see plan_counts.h. */
+/* Counts of a plan's steps as sums of products of row counts and column counts; counts of its
+ * groups. */
 #include "tiler/search/plan_counts.h"
 
 #include <string.h>
@@ -10,22 +11,23 @@
 #include "tiler/plan/schedule.h"
 #include "tiler/plan/stage.h"
 
-/* The columns of a node that are cut into as many strips inside: together with them the same rows
- * are made. A node that is no group is its own only map, in one strip. */
+/* The columns of a node that are cut into the same number of strips inside of a group: the same
+ * rows are computed for all of them. A node that is not a group counts as its own single map, in
+ * one strip. */
 struct columns {
     int64_t strips;
-    int64_t parts;                     /* across: ranges of columns */
-    int64_t cols[RFX_GROUP_MAX_NODES]; /* made of each map, in all parts */
-    int64_t steps, row_pieces;         /* of rows; the pieces they are cut into */
-    int64_t rows[RFX_GROUP_MAX_NODES]; /* made of each map, in all steps of a part */
-    int next;                          /* of the same node; -1: the last */
+    int64_t parts;                     /* number of column ranges */
+    int64_t cols[RFX_GROUP_MAX_NODES]; /* columns computed of each map, in all ranges */
+    int64_t steps, row_pieces;         /* row steps, and the pieces that they are cut into */
+    int64_t rows[RFX_GROUP_MAX_NODES]; /* rows computed of each map, in all steps of a tile */
+    int next;                          /* next entry of the same node; -1: none */
 };
 
-/* A stage being counted. */
+/* The stage being counted. */
 struct counter {
     const struct rfx_graph *graph;
     const struct rfx_stage *stage;
-    int *first;              /* per node: into columns; -1: none */
+    int *first;              /* per node: index into columns; -1: none */
     struct columns *columns; /* [n] */
     int n;
     size_t capacity;
@@ -41,7 +43,7 @@ static int count_maps(const struct rfx_group_attr *group) {
     return group == NULL ? 1 : group->last - group->first + 1;
 }
 
-/* Positions made of each map along an axis. */
+/* Positions that are computed of each map along an axis. */
 static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
                       struct rfx_range range, int64_t parts, int64_t *made) {
     if (group != NULL)
@@ -50,12 +52,13 @@ static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
         made[0] = rfx_range_size(range);
 }
 
-/* Whether the stage's body runs the node: reductions take in what others make. */
+/* Returns whether the stage's body runs the node; reductions only take values that others compute.
+ */
 static bool is_run(const struct rfx_stage *stage, int node) {
     return stage->places[node] >= RFX_PLACE_LOCAL && stage->places[node] != RFX_PLACE_REDUCED;
 }
 
-/* The node's columns in so many strips; NULL: no memory. */
+/* Returns the node's entry for a number of strips; NULL: no memory. */
 static struct columns *find_columns(struct counter *c, int node, int64_t strips) {
     for (int k = c->first[node]; k >= 0; k = c->columns[k].next)
         if (c->columns[k].strips == strips) return &c->columns[k];
@@ -133,7 +136,7 @@ static void count_stage(struct counter *c, struct rfx_mode_sweep *sweep,
     c->n = 0;
     for (int i = 0; i < c->graph->n_nodes; i++) c->first[i] = -1;
     if (rfx_stage_cuts_cols(&stage->spec)) {
-        rfx_stage_sweep(c->graph, stage->places, RFX_AXIS_COLS, stage->spec.parts_x, sweep->regions,
+        rfx_stage_sweep(c->graph, stage->places, RFX_AXIS_COLS, stage->spec.tiles_x, sweep->regions,
                         add_parts, c);
     } else {
         for (int i = stage->first; i <= stage->last; i++)
@@ -150,7 +153,7 @@ static uint64_t sum_macs(const struct rfx_node_counts *counts, size_t n) {
     return sum;
 }
 
-/* macs (may be NULL): of each stage. */
+/* macs (may be NULL): MACs of each stage. */
 static enum rfx_status count_stages(const struct rfx_plan *plan, struct rfx_node_counts *counts,
                                     uint64_t *macs, struct rfx_error *err) {
     struct rfx_memory *mem = plan->mem;
@@ -221,7 +224,7 @@ enum rfx_status rfx_plan_count_nodes(const struct rfx_plan *plan, struct rfx_nod
     return count(plan, counts, NULL, err);
 }
 
-/* Either may be NULL: MACs of each stage, and of all steps. */
+/* stages and all (either may be NULL): MACs of each stage, and of all steps. */
 static enum rfx_status count_macs(const struct rfx_plan *plan, uint64_t *stages, uint64_t *all,
                                   struct rfx_error *err) {
     size_t n = (size_t)plan->graph->n_nodes;
@@ -242,4 +245,41 @@ enum rfx_status rfx_plan_count_stage_macs(const struct rfx_plan *plan, uint64_t 
 enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,
                                          struct rfx_error *err) {
     return count_macs(plan, NULL, macs, err);
+}
+
+struct rfx_plan_group_counts rfx_plan_count_groups(const struct rfx_plan *plan) {
+    struct rfx_plan_group_counts counts = {0};
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        const struct rfx_node *node = &plan->graph->nodes[i];
+        if (!rfx_node_is_input(node) && !rfx_node_is_constant(node)) counts.layers++;
+        if (node->op != RFX_OP_GROUP) continue;
+        const struct rfx_group_attr *g = &node->attr.group;
+        counts.groups++;
+        counts.grouped += g->last - g->first + 1;
+        counts.most_cols = rfx_max_i64(counts.most_cols, g->strip_cols);
+        counts.most_rows = rfx_max_i64(counts.most_rows, g->step_rows);
+    }
+    return counts;
+}
+
+enum rfx_status rfx_plan_list_groups(const struct rfx_plan *plan, struct rfx_plan_group *groups,
+                                     struct rfx_error *err) {
+    size_t n_nodes = (size_t)plan->graph->n_nodes;
+    struct rfx_node_counts *counts = rfx_memory_calloc(plan->mem, n_nodes, sizeof *counts);
+    if (counts == NULL)
+        return rfx_memory_fail(plan->mem, "groups of a plan", n_nodes * sizeof *counts, err);
+    enum rfx_status status = rfx_plan_count_nodes(plan, counts, err);
+    int n = 0;
+    for (int i = 0; status == RFX_OK && i < plan->graph->n_nodes; i++) {
+        const struct rfx_node *node = &plan->graph->nodes[i];
+        if (node->op != RFX_OP_GROUP) continue;
+        groups[n++] = (struct rfx_plan_group){
+            .attr = &node->attr.group,
+            .ring_bytes = rfx_group_ring_bytes(&node->attr.group),
+            .steps = counts[i].steps,
+            .items = counts[i].pieces,
+        };
+    }
+    rfx_memory_release(plan->mem, counts);
+    return status;
 }

@@ -1,11 +1,11 @@
-/* Rivals and fronts from the planner's own candidates; see plan_survey.h. */
+/* Rivals and fronts, chosen from the planner's own candidates. */
 #include "tiler/search/plan_survey.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "tiler/search/candidates.h"
 #include "tiler/search/plan_counts.h"
-#include "tiler/search/planner_search.h"
 
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind) {
     static const char *const names[] = {"untiled", "streamed", "two streams", "strips",
@@ -20,8 +20,8 @@ static bool has_groups(const struct rfx_graph *graph) {
     return false;
 }
 
-/* Places the candidate and sums it up; of one that needs more than `most` only its peak: groups'
- * MACs are counted step by step. */
+/* Places the candidate and describes it. If it needs more than `most` bytes only its peak is
+ * computed, because MACs of groups are counted step by step. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
                                  size_t most, struct rfx_plan_summary *summary,
                                  struct rfx_error *err) {
@@ -40,7 +40,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* The candidates are in the planner's order: the first of a kind that fits, or the smallest. */
+/* Candidates are in the planner's order: takes the first of a kind that fits, or the smallest. */
 static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind kind, size_t budget,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     struct rfx_plan_summary best;
@@ -60,13 +60,13 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
         survey->rivals[survey->n_rivals++] = best;
         return RFX_OK;
     }
-    if (least == NULL) return RFX_OK; /* none of this kind */
+    if (least == NULL) return RFX_OK; /* no candidate of this kind */
     enum rfx_status status = summarise(search, least, SIZE_MAX, &best, err);
     if (status == RFX_OK) survey->rivals[survey->n_rivals++] = best;
     return status;
 }
 
-/* Every candidate with less memory than all before it in the planner's order. */
+/* Takes every candidate that needs less memory than all before it in the planner's order. */
 static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
@@ -106,7 +106,7 @@ enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
     if (survey == NULL) return rfx_memory_fail(graph->mem, "survey", sizeof *survey, err);
     survey->mem = graph->mem;
     enum rfx_status status = rfx_search_init(&search, graph, &open, err);
-    if (request->kinds == 0) search.rivals = &rivals; /* a front takes all */
+    if (request->kinds == 0) search.rivals = &rivals; /* a front needs all candidates */
     for (int phase = 0; status == RFX_OK && phase < RFX_PHASES; phase++)
         status = rfx_search_list(&search, phase, err);
     if (status == RFX_OK && search.n_candidates > 0)

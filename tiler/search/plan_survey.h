@@ -1,22 +1,22 @@
 /* What the planner had to choose from: the best plan of each kind, and the whole front of plans
  * from the least time to the least memory.
  *
- * Invariants: 1. every plan named here has been placed, with the planner's quick placement, so that
- * its peak is one that a budget may rely on; 2. rivals are in the order of the enumeration; 3. the
- * front falls in bytes and rises in predicted time: for a budget the planner takes the first point
- * that fits. */
+ * Invariants: 1. every plan named here has been placed, with the planner's quick placement, so a
+ * budget may rely on its peak; 2. rivals are in the order of the enumeration; 3. the front falls in
+ * bytes and rises in predicted time: for a given budget the planner takes the first point that
+ * fits. */
 #ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
 #define RFX_TILER_SEARCH_PLAN_SURVEY_H
 
-#include "tiler/modes/trial.h"
+#include "tiler/modes/candidate_template.h"
 #include "tiler/plan/plan.h"
 
-/* "untiled", "streamed", "two streams", "strips", "passes", "spilled", "tiles". */
+/* Returns "untiled", "streamed", "two streams", "strips", "passes", "spilled" or "tiles". */
 const char *rfx_plan_kind_name(enum rfx_plan_kind kind);
 
 struct rfx_plan_summary {
     enum rfx_plan_kind kind;
-    char text[RFX_PLAN_TEXT]; /* as rfx_plan_describe has it */
+    char text[RFX_PLAN_TEXT]; /* as rfx_plan_describe writes it */
     size_t peak_bytes;
     uint64_t macs, cost; /* cost: predicted time in picoseconds */
 };
@@ -31,14 +31,14 @@ struct rfx_plan_survey {
 };
 
 struct rfx_survey_request {
-    unsigned kinds; /* bits 1 << kind that the front may take; 0: no front */
-    bool rivals;    /* with plan.memory_bytes the best that fits, or else the smallest */
+    unsigned kinds; /* bits 1 << kind of the kinds on the front; 0: no front */
+    bool rivals;    /* per kind: the best that fits plan.memory_bytes, or else the smallest */
 };
 
-/* Looks at all candidates that the request leaves open, as if it had a budget. Its stages, groups
- * and caches are ignored: the graph is taken as it is, which may be that of a plan with groups;
- * then MACs are counted by steps, and the candidates' order is by the planner's estimate of them.
- * O(candidates); a second or so for large networks. Free with rfx_plan_survey_free. */
+/* Looks at all candidates that the request allows, as if it had a budget. The request's stages,
+ * groups and caches are ignored. The graph is used as it is; it may be that of a plan with groups:
+ * then MACs are counted by steps, and candidates are ordered by the planner's estimate.
+ * O(candidates); about a second for large networks. Free with rfx_plan_survey_free. */
 RFX_NODISCARD enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
                                                      const struct rfx_plan_request *plan,
                                                      const struct rfx_survey_request *request,

@@ -88,7 +88,7 @@ void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end 
     if (classes->capacity == 0) return;
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
-            const float *pixel = rfx_view_at(view, y, x);
+            const float *pixel = rfx_view_f32_at(view, y, x);
             int64_t first = end->at.first + y * end->at.row_step + x * end->at.column_step;
             for (int64_t c = 0; c < end->channels; ++c)
                 insert_class(classes, first + c * end->at.channel_step, rfx_one_nan(pixel[c]));

@@ -230,7 +230,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     if (options->bands != 0) job->request.asked = rfx_ask_bands(options->bands, options->strips);
     job->request.asked.row_by_row = options->row_by_row;
     job->request.asked.weights_by_stage = options->weights_by_stage;
-    job->request.asked.tight = options->tight;
+    job->request.asked.staging = options->tight;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;
     if (traits->h == input->h && traits->w == input->w && traits->c == input->c) {
@@ -275,7 +275,7 @@ void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
     job->request.asked = rfx_ask_cut();
     job->request.asked.row_by_row = flags.row_by_row;
     job->request.asked.weights_by_stage = flags.weights_by_stage;
-    job->request.asked.tight = flags.tight;
+    job->request.asked.staging = flags.staging;
 }
 
 /* Plans from files are always walked by the checker, others when asked. */
@@ -296,12 +296,12 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
 static void tell_fewer_tiles(const struct rfx_plan *plan, const struct rfx_cli_options *options) {
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage_spec *spec = &plan->stages[i].spec;
-        if (spec->parts_y * spec->parts_x == 1) continue;
-        if (spec->parts_y == options->tiles.y && spec->parts_x == options->tiles.x) return;
+        if (spec->tiles_y * spec->tiles_x == 1) continue;
+        if (spec->tiles_y == options->tiles.y && spec->tiles_x == options->tiles.x) return;
         rfx_cli_message(
             "%lldx%lld tiles instead of %lldx%lld: the map where the network is cut has "
             "no more positions",
-            (long long)spec->parts_y, (long long)spec->parts_x, (long long)options->tiles.y,
+            (long long)spec->tiles_y, (long long)spec->tiles_x, (long long)options->tiles.y,
             (long long)options->tiles.x);
         return;
     }
@@ -330,7 +330,7 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_option
     struct rfx_plan *by_asked = NULL, *by_any = NULL;
     struct rfx_error err = {{0}};
     asked.threads = any.threads = 1;
-    any.asked = (struct rfx_stage_spec){.parts_y = 1, .parts_x = 1};
+    any.asked = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1};
     any.split = NULL;
     any.stages = NULL;
     any.groups = NULL;
@@ -378,8 +378,8 @@ static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options 
 }
 
 static void forget(struct rfx_cli_job *job) {
-    rfx_plan_notes_free(job->request.notes);
-    job->request.notes = NULL;
+    rfx_plan_cache_free(job->request.cache);
+    job->request.cache = NULL;
 }
 
 /* Planning itself may not take more than the budget: BUDGET_IMPOSSIBLE where it did. */
@@ -430,7 +430,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *opti
                      const char *command) {
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
-    enum rfx_status status = rfx_plan_notes_create(job->mem, &job->request.notes, &err);
+    enum rfx_status status = rfx_plan_cache_create(job->mem, &job->request.cache, &err);
     if (status == RFX_OK) status = plan_once_or_twice(job, &smallest, &err);
     if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK && !job->plans_again) forget(job);

@@ -10,8 +10,8 @@
 #include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/model.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan.h"
+#include "tiler/plan/plan_file.h"
 #include "tools/cli/command.h"
 
 struct rfx_cli_job {

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "tools/measure/layer_times.h"
-#include "tools/measure/machine_peak.h"
+#include "tools/study/layer_times.h"
+#include "tools/study/machine_speed.h"
 
 /* On stdout: a row per layer, their total, and a row for each thing that a run does besides. */
 void rfx_layer_report_text(const struct rfx_layer_times *times,

@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
+#include "rf_analysis/analysis.h"
 #include "rf_analysis/grid.h"
-#include "rf_analysis/receptive_field.h"
 
 /* What is held while the picture is read. */
 struct finding {
@@ -227,7 +227,7 @@ struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_
     struct rfx_view row = rfx_view_dense(missing->row, rfx_rect_make(y, y + 1, x0, x1), channels);
     float *to = missing->row;
     for (int64_t x = x0; x < x1; x++, to += channels) {
-        const float *from = rfx_view_at(view, y, x);
+        const float *from = rfx_view_f32_at(view, y, x);
         bool marked = is_marked(map, y, x);
         for (int64_t c = 0; c < channels; c++) to[c] = marked ? NAN : from[c];
     }

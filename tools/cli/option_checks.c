@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "tools/chart/chart.h"
+#include "tools/study/chart.h"
 
 static bool is_standard_output(const char *file) {
     return file != NULL && strcmp(file, "-") == 0;

@@ -9,16 +9,16 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
-#include "rf_analysis/baseline.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/mode.h"
+#include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/forms/factors.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/graph_variants.h"
+#include "tiler/search/plan_counts.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/table.h"
-#include "tools/measure/machine_speed.h"
+#include "tools/study/baseline.h"
+#include "tools/study/machine_speed.h"
 
 char *rfx_human_bytes(size_t bytes, char *text) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -119,7 +119,7 @@ static double macs_ratio(const struct rfx_plan *plan) {
 /* The first stage of a plan that may be cut along both axes, or NULL. */
 static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
-        if ((plan->stages[i].spec.mode->knows & RFX_KNOWS_PARTS_Y) != 0) return &plan->stages[i];
+        if ((plan->stages[i].spec.mode->knows & RFX_KNOWS_TILES_Y) != 0) return &plan->stages[i];
     return NULL;
 }
 
@@ -238,9 +238,9 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
             stages, json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:[I, I], s:I, s:b, s:b}", "mode",
                               stage->spec.mode->name, "first", nodes[stage->first].name, "last",
                               nodes[stage->last].name, "targets", targets, "spilled", spilled,
-                              "forgets", forgotten, "tiles", (json_int_t)stage->spec.parts_y,
-                              (json_int_t)stage->spec.parts_x, "band_rows",
-                              (json_int_t)stage->spec.band_rows, "tight", stage->spec.tight,
+                              "forgets", forgotten, "tiles", (json_int_t)stage->spec.tiles_y,
+                              (json_int_t)stage->spec.tiles_x, "band_rows",
+                              (json_int_t)stage->spec.band_rows, "tight", stage->spec.staging,
                               "row_by_row", stage->spec.row_by_row));
     }
     const struct rfx_stage *grid = find_grid(plan);
@@ -251,8 +251,8 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
         "s:{s:I, s:I, s:I}}",
         "text", text, "stages", stages, "groups", groups_json(plan), "split",
         plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
-        (json_int_t)(grid != NULL ? grid->spec.parts_y : 1),
-        (json_int_t)(grid != NULL ? grid->spec.parts_x : 1), "threads", plan->threads, "peak_bytes",
+        (json_int_t)(grid != NULL ? grid->spec.tiles_y : 1),
+        (json_int_t)(grid != NULL ? grid->spec.tiles_x : 1), "threads", plan->threads, "peak_bytes",
         (json_int_t)plan->peak_bytes, "breakdown", breakdown(&plan->bytes),
         "arena_lower_bound_bytes", (json_int_t)plan->lower_bound_bytes, "window_rows",
         (json_int_t)plan->window_rows, "macs", (json_int_t)plan->macs, "macs_untiled",

@@ -78,7 +78,7 @@ endfunction()
 # The sources of the kernels, by where they are compiled. A file that is written for one instruction
 # set stands in that set's list alone, and so does a flag; generic files are written with the
 # compiler's vectors and stand in every list.
-set(RFX_KERNELS_GENERIC generic/channel_norm.c generic/conv.c generic/dense.c
+set(RFX_KERNELS_GENERIC generic/bytes.c generic/channel_norm.c generic/conv.c generic/dense.c
     generic/depthwise.c generic/elementwise.c generic/exact.c generic/lanes.c generic/peak.c
     generic/pixels.c generic/planes.c generic/pool.c generic/table.c generic/winograd.c)
 set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})

@@ -2,13 +2,13 @@
 #include <stdio.h>
 
 #include "layers/core/printable.h"
-#include "tiler/curves/advise.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curves.h"
 #include "tools/program/run_request.h"
+#include "tools/study/advise.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
 #define MIB ((size_t)1 << 20)

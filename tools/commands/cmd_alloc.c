@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/placement_csv.h"
-#include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/placement_chart.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/study/placement_chart.h"
+#include "tools/study/placement_csv.h"
 
 struct alloc_job {
     struct rfx_place_table *table;
@@ -22,7 +22,7 @@ struct alloc_job {
 };
 
 /* The names of --strategy: "best", the greedy strategies, then names of searches. */
-enum { NAME_BEST, NAME_GREEDY, NAME_SEARCH = NAME_GREEDY + RFX_OFFSETS_COUNT };
+enum { NAME_BEST, NAME_GREEDY, NAME_SEARCH = NAME_GREEDY + RFX_GREEDY_COUNT };
 
 /* "exact" is the search's name. The others were searches of their own in earlier versions, and
  * stand for it. */
@@ -32,7 +32,7 @@ enum { N_SEARCHES = sizeof searches / sizeof *searches };
 
 static const char *strategy_name(int k) {
     if (k == NAME_BEST) return "best";
-    if (k < NAME_SEARCH) return rfx_offset_strategy_name((enum rfx_offset_strategy)(k - 1));
+    if (k < NAME_SEARCH) return rfx_greedy_name((enum rfx_greedy_packer)(k - 1));
     return searches[k - NAME_SEARCH];
 }
 
@@ -102,8 +102,8 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options
     } else {
         result->method = strategy_name(strategy);
         result->lower_bound_bytes = job->problem->lower_bound;
-        status = rfx_offsets_place(job->problem, (enum rfx_offset_strategy)(strategy - NAME_GREEDY),
-                                   job->offsets, &result->arena_bytes, err);
+        status = rfx_greedy_place(job->problem, (enum rfx_greedy_packer)(strategy - NAME_GREEDY),
+                                  NULL, job->offsets, &result->arena_bytes, err);
         result->optimal = result->arena_bytes == result->lower_bound_bytes;
     }
     if (status != RFX_OK) return status;
@@ -153,7 +153,7 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
 static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
     const char *slash = strrchr(options->shown[0], '/');
-    struct rfx_placement_picture picture = {
+    struct rfx_placement_drawing picture = {
         .subject = slash != NULL ? slash + 1 : options->shown[0],
         .items = "items",
         .problem = job->problem,

@@ -5,13 +5,13 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 #include "tiler/plan/splits.h"
-#include "tools/chart/chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curve_chart.h"
+#include "tools/study/chart.h"
 
 /* What every form prints of a layer. */
 struct layer_row {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "tools/chart/layer_chart.h"
 #include "tools/cli/job.h"
 #include "tools/cli/layer_report.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
+#include "tools/study/layer_times.h"
 
 /* What the runs gave. */
 struct bench {

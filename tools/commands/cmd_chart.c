@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/chart/chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
+#include "tools/study/chart.h"
 
 /* More series or points than these cannot be told apart in a picture. */
 enum { FIELDS = 4, MAX_SERIES = 32, MAX_POINTS = 100000 };

@@ -2,12 +2,12 @@
 #include <stdio.h>
 
 #include "tiler/plan/splits.h"
-#include "tools/chart/chart.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curve_chart.h"
 #include "tools/commands/curves.h"
 #include "tools/commands/fronts.h"
+#include "tools/study/chart.h"
 
 /* MACs over untiled MACs, both by the equations (1 for a network without MACs). */
 static double equations_ratio(const struct rfx_curve_figures *figures) {

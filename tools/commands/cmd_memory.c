@@ -4,17 +4,17 @@
 
 #include "layers/core/checked.h"
 #include "rf_analysis/analysis.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tiler/plan/splits.h"
-#include "tiler/strategies/placement_objects.h"
-#include "tiler/strategies/placement_offsets.h"
-#include "tools/chart/chart.h"
-#include "tools/chart/memory_chart.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/memory_rows.h"
+#include "tools/study/chart.h"
+#include "tools/study/placement_chart.h"
+#include "tools/study/shared_objects.h"
 
 struct memory_table {
     struct rfx_memory *mem;
@@ -22,7 +22,7 @@ struct memory_table {
     int *nodes;           /* [problem->n] what makes the tensor */
     size_t *best_offsets; /* [problem->n] */
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
-    size_t offsets[RFX_OFFSETS_COUNT];
+    size_t offsets[RFX_GREEDY_COUNT];
     struct rfx_packer_result best;
     struct rfx_memory_rows rows;
     size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: as it is anyway */
@@ -83,9 +83,9 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
     for (int k = 0; k < RFX_OBJECTS_COUNT && status == RFX_OK; k++)
         status = rfx_objects_place(problem, (enum rfx_object_strategy)k, objects,
                                    &table->objects[k], err);
-    for (int k = 0; k < RFX_OFFSETS_COUNT && status == RFX_OK; k++)
-        status = rfx_offsets_place(problem, (enum rfx_offset_strategy)k, offsets,
-                                   &table->offsets[k], err);
+    for (int k = 0; k < RFX_GREEDY_COUNT && status == RFX_OK; k++)
+        status = rfx_greedy_place(problem, (enum rfx_greedy_packer)k, NULL, offsets,
+                                  &table->offsets[k], err);
     if (status == RFX_OK) status = rfx_packer_solve(problem, &limits, offsets, &table->best, err);
     rfx_memory_release(mem, objects);
     table->best_offsets = offsets;
@@ -144,8 +144,8 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
     for (int k = 0; k < RFX_OBJECTS_COUNT; k++)
         (void)json_object_set_new(objects, rfx_object_strategy_name((enum rfx_object_strategy)k),
                                   json_integer((json_int_t)table->objects[k]));
-    for (int k = 0; k < RFX_OFFSETS_COUNT; k++)
-        (void)json_object_set_new(offsets, rfx_offset_strategy_name((enum rfx_offset_strategy)k),
+    for (int k = 0; k < RFX_GREEDY_COUNT; k++)
+        (void)json_object_set_new(offsets, rfx_greedy_name((enum rfx_greedy_packer)k),
                                   json_integer((json_int_t)table->offsets[k]));
     json_t *document = rfx_report_document("memory", options->shown[0]);
     rfx_memory_rows_json(&table->rows, document);
@@ -173,16 +173,16 @@ struct table_row {
 };
 
 static const struct table_row table_rows[] = {
-    {RFX_OBJECTS_BY_SIZE, RFX_OFFSETS_BY_SIZE, "Greedy by Size"},
+    {RFX_OBJECTS_BY_SIZE, RFX_GREEDY_BY_SIZE, "Greedy by Size"},
     {RFX_OBJECTS_BY_SIZE_OLDEST, -1, "the same into the largest free object"},
     {RFX_OBJECTS_BY_SIZE_IMPROVED, -1, "Greedy by Size Improved"},
-    {RFX_OBJECTS_BY_BREADTH, RFX_OFFSETS_BY_BREADTH, "Greedy by Breadth"},
+    {RFX_OBJECTS_BY_BREADTH, RFX_GREEDY_BY_BREADTH, "Greedy by Breadth"},
     {RFX_OBJECTS_IN_ORDER, -1, "Greedy (Lee et al.)"},
-    {-1, RFX_OFFSETS_STRIP_PACKING, "Strip Packing (Sekiyama et al.)"},
-    {-1, RFX_OFFSETS_FIRST_FIT, "first-fit (Occamy)"},
-    {-1, RFX_OFFSETS_BEST_FIT, "best-fit (Occamy); Greedy (Lee et al.)"},
-    {-1, RFX_OFFSETS_LONGER_FIRST, "longer-first (Occamy)"},
-    {-1, RFX_OFFSETS_BIGGER_FIRST, "bigger-first (Occamy)"},
+    {-1, RFX_GREEDY_STRIP_PACKING, "Strip Packing (Sekiyama et al.)"},
+    {-1, RFX_GREEDY_FIRST_FIT, "first-fit (Occamy)"},
+    {-1, RFX_GREEDY_BEST_FIT, "best-fit (Occamy); Greedy (Lee et al.)"},
+    {-1, RFX_GREEDY_LONGER_FIRST, "longer-first (Occamy)"},
+    {-1, RFX_GREEDY_BIGGER_FIRST, "bigger-first (Occamy)"},
 };
 enum { N_TABLE_ROWS = sizeof table_rows / sizeof table_rows[0] };
 
@@ -194,7 +194,7 @@ static void print_cell(int width, size_t bytes, size_t smallest) {
 static void print_row(const struct memory_table *table, const struct table_row *row,
                       size_t smallest_objects) {
     const char *name = row->offsets >= 0
-                           ? rfx_offset_strategy_name((enum rfx_offset_strategy)row->offsets)
+                           ? rfx_greedy_name((enum rfx_greedy_packer)row->offsets)
                            : rfx_object_strategy_name((enum rfx_object_strategy)row->objects);
     printf("%-16s", name);
     if (row->objects >= 0)

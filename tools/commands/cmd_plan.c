@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tiler/search/plan_survey.h"
 #include "tools/cli/job.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/parts/part_plan.h"
+#include "tools/commands/command_forms.h"
 #include "tools/program/run_request.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
@@ -146,7 +146,7 @@ static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *op
 }
 
 int rfx_cmd_plan(const struct rfx_cli_options *options) {
-    if (options->parts != 0) return rfx_part_plan(options);
+    if (options->parts != 0) return rfx_plan_shards(options);
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->check || options->plan_file != NULL;

@@ -8,12 +8,10 @@
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
-#include "tools/lists/run_list.h"
-#include "tools/masks/run_masked.h"
-#include "tools/page/run_page.h"
-#include "tools/parts/part_run.h"
+#include "tools/commands/command_forms.h"
 #include "tools/program/run_request.h"
 #include "tools/program/run_result.h"
+#include "tools/report/html_report.h"
 
 struct run {
     struct rfx_run_request asked;
@@ -22,8 +20,8 @@ struct run {
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
-    struct rfx_run_page page;   /* of --report; zeros: none */
-    struct rfx_overlay overlay; /* of --overlay, and a small one of --report; zeros: none */
+    struct rfx_html_report page; /* of --report; zeros: none */
+    struct rfx_overlay overlay;  /* of --overlay, and a small one of --report; zeros: none */
 };
 
 /* Rows of the picture that go through the network by rows, for the bar; 0: they do not. */
@@ -83,14 +81,14 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     }
     bool paged = run->asked.options->report != NULL;
     if (status == RFX_OK && paged)
-        status = rfx_run_page_open(&run->page, run->asked.options, job, err);
+        status = rfx_html_report_open(&run->page, run->asked.options, job, err);
     bool overlaid = run->asked.overlaid;
     if (status == RFX_OK && overlaid)
         status = rfx_overlay_open(&run->overlay, run->asked.options, job, &run->asked.shown, err);
     if (overlaid) run->page.overlay = &run->overlay;
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
-    if (paged) rfx_run_page_watch(&run->page, run->session, &sink);
+    if (paged) rfx_html_report_watch(&run->page, run->session, &sink);
     if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
     rfx_session_set_sink(run->session, &sink);
     rfx_session_set_spill_folder(run->session, run->asked.options->spill);
@@ -99,13 +97,13 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     progress.cols = job->graph->nodes[job->graph->input].out.w;
     status = run_images(run, &progress, err);
     rfx_session_set_sink(run->session, NULL);
-    if (paged) rfx_run_page_end(&run->page, run->session, &run->report);
+    if (paged) rfx_html_report_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK) status = rfx_cli_classes_finish(run->asked.options, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
     if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, err);
     if (status == RFX_OK && paged)
-        status = rfx_run_page_write(&run->page, &run->outputs, &run->report, err);
+        status = rfx_html_report_write(&run->page, &run->outputs, &run->report, err);
     return status;
 }
 
@@ -123,7 +121,7 @@ static int print_result(const struct run *run) {
 
 int rfx_cmd_run(const struct rfx_cli_options *given) {
     bool part = given->part != NULL || given->part_rect != NULL;
-    if (part && given->mask == NULL) return rfx_part_run(given);
+    if (part && given->mask == NULL) return rfx_run_shard(given);
     static struct rfx_cli_options of_run; /* large for a stack */
     struct rfx_cli_options *options = &of_run;
     of_run = *given;
@@ -137,7 +135,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
                         options->n_args);
         return RFX_EXIT_USAGE;
     }
-    if (options->list != NULL) return rfx_run_list(options);
+    if (options->list != NULL) return rfx_run_batch(options);
     int code = rfx_run_request_open(&run.asked, options, options->args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {
@@ -150,7 +148,7 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
     }
     rfx_cli_classes_free(&run.classes);
     rfx_overlay_free(&run.overlay);
-    rfx_run_page_free(&run.page);
+    rfx_html_report_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
     rfx_session_free(run.session);
     rfx_run_request_release(&run.asked);

@@ -79,7 +79,7 @@ static enum rfx_status keep_piece(void *user, const struct rfx_end *end, struct 
                                   const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
     (void)err;
-    rfx_end_scatter(end, v->kept[end->output], rect, view);
+    rfx_end_scatter(end, RFX_TYPE_FLOAT32, v->kept[end->output], rect, view);
     return RFX_OK;
 }
 
@@ -104,7 +104,7 @@ static enum rfx_status compare_piece(void *user, const struct rfx_end *end, stru
     (void)err;
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
-            const float *pixel = rfx_view_at(view, y, x);
+            const float *pixel = rfx_view_f32_at(view, y, x);
             int64_t at = end->at.first + y * end->at.row_step + x * end->at.column_step;
             for (int64_t c = 0; c < end->channels; ++c, at += end->at.channel_step)
                 compare_element(&v->differences[end->output], at, kept + at, rfx_one_nan(pixel[c]));
@@ -132,7 +132,7 @@ static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
         run_plan(v, v->job.plan, "verify, 1 of 2: as planned", &sink, &v->tiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         struct rfx_fingerprint fingerprint = {0};
-        rfx_fingerprint_add(&fingerprint, 0, v->kept[k],
+        rfx_fingerprint_add(&fingerprint, RFX_TYPE_FLOAT32, 0, v->kept[k],
                             graph->nodes[graph->outputs[k].node].out.elems);
         rfx_fingerprint_hex(&fingerprint, v->hashes[k]);
     }

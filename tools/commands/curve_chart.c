@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tiler/plan/splits.h"
-#include "tools/chart/chart.h"
+#include "tools/study/chart.h"
 
 enum { NAME_CHARS = 160, MAX_SERIES = 3 * RFX_CLI_MAX_ARGS };
 static const double SAME_MACS = 0.005; /* of the MAC ratio: points that the eye cannot tell apart */

@@ -8,9 +8,9 @@
 #include <jansson.h>
 
 #include "layers/graph/graph.h"
-#include "tiler/curves/curve.h"
-#include "tiler/curves/curve_formulas.h"
 #include "tools/cli/command.h"
+#include "tools/study/curve.h"
+#include "tools/study/curve_formulas.h"
 
 struct rfx_cli_curves {
     struct rfx_memory *mem;

@@ -3,9 +3,9 @@
 
 #include "layers/graph/op.h"
 #include "tiler/plan/splits.h"
-#include "tools/chart/chart.h"
 #include "tools/cli/report.h"
 #include "tools/commands/curve_chart.h"
+#include "tools/study/chart.h"
 
 enum { N_SERIES = 4, TEXT_CHARS = 160 };
 

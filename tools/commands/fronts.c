@@ -5,11 +5,11 @@
 #include <stdio.h>
 
 #include "tiler/search/plan_survey.h"
-#include "tools/chart/chart.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
+#include "tools/study/chart.h"
 
 enum { ALL, TILES, FRONTS, MAX_SERIES = 4 };
 static const double Y_END = 3.0; /* beyond, budgets hardly fall any more */

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "tiler/placement/placement_rows.h"
+#include "tools/study/row_run.h"
 
 enum rfx_status rfx_memory_rows_fill(struct rfx_memory *mem, const struct rfx_graph *graph,
                                      const int *nodes, int n, struct rfx_memory_rows *rows,

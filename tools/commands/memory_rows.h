@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "layers/graph/graph.h"
-#include "tiler/strategies/placement_tiles.h"
+#include "tools/study/tile_placement.h"
 
 struct rfx_memory_rows {
     size_t slides;                 /* arena of what the executor runs with */

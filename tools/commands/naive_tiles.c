@@ -366,9 +366,9 @@ enum rfx_status rfx_naive_tiles_run(const struct rfx_plan *plan, const char *mod
     if (plan->split < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "the plan is untiled: no seams to show");
     const struct rfx_stage_spec *head = &plan->stages[0].spec;
-    bool grid = (head->mode->knows & RFX_KNOWS_PARTS_Y) != 0;
-    run.tiles[0] = grid ? head->parts_y : NAIVE_TILES;
-    run.tiles[1] = grid ? head->parts_x : NAIVE_TILES;
+    bool grid = (head->mode->knows & RFX_KNOWS_TILES_Y) != 0;
+    run.tiles[0] = grid ? head->tiles_y : NAIVE_TILES;
+    run.tiles[1] = grid ? head->tiles_x : NAIVE_TILES;
     enum rfx_status status = naive_create(graph, &run.naive, err);
     if (status != RFX_OK) return status;
     status = find_jumps(&run, err);

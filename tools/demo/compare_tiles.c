@@ -14,15 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "defect_map.h"
-#include "local_tiles.h"
-#include "micrograph.h"
-#include "png_rows.h"
-#include "words.h"
+#include "tools/demo/defects.h"
+#include "tools/demo/demo_support.h"
+#include "tools/demo/local_tiles.h"
+#include "tools/demo/micrograph.h"
 
 #define STRIDE 2 /* of the map of data/phase_net.onnx */
-#define GRID \
-    8 /* of its coarsest level: tiles that begin elsewhere would lack more than statistics */
+#define GRID 8   /* stride of the coarsest level: other tiles would differ in more than statistics \
+                  */
 #define FIGURE_SIDE 420
 #define FIGURE_GAP 8
 #define PANELS 4
@@ -58,7 +57,7 @@ static int parse_options(int argc, char **argv, struct options *o) {
     return o->tile >= 64 && o->tile <= 100000 && o->halo >= 0 && o->halo <= 100000 ? 0 : -1;
 }
 
-/* All that is compared, on the grid of the map. */
+/* What is compared, on the grid of the map. */
 struct comparison {
     int64_t h, w;
     uint8_t *whole, *tiles, *truth; /* labels [h, w]; truth: NULL when there is none */
@@ -122,7 +121,7 @@ static void print_result(const struct comparison *c, const struct local_tiles *t
         100.0 * share(c->whole, c->truth, pixels), 100.0 * share(c->tiles, c->truth, pixels));
 }
 
-/* The colours of figure pixel (y, x), whose place in the map is `at`, in all panels. */
+/* Sets figure pixel (y, x) in all panels; `at` is its place in the map. */
 static void put_pixel(const struct comparison *c, const float *value, const float range[2],
                       int64_t at, int64_t panel_px, uint8_t *rgb) {
     static const uint8_t colours[PHASES][3] = {{38, 52, 105}, {42, 157, 143}, {240, 190, 90}};
@@ -135,7 +134,7 @@ static void put_pixel(const struct comparison *c, const float *value, const floa
     memcpy(rgb + 9 * panel_px, c->whole[at] == c->tiles[at] ? pale : red, 3);
 }
 
-/* Four panels side by side, each every step-th pixel of the map; the picture is averaged. */
+/* Writes four panels side by side with every step-th pixel of the map; the image is averaged. */
 static int write_figure(const char *path, const struct comparison *c, const float *values,
                         int64_t w) {
     int64_t step = ((c->h > c->w ? c->h : c->w) + FIGURE_SIDE - 1) / FIGURE_SIDE;

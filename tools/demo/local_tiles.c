@@ -1,4 +1,4 @@
-#include "local_tiles.h"
+#include "tools/demo/local_tiles.h"
 
 #include <inttypes.h>
 #include <rfexec/rfexec.h>
@@ -48,7 +48,7 @@ int demo_read_values(const char *path, int64_t *h, int64_t *w, float **values) {
     return status;
 }
 
-/* One tile: pixels [y0, y1) x [x0, x1), and what it is read with. */
+/* A tile: pixels [y0, y1) x [x0, x1). */
 struct cut {
     int64_t y0, y1, x0, x1;
 };
@@ -62,7 +62,7 @@ static struct cut with_halo(struct cut inner, int64_t halo, int64_t h, int64_t w
                         inner.x0 > halo ? inner.x0 - halo : 0, least(inner.x1 + halo, w)};
 }
 
-/* A network of the cut's size, whose map is of so many channels. */
+/* Opens a network of the tile's size. */
 static int open_network(const struct local_tiles *t, struct cut cut, struct rfx_network **net,
                         int64_t dims[RFX_MAX_DIMS]) {
     struct rfx_why why = {""};
@@ -85,7 +85,7 @@ static int open_network(const struct local_tiles *t, struct cut cut, struct rfx_
     return 0;
 }
 
-/* Copies what is the tile's own from the map of the tile with its halo. */
+/* Copies the tile without its halo into the whole map. */
 static void stitch(const struct local_tiles *t, const float *from, struct cut outer,
                    struct cut inner, float *map) {
     int64_t s = t->stride, fh = (outer.y1 - outer.y0 + s - 1) / s;
@@ -106,7 +106,7 @@ static int run_tile(const struct local_tiles *t, const float *values, int64_t w,
     struct rfx_source source = {.size = sizeof source,
                                 .values = values + outer.y0 * w + outer.x0,
                                 .row_step = w,
-                                .column_step = 1}; /* all channels the same */
+                                .column_step = 1}; /* every channel reads the same values */
     if (open_network(t, outer, &net, dims) != 0) return -1;
     enum rfx_code code = RFX_CODE_REFUSED;
     if (dims[1] == t->c)
@@ -118,7 +118,7 @@ static int run_tile(const struct local_tiles *t, const float *values, int64_t w,
     return code == RFX_CODE_OK ? 0 : -1;
 }
 
-/* The map's shape, by the picture as one tile. */
+/* Finds the shape of the map, for the image as one tile. */
 static int find_shape(struct local_tiles *t, int64_t h, int64_t w) {
     struct rfx_network *net = NULL;
     int64_t dims[RFX_MAX_DIMS];

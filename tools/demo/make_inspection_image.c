@@ -13,10 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "marks.h"
-#include "png_rows.h"
-#include "surface.h"
-#include "words.h"
+#include "tools/demo/demo_support.h"
+#include "tools/demo/marks.h"
+#include "tools/demo/surface.h"
 
 struct options {
     int64_t h, w;

@@ -8,9 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "micrograph.h"
-#include "png_rows.h"
-#include "words.h"
+#include "tools/demo/demo_support.h"
+#include "tools/demo/micrograph.h"
 
 struct options {
     int64_t h, w, domain_px;

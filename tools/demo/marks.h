@@ -1,8 +1,8 @@
-/* The marks on a made surface: defects that count (scratch, pit, stain) and harmless distractors
- * (hairline, speck, smudge) that a detector must leave alone.
+/* The marks on a made surface: defects (scratch, pit, stain) and harmless marks (hairline, speck,
+ * smudge) that a detector must ignore.
  *
- * Invariants: 1. defects keep a distance of MARK_DISTANCE_PX from each other and lie inside the
- * picture; 2. a mark is drawn row by row, inside its box only. */
+ * Invariants: 1. defects are MARK_DISTANCE_PX apart from each other and lie inside the image; 2. a
+ * mark is drawn row by row, inside its box only. */
 #ifndef RFX_TOOLS_DEMO_MARKS_H
 #define RFX_TOOLS_DEMO_MARKS_H
 
@@ -61,14 +61,14 @@ struct mark_row {
     uint8_t *truth;
 };
 
-/* Draws marks for h x w pixels from the seed; defects_per_mpx sets the density of the defects, and
- * `contrast` multiplies theirs (1: as the detector was trained). 0, or -1 when the system has no
- * memory. */
+/* Makes the marks of h x w pixels from the seed. defects_per_mpx is the density of the defects;
+ * `contrast` multiplies theirs (1: as the detector was trained). 0, or -1 when there is no memory.
+ */
 int demo_marks_create(struct marks *out, uint64_t seed, int64_t h, int64_t w,
                       double defects_per_mpx, float contrast);
 void demo_marks_free(struct marks *marks);
 
-/* Draws what `mark` has in row y. */
+/* Draws row y of the mark. */
 void demo_mark_draw_row(const struct mark *mark, int64_t y, const struct mark_row *row);
 
 /* "scratch", "pit", ... */

@@ -1,10 +1,10 @@
-#include "micrograph.h"
+#include "tools/demo/micrograph.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "demo_random.h"
+#include "tools/demo/demo_support.h"
 
 #define MARGIN 2   /* cells of domains outside of the picture, on each side */
 #define SPOT_PX 48 /* side of a cell of spots */

@@ -1,15 +1,15 @@
 /* A made micrograph: the polished section of a material of three phases, as an electron microscope
- * shows it. Phases differ in brightness alone, and brightness and contrast are those that the
- * instrument happened to have: what is dark or bright only the whole picture says.
+ * shows it. Phases differ in brightness only. Brightness and contrast of the whole image vary, so
+ * that only the whole image tells what is dark or bright.
  *
- * Invariants: 1. a pixel is a function of seed, row and column alone; 2. the truth is what the
- * pixel was drawn as. */
+ * Invariants: 1. a pixel is a function of seed, row and column alone; 2. the truth is the phase
+ * that the pixel was drawn as. */
 #ifndef RFX_TOOLS_DEMO_MICROGRAPH_H
 #define RFX_TOOLS_DEMO_MICROGRAPH_H
 
 #include <stdint.h>
 
-#include "surface.h"
+#include "tools/demo/surface.h"
 
 #define PHASES 3 /* dark, grey, bright */
 
@@ -21,7 +21,7 @@ struct micrograph_domain {
 /* A round spot of another phase, inside its cell of the lattice. */
 struct micrograph_spot {
     float y, x, radius; /* radius 0: none */
-    int shift;          /* its phase is that of the domain and so many further */
+    int shift;          /* how many phases further than the domain's its own phase is */
 };
 
 struct micrograph {
@@ -29,7 +29,7 @@ struct micrograph {
     int64_t domain_px;      /* side of a cell of the lattice of domains */
     float black, gain;      /* brightness of the dark phase; of the bright one above it */
     struct surface noise;   /* of the detector and the material, around 0 */
-    struct surface bend[2]; /* how far rows and columns are moved before the domain is looked up */
+    struct surface bend[2]; /* how far rows and columns are moved before looking up the domain */
     int64_t rows, columns, spot_rows, spot_columns;
     struct micrograph_domain *domains; /* [rows, columns], with a margin of two cells */
     struct micrograph_spot *spots;     /* [spot_rows, spot_columns] */

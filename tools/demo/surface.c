@@ -1,8 +1,8 @@
-#include "surface.h"
+#include "tools/demo/surface.h"
 
 #include <string.h>
 
-#include "demo_random.h"
+#include "tools/demo/demo_support.h"
 
 static float lattice_value(uint64_t seed, int64_t y, int64_t x) {
     return (float)(demo_hash(seed, y, x) >> 40) * (2.0f / 16777216.0f) - 1.0f;

@@ -1,58 +1,64 @@
-/* What ranks do with the outputs that they have shares of.
+/* What ranks do with their shares of the outputs.
  *
- * A .npy that has a name of its own in a folder is written by all ranks, each its rows
- * (shared_file.h). Every other file (TIFF, PNG, standard output, a device) is rank 0's: the others
- * keep their shares in nameless files and send them to it, in bands, when it has made its own. What
- * is no map is rank 0's alone.
- * Invariants: 1. fingerprint and file are those of one process, whatever the number of ranks;
- * 2. files get their names after all ranks have succeeded, and when every element has come once. */
+ * An .npy file with a name in a folder is written by all ranks through MPI, each its own rows, into
+ * one temporary file that gets the final name at the end. All ranks must see the folder. Every
+ * other file (TIFF, PNG, standard output, a device) is written by rank 0: the other ranks keep
+ * their shares in files without names and send them, band by band, when the network has run. What
+ * is not a map is computed by rank 0 alone. Invariants: 1. fingerprints and files are those of one
+ * process, whatever the number of ranks; 2. a file gets its name after all ranks have succeeded and
+ * every element has come once; 3. when the job ends early nothing is left of a temporary without a
+ * name; one with a name is removed by any rank that still can, even in a signal handler. */
 #ifndef RFX_TOOLS_MPI_RANK_OUTPUTS_H
 #define RFX_TOOLS_MPI_RANK_OUTPUTS_H
 
+#include "layers/core/memory.h"
 #include "rfexec/output/output_spool.h"
 #include "rfexec/session/session.h"
 #include "tools/cli/outputs.h"
-#include "tools/mpi/shared_file.h"
+#include "tools/mpi/ranks.h"
+
+struct rfx_shared_file;
 
 struct rfx_rank_outputs {
     struct rfx_ranks *ranks;
     struct rfx_memory *mem;
     const struct rfx_graph *whole;
     const struct rfx_cli_options *options;
-    const struct rfx_geo_source *source; /* of the image, as rfx_cli_outputs_open takes it */
+    const struct rfx_geo_source *source; /* of the image, as for rfx_cli_outputs_open */
     const char *folder;                  /* for shares that wait */
-    struct rfx_cli_outputs outputs;      /* of the whole network, this rank's streams */
-    struct rfx_shared_file **shared;     /* per output; NULL: it has none */
-    struct rfx_npy_target *targets;      /* per output */
-    struct rfx_output_spool **waiting;   /* per end: this rank's share; NULL: none waits */
-    float *band;                         /* of rows that are sent */
-    int *ends;                           /* of the whole graph, per end of the share's graph */
+    struct rfx_cli_outputs outputs;      /* of the whole network, with this rank's streams */
+    struct rfx_shared_file **shared;     /* [outputs] files that all ranks write; NULL: none */
+    struct rfx_npy_target *targets;      /* [outputs] */
+    struct rfx_output_spool *
+        *waiting; /* [ends] this rank's share for rank 0; NULL: nothing waits */
+    float *band;  /* rows on their way to rank 0 */
+    int *ends;    /* [ends of the share's graph] which end of the whole graph each is */
 };
 
-/* Bytes that it holds while the network runs. */
+/* Bytes that the outputs hold while the network runs. */
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
                               const struct rfx_cli_options *options,
                               const struct rfx_geo_source *source);
 
-/* Whether the files of -o can be made, before hours of rounds: opens and drops those of rank 0.
- * Returns an exit code that all ranks agree on. */
+/* Whether the files of -o can be made, before hours of rounds: rank 0 opens and drops them. Returns
+ * an exit code that all ranks agree on. */
 RFX_NODISCARD int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          const struct rfx_graph *whole,
                                          const struct rfx_cli_options *options);
 
-/* All ranks together: opens everything. Returns an exit code, the same on all ranks, after a
- * message. rfx_rank_outputs_free may follow whatever it is. */
+/* All ranks together: opens everything. Returns the same exit code on all ranks, after a message.
+ * rfx_rank_outputs_free may follow whatever it is. */
 RFX_NODISCARD int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                         const struct rfx_graph *whole,
                                         const struct rfx_cli_options *options,
                                         const struct rfx_geo_source *source,
                                         struct rfx_rank_outputs *outputs);
 
-/* Takes the outputs of this rank's share; valid as long as the outputs. */
+/* Takes the outputs of this rank's share. Valid as long as the outputs. */
 struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs);
 
-/* All ranks together, after the run: shares that wait go to rank 0, hashes are added up
- * there, files are completed. Returns an exit code as open does. */
+/* All ranks together, after the run: sends waiting shares to rank 0, adds the fingerprints up there
+ * and completes the files. Returns an exit code as open does. */
 RFX_NODISCARD int rfx_rank_outputs_finish(struct rfx_rank_outputs *outputs);
 
 void rfx_rank_outputs_free(struct rfx_rank_outputs *outputs);

@@ -1,4 +1,4 @@
-/* MPI behind statuses; see ranks.h. */
+/* MPI calls that return statuses; see ranks.h. */
 #include "tools/mpi/ranks.h"
 
 #include <signal.h>
@@ -9,16 +9,15 @@
 
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
-#include "tools/cli/report.h"
 #include "tools/program/program.h"
 
 enum { TAG = 1, KEPT_BYTES = 8192, LONGEST_NAP_NS = 1000000, FIRST_NAP_NS = 20000 };
 
-static struct rfx_ranks *job; /* of the process, for its messages */
-static char kept[KEPT_BYTES]; /* messages, each with a newline */
+static struct rfx_ranks *job; /* the job of this process, for its messages */
+static char kept[KEPT_BYTES]; /* kept messages, each with a newline */
 static void (*volatile clean_up)(void);
 
-/* Prints kept lines, `mark` before each; a line is one write, so that ranks do not mix theirs. */
+/* Prints lines with `mark` before each. Each line is one write, so that ranks do not mix theirs. */
 static void print_lines(const char *lines, const char *mark) {
     while (*lines != '\0') {
         size_t length = strcspn(lines, "\n");
@@ -68,7 +67,7 @@ static double seconds_now(void) {
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Rank 0 shows that the job is alive while it waits. */
+/* Tells that the job is alive while rank 0 waits. */
 static void tell_waiting(const struct rfx_ranks *ranks, double seconds, double *told) {
     char line[80], mark[32];
     if (ranks->rank > 0 || !rfx_cli_progress_is_due(seconds, told)) return;
@@ -76,7 +75,7 @@ static void tell_waiting(const struct rfx_ranks *ranks, double seconds, double *
     print_lines(line, mark_of(0, ranks->size, mark));
 }
 
-/* Waits for what was begun with the status `begun`. */
+/* Waits for an operation that MPI has begun with the result `begun`. */
 static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int begun,
                                 MPI_Request *request, struct rfx_error *err) {
     struct timespec nap = {0, FIRST_NAP_NS};
@@ -98,7 +97,7 @@ static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int b
     return rfx_ranks_fail(what, result, err);
 }
 
-/* Begins moving a piece between this rank and `peer`; what MPI returns. */
+/* Begins moving one piece between this rank and `peer`; returns MPI's result. */
 typedef int begin_piece(char *data, int bytes, int peer, MPI_Request *request);
 
 static int begin_spread(char *data, int bytes, int peer, MPI_Request *request) {
@@ -171,7 +170,7 @@ enum rfx_status rfx_ranks_most(struct rfx_ranks *ranks, uint64_t *values, int n,
     return reduce(ranks, values, n, MPI_MAX, err);
 }
 
-/* Rank 0 prints what all have to say once, and of others what differs. */
+/* Rank 0 prints what all ranks say once, and what differs on other ranks. */
 static enum rfx_status share_messages(struct rfx_ranks *ranks, struct rfx_error *err) {
     static char theirs[KEPT_BYTES], mine[KEPT_BYTES];
     bool alike = true;
@@ -205,7 +204,12 @@ int rfx_ranks_agree(struct rfx_ranks *ranks, int code) {
     return status == RFX_OK ? all[0] : rfx_cli_fail(status, &err);
 }
 
-/* Uses what a run uses, so that its memory is MPI's before anything is planned. */
+int rfx_ranks_agree_on(struct rfx_ranks *ranks, enum rfx_status status,
+                       const struct rfx_error *err) {
+    return rfx_ranks_agree(ranks, status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, err));
+}
+
+/* Does everything once that a run does, so that MPI has its memory before anything is planned. */
 static enum rfx_status warm_up(struct rfx_ranks *ranks, struct rfx_error *err) {
     static char piece[RFX_RANKS_PIECE_BYTES];
     uint64_t value = 0;
@@ -220,7 +224,7 @@ static enum rfx_status warm_up(struct rfx_ranks *ranks, struct rfx_error *err) {
         status = rfx_ranks_receive(ranks, r, piece, sizeof piece, err);
     if (status == RFX_OK) status = rfx_ranks_sum(ranks, &value, 1, err);
     if (status != RFX_OK) return status;
-    /* no matter where it fails: no file is asked for yet */
+    /* a failure does not matter here: no file has been asked for yet */
     if (MPI_File_open(MPI_COMM_SELF, "/dev/null", MPI_MODE_WRONLY, MPI_INFO_NULL, &file) ==
         MPI_SUCCESS) {
         (void)MPI_File_write_at(file, 0, piece, sizeof piece, MPI_BYTE, &done);

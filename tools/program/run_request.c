@@ -7,7 +7,7 @@
 #include "tiler/modes/modes.h"
 #include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
-#include "tools/page/run_page.h"
+#include "tools/report/html_report.h"
 
 /* Opens model and picture, whose images are counted. */
 static int open_job(struct rfx_run_request *r, const char *spec) {
@@ -63,7 +63,7 @@ static void count_npy_picture(struct rfx_cli_job *job) {
 static void count_files(struct rfx_run_request *r) {
     size_t *bytes = &r->job.request.source.fixed_bytes;
     *bytes += rfx_cli_outputs_bytes(r->job.graph, r->options, &r->job.geo);
-    if (r->options->report != NULL) *bytes += rfx_run_page_bytes(r->job.graph);
+    if (r->options->report != NULL) *bytes += rfx_html_report_bytes(r->job.graph);
     if (r->overlaid) *bytes += rfx_overlay_bytes(r->job.graph, r->options, &r->shown);
 }
 

@@ -8,7 +8,7 @@
 
 #include "tools/cli/job.h"
 #include "tools/cli/missing.h"
-#include "tools/overlay/picture_overlay.h"
+#include "tools/report/image_overlay.h"
 
 struct rfx_run_request {
     struct rfx_cli_job job;

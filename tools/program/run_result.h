@@ -7,7 +7,7 @@
 #include "tiler/plan/plan.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/outputs.h"
-#include "tools/overlay/picture_overlay.h"
+#include "tools/report/image_overlay.h"
 
 /* A run that several processes have made. */
 struct rfx_run_ranks {

@@ -7,7 +7,7 @@
 #include "layers/graph/op.h"
 #include "rfexec/onnx/import/onnx_survey.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/skeleton.h"
+#include "tiler/search/partition.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

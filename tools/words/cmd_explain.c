@@ -7,11 +7,11 @@
 #include "layers/core/byte_text.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/search/plan_counts.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/measure/machine_speed.h"
 #include "tools/program/run_request.h"
+#include "tools/study/machine_speed.h"
 
 enum { SENTENCE = 2048, MAX_STAGES_TOLD = 4 };
 
@@ -52,23 +52,23 @@ static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
     const struct rfx_stage_spec *spec = &plan->stages[s].spec;
     char where[160], cut[96] = "";
     int n = computed(plan, s);
-    unsigned way = spec->mode->knows & (RFX_KNOWS_BANDS | RFX_KNOWS_PARTS_Y);
+    unsigned way = spec->mode->knows & (RFX_KNOWS_BANDS | RFX_KNOWS_TILES_Y);
     bool again = (*told & way) != 0;
     *told |= way;
     (void)snprintf(where, sizeof where, "Stage %d of %d: %d layer%s up to '%.80s'", s + 1,
                    plan->n_stages, n, n == 1 ? "" : "s", last_layer(plan, s));
     if ((way & RFX_KNOWS_BANDS) != 0) {
-        if (spec->parts_x > 1)
+        if (spec->tiles_x > 1)
             (void)snprintf(cut, sizeof cut, " in %lld column strips, one after the other,",
-                           (long long)spec->parts_x);
+                           (long long)spec->tiles_x);
         tell("%s: the image's rows stream through%s %lld at a time%s.", where, cut,
              (long long)spec->band_rows,
              again ? ""
                    : "; a row is forgotten when its slowest reader is done, so memory grows with "
                      "the width, not the height");
-    } else if ((way & RFX_KNOWS_PARTS_Y) != 0) {
-        tell("%s: in %lldx%lld tiles, one after the other%s.", where, (long long)spec->parts_y,
-             (long long)spec->parts_x,
+    } else if ((way & RFX_KNOWS_TILES_Y) != 0) {
+        tell("%s: in %lldx%lld tiles, one after the other%s.", where, (long long)spec->tiles_y,
+             (long long)spec->tiles_x,
              again ? "" : ", each with the halo that its receptive field asks for");
     } else {
         tell("%s: whole maps, layer by layer%s.", where,
@@ -160,7 +160,7 @@ static void tell_twice(const struct rfx_plan *plan) {
     char why[512] = "", more[256];
     int first, again = computed_again(plan, &first), parts = 0;
     for (int s = 0; s < plan->n_stages; ++s)
-        parts += plan->stages[s].spec.parts_y * plan->stages[s].spec.parts_x > 1;
+        parts += plan->stages[s].spec.tiles_y * plan->stages[s].spec.tiles_x > 1;
     if (plan->macs <= plan->macs_untiled) {
         tell("Nothing is computed twice: %.3f times the MACs of the whole-image run.",
              rfx_report_ratio(plan->macs, plan->macs_untiled));

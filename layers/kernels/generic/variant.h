@@ -144,6 +144,8 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
 #define VECTOR_FMA_WHERE(test, a, b, c) vector_select((test), VECTOR_FMA(a, b, c), c)
 #endif
 
+void VARIANT_NAME(pool_max_u8)(const struct rfx_byte_pool_run *run);
+void VARIANT_NAME(pool_max_i8)(const struct rfx_byte_pool_run *run);
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
 void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,

@@ -45,11 +45,11 @@ static enum rfx_status source_read_floats(struct rfx_image_backend *b, struct rf
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++) {
         const int64_t from = y + s->y0;
         struct rfx_rect row = rfx_rect_make(from, from + 1, rect.x0 + s->x0, rect.x1 + s->x0);
-        struct rfx_view view = {.data = rfx_view_at(out, y, rect.x0),
+        struct rfx_view view = {.data = rfx_view_f32_at(out, y, rect.x0),
                                 .rect = row,
                                 .c = out->c,
                                 .row_stride = out->row_stride,
-                                .elem = out->elem};
+                                .type = out->type};
         status = s->whole->ops->read_floats(s->whole, row, &view, err);
     }
     return status;
@@ -93,7 +93,7 @@ enum rfx_status rfx_image_cropped_open(struct rfx_image_backend *whole, struct r
     s->base.h = rfx_rect_rows(region);
     s->base.w = rfx_rect_cols(region);
     s->base.pass_picoseconds *= (double)region.y1 / (double)whole->h; /* none below it are read */
-    s->base.fixed_bytes += sizeof *s; /* beside a file's tables */
+    s->base.fixed_bytes += sizeof *s;                                 /* beside a file's tables */
     s->whole = whole;
     s->y0 = region.y0;
     s->x0 = region.x0;

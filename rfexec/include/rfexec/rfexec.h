@@ -33,7 +33,7 @@
  * numbers kept, no traps), in which callbacks are called too. The caller's own is set again before
  * a call returns.
  * Threads: functions on different networks may run at the same time in different threads. One
- * network belongs to one thread at a time, whichever. There is nothing to initialise; the library
+ * network belongs to one thread at a time, whichever; models and their plans belong to all. There is nothing to initialise; the library
  * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
  * Fork: the child may use networks that no other thread was using. Where the thread that forks has
  * run with several threads before, the child must run with one, or in a thread that it starts for
@@ -180,7 +180,8 @@ RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
 
 /* The element type that the model declares for output k, as numpy calls it: "float32", "uint8",
  * "int8", "uint16", "int16", "int32", "int64" or "bool"; NULL: no output k. Runs give the values as
- * floats whatever the type: whole numbers of integers, 0 and 1 of booleans. */
+ * floats whatever the type, whole numbers of integers, 0 and 1 of booleans, unless
+ * rfx_run_options.typed_outputs asks for elements of the type. */
 RFX_API const char *rfx_network_output_type(const struct rfx_network *network, int k);
 
 /* The map that output k is, and where its elements lie in the declared shape: rows, columns and
@@ -230,6 +231,29 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_layers(const struct rfx_network
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64_t *rows,
                                                       int64_t *columns, int64_t *channels,
                                                       struct rfx_why *why);
+
+/* A picture that is no file: the bytes of one, of any kind that is recognised by its content (all
+ * but slides and Zarr). They are copied to a nameless file in `folder` (NULL: that of TMPDIR, or
+ * /var/tmp), of which nothing is left however the process ends. */
+struct rfx_picture;
+
+/* Copies a picture file's bytes from memory. USAGE: no bytes; SYSTEM: no room, or no such folder. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_bytes(const void *bytes, size_t n_bytes,
+                                                            const char *folder,
+                                                            struct rfx_picture **out,
+                                                            struct rfx_why *why);
+
+/* Copies what `read` gives, which is called until it returns 0, the end: it writes up to `most` bytes
+ * to `to` and returns their number. A negative number ends the copying with SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_stream(
+    int64_t (*read)(void *user, void *to, int64_t most), void *user, const char *folder,
+    struct rfx_picture **out, struct rfx_why *why);
+
+/* What stands for the picture wherever a call takes one: valid until it is freed. */
+RFX_API const char *rfx_picture_name(const struct rfx_picture *picture);
+
+/* Frees a picture that no call uses; NULL is fine. */
+RFX_API void rfx_picture_free(struct rfx_picture *picture);
 
 /* ---- runs -------------------------------------------------------------------------------- */
 
@@ -284,10 +308,11 @@ struct rfx_step_report {
  * writes, byte for byte. It appears under its name when the run has ended well; after a failure
  * there is none, and one that was there is as it was. Maps need no room as a whole. */
 struct rfx_result_file {
-    size_t size;      /* sizeof(struct rfx_result_file): set by init */
-    int output;       /* which one, from 0 */
-    int bits;         /* of samples: 8 or 16, 32 for floats; 0: what the kind of file usually has */
-    const char *path; /* its end says the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr */
+    size_t size; /* sizeof(struct rfx_result_file): set by init */
+    int output;  /* which one, from 0 */
+    int bits;    /* of samples: 8 or 16, 32 for floats; 0: what the kind of file usually has */
+    const char
+        *path; /* its end says the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr */
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. Equal: the
      * smallest and the largest value of the map. */
     float low, high;
@@ -375,10 +400,21 @@ struct rfx_run_options {
     /* Files for outputs, at most one each, n_files of them, files[0].size apart. An output that has
      * one and whose outputs[k] is NULL does not go to `write`; where there are files, `outputs` may
      * be NULL and n_outputs 0. They must stay as they are during the call. Of a GeoTIFF that is run
-     * by its path, TIFFs get the place in the world. Not with runners. A file that cannot be made
-     * or written is SYSTEM, one that cannot hold its output USAGE. */
+     * by its path, TIFFs get the place in the world. A file that cannot be made or written is
+     * SYSTEM, one that cannot hold its output USAGE. */
     const struct rfx_result_file *files;
     int n_files;
+    /* A plan file, which rfx_model_plan_save or `rfexec plan -o` wrote for this network and size:
+     * the call follows it instead of planning. `threads` other than 0 overrides the file's. A file
+     * that cannot be read, or is no plan of this network, is REFUSED or USAGE. NULL: the library
+     * plans. */
+    const char *plan_file;
+    /* Not 0: outputs[k], cast to float *, points to elements of the type that
+     * rfx_network_output_type names (a bool is a byte of 0 or 1), as many and in the same order:
+     * labels in uint8 take a quarter of the caller's memory. Values become integers as in files:
+     * cut towards zero, held to the type's range, NaN 0. `write` receives floats as ever. 0: floats
+     * whatever the type. */
+    int typed_outputs;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -517,14 +553,16 @@ RFX_API void rfx_network_input_area(const struct rfx_network *network, struct rf
 
 /* ---- runners ----------------------------------------------------------------------------- */
 
-/* A network made ready to run many times: plan, packed weights and the memory of its maps are kept
- * until it is freed. It belongs to the thread that uses its network at the time; several of one
- * network may be kept, but not used at a time. The network may be freed before its runners. */
+/* The memory of one run at a time: feature maps, workspace, and, of a network's runner, plan and
+ * packed weights. A runner runs as often as its caller likes. It belongs to one thread at a time,
+ * whichever. Runners of one network share its memory: only one of them may be used at a time.
+ * Runners of a plan (rfx_model_plan_runner) share nothing that changes: all may run at once. The
+ * network, or the plan and its model, may be freed before their runners. */
 struct rfx_runner;
 
-/* Plans as options say (memory_bytes, threads) and packs the weights, for runs on values and
- * sources. options NULL: the defaults; progress, observe and write are not called. Failures as
- * rfx_network_run_values. */
+/* Plans as options say (memory_bytes, threads) and packs the weights. Room for files is kept where
+ * options name some. options NULL: the defaults; progress, observe and write are not called.
+ * Failures as rfx_network_run_values. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_create(struct rfx_network *network,
                                                        const struct rfx_run_options *options,
                                                        struct rfx_runner **out,
@@ -545,14 +583,103 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_stages(const struct rfx_runner *
                                                        size_t stage_bytes, int most, int *count,
                                                        struct rfx_why *why);
 
-/* Runs once more, as rfx_network_run_source. Of the options only progress, observe, stop, write
- * and user count: the others were settled by rfx_runner_create. After any failure it can run again.
- */
+/* Runs once more, as rfx_network_run_source. memory_bytes, threads, spill_folder and plan_file are
+ * not read: the plan has settled them. After any failure the runner can run again. BUDGET also:
+ * source and files take more than the plan has room for. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run(struct rfx_runner *runner,
                                                     const struct rfx_source *source,
                                                     float *const *outputs, int n_outputs,
                                                     const struct rfx_run_options *options,
                                                     struct rfx_why *why);
+
+/* As rfx_runner_run, on a picture file, as rfx_network_run_file. BUDGET also: the picture's decoder
+ * takes more than the plan has room for; a plan made with a picture has room for such pictures. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run_file(struct rfx_runner *runner,
+                                                         const char *picture, float *const *outputs,
+                                                         int n_outputs,
+                                                         const struct rfx_run_options *options,
+                                                         struct rfx_why *why);
+
+/* ---- models and plans -------------------------------------------------------------------- */
+
+/* For programs with several sizes, or with several threads that run one model:
+ *
+ *     model  --rfx_model_plan_create-->  plan  --rfx_model_plan_runner-->  runner
+ *
+ * A model is opened once and has no size. A plan is a model at one size under one budget, with the
+ * packed weights. A runner is the memory of one run. Models and plans never change: any number of
+ * threads may use them at a time. Each object keeps what it needs alive, so the three may be freed
+ * in any order. */
+
+/* A model: the open files of an .onnx model, the caller's bytes, or a built-in name, with the open
+ * options but for the size. */
+struct rfx_model;
+
+/* Opens a model, as rfx_network_open does. The file is read and its structure checked. rows and
+ * columns of the options become the size of plans that name none. *out is to be freed with
+ * rfx_model_free. Failures as rfx_network_open; what depends on the size fails when a plan is made.
+ */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_open(const char *model,
+                                                    const struct rfx_open_options *options,
+                                                    struct rfx_model **out, struct rfx_why *why);
+
+/* As rfx_model_open, of the bytes of an .onnx file in the caller's memory, as
+ * rfx_network_open_memory: they must stay, unchanged, until the model, its plans and its runners
+ * are freed. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_open_memory(const void *bytes, size_t n_bytes,
+                                                           const struct rfx_open_options *options,
+                                                           struct rfx_model **out,
+                                                           struct rfx_why *why);
+
+/* Frees a model; NULL is fine. In any thread. */
+RFX_API void rfx_model_free(struct rfx_model *model);
+
+/* A model at one size, planned and packed. */
+struct rfx_model_plan;
+
+/* Makes a plan of the model. In any thread, several at a time.
+ * rows, columns: the size of images; both 0: that of `picture`, or without one the model's own.
+ * picture: a picture (see rfx_picture_size) whose decoder the plan has room for, or NULL: runs are
+ * on sources. options: memory_bytes, threads, spill_folder, plan_file, stop, and of a picture how
+ * it is read; NULL: the defaults. Packs the weights that stay in memory; they are packed once for
+ * all runs of the plan. memory_bytes holds for a process with this model, this plan and one runner;
+ * every further runner takes activation_bytes, scratch_bytes and picture_bytes of the forecast once
+ * more. *out is to be freed with rfx_model_plan_free. Failures as rfx_network_open and
+ * rfx_network_predict. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_plan_create(struct rfx_model *model, int64_t rows,
+                                                           int64_t columns, const char *picture,
+                                                           const struct rfx_run_options *options,
+                                                           struct rfx_model_plan **out,
+                                                           struct rfx_why *why);
+
+/* Frees a plan; NULL is fine. In any thread. */
+RFX_API void rfx_model_plan_free(struct rfx_model_plan *plan);
+
+/* The model at the plan's size, for the functions that describe a network (those that take a const
+ * one); valid as long as the plan. */
+RFX_API const struct rfx_network *rfx_model_plan_network(const struct rfx_model_plan *plan);
+
+/* What a process with this model, this plan and one runner takes. USAGE: forecast without its size.
+ */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_plan_forecast(const struct rfx_model_plan *plan,
+                                                             struct rfx_forecast *forecast,
+                                                             struct rfx_why *why);
+
+/* Its stages, as rfx_network_stages. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_plan_stages(const struct rfx_model_plan *plan,
+                                                           struct rfx_stage_report *stages,
+                                                           size_t stage_bytes, int most, int *count,
+                                                           struct rfx_why *why);
+
+/* Writes the plan as a file that rfx_run_options.plan_file and `rfexec run --plan` follow. The file
+ * appears under its name when it is complete. SYSTEM: it cannot be written. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_plan_save(const struct rfx_model_plan *plan,
+                                                         const char *path, struct rfx_why *why);
+
+/* A runner of the plan. *out is to be freed with rfx_runner_free. SYSTEM: no memory or threads. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_model_plan_runner(struct rfx_model_plan *plan,
+                                                           struct rfx_runner **out,
+                                                           struct rfx_why *why);
 
 #ifdef __cplusplus
 }

@@ -526,6 +526,25 @@ static void export_select(struct exporter *x, const struct rfx_node *node, const
     rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode", "constant");
 }
 
+/* Cast cuts integers and says nothing of numbers outside of their range: Round and Clip do first
+ * what CONVERT does. */
+static void export_convert(struct exporter *x, const struct rfx_node *node, const char *output) {
+    enum rfx_type to = node->attr.convert.to;
+    const char *in = input(x, node, 0);
+    if (to != RFX_TYPE_FLOAT32) {
+        const char *whole = part(x, node, "whole"), *held = part(x, node, "held");
+        float lo, hi;
+        rfx_type_limits(to, &lo, &hi);
+        if (to == RFX_TYPE_INT32) hi = 0x1.fffffep30f; /* the largest float that is an int32 */
+        (void)emit1(x, "Round", whole, whole, in);
+        const char *bounds[3] = {whole, scalar(x, node->name, "lo", lo),
+                                 scalar(x, node->name, "hi", hi)};
+        (void)rfx_onnx_node(&x->writer, "Clip", held, held, bounds, 3);
+        in = held;
+    }
+    rfx_onnx_int(emit1(x, "Cast", node->name, output, in), "to", rfx_type_onnx(to));
+}
+
 static void export_crop(struct exporter *x, const struct rfx_node *node, const char *output) {
     static const int64_t axes[2] = {2, 3};
     int64_t starts[2] = {node->attr.crop.y0, node->attr.crop.x0};
@@ -1250,6 +1269,7 @@ static const struct op_row op_rows[] = {
     [RFX_OP_ACTIVATION] = {.write = export_activation},
     [RFX_OP_BINARY] = {.write = export_binary},
     [RFX_OP_CONCAT] = {.write = export_concat},
+    [RFX_OP_CONVERT] = {.write = export_convert},
     [RFX_OP_CHANNEL_SELECT] = {.write = export_select},
     [RFX_OP_PAD] = {.write = export_pad},
     [RFX_OP_CROP] = {export_crop, .fixes_size = always},
@@ -1429,7 +1449,7 @@ static void export_values(struct exporter *x) {
         bool floats = value.type == RFX_TYPE_FLOAT32;
         onnx_node *last = emit1(x, floats ? "Identity" : "Cast",
                                 rfx_onnx_text(w, "%s#output", value.name), value.name, made);
-        if (!floats) rfx_onnx_int(last, "to", rfx_onnx_type_of(value.type));
+        if (!floats) rfx_onnx_int(last, "to", rfx_type_onnx(value.type));
     }
 }
 

@@ -47,9 +47,6 @@ struct rfx_onnx_value { /* an input or output; a dimension name replaces the num
     const char *dim_names[RFX_MAX_RANK];
 };
 
-/* The number of an element type in TensorProto. */
-int rfx_onnx_type_of(enum rfx_type type);
-
 struct rfx_onnx_writer {
     const struct rfx_graph *graph;
     struct rfx_memory *mem;

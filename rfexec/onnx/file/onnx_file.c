@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -23,6 +24,7 @@ struct open_file {
 
 struct rfx_onnx_files {
     struct rfx_memory *mem;
+    atomic_int users;
     struct open_file *first; /* the model is the last of the list */
     const struct open_file *model;
 };
@@ -108,6 +110,7 @@ static enum rfx_status open_model(struct rfx_memory *mem, const char *path, cons
     struct rfx_onnx_files *files = rfx_memory_calloc(mem, 1, sizeof *files);
     if (files == NULL) return rfx_memory_fail(mem, "model files", sizeof *files, err);
     files->mem = mem;
+    atomic_init(&files->users, 1);
     enum rfx_status status =
         path != NULL ? add_file(files, path, NULL, err) : add_bytes(files, bytes, size, err);
     if (status != RFX_OK) {
@@ -129,9 +132,17 @@ enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, const void *by
     return open_model(mem, NULL, bytes, size, out, err);
 }
 
+void rfx_onnx_files_keep(struct rfx_onnx_files *files) {
+    (void)atomic_fetch_add(&files->users, 1);
+}
+
+bool rfx_onnx_files_are_bytes(const struct rfx_onnx_files *files) {
+    return files->model->as_weights.bytes != NULL;
+}
+
 void rfx_onnx_files_free(void *handle) {
     struct rfx_onnx_files *files = handle;
-    if (files == NULL) return;
+    if (files == NULL || atomic_fetch_sub(&files->users, 1) != 1) return;
     struct rfx_memory *mem = files->mem;
     while (files->first != NULL) {
         struct open_file *next = files->first->next;

@@ -18,8 +18,15 @@ RFX_NODISCARD enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, 
                                                         size_t size, struct rfx_onnx_files **out,
                                                         struct rfx_error *err);
 
-/* Closes everything; NULL is fine. */
+/* Adds one owner: the files close when every owner has called rfx_onnx_files_free. From any thread.
+ */
+void rfx_onnx_files_keep(struct rfx_onnx_files *files);
+
+/* Closes the files when this was the last owner; NULL is fine. From any thread. */
 void rfx_onnx_files_free(void *files);
+
+/* Whether the .onnx file is bytes in the caller's memory. */
+bool rfx_onnx_files_are_bytes(const struct rfx_onnx_files *files);
 
 /* The bytes of the .onnx file. */
 struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);

@@ -314,12 +314,8 @@ static void *read_all(struct reader *r, const struct spans *spans, size_t size,
 /* --- tensors --- */
 
 size_t rfx_onnx_type_bytes(int32_t type) {
-    static const uint8_t bytes[] = {
-        [RFX_ONNX_FLOAT] = 4,   [RFX_ONNX_UINT8] = 1,  [RFX_ONNX_INT8] = 1,   [RFX_ONNX_UINT16] = 2,
-        [RFX_ONNX_INT16] = 2,   [RFX_ONNX_INT32] = 4,  [RFX_ONNX_INT64] = 8,  [RFX_ONNX_BOOL] = 1,
-        [RFX_ONNX_FLOAT16] = 2, [RFX_ONNX_DOUBLE] = 8, [RFX_ONNX_UINT32] = 4, [RFX_ONNX_UINT64] = 8,
-        [RFX_ONNX_BFLOAT16] = 2};
-    return type < 0 || (size_t)type >= sizeof bytes ? 0 : bytes[type];
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return known == RFX_TYPE_COUNT ? 0 : rfx_type_bytes(known);
 }
 
 /* 16-bit floats that the file holds as varints become raw bytes. */

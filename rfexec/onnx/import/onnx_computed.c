@@ -138,7 +138,7 @@ void rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_cons
 
 void rfx_onnx_computed_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     struct rfx_weight w = {
-        .source = RFX_WEIGHT_OWNED, .dtype = RFX_DTYPE_F32, .shape = c->shape, .elems = c->elems};
+        .source = RFX_WEIGHT_OWNED, .type = RFX_TYPE_FLOAT32, .shape = c->shape, .elems = c->elems};
     int *weight = &rfx_onnx_const_place(ctx, c)->weight;
     if (rfx_onnx_failed(ctx)) return;
     ctx->status = rfx_graph_add_weight(ctx->graph, &w, weight, ctx->err);

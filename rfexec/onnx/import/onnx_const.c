@@ -223,19 +223,14 @@ static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
     return (int64_t)v;
 }
 
-static const enum rfx_dtype unreadable = RFX_DTYPE_COUNT;
-
-/* The type as which weights of the file are read in place. */
-static enum rfx_dtype file_dtype(int32_t type) {
-    if (type == RFX_ONNX_FLOAT) return RFX_DTYPE_F32;
-    if (type == RFX_ONNX_DOUBLE) return RFX_DTYPE_F64;
-    if (type == RFX_ONNX_FLOAT16) return RFX_DTYPE_F16;
-    if (type == RFX_ONNX_BFLOAT16) return RFX_DTYPE_BF16;
-    if (type == RFX_ONNX_INT8) return RFX_DTYPE_I8;
-    if (type == RFX_ONNX_UINT8) return RFX_DTYPE_U8;
-    if (type == RFX_ONNX_INT32) return RFX_DTYPE_I32;
-    if (type == RFX_ONNX_INT64) return RFX_DTYPE_I64;
-    return unreadable;
+/* The type of a weight whose values stay where they lie; RFX_TYPE_COUNT: they are read at once. */
+static enum rfx_type file_type(int32_t number) {
+    static const unsigned stay = 1U << RFX_TYPE_FLOAT32 | 1U << RFX_TYPE_FLOAT64 |
+                                 1U << RFX_TYPE_FLOAT16 | 1U << RFX_TYPE_BFLOAT16 |
+                                 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_INT32 |
+                                 1U << RFX_TYPE_INT64;
+    enum rfx_type type = rfx_type_of_onnx(number);
+    return (stay >> type & 1U) != 0 ? type : RFX_TYPE_COUNT;
 }
 
 enum { PIECE_ELEMS = 1024 }; /* elements that are read at a time */
@@ -269,7 +264,7 @@ static void raw_numbers(struct rfx_onnx_import *ctx, const struct rfx_onnx_const
             memcpy(out_reals + first, piece, (size_t)n * sizeof *out_reals);
             continue;
         }
-        rfx_dtype_convert(file_dtype(c->type), piece, n, floats);
+        rfx_type_load(file_type(c->type), piece, n, floats);
         for (int64_t i = 0; i < n; i++) out_reals[first + i] = (double)floats[i];
     }
 }
@@ -431,11 +426,11 @@ void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_con
 /* Adds a weight for a constant that is neither a pattern nor computed. */
 static int add_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     const struct rfx_onnx_bytes *raw = &c->raw;
-    enum rfx_dtype dtype = file_dtype(c->type);
-    bool in_file = raw->file != NULL && dtype != unreadable;
-    bool in_memory = raw->data != NULL && dtype != unreadable;
+    enum rfx_type type = file_type(c->type);
+    bool in_file = raw->file != NULL && type != RFX_TYPE_COUNT;
+    bool in_memory = raw->data != NULL && type != RFX_TYPE_COUNT;
     struct rfx_weight w = {.source = in_file ? RFX_WEIGHT_FILE : RFX_WEIGHT_OWNED,
-                           .dtype = in_file ? dtype : RFX_DTYPE_F32,
+                           .type = in_file ? type : RFX_TYPE_FLOAT32,
                            .file = raw->file,
                            .offset = raw->offset,
                            .shape = c->shape,
@@ -454,7 +449,7 @@ static int add_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     if (rfx_onnx_failed(ctx)) return -1;
     if (w.source == RFX_WEIGHT_OWNED && w.data == NULL) {
         float *values = rfx_graph_owned_weight(ctx->graph, weight);
-        if (in_memory) rfx_dtype_convert(dtype, raw->data, c->elems, values);
+        if (in_memory) rfx_type_load(type, raw->data, c->elems, values);
         for (int64_t i = 0; !in_memory && i < c->elems; i++) values[i] = (float)reals[i];
     }
     return weight;
@@ -486,7 +481,7 @@ int rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx, struct rfx_onn
 
 int rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count) {
     struct rfx_weight w = {.source = RFX_WEIGHT_OWNED,
-                           .dtype = RFX_DTYPE_F32,
+                           .type = RFX_TYPE_FLOAT32,
                            .data = values,
                            .shape = {1, {count}},
                            .elems = count};

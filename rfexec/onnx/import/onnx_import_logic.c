@@ -17,8 +17,8 @@ bool rfx_onnx_type_is_real(int32_t type) {
 }
 
 bool rfx_onnx_type_is_integer(int32_t type) {
-    return (type >= RFX_ONNX_UINT8 && type <= RFX_ONNX_INT64) || type == RFX_ONNX_UINT32 ||
-           type == RFX_ONNX_UINT64;
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return known != RFX_TYPE_COUNT && rfx_type_is_integer(known);
 }
 
 int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k) {
@@ -85,13 +85,8 @@ int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node) {
 }
 
 enum rfx_type rfx_onnx_stored_type(int32_t type) {
-    static const enum rfx_type types[] = {
-        [RFX_ONNX_UINT8] = RFX_TYPE_UINT8,   [RFX_ONNX_INT8] = RFX_TYPE_INT8,
-        [RFX_ONNX_UINT16] = RFX_TYPE_UINT16, [RFX_ONNX_INT16] = RFX_TYPE_INT16,
-        [RFX_ONNX_INT32] = RFX_TYPE_INT32,   [RFX_ONNX_INT64] = RFX_TYPE_INT64,
-        [RFX_ONNX_BOOL] = RFX_TYPE_BOOL};
-    _Static_assert(RFX_TYPE_FLOAT32 == 0, "types without a row are stored as float32");
-    return type < 0 || type > RFX_ONNX_BOOL ? RFX_TYPE_FLOAT32 : types[type];
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return rfx_type_is_stored(known) ? known : RFX_TYPE_FLOAT32;
 }
 
 int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node) {

@@ -482,27 +482,33 @@ static enum rfx_status fail_budget(const char *path, size_t budget, size_t limit
                     (double)limit / mib, (double)RFX_LOAD_PROCESS_BYTES / mib);
 }
 
-/* A file, or (path NULL) bytes in memory. */
-static enum rfx_status load_either(struct rfx_memory *mem, const char *path, const void *bytes,
-                                   size_t size, const struct rfx_load_options *options,
-                                   struct rfx_graph **out, struct rfx_error *err) {
+/* A file, or (path NULL) bytes in memory, or (both NULL) files that are open already. */
+static enum rfx_status load_any(struct rfx_memory *mem, const char *path, const void *bytes,
+                                size_t size, struct rfx_onnx_files *files,
+                                const struct rfx_load_options *options, struct rfx_graph **out,
+                                struct rfx_error *err) {
     static const struct rfx_load_options defaults = {0};
     if (options == NULL) options = &defaults;
     size_t before = rfx_memory_mark(mem), budget = options->memory_bytes;
     size_t limit =
         (budget < RFX_LOAD_LEAST_BYTES ? RFX_LOAD_LEAST_BYTES : budget) - RFX_LOAD_PROCESS_BYTES;
     if (budget != 0) rfx_memory_limit_taken(mem, limit);
-    struct rfx_onnx_files *files = NULL;
-    enum rfx_status status = path != NULL
-                                 ? rfx_onnx_files_open(mem, path, &files, err)
-                                 : rfx_onnx_files_open_bytes(mem, bytes, size, &files, err);
+    enum rfx_status status = RFX_OK;
+    if (files != NULL)
+        rfx_onnx_files_keep(files);
+    else if (path != NULL)
+        status = rfx_onnx_files_open(mem, path, &files, err);
+    else
+        status = rfx_onnx_files_open_bytes(mem, bytes, size, &files, err);
+    size_t model_bytes =
+        status == RFX_OK && rfx_onnx_files_are_bytes(files) ? rfx_onnx_files_model(files).size : 0;
     if (status == RFX_OK) status = load(mem, files, options, out, err);
     bool met = rfx_memory_taken_limit_was_met(mem);
     rfx_memory_limit_taken(mem, 0);
     if (status == RFX_OK) {
         (*out)->load_bytes = rfx_memory_taken_high_water_bytes(mem) - before;
         (*out)->held_bytes = rfx_memory_taken_bytes(mem) - before;
-        (*out)->model_bytes = path == NULL ? size : 0;
+        (*out)->model_bytes = model_bytes;
     }
     return status != RFX_OK && met ? fail_budget(path, budget, limit, err) : status;
 }
@@ -510,11 +516,17 @@ static enum rfx_status load_either(struct rfx_memory *mem, const char *path, con
 enum rfx_status rfx_onnx_load(struct rfx_memory *mem, const char *path,
                               const struct rfx_load_options *options, struct rfx_graph **out,
                               struct rfx_error *err) {
-    return load_either(mem, path, NULL, 0, options, out, err);
+    return load_any(mem, path, NULL, 0, NULL, options, out, err);
 }
 
 enum rfx_status rfx_onnx_load_bytes(struct rfx_memory *mem, const void *bytes, size_t size,
                                     const struct rfx_load_options *options, struct rfx_graph **out,
                                     struct rfx_error *err) {
-    return load_either(mem, NULL, bytes, size, options, out, err);
+    return load_any(mem, NULL, bytes, size, NULL, options, out, err);
+}
+
+enum rfx_status rfx_onnx_load_files(struct rfx_memory *mem, struct rfx_onnx_files *files,
+                                    const struct rfx_load_options *options, struct rfx_graph **out,
+                                    struct rfx_error *err) {
+    return load_any(mem, NULL, NULL, 0, files, options, out, err);
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tiler/strategies/placement_csv.h"
-#include "tiler/strategies/placement_offsets.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tools/study/placement_csv.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MOST_ITEMS = 64 };
@@ -14,9 +14,9 @@ enum { MOST_ITEMS = 64 };
 static void place(const struct rfx_place_problem *problem) {
     size_t offsets[MOST_ITEMS], arena = 0;
     struct rfx_error err = {""};
-    for (enum rfx_offset_strategy s = 0; s < RFX_OFFSETS_COUNT; s++) {
-        const char *name = rfx_offset_strategy_name(s);
-        enum rfx_status status = rfx_offsets_place(problem, s, offsets, &arena, &err);
+    for (enum rfx_greedy_packer s = 0; s < RFX_GREEDY_COUNT; s++) {
+        const char *name = rfx_greedy_name(s);
+        enum rfx_status status = rfx_greedy_place(problem, s, NULL, offsets, &arena, &err);
         fuzz_check_status(status, &err);
         if (status != RFX_OK) continue;
         if (arena < problem->lower_bound) fuzz_fail("%s: below the lower bound", name);

@@ -6,7 +6,7 @@
 #include "tests/fuzz/fuzz_models.h"
 #include "tests/fuzz/fuzz_run.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
+#include "tiler/plan/plan_file.h"
 
 enum { MOST_THREADS = 4 }; /* of a run: a team is made for each */
 

@@ -12,12 +12,12 @@
 #include <xxhash.h>
 
 #include "rf_analysis/part_graph.h"
+#include "rfexec/shards/shard_identity.h"
+#include "rfexec/shards/shard_json.h"
+#include "rfexec/shards/shard_states.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_models.h"
 #include "tests/fuzz/fuzz_parts.h"
-#include "tools/parts/files/part_identity.h"
-#include "tools/parts/files/part_json.h"
-#include "tools/parts/files/states_network.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)
 enum { MERGES = 40, AGAIN = 1 };
@@ -32,7 +32,7 @@ static void write_json(const struct rfx_graph *graph, const uint8_t *json, size_
                        const uint8_t *states, size_t size) {
     json_t *document = json_loadb((const char *)json, length, JSON_REJECT_DUPLICATES, NULL);
     json_t *run = json_object_get(document, "run"), *about = json_object_get(document, "about");
-    char hex[RFX_PART_HASH_CHARS];
+    char hex[RFX_SHARD_HASH_CHARS];
     struct rfx_error err = {""};
     if (is_empty(document, "hash")) {
         XXH128_hash_t sum = XXH3_128bits(states, size);
@@ -45,13 +45,13 @@ static void write_json(const struct rfx_graph *graph, const uint8_t *json, size_
     else /* no other file is read */
         (void)json_object_del(about, "model");
     if (is_empty(run, "model")) {
-        if (rfx_part_hash_model(graph->mem, graph, fuzz_model_path("normed"), hex, &err) != RFX_OK)
+        if (rfx_shard_hash_model(graph->mem, graph, fuzz_model_path("normed"), hex, &err) != RFX_OK)
             fuzz_fail("%s", err.text);
         (void)json_object_set_new(run, "model", json_string(hex));
     }
     if (json_integer_value(json_object_get(document, "version")) == 1)
         (void)json_object_set_new(document, "version", json_integer(2));
-    bool sealed = json_is_object(document) && rfx_part_json_seal(document);
+    bool sealed = json_is_object(document) && rfx_shard_json_seal(document);
     char *text = sealed ? json_dumps(document, 0) : NULL;
     fuzz_part_write(0, ".json", text != NULL ? (const void *)text : json,
                     text != NULL ? strlen(text) : length);
@@ -59,51 +59,51 @@ static void write_json(const struct rfx_graph *graph, const uint8_t *json, size_
     json_decref(document);
 }
 
-static void write_and_read(const struct rfx_graph *graph, const struct rfx_part_states *states) {
-    struct rfx_part_states again;
+static void write_and_read(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
+    struct rfx_shard_states again;
     struct rfx_error err = {""};
     char hash[33], other[33];
     const char *path = fuzz_part_path(AGAIN);
-    if (rfx_part_states_write(path, graph, states, &err) != RFX_OK ||
-        rfx_part_states_read(path, graph, &again, &err) != RFX_OK)
+    if (rfx_shard_states_write(path, graph, states, &err) != RFX_OK ||
+        rfx_shard_states_read(path, graph, &again, &err) != RFX_OK)
         fuzz_fail("states that were read cannot be written and read: %s", err.text);
-    rfx_part_states_hash(states, hash);
-    rfx_part_states_hash(&again, other);
+    rfx_shard_states_hash(states, hash);
+    rfx_shard_states_hash(&again, other);
     if (strcmp(hash, other) != 0 || again.n != states->n || again.round != states->round ||
         again.index != states->index || again.count != states->count ||
         !json_equal(again.run, states->run))
         fuzz_fail("other states when read again");
-    rfx_part_states_release(&again);
+    rfx_shard_states_release(&again);
 }
 
 /* The states with the same ones from another part, time and again, then what comes of them. */
-static void use(const struct rfx_graph *graph, struct rfx_part_states *states) {
-    struct rfx_part_states other;
+static void use(const struct rfx_graph *graph, struct rfx_shard_states *states) {
+    struct rfx_shard_states other;
     struct rfx_part_known *known = NULL;
     struct rfx_part_rounds rounds;
     struct rfx_error err = {""};
-    enum rfx_status status = rfx_part_states_read(fuzz_part_path(0), graph, &other, &err);
+    enum rfx_status status = rfx_shard_states_read(fuzz_part_path(0), graph, &other, &err);
     fuzz_check_status(status, &err);
     if (status != RFX_OK) return; /* no memory */
     for (int i = 0; i < MERGES && status == RFX_OK; i++) {
-        status = rfx_part_states_finish(states, graph, &known, &err);
+        status = rfx_shard_states_finish(states, graph, &known, &err);
         if (status == RFX_OK) {
             status = rfx_part_graph_rounds(graph, 0, known, states->n, &rounds, &err);
-            rfx_part_states_release_known(states->mem, known, states->n);
+            rfx_shard_states_release_known(states->mem, known, states->n);
         }
         fuzz_check_status(status, &err);
-        if (status == RFX_OK) status = rfx_part_states_merge(states, graph, &other, &err);
+        if (status == RFX_OK) status = rfx_shard_states_merge(states, graph, &other, &err);
         fuzz_check_status(status, &err);
     }
-    rfx_part_states_release(&other);
+    rfx_shard_states_release(&other);
 }
 
-static void load_network(struct rfx_part_states *states) {
+static void load_network(struct rfx_shard_states *states) {
     struct rfx_graph *graph;
     struct rfx_error err = {""};
     int k;
-    enum rfx_status status = rfx_part_states_load_network(states->mem, states, fuzz_part_path(0),
-                                                          MEMORY_BYTES, &graph, &k, &err);
+    enum rfx_status status = rfx_shard_states_load_network(states->mem, states, fuzz_part_path(0),
+                                                           MEMORY_BYTES, &graph, &k, &err);
     fuzz_check_status(status, &err);
     if (status == RFX_OK) rfx_graph_free(graph);
 }
@@ -118,20 +118,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     write_json(graph, json, length, data, size);
     fuzz_part_write(0, "", data, size);
     struct rfx_memory *mem = fuzz_memory(MEMORY_BYTES);
-    struct rfx_part_states states = {.mem = mem};
-    enum rfx_status status = rfx_part_states_peek(mem, fuzz_part_path(0), &states, &err);
+    struct rfx_shard_states states = {.mem = mem};
+    enum rfx_status status = rfx_shard_states_peek(mem, fuzz_part_path(0), &states, &err);
     fuzz_check_status(status, &err);
     if (status == RFX_OK) {
-        if (!rfx_part_states_is_file(fuzz_part_path(0))) fuzz_fail("a file of states is none");
+        if (!rfx_shard_states_is_file(fuzz_part_path(0))) fuzz_fail("a file of states is none");
         load_network(&states);
     }
-    rfx_part_states_release(&states);
-    status = rfx_part_states_read(fuzz_part_path(0), graph, &states, &err);
+    rfx_shard_states_release(&states);
+    status = rfx_shard_states_read(fuzz_part_path(0), graph, &states, &err);
     fuzz_check_status(status, &err);
     if (status == RFX_OK) {
         write_and_read(graph, &states);
         use(graph, &states);
-        rfx_part_states_release(&states);
+        rfx_shard_states_release(&states);
     }
     if (rfx_memory_current_bytes(graph->mem) != before) fuzz_fail("memory is left");
     rfx_memory_free(mem);

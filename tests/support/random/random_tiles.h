@@ -4,7 +4,7 @@
 #define RFX_TESTS_SUPPORT_RANDOM_RANDOM_TILES_H
 
 #include "tests/support/test_util.h"
-#include "tiler/strategies/placement_tiles.h"
+#include "tools/study/tile_placement.h"
 
 enum {
     TEST_TILE_MAX_TENSORS = 7,

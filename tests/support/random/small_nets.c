@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
 
 static void must(enum rfx_status status, const struct rfx_error *err) {
     if (status == RFX_OK) return;

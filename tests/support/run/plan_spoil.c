@@ -20,9 +20,9 @@ static int64_t get(const struct rfx_plan *plan, int node, enum field field) {
         case RING_ROWS:
             return n->ring_rows;
         case FRESH_OFFSET:
-            return (int64_t)n->fresh.offset;
+            return (int64_t)n->staging.offset;
         case FRESH_BYTES:
-            return (int64_t)n->fresh.bytes;
+            return (int64_t)n->staging.bytes;
         case LAST_READER:
             return n->last_reader;
         case OVER:
@@ -62,10 +62,10 @@ static void set(struct rfx_plan *plan, int node, enum field field, int64_t value
             n->ring_rows = value;
             return;
         case FRESH_OFFSET:
-            n->fresh.offset = (size_t)value;
+            n->staging.offset = (size_t)value;
             return;
         case FRESH_BYTES:
-            n->fresh.bytes = (size_t)value;
+            n->staging.bytes = (size_t)value;
             return;
         case LAST_READER:
             n->last_reader = (int)value;

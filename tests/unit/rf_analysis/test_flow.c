@@ -11,7 +11,7 @@
 #include "rfexec/session/model.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
-#include "tiler/search/forms/groups.h"
+#include "tiler/search/graph_variants.h"
 
 static int known, asked;
 

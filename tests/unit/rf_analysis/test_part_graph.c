@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rf_analysis/part_cuts.h"
+#include "rf_analysis/part_ends.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/session/model.h"
 #include "tests/support/random/small_nets.h"

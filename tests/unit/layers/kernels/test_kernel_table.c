@@ -73,7 +73,7 @@ static void check(struct fixture *f, const char *name, run_case *run, int varian
     if (first == NULL) return;
     struct rfx_fingerprint print = {0};
     char hex[RFX_FINGERPRINT_CHARS], line[128];
-    rfx_fingerprint_add(&print, 0, want, n);
+    rfx_fingerprint_add(&print, RFX_TYPE_FLOAT32, 0, want, n);
     rfx_fingerprint_hex(&print, hex);
     (void)snprintf(line, sizeof line, "\n%s,%s\n", name, hex);
     f->compared++;

@@ -15,10 +15,8 @@
 #include "tests/support/run/op_cases.h"
 
 static struct rfx_tensor plain(int64_t b, int64_t rows, int64_t cols) {
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, {3, {b, rows, cols}}, 0, 1, 1,
-                           b * rows * cols,  RFX_ELEM_FLOAT32};
-    t.c = t.elems;
-    return t;
+    const struct rfx_shape shape = {3, {b, rows, cols}};
+    return rfx_tensor_plain(&shape, b * rows * cols);
 }
 
 static const int64_t sizes[][5] = {/* matrices left and right, n, k, m */

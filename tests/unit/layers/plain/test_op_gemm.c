@@ -14,10 +14,8 @@
 #include "tests/support/run/op_cases.h"
 
 static struct rfx_tensor plain(int rank, int64_t a, int64_t b, int64_t c) {
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, {rank, {a, b, c}}, 0, 1, 1, 1, RFX_ELEM_FLOAT32};
-    for (int i = 0; i < rank; i++) t.elems *= t.shape.dims[i];
-    t.c = t.elems;
-    return t;
+    const struct rfx_shape shape = {rank, {a, b, c}};
+    return op_case_plain(shape);
 }
 
 static struct rfx_node gemm_node(struct op_case *c, int64_t k, int64_t m, bool mk, bool bias) {

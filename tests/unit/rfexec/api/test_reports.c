@@ -182,7 +182,7 @@ static uint64_t marked_bytes(const struct rfx_plan *plan, int s, unsigned char *
         if (made && wanted) sum += mark(bytes, plan->bytes.arena, plan->stored[i]);
         if (!rfx_place_is_computed(plan->stages[s].places[i])) continue;
         sum += mark(bytes, plan->bytes.arena, node->buffer);
-        sum += mark(bytes, plan->bytes.arena, node->fresh);
+        sum += mark(bytes, plan->bytes.arena, node->staging);
         sum += mark(bytes, plan->bytes.arena, node->packed);
     }
     return sum;
@@ -213,7 +213,8 @@ static void check_against_plan(struct rfx_network *net, const struct rfx_run_opt
     struct rfx_job job = {0};
     struct rfx_error err = {{0}};
     int n = 0;
-    assert_int_equal(rfx_job_open(&job, rfx_network_graph(net), options, &err), RFX_OK);
+    struct rfx_graph *graph = rfx_network_graph(net);
+    assert_int_equal(rfx_job_open(&job, graph, graph->mem, options, &err), RFX_OK);
     assert_int_equal(rfx_job_use_values(&job, &nothing, &err), RFX_OK);
     assert_int_equal(rfx_job_plan(&job, &err), RFX_OK);
     const struct rfx_plan *plan = job.plan;
@@ -231,19 +232,19 @@ static void check_against_plan(struct rfx_network *net, const struct rfx_run_opt
         assert_string_equal(stages[s].mode, spec->mode->name);
         assert_string_equal(stages[s].first, layers[stage->first].name);
         assert_string_equal(stages[s].last, layers[stage->last].name);
-        assert_int_equal(stages[s].tiles[0], spec->parts_y);
-        assert_int_equal(stages[s].tiles[1], spec->parts_x);
+        assert_int_equal(stages[s].tiles[0], spec->tiles_y);
+        assert_int_equal(stages[s].tiles[1], spec->tiles_x);
         assert_int_equal(stages[s].band_rows, spec->band_rows);
         assert_int_equal(stages[s].arena_bytes, marked_bytes(plan, s, bytes));
         assert_int_equal(stages[s].macs, macs[s]);
         for (int t = 0; t < stage->spec.n_targets; t++)
             if (stage->spilled[t]) spilled += layers[stage->targets[t]].output_bytes;
         assert_int_equal(stages[s].spilled_bytes, spilled);
-        seen->uneven += spec->parts_y != spec->parts_x;
+        seen->uneven += spec->tiles_y != spec->tiles_x;
         seen->spilled += spilled > 0;
         seen->several += n > 1;
         for (int i = 0; i < plan->graph->n_nodes; i++) {
-            seen->fresh += stage->nodes[i].fresh.bytes > 0;
+            seen->fresh += stage->nodes[i].staging.bytes > 0;
             seen->packed += stage->nodes[i].packed.bytes > 0;
         }
     }

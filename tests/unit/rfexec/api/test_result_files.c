@@ -109,17 +109,42 @@ static void wrong_files_are_refused(void **state) {
     rfx_network_free(net);
 }
 
-static void runners_write_no_files(void **state) {
+/* Under the least budget of a run with such a file: two runs write theirs, whole outputs go there.
+ */
+static void runners_write_files(void **state) {
     (void)state;
     struct rfx_network *net = network_open_sized("fsrcnn", H, W);
-    struct rfx_result_file file = result_file(0, PATH ".npy");
+    struct rfx_result_file file = result_file(0, PATH ".tif");
     struct rfx_run_options options = network_run_options(0, 1);
+    struct rfx_forecast forecast = {.size = sizeof forecast};
     struct rfx_runner *runner = NULL;
     struct rfx_why why;
+    float *values = network_random_image(1, H, W);
+    const struct rfx_source source = {.size = sizeof source, .values = values};
     options.files = &file;
     options.n_files = 1;
-    assert_int_equal(rfx_runner_create(net, &options, &runner, &why), RFX_CODE_USAGE);
-    assert_non_null(strstr(why.text, "a runner writes no files"));
+    options.memory_bytes = 1;
+    assert_int_equal(rfx_network_predict(net, NULL, &options, &forecast, &why), RFX_CODE_BUDGET);
+    options.memory_bytes = forecast.peak_bytes;
+    network_check(rfx_runner_create(net, &options, &runner, &why), &why);
+    assert_int_equal(access(PATH ".tif", F_OK), -1); /* room for it alone */
+    for (int run = 0; run < 2; run++) {
+        network_check(rfx_runner_run(runner, &source, NULL, 0, &options, &why), &why);
+        assert_int_equal(access(PATH ".tif", F_OK), 0);
+        assert_int_equal(unlink(PATH ".tif"), 0);
+    }
+    rfx_runner_free(runner);
+    /* One that was made without has no room for it. */
+    options.n_files = 0;
+    options.files = NULL;
+    network_check(rfx_runner_create(net, &options, &runner, &why), &why);
+    options.n_files = 1;
+    options.files = &file;
+    assert_int_equal(rfx_runner_run(runner, &source, NULL, 0, &options, &why), RFX_CODE_BUDGET);
+    assert_non_null(strstr(why.text, "the files of outputs"));
+    assert_int_equal(access(PATH ".tif", F_OK), -1);
+    rfx_runner_free(runner);
+    free(values);
     rfx_network_free(net);
 }
 
@@ -177,7 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(wrong_files_are_refused),
-        cmocka_unit_test(runners_write_no_files),
+        cmocka_unit_test(runners_write_files),
         cmocka_unit_test(stopped_runs_leave_what_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void check_rect(struct rfx_image *image, const unsigned char *want, struc
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t c = 0; c < t.c; c++) {
-                float got = rfx_view_at(&view, y, x)[c];
+                float got = rfx_view_f32_at(&view, y, x)[c];
                 if (got != (float)want[(y * t.w + x) * t.c + c])
                     fail_msg("(%d, %d, %d): %g, libjpeg whole gives %d", (int)y, (int)x, (int)c,
                              (double)got, want[(y * t.w + x) * t.c + c]);
@@ -145,7 +145,7 @@ static void values_are_those_of_the_picture(void **state) {
         for (int y = 0; y < 64; y++)
             for (int x = 0; x < 96; x++)
                 for (int c = 0; c < (int)channels; c++) {
-                    float got = rfx_view_at(&view, y, x)[c];
+                    float got = rfx_view_f32_at(&view, y, x)[c];
                     float want = (float)jpeg_maker_sample(y, x, c);
                     if (fabsf(got - want) > allowed)
                         fail_msg("kind %d (%d, %d, %d): %g, the picture has %g", kind, y, x, c,

@@ -52,7 +52,7 @@ static void delivers_chosen_channels(void **state) {
     for (int64_t y = 1; y < 3; y++)
         for (int64_t x = 1; x < 4; x++)
             for (int k = 0; k < 4; k++)
-                assert_float_equal(rfx_view_at(&view, y, x)[k],
+                assert_float_equal(rfx_view_f32_at(&view, y, x)[k],
                                    (float)(((chosen.numbers[k] - 1) * 3 + y) * 4 + x) / 4.0f, 0);
     rfx_image_free(image);
     options.bands = &sixth;
@@ -95,7 +95,7 @@ static void delivers_planes_as_pixels(void **state) {
                 for (int64_t c = 0; c < wide; c++) {
                     int64_t from = (c * 3 + y) * 9000 + x;
                     float wanted = x >= 3 && x < 8997 && c < channels ? (float)from / 4.0f : 0.0f;
-                    float got = rfx_view_at(&view, y, x)[c];
+                    float got = rfx_view_f32_at(&view, y, x)[c];
                     if (from == 5 && c < channels ? !isnan(got) : got != wanted)
                         fail_msg("(%d, %d, %d): %g", (int)y, (int)x, (int)c, (double)got);
                 }
@@ -130,7 +130,7 @@ static void delivers_many_rows_at_a_time(void **state) {
             for (int64_t x = rect.x0; x < rect.x1; x++)
                 for (int64_t c = 0; c < C; c++) {
                     int64_t from = (c * H + y) * W + x;
-                    float got = rfx_view_at(&view, y, x)[c];
+                    float got = rfx_view_f32_at(&view, y, x)[c];
                     if (from == 5 ? !isnan(got) : got != (float)from / 4.0f)
                         fail_msg("(%d, %d, %d): %g", (int)y, (int)x, (int)c, (double)got);
                 }

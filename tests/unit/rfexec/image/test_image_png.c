@@ -58,10 +58,10 @@ static void check_rect(struct rfx_image *image, const struct png_maker *m, struc
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t k = 0; k < c; k++)
-                if (rfx_view_at(&view, y, x)[k] != expected(m, y, x, k))
+                if (rfx_view_f32_at(&view, y, x)[k] != expected(m, y, x, k))
                     fail_msg("depth %d type %d interlaced %d at (%d, %d, %d): %g, expected %g",
                              m->bit_depth, m->color_type, m->interlaced, (int)y, (int)x, (int)k,
-                             (double)rfx_view_at(&view, y, x)[k], (double)expected(m, y, x, k));
+                             (double)rfx_view_f32_at(&view, y, x)[k], (double)expected(m, y, x, k));
     free(data);
 }
 
@@ -310,7 +310,7 @@ static void large_picture_in_planned_bytes(void **state) {
         assert_int_equal(rfx_image_read(image, rect, &view, NULL), RFX_OK);
         int64_t last = rect.y1 - 1;
         for (int64_t i = 0; i < w * 3; i++)
-            assert_true(rfx_view_at(&view, last, 0)[i] == (float)((i / 512 + last / 16) & 255));
+            assert_true(rfx_view_f32_at(&view, last, 0)[i] == (float)((i / 512 + last / 16) & 255));
     }
     free(data);
     assert_int_equal(rfx_memory_high_water_bytes(mem),

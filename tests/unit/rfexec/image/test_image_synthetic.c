@@ -51,7 +51,7 @@ static void value_is_a_function_of_the_place(void **state) {
         float *part = read_rect(i % 2 == 0 ? large : small, r);
         struct rfx_view view = rfx_view_dense(part, r, 3);
         for (int64_t y = r.y0; y < r.y1; y++)
-            assert_memory_equal(rfx_view_at(&view, y, r.x0), whole + (y * 700 + r.x0) * 3,
+            assert_memory_equal(rfx_view_f32_at(&view, y, r.x0), whole + (y * 700 + r.x0) * 3,
                                 (size_t)rfx_rect_cols(r) * 3 * sizeof(float));
         free(part);
     }
@@ -96,7 +96,7 @@ static void other_networks_get_floats(void **state) {
     view = rfx_view_dense(part, rect, C);
     assert_int_equal(rfx_image_read(image, rect, &view, &err), RFX_OK);
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        assert_memory_equal(rfx_view_at(&view, y, rect.x0), whole + (y * W + rect.x0) * C,
+        assert_memory_equal(rfx_view_f32_at(&view, y, rect.x0), whole + (y * W + rect.x0) * C,
                             40 * C * sizeof(float));
     free(rgb);
     rfx_image_free(colours);

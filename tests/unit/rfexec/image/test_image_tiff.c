@@ -40,7 +40,7 @@ static void check_rect(struct rfx_image *image, const struct tiff_maker *m, stru
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t k = 0; k < c; k++) {
-                float got = rfx_view_at(&view, y, x)[k];
+                float got = rfx_view_f32_at(&view, y, x)[k];
                 float want = tiff_maker_sample(m, (int)y, (int)x, (int)k);
                 if (fabsf(got - want) <= allowed) continue;
                 char words[100];

@@ -108,7 +108,7 @@ static void of_a_stream(void **state) {
     struct rfx_stage_spec asked = rfx_ask_bands(4, 0);
     (void)state;
     sees_every_step(&asked);
-    asked.tight = true;
+    asked.staging = true;
     asked.weights_by_stage = true;
     sees_every_step(&asked);
 }

@@ -46,7 +46,7 @@ static void assert_found(const struct fixture *f, const char *words) {
 static struct rfx_stage_spec stage(const struct rfx_mode *mode, int64_t band_rows,
                                    const int *target) {
     struct rfx_stage_spec spec = {
-        .mode = mode, .parts_y = 1, .parts_x = 1, .band_rows = band_rows, .n_targets = 1};
+        .mode = mode, .tiles_y = 1, .tiles_x = 1, .band_rows = band_rows, .n_targets = 1};
     spec.targets = target;
     return spec;
 }
@@ -116,7 +116,7 @@ static void files(void **state) {
     static const bool yes[] = {true};
     struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 2, sum_node),
                                       stage(&rfx_mode_streamed, 4, pool_node)};
-    specs[0].parts_x = 3;
+    specs[0].tiles_x = 3;
     specs[0].spilled = yes;
     struct fixture f = begin(specs, 2);
     (void)state;
@@ -132,10 +132,10 @@ static void files(void **state) {
     *made = RFX_PLACE_EMITTED;
     assert_found(&f, "'sum': reads of its file what was not written");
     *made = RFX_PLACE_SPILLED;
-    f.plan->stages[0].spec.parts_x = 2; /* other columns than the rings were made for */
+    f.plan->stages[0].spec.tiles_x = 2; /* other columns than the rings were made for */
     char why[200];
     assert_false(rfx_plan_check(f.plan, why, sizeof why));
-    f.plan->stages[0].spec.parts_x = 3;
+    f.plan->stages[0].spec.tiles_x = 3;
     f.plan->spill.written--;
     assert_found(&f, "bytes in files");
     f.plan->spill.written++;
@@ -172,7 +172,7 @@ static void tiles(void **state) {
     (void)state;
     struct rfx_stage_spec specs[2] = {stage(&rfx_mode_tiled, 0, sum_node),
                                       stage(&rfx_mode_whole, 0, pool_node)};
-    specs[0].parts_y = specs[0].parts_x = 2;
+    specs[0].tiles_y = specs[0].tiles_x = 2;
     struct fixture f = begin(specs, 2);
     static const struct spoiling table[] = {
         {INPUT, OFFSET, A, OFFSET, 0, "'a': reads a row that is not there"},
@@ -198,7 +198,7 @@ static void tight_streams(void **state) {
     (void)state;
     struct rfx_stage_spec specs[2] = {stage(&rfx_mode_streamed, 4, sum_node),
                                       stage(&rfx_mode_whole, 0, pool_node)};
-    specs[0].tight = true;
+    specs[0].staging = true;
     struct fixture f = begin(specs, 2);
     static const struct spoiling table[] = {
         {A, FRESH_OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
@@ -229,12 +229,12 @@ static void tight_streams(void **state) {
 static void tight_in_place(void **state) {
     (void)state;
     struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
-    spec.tight = true;
+    spec.staging = true;
     struct fixture f = begin(&spec, 1);
     const struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
     assert_int_equal(nodes[SUM].over, B);
     assert_int_equal(nodes[B].lead, 0);
-    assert_int_equal(nodes[SUM].fresh.offset, nodes[B].fresh.offset);
+    assert_int_equal(nodes[SUM].staging.offset, nodes[B].staging.offset);
     assert_int_equal(nodes[B].ring_rows, 0);
     static const struct spoiling table[] = {
         {B, OVER, ZERO, BYTES, A, "'b': writes before its buffer"},
@@ -251,7 +251,7 @@ static void tight_in_place(void **state) {
 static void tight_over_a_residual(void **state) {
     (void)state;
     struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, pool_node);
-    spec.tight = true;
+    spec.staging = true;
     struct rfx_plan_request request = {.stages = &spec, .n_stages = 1};
     struct fixture f = begin_with(small_net_bottleneck, request);
     const struct rfx_stage_node *nodes = f.plan->stages[0].nodes;
@@ -272,8 +272,8 @@ static void tight_over_a_residual(void **state) {
     request.no_inplace = true;
     f = begin_with(small_net_bottleneck, request);
     assert_int_equal(f.plan->stages[0].nodes[SUM].over, -1);
-    assert_true(f.plan->stages[0].nodes[SUM].fresh.offset !=
-                f.plan->stages[0].nodes[A].fresh.offset);
+    assert_true(f.plan->stages[0].nodes[SUM].staging.offset !=
+                f.plan->stages[0].nodes[A].staging.offset);
     end(&f);
 }
 
@@ -322,7 +322,7 @@ static void emitted_streams(void **state) {
     static const int output[] = {B};
     struct rfx_stage_spec spec = stage(&rfx_mode_streamed, 4, output);
     for (int strips = 1; strips <= 2; strips++) {
-        spec.parts_x = strips;
+        spec.tiles_x = strips;
         struct rfx_plan_request request = {.stages = &spec, .n_stages = 1, .emit_outputs = true};
         struct fixture f = begin_with(small_net_two_convs, request);
         assert_int_equal(f.plan->stages[0].places[B], RFX_PLACE_EMITTED);

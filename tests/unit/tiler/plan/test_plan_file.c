@@ -17,8 +17,8 @@
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define GROUP(first, last) "\"first\": \"" first "\", \"last\": \"" last "\", \"strip_cols\": 8"
@@ -47,12 +47,12 @@ static void three_stages(void **state) {
     assert_int_equal(plan->threads, 3);
     assert_true(rfx_plan_loads_by_stage(plan));
     assert_false(plan->in_place);
-    assert_int_equal(plan->stages[0].spec.parts_y, 2);
-    assert_int_equal(plan->stages[0].spec.parts_x, 3);
+    assert_int_equal(plan->stages[0].spec.tiles_y, 2);
+    assert_int_equal(plan->stages[0].spec.tiles_x, 3);
     assert_ptr_equal(plan->stages[1].spec.mode, &rfx_mode_streamed);
-    assert_int_equal(plan->stages[1].spec.parts_x, 2);
+    assert_int_equal(plan->stages[1].spec.tiles_x, 2);
     assert_int_equal(plan->stages[1].spec.band_rows, 5);
-    assert_true(plan->stages[1].spec.tight);
+    assert_true(plan->stages[1].spec.staging);
     assert_true(plan->stages[2].spec.row_by_row);
     assert_int_equal(plan->stages[0].spec.n_forgotten, 0);
     assert_int_equal(plan->stages[1].spec.n_forgotten, 1);
@@ -220,7 +220,7 @@ static void tiles_alone(void **state) {
     static const char text[] =
         HEAD "\"stages\": [{\"mode\": \"tiled\", \"tiles\": [4, 4], \"targets\": [\"b\"]}]}";
     assert_int_equal(small_plan_case_plan(&f, text, strlen(text), &plan, &err), RFX_OK);
-    assert_int_equal(plan->stages[0].spec.parts_y, 4);
+    assert_int_equal(plan->stages[0].spec.tiles_y, 4);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
 }

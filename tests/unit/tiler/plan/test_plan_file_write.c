@@ -8,8 +8,8 @@
 #include <cmocka.h>
 
 #include "tests/support/random/small_nets.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
+#include "tiler/plan/plan_file.h"
 
 #define HEAD "{\"schema\": 1, \"kind\": \"rfexec plan\", "
 #define WHOLE "{\"mode\": \"whole\", \"targets\": [\"pool\"]}"

@@ -39,8 +39,8 @@ static void two_maps_take_the_place_of_two(void **state) {
     struct rfx_stage_spec stages[3];
     for (int s = 0; s < 3; s++)
         stages[s] = (struct rfx_stage_spec){.mode = &rfx_mode_streamed,
-                                            .parts_y = 1,
-                                            .parts_x = 1,
+                                            .tiles_y = 1,
+                                            .tiles_x = 1,
                                             .band_rows = 2,
                                             .row_by_row = true,
                                             .n_targets = s < 2 ? 2 : 1,

@@ -17,7 +17,7 @@ static void joined_outputs_are_made_by_their_maps(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = test_builtin(mem, "yolov8n", 96, 64, 1, NULL);
     int join = graph->outputs[0].node, maps[3];
-    struct rfx_stage_spec spec = {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1};
+    struct rfx_stage_spec spec = {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1};
     struct rfx_plan_request request = {
         .stages = &spec, .n_stages = 1, .threads = 1, .emit_outputs = true};
     struct rfx_plan *plan = NULL;
@@ -76,8 +76,8 @@ static struct forgetting begin(void) {
         f.targets[s] = node_of(f.graph, names[s]);
         f.stages[s] = (struct rfx_stage_spec){
             .mode = s < 3 ? &rfx_mode_streamed : &rfx_mode_whole,
-            .parts_y = 1,
-            .parts_x = 1,
+            .tiles_y = 1,
+            .tiles_x = 1,
             .band_rows = s < 3 ? 4 : 0,
             .n_targets = 1,
         };

@@ -16,7 +16,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/stage.h"
-#include "tiler/search/forms/groups.h"
+#include "tiler/search/graph_variants.h"
 
 struct sums {
     const struct rfx_graph *graph;

@@ -57,7 +57,7 @@ static void head_extents_by_hand(void **state) {
     assert_int_equal(regions[0].unclamped.lo, 5);
     assert_int_equal(regions[0].unclamped.hi, 16);
     for (int64_t t = 0; t < 2; t++) {
-        rfx_regions_backprop(graph, 0, 2, RFX_AXIS_ROWS, rfx_tile_range(8, 2, t), regions);
+        rfx_regions_backprop(graph, 2, RFX_AXIS_ROWS, rfx_tile_range(8, 2, t), regions);
         rfx_tile_overlap_add(regions, graph->input, &overlap);
     }
     assert_int_equal(overlap.max_overlap, 5); /* rows 5 .. 9 */

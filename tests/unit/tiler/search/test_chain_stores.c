@@ -62,7 +62,7 @@ static struct net make_net(uint64_t seed) {
     assert_true(net.times != NULL && net.until != NULL);
     for (size_t i = 0; i < n; i++) net.until[i] = -1;
     for (int i = 0; i < net.graph->n_nodes; i++) {
-        net.times[i] = 1.0 + (double)rfx_node_wanted_bytes(&net.graph->nodes[i]);
+        net.times[i] = 1.0 + (double)rfx_node_roi_bytes(&net.graph->nodes[i]);
         if (is_offer(&net.levels, i)) net.offers[net.n_offers++] = i;
     }
     return net;
@@ -96,7 +96,7 @@ static size_t shared_by(size_t *made, size_t n_made, size_t *dying, size_t n_dyi
  * maps that later ones read, less what is made in the place of what dies, with what is beside. */
 static struct rfx_chain_count count_by_stages(const struct net *net) {
     const struct rfx_graph *graph = net->graph;
-    struct rfx_skeleton chain = {.kind = RFX_SKELETON_CHAIN, .until = net->until};
+    struct rfx_partition chain = {.kind = RFX_PARTITION_CHAIN, .until = net->until};
     struct rfx_chain_count count = {0};
     struct rfx_stage_spec *specs = calloc(MOST, sizeof *specs);
     int *targets = calloc(MOST, sizeof *targets);
@@ -104,10 +104,10 @@ static struct rfx_chain_count count_by_stages(const struct net *net) {
     enum rfx_node_place *places = calloc(MOST, sizeof *places);
     int *last = calloc(MOST, sizeof *last);
     assert_true(specs && targets && spilled && stored && places && last);
-    assert_true(rfx_skeleton_max_stages(&net->levels) * graph->n_nodes <= MOST);
+    assert_true(rfx_partition_max_stages(&net->levels) * graph->n_nodes <= MOST);
     assert_true(graph->n_nodes <= MOST_NODES);
     for (int i = 0; i < graph->n_nodes; i++) last[i] = net->levels.level[i];
-    int n = rfx_skeleton_stages(&net->levels, &chain, &rfx_mode_whole, specs, targets, spilled);
+    int n = rfx_partition_stages(&net->levels, &chain, &rfx_mode_whole, specs, targets, spilled);
     for (int s = 0; s < n; s++) {
         struct rfx_error err;
         bool local = specs[s].mode == NULL;
@@ -126,7 +126,7 @@ static struct rfx_chain_count count_by_stages(const struct net *net) {
         size_t alive = 0, made[MOST_NODES], dying[MOST_NODES], n_made = 0, n_dying = 0;
         for (int i = 0; i < graph->n_nodes; i++) {
             bool kept = is_kept(&net->levels, i);
-            size_t bytes = rfx_node_wanted_bytes(&graph->nodes[i]);
+            size_t bytes = rfx_node_roi_bytes(&graph->nodes[i]);
             int first = net->levels.level[i];
             if ((net->until[i] < 0 && !kept) || level < first || level > last[i]) continue;
             alive += bytes;
@@ -152,7 +152,7 @@ static struct rfx_chain_stores *begin(struct net *net, struct test_rng *rng, boo
     struct rfx_error err;
     assert_int_equal(rfx_chain_stores_create(&net->levels, net->times, &stores, &err), RFX_OK);
     for (int level = 0; level < net->levels.n; level++) {
-        size_t most = rfx_node_wanted_bytes(&net->graph->nodes[net->graph->n_nodes / 2]);
+        size_t most = rfx_node_roi_bytes(&net->graph->nodes[net->graph->n_nodes / 2]);
         net->beside[level] = beside ? (size_t)test_rng_int(rng, 0, (int64_t)most) : 0;
         rfx_chain_stores_beside(stores)[level] = net->beside[level];
     }
@@ -218,7 +218,7 @@ static double best_of_all(const struct net *net, struct rfx_chain_stores *stores
 /* A choice fits, counts as it says, and is the best one most of the time. */
 static void look_at_choices(int64_t cases, bool beside) {
     int64_t seed = test_env_int("RFX_SEED", 1);
-    const struct rfx_chain_way ways[] = {
+    const struct rfx_chain_preference ways[] = {
         {true, true}, {false, true}, {true, false}, {false, false}};
     int tried = 0, best_ones = 0;
     for (int64_t c = 0; c < 10 * cases && tried < cases / 3; c++) { /* few are that small */

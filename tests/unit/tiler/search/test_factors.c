@@ -17,8 +17,8 @@
 #include "tests/support/run/catch_outputs.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
-#include "tiler/search/forms/factors.h"
+#include "tiler/plan/plan_file.h"
+#include "tiler/search/graph_variants.h"
 
 /* resnet18 at 672x672 has seven layers with many factors: three of 256 channels on maps of 42x42,
  * then one with stride 2 and three of 512 channels on maps of 21x21. */
@@ -52,7 +52,7 @@ static struct rfx_plan *plan_by_hand(struct small_plan_case *c, const int *keepe
     struct small_plan_case by_hand = *c;
     const int target = c->graph->n_nodes - 1;
     const struct rfx_stage_spec whole = {
-        .mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 1, .targets = &target};
+        .mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1, .n_targets = 1, .targets = &target};
     by_hand.request.stages = &whole;
     by_hand.request.n_stages = 1;
     by_hand.request.keepers = keepers;

@@ -17,10 +17,10 @@
 #include "tests/support/run/plan_spoil.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
-#include "tiler/plan/file/plan_file.h"
 #include "tiler/plan/plan_check.h"
-#include "tiler/search/forms/groups.h"
-#include "tiler/search/forms/plan_groups.h"
+#include "tiler/plan/plan_file.h"
+#include "tiler/search/graph_variants.h"
+#include "tiler/search/plan_counts.h"
 
 #define KIB ((size_t)1024)
 
@@ -307,8 +307,8 @@ static void inner_nodes(void **state) {
     static const struct rfx_group_attr group = {
         .first = A, .last = SUM, .strip_cols = 8, .strips = 1, .step_rows = 2};
     static const int b = B, pool = POOL;
-    struct rfx_stage_spec stages[2] = {{.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1},
-                                       {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1}};
+    struct rfx_stage_spec stages[2] = {{.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1},
+                                       {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1}};
     struct small_plan_case f = small_plan_case_begin(60, 60);
     struct rfx_plan *plan = NULL;
     struct rfx_error err = {{0}};
@@ -338,8 +338,8 @@ static void spoilt(void **state) {
         .first = A, .last = SUM, .strip_cols = 8, .strips = 1, .step_rows = 2};
     static const int c = C, pool = POOL;
     struct rfx_stage_spec stages[2] = {
-        {.mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 1, .band_rows = 4, .n_targets = 1},
-        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 1}};
+        {.mode = &rfx_mode_streamed, .tiles_y = 1, .tiles_x = 1, .band_rows = 4, .n_targets = 1},
+        {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1, .n_targets = 1}};
     struct small_plan_case f = small_plan_case_begin(24, 24);
     (void)state;
     stages[0].targets = &c;

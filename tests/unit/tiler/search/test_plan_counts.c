@@ -18,7 +18,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/stage.h"
-#include "tiler/search/forms/groups.h"
+#include "tiler/search/graph_variants.h"
 #include "tiler/search/plan_counts.h"
 
 enum { MOST_GROUPS = 40 };
@@ -75,7 +75,7 @@ static void compare(const struct rfx_plan *plan, const char *what) {
     }
     assert_true(macs == sum);
     const struct rfx_stage *head = &plan->stages[0];
-    if (plan->grouped != NULL && head->spec.mode->local && head->spec.parts_x == 1) {
+    if (plan->grouped != NULL && head->spec.mode->local && head->spec.tiles_x == 1) {
         bool streamed = head->spec.mode == &rfx_mode_streamed;
         int64_t *ranges = streamed ? &streamed_ranges : &tiled_ranges;
         *(streamed ? &streamed_steps : &tiled_steps) += steps;

@@ -41,7 +41,7 @@ static void two_tiles_by_hand(void **state) {
     f.request.asked = rfx_ask_tiles(2, 1);
     struct rfx_plan *plan = small_plan_case_make(&f);
     assert_int_equal(plan->macs, 2 * 7 * 12 * 72 + 144 * 144 + 36 * 108);
-    assert_int_equal(plan->stages[0].spec.parts_y, 2);
+    assert_int_equal(plan->stages[0].spec.tiles_y, 2);
     rfx_plan_free(plan);
     small_plan_case_end(&f);
 }
@@ -167,7 +167,7 @@ static void refusals(void **state) {
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     f.request.asked = rfx_ask_whole();
-    f.request.asked.parts_x = 2;
+    f.request.asked.tiles_x = 2;
     assert_int_equal(rfx_plan_create(f.graph, &f.request, &plan, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     f.request.asked = rfx_ask_whole();
@@ -192,28 +192,28 @@ static void stages_refused(void **state) {
     (void)state;
     int pool = 5;
     const struct rfx_stage_spec wrong[] = {
-        {.mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_streamed, .tiles_y = 1, .tiles_x = 1, .n_targets = 1, .targets = &pool},
         {.mode = &rfx_mode_streamed,
-         .parts_y = 2,
-         .parts_x = 1,
+         .tiles_y = 2,
+         .tiles_x = 1,
          .band_rows = 4,
          .n_targets = 1,
          .targets = &pool},
         {.mode = &rfx_mode_tiled,
-         .parts_y = 1,
-         .parts_x = 1,
+         .tiles_y = 1,
+         .tiles_x = 1,
          .row_by_row = true,
          .n_targets = 1,
          .targets = &pool},
-        {.mode = &rfx_mode_tiled, .parts_y = 0, .parts_x = 1, .n_targets = 1, .targets = &pool},
-        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 2, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_tiled, .tiles_y = 0, .tiles_x = 1, .n_targets = 1, .targets = &pool},
+        {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 2, .n_targets = 1, .targets = &pool},
         {.mode = &rfx_mode_whole,
-         .parts_y = 1,
-         .parts_x = 1,
+         .tiles_y = 1,
+         .tiles_x = 1,
          .band_rows = 3,
          .n_targets = 1,
          .targets = &pool},
-        {.mode = &rfx_mode_whole, .parts_y = 1, .parts_x = 1, .n_targets = 0, .targets = &pool},
+        {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1, .n_targets = 0, .targets = &pool},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct small_plan_case f = small_plan_case_begin(12, 12);

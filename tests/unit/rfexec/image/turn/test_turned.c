@@ -55,7 +55,7 @@ static void check_rect(struct rfx_image *image, const struct stored *s, struct r
                 int row = (int)distance(first_row[s->orientation], y, x, t.h, t.w);
                 int column = (int)distance(first_column[s->orientation], y, x, t.h, t.w);
                 float want = s->sample(s->picture, row, column, k);
-                float got = rfx_view_at(&view, y, x)[k];
+                float got = rfx_view_f32_at(&view, y, x)[k];
                 if (got != want)
                     fail_msg("orientation %d, %dx%d: (%d, %d, %d) is %g, not %g", s->orientation,
                              (int)t.h, (int)t.w, (int)y, (int)x, k, (double)got, (double)want);

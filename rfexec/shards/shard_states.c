@@ -1,0 +1,422 @@
+/* Mergeable states in memory and in files; see shard_states.h. */
+#include "rfexec/shards/shard_states.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+/* Inlined, as in the fingerprints of outputs. */
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "layers/graph/op.h"
+#include "layers/graph/reduction.h"
+#include "rfexec/output/output_file.h"
+#include "rfexec/session/model.h"
+#include "rfexec/shards/shard_identity.h"
+#include "rfexec/shards/shard_json.h"
+
+#define STATES_FORMAT "rfexec states"
+#define STATES_VERSION 2
+#define MOST_STATES 65536
+
+void rfx_shard_states_release(struct rfx_shard_states *states) {
+    for (int i = 0; i < states->n; i++) rfx_memory_release(states->mem, states->items[i].state);
+    if (states->mem != NULL) rfx_memory_release(states->mem, states->items);
+    json_decref(states->run);
+    json_decref(states->about);
+    json_decref(states->picture);
+    *states = (struct rfx_shard_states){.mem = states->mem};
+}
+
+static bool has_format(const json_t *document) {
+    const char *format = json_string_value(json_object_get(document, "format"));
+    return format != NULL && strcmp(format, STATES_FORMAT) == 0;
+}
+
+bool rfx_shard_states_is_file(const char *path) {
+    json_t *document = NULL;
+    bool is = rfx_shard_json_load("part", path, &document, NULL) == RFX_OK && has_format(document);
+    json_decref(document);
+    return is;
+}
+
+void *rfx_shard_states_add(struct rfx_shard_states *states, const struct rfx_graph *graph, int node,
+                           int round) {
+    const struct rfx_node *of = &graph->nodes[node];
+    size_t bytes = rfx_node_reduction(of)->state_bytes(of), n = (size_t)states->n + 1;
+    struct rfx_shard_state *grown =
+        rfx_memory_realloc(states->mem, states->items, n * sizeof *states->items);
+    if (grown == NULL) return NULL;
+    states->items = grown;
+    void *state = rfx_memory_calloc(states->mem, 1, bytes);
+    if (state == NULL) return NULL;
+    states->items[states->n++] = (struct rfx_shard_state){node, round, bytes, state};
+    return state;
+}
+
+static void write_hex(const XXH3_state_t *hash, char hex[33]) {
+    XXH128_hash_t sum = XXH3_128bits_digest(hash);
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){sum.high64, sum.low64, 0}, hex);
+}
+
+void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) {
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_128bits_reset(&hash);
+    for (int i = 0; i < states->n; i++)
+        (void)XXH3_128bits_update(&hash, states->items[i].state, states->items[i].bytes);
+    write_hex(&hash, hex);
+}
+
+static enum rfx_status write_states(const char *path, const struct rfx_shard_states *states,
+                                    struct rfx_error *err) {
+    struct rfx_output_file *file = NULL;
+    enum rfx_status status = rfx_output_file_open(states->mem, path, &file, err);
+    for (int i = 0; i < states->n && status == RFX_OK; i++)
+        status = rfx_output_file_append(file, states->items[i].state, states->items[i].bytes, err);
+    if (status == RFX_OK) status = rfx_output_file_commit(file, err);
+    rfx_output_file_free(file);
+    return status;
+}
+
+static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
+    json_t *list = json_array();
+    for (int i = 0; i < states->n; i++)
+        (void)json_array_append_new(
+            list,
+            json_pack("{s:s, s:i, s:I}", "node", graph->nodes[states->items[i].node].name, "round",
+                      states->items[i].round, "bytes", (json_int_t)states->items[i].bytes));
+    return list;
+}
+
+enum rfx_status rfx_shard_states_write(const char *path, const struct rfx_graph *graph,
+                                       const struct rfx_shard_states *states,
+                                       struct rfx_error *err) {
+    char hash[33];
+    rfx_shard_states_hash(states, hash);
+    json_t *document = json_pack(
+        "{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*}", "format", STATES_FORMAT,
+        "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
+        states->round, "part", (json_int_t)states->index, (json_int_t)states->count, "states",
+        list_json(graph, states), "hash", hash, "about", states->about, "picture", states->picture);
+    /* the JSON first: a file of states with its name is complete */
+    enum rfx_status status = rfx_shard_json_write(states->mem, path, document, "", err);
+    if (status == RFX_OK) status = write_states(path, states, err);
+    json_decref(document);
+    return status;
+}
+
+/* Reads all members but the list of states. Returns the first one that is wrong, or NULL. */
+static const char *read_members(const json_t *document, struct rfx_shard_states *states) {
+    const char *output = json_string_value(json_object_get(document, "output"));
+    const json_t *shard = json_object_get(document, "part");
+    if (!has_format(document)) return "format";
+    if (json_integer_value(json_object_get(document, "version")) != STATES_VERSION)
+        return "version";
+    if (output == NULL || strlen(output) >= sizeof states->output) return "output";
+    memcpy(states->output, output, strlen(output) + 1);
+    json_int_t round = json_integer_value(json_object_get(document, "round"));
+    if (round < 1 || round > MOST_STATES) return "round";
+    states->round = (int)round;
+    states->index = json_integer_value(json_array_get(shard, 0));
+    states->count = json_integer_value(json_array_get(shard, 1));
+    if (json_array_size(shard) != 2 || states->index < 0 || states->index > states->count ||
+        (states->index == 0) != (states->count == 0))
+        return "part";
+    states->run = json_object_get(document, "run");
+    if (!json_is_object(states->run)) {
+        states->run = NULL;
+        return "run";
+    }
+    json_incref(states->run);
+    states->about = json_incref(json_object_get(document, "about"));
+    states->picture = json_incref(json_object_get(document, "picture"));
+    return rfx_shard_json_is_sealed(document) ? NULL : "sum";
+}
+
+static enum rfx_status peek(const char *path, struct rfx_shard_states *states, json_t **document,
+                            struct rfx_error *err) {
+    enum rfx_status status = rfx_shard_json_load("states", path, document, err);
+    const char *wrong = status == RFX_OK ? read_members(*document, states) : NULL;
+    if (wrong != NULL && strcmp(wrong, "sum") == 0)
+        status = rfx_fail(
+            err, RFX_STATUS_MALFORMED,
+            "%.300s.json was changed since the states were made: its checksum 'sum' does not match",
+            path);
+    else if (wrong != NULL)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json: '%s' is missing or not valid",
+                          path, wrong);
+    return status;
+}
+
+enum rfx_status rfx_shard_states_peek(struct rfx_memory *mem, const char *path,
+                                      struct rfx_shard_states *states, struct rfx_error *err) {
+    json_t *document = NULL;
+    struct rfx_shard_states read = {.mem = mem};
+    enum rfx_status status = peek(path, &read, &document, err);
+    json_decref(document);
+    if (status == RFX_OK)
+        *states = read;
+    else
+        rfx_shard_states_release(&read);
+    return status;
+}
+
+/* The hash of an open file; *bytes: its length. */
+static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uint64_t *bytes,
+                                 struct rfx_error *err) {
+    unsigned char chunk[4096];
+    XXH3_state_t hash;
+    XXH3_INITSTATE(&hash);
+    (void)XXH3_128bits_reset(&hash);
+    *bytes = 0;
+    for (size_t n; (n = fread(chunk, 1, sizeof chunk, file)) > 0; *bytes += n)
+        (void)XXH3_128bits_update(&hash, chunk, n);
+    if (ferror(file) != 0)
+        return rfx_fail(err, RFX_STATUS_IO, "states '%.200s': %s", path, strerror(errno));
+    write_hex(&hash, hex);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) {
+    struct rfx_shard_states read = {.mem = NULL};
+    json_t *document = NULL;
+    char hash[33];
+    uint64_t bytes = 0, wanted = 0;
+    enum rfx_status status = peek(path, &read, &document, err);
+    FILE *file = status == RFX_OK ? fopen(path, "rbe") : NULL;
+    if (status == RFX_OK && file == NULL)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': %s", path, strerror(errno));
+    if (status == RFX_OK) status = hash_file(file, path, hash, &bytes, err);
+    const json_t *list = json_object_get(document, "states");
+    for (size_t i = 0; i < json_array_size(list); i++)
+        wanted += (uint64_t)json_integer_value(json_object_get(json_array_get(list, i), "bytes"));
+    const char *given = json_string_value(json_object_get(document, "hash"));
+    if (status == RFX_OK && (given == NULL || bytes != wanted || strcmp(hash, given) != 0))
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.200s' were changed since they were made, or cut off", path);
+    if (file != NULL) (void)fclose(file);
+    json_decref(document);
+    rfx_shard_states_release(&read);
+    return status;
+}
+
+/* Reads the states that the list names from the file. */
+static enum rfx_status read_list(const char *path, const json_t *list,
+                                 const struct rfx_graph *graph, struct rfx_shard_states *states,
+                                 struct rfx_error *err) {
+    FILE *file = fopen(path, "rb");
+    enum rfx_status status = RFX_OK;
+    if (file == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': there is no file", path);
+    for (size_t i = 0; i < json_array_size(list) && status == RFX_OK; i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *name = json_string_value(json_object_get(item, "node"));
+        int node = name == NULL ? -1 : rfx_graph_find(graph, name);
+        bool ours = node >= 0 && rfx_node_reduction(&graph->nodes[node]) != NULL;
+        int64_t round = json_integer_value(json_object_get(item, "round"));
+        for (int k = 0; ours && k < states->n; k++) ours = states->items[k].node != node;
+        if (!ours || round < 1 || round > states->round) {
+            status = rfx_fail(
+                err, RFX_STATUS_MALFORMED,
+                "states '%.200s': '%.100s' is not a reduction of the network, or is listed "
+                "twice",
+                path, name == NULL ? "" : name);
+            break;
+        }
+        void *state = rfx_shard_states_add(states, graph, node, (int)round);
+        size_t bytes = state == NULL ? 0 : states->items[states->n - 1].bytes;
+        if (state == NULL)
+            status = rfx_memory_fail(states->mem, path, bytes, err);
+        else if (json_integer_value(json_object_get(item, "bytes")) != (json_int_t)bytes ||
+                 fread(state, 1, bytes, file) != bytes)
+            status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                              "states '%.200s': the state of '%.100s' does not have %zu bytes",
+                              path, name, bytes);
+        else if (!rfx_node_reduction(&graph->nodes[node])->is_sound(&graph->nodes[node], state))
+            status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                              "states '%.200s': the state of '%.100s' is not valid", path, name);
+    }
+    if (status == RFX_OK && fgetc(file) != EOF)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states '%.200s': the file is longer than its JSON says", path);
+    (void)fclose(file);
+    return status;
+}
+
+enum rfx_status rfx_shard_states_read(const char *path, const struct rfx_graph *graph,
+                                      struct rfx_shard_states *states, struct rfx_error *err) {
+    json_t *document = NULL;
+    char hash[33];
+    struct rfx_shard_states read = {.mem = graph->mem};
+    enum rfx_status status = peek(path, &read, &document, err);
+    if (status == RFX_OK)
+        status = read_list(path, json_object_get(document, "states"), graph, &read, err);
+    if (status == RFX_OK) {
+        const char *wanted = json_string_value(json_object_get(document, "hash"));
+        rfx_shard_states_hash(&read, hash);
+        if (wanted == NULL || strcmp(hash, wanted) != 0)
+            status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                              "states '%.200s' were changed since they were made", path);
+    }
+    json_decref(document);
+    if (status == RFX_OK)
+        *states = read;
+    else
+        rfx_shard_states_release(&read);
+    return status;
+}
+
+enum rfx_status rfx_shard_states_merge(struct rfx_shard_states *all, const struct rfx_graph *graph,
+                                       struct rfx_shard_states *other, struct rfx_error *err) {
+    bool alike = all->n == other->n && all->round == other->round && all->count == other->count;
+    for (int i = 0; alike && i < all->n; i++) {
+        const struct rfx_shard_state *a = &all->items[i], *b = &other->items[i];
+        alike = a->node == b->node && a->round == b->round;
+        if (alike && a->round < all->round) alike = memcmp(a->state, b->state, a->bytes) == 0;
+    }
+    if (!alike)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "states of round %d, %lld parts and of round %d, %lld parts, or after "
+                        "other rounds, do not add up",
+                        other->round, (long long)other->count, all->round, (long long)all->count);
+    for (int i = 0; i < all->n; i++) {
+        const struct rfx_node *node = &graph->nodes[all->items[i].node];
+        const struct rfx_reduction *reduction = rfx_node_reduction(node);
+        if (all->items[i].round != all->round) continue;
+        reduction->merge(node, all->items[i].state, other->items[i].state);
+        if (!reduction->is_sound(node, all->items[i].state))
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "the states of '%.100s' add up to more than any network makes",
+                            node->name);
+    }
+    return RFX_OK;
+}
+
+void rfx_shard_states_release_known(struct rfx_memory *mem, struct rfx_part_known *known, int n) {
+    for (int i = 0; known != NULL && i < n; i++) {
+        union {
+            const float *in;
+            float *out;
+        } values = {known[i].values};
+        rfx_memory_release(mem, values.out);
+    }
+    rfx_memory_release(mem, known);
+}
+
+static enum rfx_status finish_one(const struct rfx_graph *graph, struct rfx_memory *mem,
+                                  const struct rfx_shard_state *item, struct rfx_part_known *known,
+                                  struct rfx_error *err) {
+    const struct rfx_node *node = &graph->nodes[item->node];
+    const struct rfx_tensor *in = &graph->nodes[node->in[0]].out;
+    float *values = rfx_memory_calloc(mem, (size_t)node->out.elems, sizeof *values);
+    void *state =
+        rfx_memory_alloc(mem, item->bytes); /* a copy, as finishing may rearrange the state */
+    *known = (struct rfx_part_known){item->node, values};
+    if (values != NULL && state != NULL) {
+        struct rfx_view out = rfx_view_of(&node->out, values, rfx_rect_full(1, 1));
+        memcpy(state, item->state, item->bytes);
+        rfx_node_reduction(node)->finish(node, state, in->h, in->w, &out);
+    }
+    bool all = values != NULL && state != NULL;
+    rfx_memory_release(mem, state);
+    return all ? RFX_OK : rfx_memory_fail(mem, "states", item->bytes, err);
+}
+
+enum rfx_status rfx_shard_states_finish(const struct rfx_shard_states *states,
+                                        const struct rfx_graph *graph,
+                                        struct rfx_part_known **known, struct rfx_error *err) {
+    struct rfx_memory *mem = states->mem;
+    struct rfx_part_known *list = rfx_memory_calloc(mem, (size_t)states->n + 1, sizeof *list);
+    if (list == NULL) return rfx_memory_fail(mem, "states", sizeof *list, err);
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < states->n && status == RFX_OK; i++)
+        status = finish_one(graph, mem, &states->items[i], &list[i], err);
+    if (status == RFX_OK)
+        *known = list;
+    else
+        rfx_shard_states_release_known(mem, list, states->n);
+    return status;
+}
+
+static int64_t size_at(const json_t *run, size_t i) {
+    return json_integer_value(json_array_get(json_object_get(run, "image"), i));
+}
+
+/* Finds the model file: as it is named, or in the folder of `path`. */
+static enum rfx_status find_model(const char *model, const char *path, char *found, size_t size,
+                                  struct rfx_error *err) {
+    const char *folder_end = strrchr(path, '/'), *base = strrchr(model, '/');
+    int folder = folder_end == NULL ? 0 : (int)(folder_end - path) + 1;
+    int n = snprintf(found, size, "%s", model);
+    if (n > 0 && (size_t)n < size && (rfx_builtin_exists(model) || access(model, F_OK) == 0))
+        return RFX_OK;
+    n = snprintf(found, size, "%.*s%s", folder, path, base == NULL ? model : base + 1);
+    if (n > 0 && (size_t)n < size && access(found, F_OK) == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "states '%.120s' are of model '%.120s', which is not there, nor beside them "
+                    "as '%.120s'",
+                    path, model, found);
+}
+
+/* Whether the network takes an image of the size that the shards had. */
+static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *run,
+                                  const char *path, struct rfx_error *err) {
+    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
+    if (in->c == size_at(run, 0) && in->h == size_at(run, 1) && in->w == size_at(run, 2))
+        return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "states '%.200s' are of an image of %lld x %lld x %lld, the network's is of "
+                    "%lld x %lld x %lld",
+                    path, (long long)size_at(run, 0), (long long)size_at(run, 1),
+                    (long long)size_at(run, 2), (long long)in->c, (long long)in->h,
+                    (long long)in->w);
+}
+
+static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                  const char *model, const char *wanted, const char *path,
+                                  struct rfx_error *err) {
+    char hash[RFX_SHARD_HASH_CHARS];
+    enum rfx_status status = rfx_shard_hash_model(mem, graph, model, hash, err);
+    if (status != RFX_OK || strcmp(hash, wanted) == 0) return status;
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "states '%.120s' are not of model '%.120s': its hash is %s, not %.40s", path,
+                    model, hash, wanted);
+}
+
+static enum rfx_status find_output(const struct rfx_graph *graph, const char *name,
+                                   const char *model, const char *path, int *k,
+                                   struct rfx_error *err) {
+    for (*k = 0; *k < graph->n_outputs; ++*k)
+        if (strcmp(graph->outputs[*k].name, name) == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED,
+                    "states '%.120s' are of output '%.100s', which '%.120s' does not have", path,
+                    name, model);
+}
+
+enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,
+                                              const struct rfx_shard_states *states,
+                                              const char *path, size_t memory_bytes,
+                                              struct rfx_graph **out, int *k,
+                                              struct rfx_error *err) {
+    const char *named = json_string_value(json_object_get(states->about, "model"));
+    const char *wanted = json_string_value(json_object_get(states->run, "model"));
+    char model[RFX_SHARD_PATH_CHARS];
+    struct rfx_graph *graph;
+    struct rfx_load_options load = {.memory_bytes = memory_bytes};
+    if (named == NULL || wanted == NULL || !rfx_shard_identity_load_options(states->run, &load))
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json does not say what network it is of",
+                        path);
+    enum rfx_status status = find_model(named, path, model, sizeof model, err);
+    if (status == RFX_OK) status = rfx_model_load(mem, model, &load, &graph, err);
+    if (status != RFX_OK) return status;
+    status = check_hash(mem, graph, model, wanted, path, err);
+    if (status == RFX_OK) status = check_size(graph, states->run, path, err);
+    if (status == RFX_OK) status = find_output(graph, states->output, model, path, k, err);
+    if (status == RFX_OK)
+        *out = graph;
+    else
+        rfx_graph_free(graph);
+    return status;
+}

@@ -1,0 +1,446 @@
+/* Chooses groups by dynamic programming over runs of nodes, and convolutions that store their
+ * transformed weights; plans the variants of a graph and keeps the best plan. */
+#include "tiler/search/graph_variants.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "layers/conv/conv_backend.h"
+#include "layers/core/checked.h"
+#include "layers/graph/group.h"
+#include "layers/graph/op.h"
+#include "tiler/cost/cost.h"
+#include "tiler/search/candidates.h"
+#include "tiler/search/plan_counts.h"
+
+enum { N_STEPS = 4, N_COLS = 9 };
+static const int64_t steps[N_STEPS] = {1, 2, 4, 8};
+static const int64_t widths[N_COLS] = {512, 384, 256, 192, 128, 96, 64, 48, 32};
+
+struct chooser {
+    const struct rfx_graph *graph;
+    const struct rfx_caches *caches;
+    struct rfx_cost_model cost;
+    int threads, kept;
+    int *last_reader; /* per node; n_nodes for outputs */
+    int *from;    /* first node of the last group of the best grouping up to node i; i: no group */
+    double *best; /* picoseconds of the best grouping up to node i, at i + 1 */
+    struct rfx_group_attr *how; /* the group that ends at node i */
+};
+
+static double time_of(const struct chooser *c, const struct rfx_cost_counts *counts) {
+    return (double)rfx_cost_picoseconds(&c->cost, counts);
+}
+
+static double node_cost(const struct chooser *c, int i) {
+    struct rfx_cost_counts counts = {{0}};
+    rfx_cost_count_whole(&c->cost, i, &counts);
+    return time_of(c, &counts);
+}
+
+/* Returns whether a node may be computed piece by piece without computing anything twice. */
+static bool may_join(const struct chooser *c, int i) {
+    const struct rfx_node *node = &c->graph->nodes[i];
+    struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
+    return rfx_node_runs_by_rows(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_GROUP &&
+           block.h * block.w == 1;
+}
+
+/* Returns the cost of a group; < 0: its rings do not fit the cache. */
+static double group_cost(const struct chooser *c, const struct rfx_group_attr *g,
+                         struct rfx_cost_group *fact) {
+    struct rfx_cost_counts counts = {{0}};
+    double cache = (double)c->caches->second_bytes, weights = 0.0;
+    double rings = fact->ring_bytes = (double)rfx_group_ring_bytes(g);
+    for (int i = g->first; i <= g->last; i++) weights += c->cost.nodes[i].packed;
+    if (weights + rings > cache * 0.8 && rings > cache * 0.5) return -1.0;
+    rfx_cost_count_group(&c->cost, g, fact, &counts);
+    return time_of(c, &counts);
+}
+
+/* Finds the best shape of a group of these nodes; returns its cost, < 0: none fits. */
+static double shape_group(const struct chooser *c, int first, int last,
+                          struct rfx_group_attr *out) {
+    double best = -1.0;
+    int64_t w = c->graph->nodes[last].out.w;
+    struct rfx_group_attr group = {.base = c->graph,
+                                   .first = first,
+                                   .last = last,
+                                   .strips = c->threads > 1 ? 2 * c->threads : 1};
+    struct rfx_cost_group fact; /* the same for all shapes */
+    rfx_cost_describe_group(&group, &fact);
+    for (int s = 0; s < N_STEPS; s++)
+        for (int k = 0, found = 0; k < N_COLS && found < 2; k++) {
+            if (widths[k] > w && k + 1 < N_COLS && widths[k + 1] >= w) continue;
+            group.strip_cols = rfx_min_i64(widths[k], w);
+            group.step_rows = steps[s];
+            double cost = group_cost(c, &group, &fact);
+            if (cost < 0.0) continue;
+            found++;
+            if (best >= 0.0 && cost >= best) continue;
+            best = cost;
+            *out = group;
+        }
+    return best;
+}
+
+/* Tries all groups that end at node `last`: only the tensor of `last` may be read behind it.
+ * `reach`: last reader of the nodes before `last`. */
+static void try_groups(struct chooser *c, int last) {
+    int reach = 0;
+    for (int first = last; first >= 0 && last - first < RFX_GROUP_MAX_NODES; first--) {
+        if (!may_join(c, first) || (first < last && first == c->kept)) return;
+        if (first < last) reach = c->last_reader[first] > reach ? c->last_reader[first] : reach;
+        if (first == last || reach > last) continue;
+        if (rfx_group_refusal(c->graph, first, last) != NULL) continue;
+        struct rfx_group_attr g;
+        double cost = shape_group(c, first, last, &g);
+        if (cost < 0.0 || c->best[first] + cost >= c->best[last + 1]) continue;
+        c->best[last + 1] = c->best[first] + cost;
+        c->from[last] = first;
+        c->how[last] = g;
+    }
+}
+
+static void find_readers(struct chooser *c) {
+    const struct rfx_graph *graph = c->graph;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        c->last_reader[i] = i;
+        for (int k = 0; k < graph->nodes[i].n_in; k++) c->last_reader[graph->nodes[i].in[k]] = i;
+    }
+    for (int e = 0; e < graph->n_ends; e++) c->last_reader[graph->ends[e].node] = graph->n_nodes;
+}
+
+static int collect(const struct chooser *c, struct rfx_group_attr *groups) {
+    int n = 0;
+    for (int i = c->graph->n_nodes - 1; i >= 0; i = c->from[i] - 1)
+        if (c->from[i] < i) groups[n++] = c->how[i];
+    for (int i = 0; i < n / 2; i++) {
+        struct rfx_group_attr other = groups[i];
+        groups[i] = groups[n - 1 - i];
+        groups[n - 1 - i] = other;
+    }
+    return n;
+}
+
+enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rfx_caches *caches,
+                                  int threads, int kept, struct rfx_group_attr *groups,
+                                  int *n_groups, struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    size_t n = (size_t)graph->n_nodes;
+    struct chooser c = {.graph = graph, .caches = caches, .threads = threads, .kept = kept};
+    enum rfx_status status = RFX_OK;
+    c.last_reader = rfx_memory_calloc(mem, n, sizeof *c.last_reader);
+    c.from = rfx_memory_calloc(mem, n, sizeof *c.from);
+    c.best = rfx_memory_calloc(mem, n + 1, sizeof *c.best);
+    c.how = rfx_memory_calloc(mem, n, sizeof *c.how);
+    if (c.last_reader == NULL || c.from == NULL || c.best == NULL || c.how == NULL) {
+        status = rfx_memory_fail(mem, "groups of nodes", n * sizeof *c.how, err);
+        goto done;
+    }
+    status = rfx_cost_init(&c.cost, graph, caches, threads, err);
+    if (status != RFX_OK) goto done;
+    find_readers(&c);
+    for (int i = 0; i < graph->n_nodes; i++) {
+        status = rfx_memory_check_stop(mem, err);
+        if (status != RFX_OK) goto done;
+        c.best[i + 1] = c.best[i] + node_cost(&c, i);
+        c.from[i] = i;
+        try_groups(&c, i);
+    }
+    *n_groups = collect(&c, groups);
+done:
+    rfx_cost_release(&c.cost);
+    rfx_memory_release(mem, c.last_reader);
+    rfx_memory_release(mem, c.from);
+    rfx_memory_release(mem, c.best);
+    rfx_memory_release(mem, c.how);
+    return status;
+}
+
+/* Checks groups given by the request: valid, by rising nodes, without overlap. */
+static enum rfx_status check_given(const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_error *err) {
+    for (int g = 0; g < request->n_groups; g++) {
+        const struct rfx_group_attr *group = &request->groups[g];
+        const char *why = rfx_group_refusal(graph, group->first, group->last);
+        if (why == NULL && g > 0 && group->first <= group[-1].last)
+            why = "it overlaps the group before it or comes before it";
+        if (why == NULL && (group->strip_cols < 1 || group->strips < 1 || group->step_rows < 1))
+            why = "strip_cols, strips and step_rows are 1 or more";
+        if (why != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "groups[%d]: %s", g, why);
+    }
+    return RFX_OK;
+}
+
+enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
+                                 const struct rfx_plan_request *request, struct rfx_graph **out,
+                                 struct rfx_error *err) {
+    if (request->groups != NULL) {
+        enum rfx_status status = check_given(graph, request, err);
+        if (status != RFX_OK || request->n_groups == 0) return status;
+        return rfx_graph_group(graph, request->groups, request->n_groups, out, err);
+    }
+    if (request->caches.second_bytes == 0 || request->no_groups || request->stages != NULL)
+        return RFX_OK;
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
+    int n = 0, kept = request->split == NULL ? -1 : rfx_graph_find(graph, request->split);
+    enum rfx_status status =
+        rfx_groups_choose(graph, &request->caches, request->threads, kept, groups, &n, err);
+    if (status == RFX_OK && n > 0) status = rfx_graph_group(graph, groups, n, out, err);
+    rfx_memory_release(graph->mem, groups);
+    return status;
+}
+
+/* Returns how many bytes the packed weights grow by when transformed weights are stored; 0: they
+ * are stored already, or there are none. */
+static size_t bytes_more(const struct rfx_graph *graph, const struct rfx_node *node) {
+    struct rfx_node keeper = *node;
+    if (node->op != RFX_OP_CONV) return 0;
+    keeper.attr.conv.keeps_factors = true;
+    return rfx_op_packed_bytes(graph, &keeper) - rfx_op_packed_bytes(graph, node);
+}
+
+/* Makes the base with the groups of another variant. */
+static enum rfx_status group_alike(const struct rfx_graph *base, const struct rfx_graph *like,
+                                   struct rfx_graph **out, struct rfx_error *err) {
+    size_t bytes = (size_t)like->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(base->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(base->mem, "groups of nodes", bytes, err);
+    int n = 0;
+    for (int i = 0; i < like->n_nodes; i++)
+        if (like->nodes[i].op == RFX_OP_GROUP) groups[n++] = like->nodes[i].attr.group;
+    enum rfx_status status = rfx_graph_group(base, groups, n, out, err);
+    rfx_memory_release(base->mem, groups);
+    return status;
+}
+
+struct keeper {
+    int node;
+    int64_t pixels;
+    size_t bytes;
+};
+
+static int by_pixels(const void *a, const void *b) {
+    const struct keeper *x = a, *y = b;
+    if (x->pixels != y->pixels) return x->pixels > y->pixels ? -1 : 1;
+    return x->node - y->node;
+}
+
+static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct rfx_plan *plan,
+                                    size_t room, struct rfx_graph **out, struct rfx_error *err) {
+    const struct rfx_graph *from = plan->graph;
+    size_t bytes = (size_t)from->n_nodes * sizeof(struct keeper);
+    struct keeper *keepers = rfx_memory_alloc(graph->mem, bytes);
+    struct rfx_graph *made = NULL;
+    enum rfx_status status = RFX_OK;
+    int n = 0;
+    if (keepers == NULL) return rfx_memory_fail(graph->mem, "factors", bytes, err);
+    for (int i = 0; i < from->n_nodes; i++) {
+        const struct rfx_node *node = &from->nodes[i];
+        size_t more = bytes_more(from, node);
+        if (more > 0) keepers[n++] = (struct keeper){i, node->out.h * node->out.w, more};
+    }
+    qsort(keepers, (size_t)n, sizeof *keepers, by_pixels);
+    for (int k = 0; status == RFX_OK && k < n; k++) {
+        if (keepers[k].bytes > room) continue;
+        room -= keepers[k].bytes;
+        if (made == NULL) status = group_alike(graph, from, &made, err);
+        if (status == RFX_OK) made->nodes[keepers[k].node].attr.conv.keeps_factors = true;
+    }
+    rfx_memory_release(graph->mem, keepers);
+    if (made != NULL) *out = made;
+    return status;
+}
+
+static enum rfx_status apply_factors(const struct rfx_graph *graph,
+                                     const struct rfx_plan_request *request,
+                                     struct rfx_graph **made, struct rfx_error *err) {
+    for (int k = 0; k < request->n_keepers; k++) {
+        int node = request->keepers[k];
+        if (node < 0 || node >= graph->n_nodes || graph->nodes[node].op != RFX_OP_CONV)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keepers[%d] is no convolution", k);
+    }
+    if (request->n_keepers == 0) return RFX_OK;
+    if (*made == NULL) {
+        enum rfx_status status = rfx_graph_group(graph, NULL, 0, made, err);
+        if (status != RFX_OK) return status;
+    }
+    for (int k = 0; k < request->n_keepers; k++) {
+        struct rfx_node *node = &(*made)->nodes[request->keepers[k]];
+        if (node->op == RFX_OP_CONV)
+            node->attr.conv.keeps_factors = true; /* otherwise inside of a group */
+    }
+    return RFX_OK;
+}
+
+int rfx_factors_count(const struct rfx_plan *plan) {
+    int n = 0;
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        const struct rfx_node *node = &plan->graph->nodes[i];
+        struct rfx_node maker = *node;
+        if (node->op != RFX_OP_CONV || !node->attr.conv.keeps_factors) continue;
+        maker.attr.conv.keeps_factors = false;
+        if (bytes_more(plan->graph, &maker) > 0) n++;
+    }
+    return n;
+}
+
+/* Plans of two variants: with groups, whose graph the plan owns, and plain. */
+struct answers {
+    enum rfx_status status, plain_status;
+    struct rfx_plan *plan, *smallest; /* smallest: set where the status is BUDGET_IMPOSSIBLE */
+    struct rfx_plan *plain, *plain_smallest;
+};
+
+static void keep_grouped(struct answers *a) {
+    rfx_plan_free(a->plain);
+    rfx_plan_free(a->plain_smallest);
+    a->plain = a->plain_smallest = NULL;
+}
+
+static void keep_plain(struct answers *a) {
+    rfx_plan_free(a->plan);
+    rfx_plan_free(a->smallest);
+    a->plan = a->plain;
+    a->smallest = a->plain_smallest;
+    a->status = a->plain_status;
+    a->plain = a->plain_smallest = NULL;
+}
+
+/* Returns whether the plain graph may be faster. Groups are chosen for whole maps; in short bands
+ * or narrow tiles their edges may cost more time than they save. */
+static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
+    bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
+    return in_parts || request->memory_bytes != 0;
+}
+
+/* Plans the graph without groups too, and keeps the better plan. */
+static void compare_with_plain(const struct rfx_graph *graph,
+                               const struct rfx_plan_request *request, struct answers *a,
+                               struct rfx_error *err) {
+    struct rfx_error why = {{0}};
+    a->plain_status = rfx_search_plan(graph, request, a->plan, &a->plain, &a->plain_smallest, &why);
+    bool grouped_is_better;
+    if (a->plan != NULL)
+        grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
+    else
+        grouped_is_better = a->smallest != NULL && a->plain_smallest != NULL &&
+                            a->smallest->peak_bytes < a->plain_smallest->peak_bytes;
+    if (grouped_is_better) {
+        keep_grouped(a);
+        return;
+    }
+    keep_plain(a);
+    if (err != NULL) *err = why;
+}
+
+/* Makes a plan with the same stages for another variant of the graph. */
+static enum rfx_status plan_alike(const struct rfx_graph *graph,
+                                  const struct rfx_plan_request *request,
+                                  const struct rfx_plan *plan, struct rfx_plan **out,
+                                  struct rfx_error *err) {
+    struct rfx_plan_request alike = *request;
+    struct rfx_plan *smallest = NULL;
+    size_t bytes = (size_t)plan->n_stages * sizeof(struct rfx_stage_spec);
+    struct rfx_stage_spec *stages = rfx_memory_alloc(plan->mem, bytes);
+    if (stages == NULL) return rfx_memory_fail(plan->mem, "stages of a plan", bytes, err);
+    for (int s = 0; s < plan->n_stages; s++) stages[s] = plan->stages[s].spec;
+    alike.stages = stages;
+    alike.n_stages = plan->n_stages;
+    enum rfx_status status = rfx_search_plan(graph, &alike, NULL, out, &smallest, err);
+    rfx_plan_free(smallest);
+    rfx_memory_release(plan->mem, stages);
+    return status;
+}
+
+/* Replaces the plan by one that stores transformed weights in what the budget leaves, if that is
+ * predicted to take no longer. */
+static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
+                                            const struct rfx_plan_request *request,
+                                            struct rfx_plan **plan, struct rfx_error *err) {
+    size_t budget = request->memory_bytes, peak = (*plan)->peak_bytes;
+    struct rfx_graph *keeping = NULL;
+    struct rfx_plan *better = NULL;
+    if (request->stages != NULL || request->keepers != NULL) return RFX_OK;
+    enum rfx_status status =
+        keep_factors(graph, *plan, budget != 0 ? budget - peak : SIZE_MAX, &keeping, err);
+    if (status != RFX_OK || keeping == NULL) return status;
+    struct rfx_error why = {{0}};
+    status = plan_alike(keeping, request, *plan, &better, &why);
+    if (better != NULL && better->cost <= (*plan)->cost) {
+        rfx_plan_free(*plan);
+        *plan = better;
+        better->grouped = keeping; /* the plan owns the graph now */
+        return RFX_OK;
+    }
+    rfx_plan_free(better);
+    rfx_graph_free(keeping);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
+        return RFX_OK; /* the workspace may have grown, too */
+    if (status != RFX_OK && err != NULL) *err = why;
+    return status;
+}
+
+/* Plans the graph with groups, and perhaps the plain one; takes ownership of `grouped`. */
+static enum rfx_status plan_grouped(const struct rfx_graph *graph,
+                                    const struct rfx_plan_request *request,
+                                    struct rfx_graph *grouped, struct answers *a,
+                                    struct rfx_error *err) {
+    a->status = rfx_search_plan(grouped, request, NULL, &a->plan, &a->smallest, err);
+    struct rfx_plan *made = a->plan != NULL ? a->plan : a->smallest;
+    if (made == NULL) {
+        rfx_graph_free(grouped);
+        if (a->status == RFX_STATUS_OUT_OF_MEMORY) return a->status;
+    } else {
+        made->grouped = grouped;
+    }
+    if (request->groups == NULL && request->n_keepers == 0 &&
+        (a->plan == NULL || may_be_slower(a->plan, request)))
+        compare_with_plain(graph, request, a, err);
+    return rfx_memory_check_stop(graph->mem, err); /* one of the two plans may be missing */
+}
+
+enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
+                                            const struct rfx_plan_request *request,
+                                            struct rfx_plan **out, struct rfx_plan **smallest,
+                                            struct rfx_error *err) {
+    struct rfx_graph *grouped = NULL;
+    struct answers a = {.plan = NULL};
+    enum rfx_status status = rfx_groups_apply(graph, request, &grouped, err);
+    if (status == RFX_OK) status = apply_factors(graph, request, &grouped, err);
+    if (status != RFX_OK) {
+        rfx_graph_free(grouped);
+        return status;
+    }
+    if (grouped != NULL)
+        status = plan_grouped(graph, request, grouped, &a, err);
+    else
+        a.status = rfx_search_plan(graph, request, NULL, &a.plan, &a.smallest, err);
+    if (status == RFX_OK && a.status == RFX_OK)
+        status = keep_factors_in_plan(graph, request, &a.plan, err);
+    struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
+    if (status == RFX_OK && made != NULL &&
+        made->grouped != NULL) /* they depend on how maps are cut */
+        status = rfx_plan_count_step_macs(made, &made->macs, err);
+    if (status != RFX_OK) {
+        rfx_plan_free(a.plan);
+        rfx_plan_free(a.smallest);
+        return status;
+    }
+    if (a.status == RFX_OK) *out = a.plan;
+    if (a.status == RFX_STATUS_BUDGET_IMPOSSIBLE) *smallest = a.smallest;
+    return a.status;
+}
+
+enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
+                                const struct rfx_plan_request *request, struct rfx_plan **out,
+                                struct rfx_error *err) {
+    struct rfx_plan *smallest = NULL;
+    enum rfx_status status = rfx_plan_create_or_smallest(graph, request, out, &smallest, err);
+    rfx_plan_free(smallest);
+    return status;
+}

@@ -1,0 +1,120 @@
+/* Reading a list whole and cutting it at line ends; see batch_list.h. */
+#include "tools/commands/batch_list.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Reads up to `room` bytes; -1 with errno. */
+static ssize_t read_some(int file, char *to, size_t room) {
+    ssize_t n;
+    do {
+        n = read(file, to, room);
+    } while (n < 0 && errno == EINTR);
+    return n;
+}
+
+/* Grows by doubling into a new block each time: the allocator cannot resize in place. */
+static enum rfx_status read_text(struct rfx_batch_list *list, int file, const char *path,
+                                 struct rfx_error *err) {
+    size_t room = 65536, filled = 0;
+    list->text = rfx_memory_alloc(list->mem, room);
+    if (list->text == NULL) return rfx_memory_fail(list->mem, path, room, err);
+    for (;;) {
+        if (filled + 1 == room) {
+            char *more =
+                room < RFX_BATCH_LIST_MOST_BYTES ? rfx_memory_alloc(list->mem, 2 * room) : NULL;
+            if (room >= RFX_BATCH_LIST_MOST_BYTES)
+                return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': more than %zu bytes",
+                                path, RFX_BATCH_LIST_MOST_BYTES);
+            if (more == NULL) return rfx_memory_fail(list->mem, path, 2 * room, err);
+            memcpy(more, list->text, filled);
+            rfx_memory_release(list->mem, list->text);
+            list->text = more;
+            room *= 2;
+        }
+        ssize_t n = read_some(file, list->text + filled, room - 1 - filled);
+        if (n < 0) return rfx_fail(err, RFX_STATUS_IO, "list '%.200s': %s", path, strerror(errno));
+        if (n == 0) break;
+        filled += (size_t)n;
+    }
+    list->text[filled] = '\0';
+    list->bytes = room;
+    if (strlen(list->text) != filled)
+        return rfx_fail(err, RFX_STATUS_MALFORMED,
+                        "list '%.200s': byte %zu is zero, which no path can have", path,
+                        strlen(list->text));
+    return RFX_OK;
+}
+
+/* Cuts the text into lines; only counts them while list->paths is NULL. */
+static void cut_lines(struct rfx_batch_list *list) {
+    list->n = 0;
+    for (char *line = list->text; *line != '\0';) {
+        size_t length = strcspn(line, "\n");
+        char *next = line + length + (line[length] != '\0');
+        size_t end = length > 0 && line[length - 1] == '\r' ? length - 1 : length;
+        if (end > 0 && list->paths != NULL) {
+            line[end] = '\0';
+            list->paths[list->n] = line;
+        }
+        list->n += end > 0;
+        line = next;
+    }
+}
+
+enum rfx_status rfx_batch_list_read(struct rfx_memory *mem, const char *path,
+                                    struct rfx_batch_list *list, struct rfx_error *err) {
+    *list = (struct rfx_batch_list){.mem = mem};
+    bool own = strcmp(path, "-") != 0;
+    int file = own ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+    if (file < 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': %s", path, strerror(errno));
+    enum rfx_status status = read_text(list, file, path, err);
+    if (own) (void)close(file);
+    if (status != RFX_OK) return status;
+    cut_lines(list);
+    if (list->n == 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s' has no paths", path);
+    size_t bytes = list->n * sizeof *list->paths; /* no more than the lines of the text */
+    list->paths = rfx_memory_alloc(mem, bytes);
+    if (list->paths == NULL) return rfx_memory_fail(mem, path, bytes, err);
+    list->bytes += 2 * bytes; /* a sorted copy is made later */
+    cut_lines(list);
+    return RFX_OK;
+}
+
+const char *rfx_batch_list_base(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? slash + 1 : path;
+}
+
+static int compare_bases(const void *a, const void *b) {
+    return strcmp(rfx_batch_list_base(*(char *const *)a), rfx_batch_list_base(*(char *const *)b));
+}
+
+enum rfx_status rfx_batch_list_check_bases(const struct rfx_batch_list *list,
+                                           struct rfx_error *err) {
+    size_t bytes = list->n * sizeof *list->paths;
+    char **sorted = rfx_memory_alloc(list->mem, bytes);
+    if (sorted == NULL) return rfx_memory_fail(list->mem, "list", bytes, err);
+    memcpy(sorted, list->paths, bytes);
+    qsort(sorted, list->n, sizeof *sorted, compare_bases);
+    enum rfx_status status = RFX_OK;
+    for (size_t i = 1; i < list->n && status == RFX_OK; ++i)
+        if (compare_bases(&sorted[i - 1], &sorted[i]) == 0)
+            status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                              "list: results of '%.150s' and '%.150s' would have the same name",
+                              sorted[i - 1], sorted[i]);
+    rfx_memory_release(list->mem, sorted);
+    return status;
+}
+
+void rfx_batch_list_free(struct rfx_batch_list *list) {
+    if (list->mem == NULL) return;
+    rfx_memory_release(list->mem, list->paths);
+    rfx_memory_release(list->mem, list->text);
+    *list = (struct rfx_batch_list){0};
+}

@@ -1,0 +1,221 @@
+/* rfexec merge: puts the shards of an output together (rfexec/shards/shard_merge.h), or adds the
+ * states of all shards of a round up (shard_rounds.h). */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "rfexec/output/output_stream.h"
+#include "rfexec/shards/shard_merge.h"
+#include "rfexec/shards/shard_rounds.h"
+#include "tools/cli/command.h"
+#include "tools/cli/option_checks.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/cli/run_once.h"
+#include "tools/commands/command_forms.h"
+
+/* The format of -o, which must be able to hold the tensor, declared so, and take all options that
+ * are given. */
+static enum rfx_status find_format(const struct rfx_cli_options *options,
+                                   const struct rfx_tensor *tensor, const struct rfx_stored *stored,
+                                   struct rfx_output_format *format, struct rfx_error *err) {
+    char ends[RFX_OUTPUT_ENDS];
+    if (!rfx_cli_output_format(options, options->output, format))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': the name must end in %s",
+                        options->output, rfx_output_ends(ends));
+    const char *why = rfx_cli_options_misfit(options, format->kind->takes);
+    if (why != NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output, why);
+    format->stored = *stored;
+    return rfx_output_format_check(format, tensor, options->output, err);
+}
+
+static int print_shards(const struct rfx_shards *shards, const struct rfx_cli_options *options) {
+    const struct rfx_shard_file *first = &shards->files[0];
+    const struct rfx_shape *shape = rfx_shards_shape(shards);
+    char hash[RFX_FINGERPRINT_CHARS], text[96], peak[RFX_HUMAN_CHARS];
+    rfx_shards_hash(shards, hash);
+    if (options->json)
+        return rfx_report_print(
+            json_pack("{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
+                      "command", "merge", "parts", shards->n, "run", first->run, "output", "name",
+                      first->output, "shape", rfx_report_shape(shape), "hash", hash, "measured",
+                      "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
+    printf("parts      %d of one run, without gap or overlap\n", shards->n);
+    printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+    printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(shape, text), hash);
+    return RFX_EXIT_DONE;
+}
+
+static int merge_shards(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+    struct rfx_shards shards;
+    struct rfx_output_format format;
+    struct rfx_cli_progress progress;
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_shards_read(mem, options->args, options->n_args, &shards, &err);
+    if (status == RFX_OK) {
+        const struct rfx_tensor tensor = rfx_shards_tensor(&shards);
+        status = find_format(options, &tensor, &shards.files[0].stored, &format, &err);
+    }
+    if (status == RFX_OK) {
+        rfx_cli_progress_start(&progress, "merge");
+        status = rfx_shards_merge(&shards, options->output, &format, options->memory_bytes,
+                                  rfx_cli_progress_step, &progress, &err);
+        rfx_cli_progress_end(&progress);
+    }
+    int code = status == RFX_OK ? print_shards(&shards, options) : rfx_cli_fail(status, &err);
+    rfx_shards_release(&shards);
+    return code;
+}
+
+/* A sum of states from which the output is made. */
+struct rest {
+    const struct rfx_cli_options *options;
+    struct rfx_shard_sum sum;
+    struct rfx_output_stream *stream;
+    struct rfx_fingerprint fingerprint;
+};
+
+static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                               const struct rfx_view *view, struct rfx_error *err) {
+    struct rest *r = user;
+    rfx_fingerprint_add_end(&r->fingerprint, end, rect, view);
+    return rfx_output_stream_write_end(r->stream, end, rect, view, err);
+}
+
+/* Runs what is left of the network, which does not read the image, and writes the output. */
+static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
+    const struct rfx_graph *graph = r->sum.graph;
+    const struct rfx_tensor *out = &graph->nodes[graph->outputs[r->sum.k].node].out;
+    const struct rfx_output_sink sink = {.write = receive, .user = r};
+    struct rfx_stored stored = graph->outputs[r->sum.k].stored;
+    struct rfx_shard_rest rest = {.graph = NULL};
+    struct rfx_output_format format;
+    struct rfx_run_report report;
+    if (stored.reshaped) stored.shape = rfx_output_shape(graph, r->sum.k);
+    enum rfx_status status = find_format(r->options, out, &stored, &format, err);
+    if (status == RFX_OK && format.kind != &rfx_output_npy)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "-o '%.200s': this output is written as .npy", r->options->output);
+    if (status == RFX_OK)
+        status = rfx_shard_rest_plan(&r->sum, rfx_output_stream_bytes(&format, out),
+                                     r->options->memory_bytes, &rest, err);
+    if (status == RFX_OK)
+        status =
+            rfx_output_stream_open(graph->mem, r->options->output, &format, out, &r->stream, err);
+    if (status == RFX_OK) {
+        const struct rfx_cli_run run = {.graph = rest.graph,
+                                        .plan = rest.plan,
+                                        .image = rest.image,
+                                        .sink = &sink,
+                                        .what = "merge"};
+        status = rfx_cli_run_once(&run, &report, err);
+    }
+    if (status == RFX_OK) status = rfx_output_stream_commit(r->stream, NULL, NULL, err);
+    rfx_shard_rest_release(&rest);
+    return status;
+}
+
+static enum rfx_status write_states(const struct rest *r, struct rfx_error *err) {
+    if (rfx_cli_options_of_files(r->options))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "-o '%.200s': states are written, to which --bits, --range and options of "
+                        "TIFF and Zarr do not apply",
+                        r->options->output);
+    return rfx_shard_states_write(r->options->output, r->sum.graph, &r->sum.made.states, err);
+}
+
+static int print_states(const struct rest *r, bool made) {
+    const struct rfx_shard_states *all = &r->sum.made.states;
+    const struct rfx_shape output = rfx_output_shape(r->sum.graph, r->sum.k);
+    int rounds = r->sum.made.rounds.rounds, n = r->options->n_args;
+    char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
+    rfx_fingerprint_hex(&r->fingerprint, hash);
+    if (r->options->json) {
+        json_t *document = json_pack("{s:i, s:s, s:i, s:O, s:i, s:i}", "schema", RFX_JSON_SCHEMA,
+                                     "command", "merge", "parts", n, "run", all->run, "round",
+                                     all->round, "rounds_left", rounds);
+        if (made)
+            (void)json_object_set_new(document, "output",
+                                      json_pack("{s:s, s:o, s:s}", "name", all->output, "shape",
+                                                rfx_report_shape(&output), "hash", hash));
+        return rfx_report_print(document);
+    }
+    printf("parts      %d of one run, states of round %d\n", n, all->round);
+    printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+    if (made)
+        printf("output     %s %s, hash %s\n", all->output, rfx_human_shape(&output, shape), hash);
+    else
+        printf("states     %d round%s more: run --part I/N --states %s makes %s\n", rounds,
+               rounds == 1 ? "" : "s", r->options->output,
+               rounds == 0 ? "the parts of the output" : "those of the next round");
+    return RFX_EXIT_DONE;
+}
+
+static int merge_states(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+    struct rest r = {.options = options};
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_shard_sum_read(mem, options->args, options->n_args,
+                                                options->memory_bytes, &r.sum, &err);
+    bool made = status == RFX_OK && rfx_shard_sum_is_last(&r.sum);
+    if (status == RFX_OK) status = made ? make_output(&r, &err) : write_states(&r, &err);
+    int code = status == RFX_OK ? print_states(&r, made) : rfx_cli_fail(status, &err);
+    rfx_output_stream_free(r.stream);
+    rfx_shard_sum_release(&r.sum);
+    return code;
+}
+
+/* Finds an input file, or the JSON beside it, that `path` names too: its name, or NULL. */
+static const char *find_input(const struct rfx_cli_options *options, const char *path, char *name,
+                              size_t size) {
+    struct stat out, in;
+    if (stat(path, &out) != 0) return NULL;
+    for (int i = 0; i < options->n_args; i++)
+        for (int k = 0; k < 2; k++) {
+            (void)snprintf(name, size, "%s%s", options->args[i], k == 0 ? "" : ".json");
+            if (stat(name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+                return name;
+        }
+    return NULL;
+}
+
+static int check_options(const struct rfx_cli_options *options) {
+    char name[RFX_SHARD_PATH_CHARS];
+    if (options->status != NULL && (options->n_args > 0 || options->output != NULL)) {
+        rfx_cli_message("--status only looks at a folder: it excludes PART and -o");
+        return RFX_EXIT_USAGE;
+    }
+    if (options->status != NULL) return RFX_EXIT_DONE;
+    if (options->n_args == 0) {
+        rfx_cli_message("merge needs a PART, or --status DIR");
+        return RFX_EXIT_USAGE;
+    }
+    if (options->output == NULL) {
+        rfx_cli_message("merge needs -o FILE");
+        return RFX_EXIT_USAGE;
+    }
+    if (find_input(options, options->output, name, sizeof name) != NULL) {
+        rfx_cli_message("-o '%s' would write over '%s', which is merged: name another file",
+                        options->output, name);
+        return RFX_EXIT_USAGE;
+    }
+    return RFX_EXIT_DONE;
+}
+
+int rfx_cmd_merge(const struct rfx_cli_options *options) {
+    int code = check_options(options);
+    if (code != RFX_EXIT_DONE) return code;
+    struct rfx_memory *mem = rfx_cli_memory_create();
+    if (mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    if (options->status != NULL)
+        code = rfx_merge_status(options, mem);
+    else if (rfx_shard_states_is_file(options->args[0]))
+        code = merge_states(options, mem);
+    else
+        code = merge_shards(options, mem);
+    rfx_memory_free(mem);
+    return code;
+}

@@ -1,0 +1,319 @@
+/* rfexec run --list. Graph, plan and session are kept from one image to the next as long as the
+ * images are alike.
+ *
+ * Invariants: 1. there is one graph, plan, session and image at a time, so a budget holds for any
+ * number of images; 2. an image is opened beside a session only where opening it cannot take more
+ * memory than the session's own image took (is_alike); 3. a result appears under its name when it
+ * is complete, so a result that is there need not be made again. */
+#include "tools/commands/command_forms.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "layers/core/printable.h"
+#include "tools/cli/job.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/commands/batch_list.h"
+
+/* The beginning of an image file, which has the kind of file and of a PNG the size and type. */
+struct look {
+    unsigned char head[26];
+    int64_t bytes; /* of the file; -1: it cannot be read */
+};
+
+struct batch {
+    const struct rfx_cli_options *options; /* of the command */
+    struct rfx_cli_options one;            /* of one picture */
+    struct rfx_batch_list list;
+    struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
+    struct rfx_session *session;
+    struct rfx_source_traits traits; /* that the plan was made for */
+    struct look look;                /* of the kept image */
+    size_t geo_bytes;                /* of its georeference */
+    size_t most_fixed_bytes;         /* of images of the kept size */
+    char result[PATH_MAX];           /* named after the picture */
+    size_t done, skipped, failed;
+    int first_code; /* of a failure */
+    bool useless;   /* the options suit no image: stop */
+};
+
+static double seconds_now(void) {
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static struct look look_at(const char *path) {
+    struct look look = {.bytes = -1};
+    struct stat info;
+    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
+    if (file == NULL) return look;
+    if (fread(look.head, 1, sizeof look.head, file) > 0) look.bytes = (int64_t)info.st_size;
+    (void)fclose(file);
+    return look;
+}
+
+/* Whether opening `next` takes about the memory of opening `kept`: a file of the same kind that is
+ * not much larger (a TIFF's tables grow with it), and of a PNG, whose rows are buffered, of the
+ * same size. */
+static bool is_alike(const struct look *kept, const struct look *next) {
+    bool png = memcmp(next->head, "\x89PNG", 4) == 0;
+    return next->bytes >= 0 && kept->bytes >= 0 && next->bytes / 2 <= kept->bytes + 65536 &&
+           memcmp(kept->head, next->head, png ? sizeof next->head : 4) == 0;
+}
+
+static void drop_kept(struct batch *run) {
+    rfx_session_free(run->session);
+    rfx_cli_job_free(&run->job);
+    run->session = NULL;
+    run->job = (struct rfx_cli_job){0};
+}
+
+static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_source_traits *b) {
+    return a->h == b->h && a->w == b->w && a->c == b->c && a->random_access == b->random_access &&
+           a->window_row_bytes == b->window_row_bytes;
+}
+
+/* Opens an image beside the kept session; *same: the session can run it. */
+static int open_beside(struct batch *run, const char *path, bool *same) {
+    *same = false;
+    int code = rfx_cli_job_change(&run->job, &run->one, path);
+    if (code != RFX_EXIT_DONE) return code;
+    struct rfx_source_traits traits = rfx_image_traits(run->job.image);
+    bool alike = is_same_plan(&traits, &run->traits);
+    *same = alike && traits.fixed_bytes <= run->traits.fixed_bytes &&
+            rfx_georeference_bytes(&run->job.geo.geo) <= run->geo_bytes;
+    if (alike && !*same) run->most_fixed_bytes = traits.fixed_bytes;
+    return RFX_EXIT_DONE;
+}
+
+/* Makes graph, plan and session for an image. */
+static int make_kept(struct batch *run, const char *path, const struct look *look) {
+    struct rfx_error err = {{0}};
+    size_t most = run->most_fixed_bytes;
+    int code = rfx_cli_job_open(&run->job, &run->one, path);
+    if (code == RFX_EXIT_DONE) code = rfx_cli_outputs_check(run->job.graph, &run->one);
+    run->useless = code == RFX_EXIT_USAGE;
+    if (code != RFX_EXIT_DONE) return code;
+    run->look = *look;
+    run->geo_bytes = rfx_georeference_bytes(&run->job.geo.geo);
+    run->traits = rfx_image_traits(run->job.image);
+    if (run->traits.fixed_bytes < most) run->traits.fixed_bytes = most;
+    run->job.request.source.fixed_bytes =
+        run->traits.fixed_bytes + run->list.bytes +
+        rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo);
+    code = rfx_cli_job_plan(&run->job, &run->one, "run");
+    if (code != RFX_EXIT_DONE) return code;
+    enum rfx_status status = rfx_session_create(run->job.graph, run->job.plan, &run->session, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static int prepare(struct batch *run, const char *path) {
+    struct look look = look_at(path);
+    bool same = false;
+    run->most_fixed_bytes = 0;
+    if (run->session != NULL && is_alike(&run->look, &look)) {
+        int code = open_beside(run, path, &same);
+        if (code != RFX_EXIT_DONE || same) return code;
+    }
+    drop_kept(run);
+    int code = make_kept(run, path, &look);
+    if (code != RFX_EXIT_DONE) drop_kept(run);
+    return code;
+}
+
+static void tell_done(const struct batch *run, const char *path,
+                      const struct rfx_cli_outputs *outputs, double seconds) {
+    char shown[4096];
+    rfx_printable(path, shown, sizeof shown);
+    if (!run->options->json) {
+        printf("done       %s, %.3f s", shown, seconds);
+        for (int k = 0; k < outputs->count; ++k)
+            printf("%s %s %s", k > 0 ? "," : ", hash", outputs->items[k].name,
+                   outputs->items[k].hash);
+        (void)putchar('\n');
+        (void)fflush(stdout);
+        return;
+    }
+    json_t *hashes = json_object();
+    for (int k = 0; k < outputs->count; ++k)
+        (void)json_object_set_new(hashes, outputs->items[k].name,
+                                  json_string(outputs->items[k].hash));
+    json_t *line = json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
+                             seconds, "hashes", hashes);
+    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
+static enum rfx_status compute(struct batch *run, const char *path, struct rfx_error *err) {
+    struct rfx_cli_outputs outputs = {0};
+    struct rfx_cli_progress progress;
+    double started = seconds_now();
+    enum rfx_status status =
+        rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
+    if (status == RFX_OK) {
+        struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
+        rfx_session_set_sink(run->session, &sink);
+        rfx_session_set_spill_folder(run->session, run->options->spill);
+        rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
+        status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step, &progress,
+                                 NULL, err);
+        rfx_session_set_sink(run->session, NULL);
+        rfx_cli_progress_end(&progress);
+    }
+    if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
+    rfx_cli_memory_may_stop(run->job.mem); /* finishing the outputs has ended that for its files */
+    if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
+    rfx_cli_outputs_free(&outputs);
+    return status;
+}
+
+/* Names the result. false: the name is too long. */
+static bool name_result(struct batch *run, const char *path) {
+    const char *kind = run->options->as != NULL ? run->options->as : "npy";
+    int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->out_dir,
+                     rfx_batch_list_base(path), kind);
+    return n > 0 && n < (int)sizeof run->result;
+}
+
+static int skip(struct batch *run) {
+    run->skipped++;
+    return RFX_EXIT_DONE;
+}
+
+static int run_one(struct batch *run, char *path) {
+    struct rfx_error err = {{0}};
+    char shown[4096];
+    rfx_printable(path, shown, sizeof shown);
+    if (!name_result(run, path)) {
+        rfx_cli_message("'%s': the name of its result is too long", shown);
+        return RFX_EXIT_REFUSED;
+    }
+    if (run->options->resume && access(run->result, F_OK) == 0) return skip(run);
+    run->one.args[1] = path;
+    run->one.shown[1] = shown;
+    run->one.output = run->result;
+    int code = prepare(run, path);
+    if (code != RFX_EXIT_DONE) return code;
+    if (run->options->resume && rfx_cli_outputs_exist(run->job.graph, &run->one)) return skip(run);
+    enum rfx_status status = compute(run, path, &err);
+    if (status == RFX_OK) run->done++;
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
+static void tell_sum(const struct batch *run, double seconds) {
+    if (run->options->json) {
+        json_t *sum = json_pack(
+            "{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA, "command", "run",
+            "listed", (json_int_t)run->list.n, "done", (json_int_t)run->done, "skipped",
+            (json_int_t)run->skipped, "failed", (json_int_t)run->failed, "seconds", seconds,
+            "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes());
+        (void)json_dumpf(sum, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+        json_decref(sum);
+        (void)putchar('\n');
+        return;
+    }
+    char peak[RFX_HUMAN_CHARS];
+    printf("list       %zu of %zu done, %zu there already, %zu failed, %.3f s, %s peak RSS\n",
+           run->done, run->list.n, run->skipped, run->failed, seconds,
+           rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+}
+
+/* Prints a line for an image without a result of this run. */
+static void tell_state(const struct batch *run, const char *path, const char *state, int code) {
+    char shown[4096];
+    if (!run->options->json) return; /* a message has said why */
+    rfx_printable(path, shown, sizeof shown);
+    json_t *line = json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code);
+    (void)json_dumpf(line, stdout, JSON_COMPACT);
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
+static int run_all(struct batch *run) {
+    double started = seconds_now();
+    for (size_t i = 0; i < run->list.n && !run->useless; ++i) {
+        if (rfx_cli_progress_cancelled()) {
+            rfx_cli_message("stopped by a signal; --resume goes on");
+            if (run->first_code == RFX_EXIT_DONE) run->first_code = RFX_EXIT_SYSTEM;
+            break;
+        }
+        size_t before = run->done;
+        int code = run_one(run, run->list.paths[i]);
+        if (code != RFX_EXIT_DONE || run->done == before)
+            tell_state(run, run->list.paths[i], code == RFX_EXIT_DONE ? "skipped" : "failed", code);
+        if (code == RFX_EXIT_DONE) continue;
+        run->failed++;
+        if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
+    }
+    tell_sum(run, seconds_now() - started);
+    return run->first_code;
+}
+
+/* Makes a folder and its parents, where they are missing. */
+static bool make_folder(const char *path) {
+    char at[4096];
+    size_t length = strlen(path);
+    if (length >= sizeof at) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (size_t i = 1; i <= length; ++i) {
+        if (path[i] != '/' && path[i] != '\0') continue;
+        memcpy(at, path, i);
+        at[i] = '\0';
+        if (mkdir(at, 0777) != 0 && access(at, F_OK) != 0) return false;
+    }
+    return true;
+}
+
+/* Checks what would be wrong for all images. */
+static int check_all(struct batch *run) {
+    const struct rfx_cli_options *o = run->options;
+    struct stat info;
+    struct rfx_error err = {{0}};
+    if (!rfx_builtin_exists(o->args[0]) && access(o->args[0], R_OK) != 0)
+        return rfx_cli_refuse_model(o->args[0], "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_batch_list_read(run->list.mem, o->list, &run->list, &err);
+    if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (!make_folder(o->out_dir)) {
+        rfx_cli_message("--out-dir '%s' cannot be made: %s", o->out_dir, strerror(errno));
+        return RFX_EXIT_SYSTEM;
+    }
+    if (stat(o->out_dir, &info) != 0 || !S_ISDIR(info.st_mode) || access(o->out_dir, W_OK) != 0) {
+        rfx_cli_message("--out-dir '%s' is not a folder that can be written", o->out_dir);
+        return RFX_EXIT_SYSTEM;
+    }
+    return RFX_EXIT_DONE;
+}
+
+int rfx_run_batch(const struct rfx_cli_options *options) {
+    static struct batch run; /* large for a stack */
+    memset(&run, 0, sizeof run);
+    run.options = options;
+    run.one = *options;
+    struct rfx_memory *mem = rfx_cli_memory_create();
+    if (mem == NULL) {
+        rfx_cli_message("out of memory at start");
+        return RFX_EXIT_SYSTEM;
+    }
+    run.one.n_args = 2;
+    run.list.mem = mem;
+    int code = check_all(&run);
+    if (code == RFX_EXIT_DONE) code = run_all(&run);
+    drop_kept(&run);
+    rfx_batch_list_free(&run.list);
+    rfx_memory_free(mem);
+    return code;
+}

@@ -1,0 +1,79 @@
+/* A run's memory over time: the bytes of the arena in use by the plan, and the resident set of the
+ * process. The time is divided into a fixed number of intervals, which are joined in pairs as the
+ * run gets longer. The timeline passes each step on to the counts of layers, because a session has
+ * one observer.
+ *
+ * The use of the arena is read off a finished plan, stage by stage, as boxes of steps and bytes. A
+ * stage has one step for each node and one at its end. A map is in use from the stage that makes it
+ * to its last reader. The buffers of a streaming stage are in use for the whole stage where they
+ * share no bytes. */
+#ifndef RFX_TOOLS_REPORT_RUN_TIMELINE_H
+#define RFX_TOOLS_REPORT_RUN_TIMELINE_H
+
+#include "rfexec/session/session.h"
+#include "tiler/plan/plan.h"
+
+enum rfx_arena_kind {
+    RFX_ARENA_STORED, /* whole maps that later stages or the user read */
+    RFX_ARENA_LOCAL,  /* rows of a map that only its stage uses */
+    RFX_ARENA_FRESH,  /* rows that one step of a tight stream computes */
+    RFX_ARENA_PACKED, /* weights loaded by stage */
+    RFX_ARENA_COUNT
+};
+
+struct rfx_arena_box {
+    enum rfx_arena_kind kind;
+    int node;
+    int first, last; /* steps of the stage, both included */
+    size_t offset, bytes;
+};
+
+struct rfx_arena_use {
+    struct rfx_memory *mem;
+    const struct rfx_plan *plan; /* borrowed */
+    int stage;                   /* that boxes and live describe; -1: none yet */
+    int n_boxes, n_steps;
+    struct rfx_arena_box *boxes; /* sorted by offset */
+    size_t *live;                /* [n_steps] bytes in some box */
+    int *last_reader;            /* [n_steps] of each node, in the stage */
+    int *last_stage; /* [n_steps] of each node: the last stage that reads its stored map */
+};
+
+/* Bytes that it takes for a graph. */
+size_t rfx_arena_use_bytes(const struct rfx_graph *graph);
+
+/* OUT_OF_MEMORY. Freed with rfx_arena_use_free; NULL is fine. */
+RFX_NODISCARD enum rfx_status rfx_arena_use_create(struct rfx_memory *mem,
+                                                   const struct rfx_plan *plan,
+                                                   struct rfx_arena_use **out,
+                                                   struct rfx_error *err);
+void rfx_arena_use_free(struct rfx_arena_use *use);
+
+/* Describes a stage in boxes and live, unless they do already. O(nodes * boxes); allocates nothing.
+ */
+void rfx_arena_use_stage(struct rfx_arena_use *use, int stage);
+
+enum { RFX_TIMELINE_INTERVALS = 240 };
+
+struct rfx_run_timeline {
+    struct rfx_step_observer observer; /* for the session */
+    const struct rfx_step_observer *next;
+    struct rfx_arena_use *use;               /* borrowed */
+    int statm;                               /* descriptor of /proc/self/statm, or -1 */
+    double begin, last_look;                 /* of the clock, in seconds */
+    double interval;                         /* seconds */
+    int used;                                /* number of intervals so far */
+    size_t planned[RFX_TIMELINE_INTERVALS];  /* most bytes of the arena in use */
+    size_t resident[RFX_TIMELINE_INTERVALS]; /* most bytes of the process; 0: not known */
+};
+
+/* Begins now. Ended with rfx_run_timeline_end; a zeroed timeline may be ended too. */
+void rfx_run_timeline_start(struct rfx_run_timeline *timeline, struct rfx_arena_use *use,
+                            const struct rfx_step_observer *next);
+
+/* Adds a step that ended `at` seconds after the beginning. */
+void rfx_run_timeline_add(struct rfx_run_timeline *timeline, double at, size_t planned,
+                          size_t resident);
+
+void rfx_run_timeline_end(struct rfx_run_timeline *timeline);
+#endif
