@@ -322,10 +322,10 @@ static void tiles_bands_and_strips(void **state) {
                 bool tiled = way == 0, spill = (way & 1) != 0;
                 int first = way < 4 ? BYTES : POOL;
                 struct rfx_stage_spec spec = {.mode = tiled ? &rfx_mode_tiled : &rfx_mode_streamed,
-                                              .parts_y = tiled ? rows : 1,
-                                              .parts_x = parts,
+                                              .tiles_y = tiled ? rows : 1,
+                                              .tiles_x = parts,
                                               .band_rows = tiled ? 0 : rows,
-                                              .tight = !tiled && (way & 2) != 0,
+                                              .staging = !tiled && (way & 2) != 0,
                                               .row_by_row = way == 5};
                 (void)snprintf(what, sizeof what, "way %d, %d rows, %d parts", way, (int)rows,
                                (int)parts);
@@ -370,7 +370,7 @@ static void groups(void **state) {
     for (int way = 0; way < 2; way++) {
         struct rfx_plan_request request = {.groups = pairs, .n_groups = 2};
         request.asked = (struct rfx_stage_spec){
-            .mode = &rfx_mode_streamed, .parts_y = 1, .parts_x = 2, .band_rows = 6};
+            .mode = &rfx_mode_streamed, .tiles_y = 1, .tiles_x = 2, .band_rows = 6};
         if (way == 0) request.asked = rfx_ask_whole();
         struct rfx_plan *plan = plan_of(f.net.graph, request);
         check_plan(&f, plan, "groups");
@@ -387,8 +387,8 @@ static void a_quarter_of_the_bytes(void **state) {
     for (int i = 0; i < 2; i++) {
         static const int maps[1] = {POOL};
         struct rfx_stage_spec stages[2] = {{.mode = &rfx_mode_streamed,
-                                            .parts_y = 1,
-                                            .parts_x = 1,
+                                            .tiles_y = 1,
+                                            .tiles_x = 1,
                                             .band_rows = 8,
                                             .n_targets = 1,
                                             .targets = maps},

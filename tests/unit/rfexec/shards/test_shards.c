@@ -96,7 +96,7 @@ static void run_whole(struct net *net) {
     struct rfx_fingerprint all = {0};
     catch_outputs(&net->whole, net->graph);
     run_graph(net->graph, net->image, &net->whole.sink);
-    rfx_fingerprint_add(&all, 0, net->whole.values[0], net->whole.elems[0]);
+    rfx_fingerprint_add(&all, RFX_TYPE_FLOAT32, 0, net->whole.values[0], net->whole.elems[0]);
     rfx_fingerprint_hex(&all, net->hash);
 }
 
