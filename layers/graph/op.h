@@ -2,7 +2,7 @@
  * charts, two for execution. Nobody else knows ops by name, except who makes nodes of them.
  *
  * Adding an op touches: its file, enum rfx_op and RFX_OP_LIST, its ONNX rows (onnx_ops.c,
- * onnx_export_ops.c), its test. Pure functions depend on node and graph only. `run` computes
+ * onnx_export.c), its test. Pure functions depend on node and graph only. `run` computes
  * exactly the rectangle it is given; the bits of an output element never depend on the rectangle,
  * the views, or the thread count. */
 #ifndef RFX_LAYERS_GRAPH_OP_H

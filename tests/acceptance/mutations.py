@@ -184,7 +184,7 @@ MUTATIONS = {
         "layers/ops/window_attention.c", r"\(y - win->y0\) \* a->w \+ x - win->x0\)",
         "(y - win->y0) * a->w + x - win->pixels.x0)", "test_window_attention"),
     "any mask is a roll's": (
-        "rfexec/onnx/pixels/onnx_windows.c", r"define HIDDEN \(-100\.0f\)",
+        "rfexec/onnx/import/onnx_windows.c", r"define HIDDEN \(-100\.0f\)",
         "define HIDDEN (-50.0f)", "test_onnx_windows"),
     "flip one pad": (
         "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",

@@ -27,9 +27,8 @@ static const char *const sub_folders[][14] = {
     {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
      "layers/core"},
     {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
-    {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import",
-     "rfexec/onnx/pixels", "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output",
-     "rfexec/image"},
+    {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file",
+     "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 
