@@ -99,7 +99,7 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t i = index / p->parts, part = index % p->parts;
     struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
     float *y = rfx_view_f32(&p->args->out) + (i * p->n + rows.lo) * p->m;
-    const struct rfx_dense_run run = {
+    const struct rfx_dense_args run = {
         .x = rfx_view_f32(&p->args->in[0]) +
              (rfx_matmul_matrix(p->out, p->a, i) * p->n + rows.lo) * p->k,
         .w = rfx_view_f32(&p->args->in[1]) + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,
