@@ -18,19 +18,14 @@
 
 static const char *const folders[] = {"tools", "rfexec", "tiler", "rf_analysis", "layers"};
 static const char *const forbidden[] = {"tests", "data", "docs"};
-enum {
-    N_FOLDERS = 5,
-    N_FORBIDDEN = 3,
-    MAX_FILES = 2000,
-    MAX_LINKS = 40000
-};
+enum { N_FOLDERS = 5, N_FORBIDDEN = 3, MAX_FILES = 2000, MAX_LINKS = 40000 };
 
 /* Sub-folders of one folder, from those that include to those that are included, such as
  * {"layers/ops", "layers/conv", "layers/graph", "layers/core"}: a file of one may include its own
  * and those to its right. Sub-folders in no row are free. NULL ends a row. */
 static const char *const sub_folders[][13] = {
-    {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
-     "layers/core"},
+    {"layers/tensor_ops", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse",
+     "layers/graph", "layers/core"},
     {"tiler/curves", "tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/placement",
      "tiler/packer", "tiler/strategies"},
     {"rfexec/api", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/pixels",

@@ -13,7 +13,7 @@
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
-#include "layers/plain/matmul.h"
+#include "layers/tensor_ops/matmul.h"
 
 enum rfx_status rfx_matmul_shape(const struct rfx_node *node, const struct rfx_shape *a,
                                  const struct rfx_shape *b, struct rfx_shape *out,
