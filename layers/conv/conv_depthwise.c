@@ -17,7 +17,7 @@ static bool is_far(const struct rfx_conv_job *job) {
 }
 
 /* Output rows y .. y + n of columns [x0, x1). */
-static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_run *run,
+static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_args *run,
                            const float **rows, int64_t y, int64_t n, int64_t x0, int64_t x1) {
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     int64_t ix = x0 * job->cols.s - job->cols.pad;
@@ -54,7 +54,7 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct rfx_conv_job *job = user;
     const float **rows = scratch;
     const struct rfx_conv_attr *a = job->a;
-    struct rfx_depthwise_run run = {
+    struct rfx_depthwise_args run = {
         .rows = rows,
         .weights = job->weights,
         .bias = job->epilogue.bias,

@@ -107,8 +107,8 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
 }
 
 /* The job of one run for all channels of group g. */
-static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const struct run *r,
-                                     const float **rows) {
+static struct rfx_conv_args begin_run(const struct direct *d, int64_t g, const struct run *r,
+                                      const float **rows) {
     const struct rfx_conv_job *job = d->job;
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
@@ -117,7 +117,7 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
         rows[ky] = ky >= r->ty.lo && ky < r->ty.hi
                        ? rfx_view_f32_at(in, iy + ky * a->dh, ix) + g * d->icg
                        : NULL;
-    struct rfx_conv_run run = {
+    struct rfx_conv_args run = {
         .rows = rows,
         .weights = job->weights,
         .bias = job->epilogue.bias + g * d->ocg,
@@ -146,7 +146,7 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
 static void make_run(const struct direct *d, const struct slab *slab, const struct run *r,
                      const float **rows) {
     if (r->n <= 0) return;
-    struct rfx_conv_run run = begin_run(d, slab->group, r, rows);
+    struct rfx_conv_args run = begin_run(d, slab->group, r, rows);
     run.weights += slab->weights_at;
     run.bias += slab->channel;
     run.out += slab->channel;

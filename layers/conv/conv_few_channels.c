@@ -21,7 +21,7 @@ static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int6
     if (x0 >= x1 || t.lo >= t.hi) return;
     int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
     int64_t ix = x0 * a->sw - a->pads.left + t.lo;
-    struct rfx_dense_run run = {
+    struct rfx_dense_args run = {
         .x = rfx_view_f32_at(in, iy, ix),
         .w = job->weights + (ky * a->kw + t.lo) * a->ic * a->oc,
         .y = rfx_view_f32_at(&job->args->out, y, x0),

@@ -46,7 +46,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_
     for (int64_t ky = 0; ky < a->kh; ky++)
         planes->rows[ky] =
             ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(planes, iy + ky * a->dh) : NULL;
-    struct rfx_pixels_run run = {
+    struct rfx_pixels_args run = {
         .rows = planes->rows,
         .shift = planes->shift,
         .inside = planes->inside,

@@ -93,8 +93,8 @@ static const float *expanded_row(const struct grouped *d, struct unit *u, int64_
 }
 
 /* Groups of one input whose outputs fill a vector: expanded, they are one filter per channel. */
-static void run_as_depthwise(const struct rfx_kernels *kernels, const struct rfx_lanes_run *r) {
-    const struct rfx_depthwise_run run = {
+static void run_as_depthwise(const struct rfx_kernels *kernels, const struct rfx_lanes_args *r) {
+    const struct rfx_depthwise_args run = {
         .rows = r->rows,
         .weights = r->weights,
         .bias = r->bias,
@@ -125,7 +125,7 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
     for (int64_t ky = 0; ky < a->kh; ky++)
         u->rows[ky] = ky < ty.lo || ky >= ty.hi ? NULL : expanded_row(d, u, iy + ky * a->dh);
     int64_t channel = u->block * d->shape.per_block * d->shape.ocg;
-    struct rfx_lanes_run run = {
+    struct rfx_lanes_args run = {
         .rows = u->rows,
         .weights = job->weights + u->block * a->kh * a->kw * d->shape.icg * RFX_CONV_LANES,
         .bias = job->epilogue.bias + channel,

@@ -24,7 +24,7 @@ static void add_tap(const struct dense *d, int64_t y, int64_t iy,
     int64_t first = rfx_max_i64(0, -shift), last = rfx_min_i64(x->count, d->cols.in - shift);
     if (first >= last) return;
     int64_t ocg = d->layout.ocg, icg = d->layout.icg, width;
-    struct rfx_dense_run run = {
+    struct rfx_dense_args run = {
         .x_stride = in->c,
         .w_stride = ocg,
         .y_stride = job->a->sw * out->c,

@@ -33,7 +33,7 @@ static void make_phase(const struct few *f, const struct rfx_conv_planes *planes
         planes->shift[j] = input - planes->base;
         planes->inside[j] = (struct rfx_range){-input, f->cols.in - input};
     }
-    struct rfx_pixels_run run = {
+    struct rfx_pixels_args run = {
         .rows = planes->rows,
         .shift = planes->shift,
         .inside = planes->inside,

@@ -64,7 +64,7 @@ static void panel_pixels(const struct transposed *t, const struct row *r,
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     int64_t channel = r->g * t->layout.ocg + r->o;
     point_at_rows(t, r, x->input + q, r->g * t->layout.icg);
-    const struct rfx_conv_run run = {
+    const struct rfx_conv_args run = {
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias + channel,
@@ -92,7 +92,7 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     (void)taps; /* the kernel sees to them */
     point_at_rows(t, r, x->input + q, 0);
-    const struct rfx_depthwise_run run = {
+    const struct rfx_depthwise_args run = {
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias,

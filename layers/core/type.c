@@ -89,8 +89,7 @@ static void store_bools(const float *values, int64_t count, uint8_t *to) {
     for (int64_t i = 0; i < count; i++) to[i] = values[i] != 0.0f;
 }
 
-static inline void store(enum rfx_type type, const float *values, int64_t count, void *to,
-                         bool nearest) {
+static void store(enum rfx_type type, const float *values, int64_t count, void *to, bool nearest) {
     switch (type) {
         case RFX_TYPE_UINT8:
             STORE(uint8_t, 0, UINT8_MAX);
@@ -135,66 +134,77 @@ void rfx_type_round(enum rfx_type type, const float *values, int64_t count, void
     store(type, values, count, to, true);
 }
 
-static float bfloat_of(uint16_t half) {
-    const uint32_t bits = (uint32_t)half << 16;
+static uint16_t read_half(const unsigned char *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    return half;
+}
+
+static uint32_t read_word(const unsigned char *p) {
+    uint32_t word;
+    memcpy(&word, p, sizeof word);
+    return word;
+}
+
+static uint64_t read_long(const unsigned char *p) {
+    uint64_t value;
+    memcpy(&value, p, sizeof value);
+    return value;
+}
+
+static float float_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-#define LOAD(element, as_float)                             \
-    do {                                                    \
-        const unsigned char *p = from;                      \
-        for (int64_t i = 0; i < count; i++) {               \
-            element e;                                      \
-            memcpy(&e, p + (size_t)i * sizeof e, sizeof e); \
-            to[i] = as_float(e);                            \
-        }                                                   \
-    } while (0)
-#define CAST(e) (float)(e)
-
-void rfx_type_load(enum rfx_type type, const void *from, int64_t count, float *to) {
+static float read_element(enum rfx_type type, const unsigned char *p) {
+    double wide;
     switch (type) {
-        case RFX_TYPE_FLOAT32:
-            memcpy(to, from, (size_t)count * sizeof *to);
-            break;
         case RFX_TYPE_BOOL:
         case RFX_TYPE_UINT8:
-            LOAD(uint8_t, CAST);
-            break;
+            return (float)*p;
         case RFX_TYPE_INT8:
-            LOAD(int8_t, CAST);
-            break;
+            return (float)(int8_t)*p;
         case RFX_TYPE_UINT16:
-            LOAD(uint16_t, CAST);
-            break;
+            return (float)read_half(p);
         case RFX_TYPE_INT16:
-            LOAD(int16_t, CAST);
-            break;
+            return (float)(int16_t)read_half(p);
         case RFX_TYPE_INT32:
-            LOAD(int32_t, CAST);
-            break;
+            return (float)(int32_t)read_word(p);
         case RFX_TYPE_INT64:
-            LOAD(int64_t, CAST);
-            break;
-        case RFX_TYPE_FLOAT16:
-            LOAD(uint16_t, rfx_float_of_half);
-            break;
-        case RFX_TYPE_BFLOAT16:
-            LOAD(uint16_t, bfloat_of);
-            break;
-        case RFX_TYPE_FLOAT64:
-            LOAD(double, CAST);
-            break;
+            return (float)(int64_t)read_long(p);
         case RFX_TYPE_UINT32:
-            LOAD(uint32_t, CAST);
-            break;
+            return (float)read_word(p);
         case RFX_TYPE_UINT64:
-            LOAD(uint64_t, CAST);
-            break;
+            return (float)read_long(p);
+        case RFX_TYPE_FLOAT16:
+            return rfx_float_of_half(read_half(p));
+        case RFX_TYPE_BFLOAT16:
+            return float_of_bits((uint32_t)read_half(p) << 16);
+        case RFX_TYPE_FLOAT64:
+            memcpy(&wide, p, sizeof wide);
+            return (float)wide;
+        case RFX_TYPE_FLOAT32:
         case RFX_TYPE_COUNT:
             break;
     }
+    return float_of_bits(read_word(p));
+}
+
+static void load_bytes(const unsigned char *from, int64_t count, float *to) {
+    for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
+}
+
+void rfx_type_load(enum rfx_type type, const void *from, int64_t count, float *to) {
+    const unsigned char *p = from;
+    size_t bytes = rows[type].bytes;
+    if (type == RFX_TYPE_FLOAT32)
+        memcpy(to, from, (size_t)count * bytes);
+    else if (type == RFX_TYPE_UINT8)
+        load_bytes(p, count, to);
+    else
+        for (int64_t i = 0; i < count; i++) to[i] = read_element(type, p + (size_t)i * bytes);
 }
 
 static void gather_bytes(const unsigned char *from, size_t step, size_t bytes, int64_t count,

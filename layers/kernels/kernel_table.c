@@ -104,7 +104,7 @@ void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x
     rfx_kernels()->act(act, slope, x, y, pixels, c);
 }
 
-void rfx_dense_in_parts(struct rfx_dense_run run) {
+void rfx_dense_in_parts(struct rfx_dense_args run) {
     for (int64_t left = run.k; left > 0; left -= run.k) {
         run.k = left < RFX_CONV_PART ? left : RFX_CONV_PART;
         rfx_kernels()->dense(&run);
@@ -116,13 +116,13 @@ void rfx_dense_in_parts(struct rfx_dense_run run) {
 void rfx_dense_product(const float *x, const float *w, float *y, int64_t rows, int64_t k,
                        int64_t m) {
     memset(y, 0, rfx_floats_bytes(rows * m));
-    rfx_dense_in_parts((struct rfx_dense_run){.x = x,
-                                              .w = w,
-                                              .y = y,
-                                              .x_stride = k,
-                                              .w_stride = m,
-                                              .y_stride = m,
-                                              .rows = rows,
-                                              .k = k,
-                                              .m = m});
+    rfx_dense_in_parts((struct rfx_dense_args){.x = x,
+                                               .w = w,
+                                               .y = y,
+                                               .x_stride = k,
+                                               .w_stride = m,
+                                               .y_stride = m,
+                                               .rows = rows,
+                                               .k = k,
+                                               .m = m});
 }

@@ -1,5 +1,5 @@
 /* CHANNEL_REDUCE and CHANNEL_NORM: what is computed of all channels of a pixel, for every pixel by
- * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_run) every
+ * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_args) every
  * value is rounded to float once, at the end. A few pixels are summed side by side, which hides the
  * time that an addition takes and alters no order. */
 #include <math.h>
@@ -168,13 +168,13 @@ static void norm_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
-    struct rfx_channel_norm_run run = {.scale = rfx_packed_weights(&node->act, c, args->packed),
-                                       .shift = args->packed,
-                                       .c = c,
-                                       .x_stride = args->in[0].c,
-                                       .y_stride = args->out.c,
-                                       .kind = node->attr.channel_norm.kind,
-                                       .eps = (double)node->attr.channel_norm.eps};
+    struct rfx_channel_norm_args run = {.scale = rfx_packed_weights(&node->act, c, args->packed),
+                                        .shift = args->packed,
+                                        .c = c,
+                                        .x_stride = args->in[0].c,
+                                        .y_stride = args->out.c,
+                                        .kind = node->attr.channel_norm.kind,
+                                        .eps = (double)node->attr.channel_norm.eps};
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += TOGETHER) {

@@ -78,7 +78,7 @@ static struct rfx_range taps_in(int64_t start, int64_t k, int64_t d, int64_t fir
 
 /* The taps of a window that lie in the map, MOST_ROWS rows after the other. */
 static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, struct rfx_range ty,
-                      struct rfx_range tx, struct rfx_pool_run *run) {
+                      struct rfx_range tx, struct rfx_pool_args *run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const float *rows[MOST_ROWS];
     run->rows = rows;
@@ -109,7 +109,7 @@ struct window_row {
 
 /* A window at a border, or of many rows. */
 static void pool_pixel(const struct rfx_run_args *args, const struct window_row *row, int64_t ox,
-                       struct rfx_pool_run run) {
+                       struct rfx_pool_args run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     int64_t x = ox * a->sw - a->pads.left, w = args->graph->nodes[args->node->in[0]].out.w;
     struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, w), counted = tx;
@@ -132,7 +132,7 @@ static void pool_row(const struct rfx_run_args *args, int64_t oy) {
     int64_t n_rows = rfx_range_size(ty);
     for (int64_t i = 0; i < n_rows && n_rows <= MOST_ROWS; i++)
         first[i] = rfx_view_f32_at(view, y + (ty.lo + i) * a->dh, view->rect.x0);
-    struct rfx_pool_run run = {.c = in->c, .maximum = args->node->op == RFX_OP_POOL_MAX};
+    struct rfx_pool_args run = {.c = in->c, .maximum = args->node->op == RFX_OP_POOL_MAX};
     for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
         int64_t x = ox * a->sw - a->pads.left;
         run.out = rfx_view_f32_at(&args->out, oy, ox);
@@ -285,7 +285,7 @@ static void bytes_row(const struct rfx_run_args *args, int64_t oy) {
     const struct rfx_view *view = &args->in[0];
     int64_t y = oy * a->sh - a->pads.top;
     struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
-    struct rfx_byte_pool_run run = {.c = in->c, .col_step = a->dw * view->c};
+    struct rfx_byte_pool_args run = {.c = in->c, .col_step = a->dw * view->c};
     for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
         int64_t x = ox * a->sw - a->pads.left;
         struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);

@@ -129,10 +129,10 @@ static void normalise_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c, pixels = in->c == c && out->c == c ? TOGETHER : 1;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
-    struct rfx_normalise_run run = {.mean = rfx_view_f32_at(&args->in[1], 0, 0),
-                                    .scale = rfx_packed_weights(&node->act, c, args->packed),
-                                    .shift = args->packed,
-                                    .c = c};
+    struct rfx_normalise_args run = {.mean = rfx_view_f32_at(&args->in[1], 0, 0),
+                                     .scale = rfx_packed_weights(&node->act, c, args->packed),
+                                     .shift = args->packed,
+                                     .c = c};
     run.inverse = run.mean + c;
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)

@@ -45,10 +45,10 @@ MUTATIONS = {
         "rfexec/shards/mask.c", r"grown \|= !rfx_rect_equal\(more, all\);", "",
         "test_masks$"),
     "the last of equal elements first": (
-        "layers/plain/top_k.c", r"return a < b;", "return a > b;",
+        "layers/tensor_ops/top_k.c", r"return a < b;", "return a > b;",
         "test_top_k$"),
     "leave what a bad index scatters into as it is": (
-        "layers/plain/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
+        "layers/tensor_ops/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
         "test_pick$"),
     "count a georeference from the middles of pixels": (
         "rfexec/output/georeferenced.c", r"axis->shift \+ 0\.5 - axis->step / 2\.0", "axis->shift",

@@ -106,7 +106,7 @@ static void multiply(const struct rfx_winograd *w, const struct space *s, const 
     static const float zeros[RFX_WINOGRAD_OUT_CHANNELS];
     const float *rows[1] = {s->in + i * w->in_plane};
     int64_t taps = w->slices > 1 ? 2 : 1;
-    const struct rfx_conv_run run = {
+    const struct rfx_conv_args run = {
         .rows = rows,
         .weights = factors,
         .bias = zeros,

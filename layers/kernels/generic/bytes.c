@@ -2,7 +2,7 @@
 #include "layers/kernels/generic/variant.h"
 
 #define POOL_MAX(name, element, least)                                              \
-    void VARIANT_NAME(name)(const struct rfx_byte_pool_run *r) {                    \
+    void VARIANT_NAME(name)(const struct rfx_byte_pool_args *r) {                   \
         element *restrict out = r->out;                                             \
         const element *x = r->row;                                                  \
         const int64_t c = r->c;                                                     \

@@ -96,6 +96,37 @@ static void test_gathering(void **state) {
     assert_memory_equal(out, &one_nan, sizeof one_nan);
 }
 
+/* Elements that lie one byte further than their alignment, as float32. */
+static void test_loading(void **state) {
+    (void)state;
+    static const uint32_t u32[] = {0, 4294967295u};
+    static const uint64_t u64[] = {1, UINT64_MAX};
+    static const int16_t i16[] = {-32768, 300};
+    static const uint16_t u16[] = {65535, 7}, half[] = {0x3c00, 0xfc00}, brain[] = {0x3fc0, 0xc200};
+    static const int32_t i32[] = {-1, 16777217};
+    static const int64_t i64[] = {-2, 4294967296};
+    static const double f64[] = {0.1, -2.0};
+    static const uint8_t bytes[] = {128, 1};
+    static const struct {
+        enum rfx_type type;
+        const void *from;
+        float values[2];
+    } cases[] = {
+        {RFX_TYPE_UINT32, u32, {0.0f, 0x1p32f}},     {RFX_TYPE_UINT64, u64, {1.0f, 0x1p64f}},
+        {RFX_TYPE_INT16, i16, {-32768.0f, 300.0f}},  {RFX_TYPE_UINT16, u16, {65535.0f, 7.0f}},
+        {RFX_TYPE_FLOAT16, half, {1.0f, -INFINITY}}, {RFX_TYPE_BFLOAT16, brain, {1.5f, -32.0f}},
+        {RFX_TYPE_INT32, i32, {-1.0f, 16777216.0f}}, {RFX_TYPE_INT64, i64, {-2.0f, 0x1p32f}},
+        {RFX_TYPE_FLOAT64, f64, {0.1f, -2.0f}},      {RFX_TYPE_BOOL, bytes, {128.0f, 1.0f}},
+        {RFX_TYPE_UINT8, bytes, {128.0f, 1.0f}},     {RFX_TYPE_INT8, bytes, {-128.0f, 1.0f}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        unsigned char shifted[17];
+        float made[2];
+        memcpy(shifted + 1, cases[i].from, 2 * rfx_type_bytes(cases[i].type));
+        rfx_type_load(cases[i].type, shifted + 1, 2, made);
+        assert_memory_equal(made, cases[i].values, sizeof made);
+    }
+}
+
 /* Numbers of TensorProto.DataType (onnx.proto), and sizes. */
 static void test_table(void **state) {
     (void)state;
@@ -127,6 +158,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_integers), cmocka_unit_test(test_truths),
         cmocka_unit_test(test_rounding), cmocka_unit_test(test_gathering),
-        cmocka_unit_test(test_table)};
+        cmocka_unit_test(test_loading),  cmocka_unit_test(test_table)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,7 +13,7 @@
 #include "layers/core/floats.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
-#include "layers/plain/matmul.h"
+#include "layers/tensor_ops/matmul.h"
 
 enum rfx_status rfx_matmul_shape(const struct rfx_node *node, const struct rfx_shape *a,
                                  const struct rfx_shape *b, struct rfx_shape *out,
@@ -99,7 +99,7 @@ static void make_unit(void *user, int64_t index, int thread) {
     int64_t i = index / p->parts, part = index % p->parts;
     struct rfx_range all = {0, p->n}, rows = rfx_range_part(all, part, p->parts);
     float *y = rfx_view_f32(&p->args->out) + (i * p->n + rows.lo) * p->m;
-    const struct rfx_dense_run run = {
+    const struct rfx_dense_args run = {
         .x = rfx_view_f32(&p->args->in[0]) +
              (rfx_matmul_matrix(p->out, p->a, i) * p->n + rows.lo) * p->k,
         .w = rfx_view_f32(&p->args->in[1]) + rfx_matmul_matrix(p->out, p->b, i) * p->k * p->m,

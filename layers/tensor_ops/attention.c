@@ -12,7 +12,7 @@
 #include "layers/graph/units.h"
 #include "layers/kernels/kernels.h"
 #include "layers/ops/softmax.h"
-#include "layers/plain/matmul.h"
+#include "layers/tensor_ops/matmul.h"
 
 #define SCORES ((int64_t)1 << 20) /* of a thread, unless a few rows have more */
 enum { LEAST_ROWS = 12, MOST_ROWS = 96 };

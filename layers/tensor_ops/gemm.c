@@ -129,7 +129,7 @@ static void gemm_block(const struct rfx_run_args *args, int64_t b) {
     const float *weights = rfx_packed_weights(&node->act, m, args->packed);
     const float *slope = rfx_packed_slope(&node->act, m, args->packed);
     int64_t j = b * BLOCK, width = rfx_min_i64(BLOCK, m - j);
-    const struct rfx_dense_run run = {
+    const struct rfx_dense_args run = {
         .x = rfx_view_f32(&args->in[0]),
         .w = weights + j * k,
         .y = rfx_view_f32(&args->out) + j,
