@@ -3,8 +3,7 @@
 
 enum rfx_status rfx_run_prepare(struct rfx_run *run, struct rfx_error *err) {
     struct rfx_memory *mem = run->mem != NULL ? run->mem : run->plan->graph->mem;
-    enum rfx_status status =
-        rfx_session_create_with(run->plan, run->weights, mem, &run->session, err);
+    enum rfx_status status = rfx_session_create(run->plan, run->weights, mem, &run->session, err);
     return rfx_memory_settle(mem, status, err);
 }
 

@@ -72,10 +72,9 @@ static enum rfx_status use_weights(struct rfx_session *session,
     return status;
 }
 
-enum rfx_status rfx_session_create_with(const struct rfx_plan *plan,
-                                        const struct rfx_packed_weights *weights,
-                                        struct rfx_memory *mem, struct rfx_session **out,
-                                        struct rfx_error *err) {
+enum rfx_status rfx_session_create(const struct rfx_plan *plan,
+                                   const struct rfx_packed_weights *weights, struct rfx_memory *mem,
+                                   struct rfx_session **out, struct rfx_error *err) {
     struct rfx_session *session = rfx_memory_calloc(mem, 1, sizeof *session);
     if (session == NULL) return rfx_memory_fail(mem, "session", sizeof *session, err);
     session->graph = plan->graph; /* perhaps with groups */
@@ -94,11 +93,6 @@ enum rfx_status rfx_session_create_with(const struct rfx_plan *plan,
     }
     *out = session;
     return RFX_OK;
-}
-
-enum rfx_status rfx_session_create(const struct rfx_graph *graph, const struct rfx_plan *plan,
-                                   struct rfx_session **out, struct rfx_error *err) {
-    return rfx_session_create_with(plan, NULL, graph->mem, out, err);
 }
 
 struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {

@@ -36,20 +36,15 @@ struct rfx_run_report {
     uint64_t spill_written, spill_read; /* bytes of files, likewise counted */
 };
 
-/* Allocates arena, scratch and packed weights. Graph and plan must outlive the session. A
- * session may run any number of times; every run gives the same bits and allocates nothing new. */
-RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_graph *graph,
-                                                 const struct rfx_plan *plan,
-                                                 struct rfx_session **out, struct rfx_error *err);
-
-/* As rfx_session_create, with packed weights that sessions of the same plan share (NULL: the
- * session packs its own), and with all of the session's own memory from `mem`, whose stop function
- * (rfx_memory_set_stop) ends its runs. Plan, weights and mem must outlive the session. */
-RFX_NODISCARD enum rfx_status rfx_session_create_with(const struct rfx_plan *plan,
-                                                      const struct rfx_packed_weights *weights,
-                                                      struct rfx_memory *mem,
-                                                      struct rfx_session **out,
-                                                      struct rfx_error *err);
+/* Allocates arena and workspace from `mem`, whose stop function (rfx_memory_set_stop) ends the
+ * session's runs. weights: packed weights that sessions of the plan share; NULL: the session packs
+ * its own. Plan, weights and mem must outlive the session. A session may run any number of times;
+ * every run gives the same bits and allocates nothing new. OUT_OF_MEMORY; CANCELLED; IO: the
+ * model's file cannot be read any more. */
+RFX_NODISCARD enum rfx_status rfx_session_create(const struct rfx_plan *plan,
+                                                 const struct rfx_packed_weights *weights,
+                                                 struct rfx_memory *mem, struct rfx_session **out,
+                                                 struct rfx_error *err);
 
 void rfx_session_free(struct rfx_session *session);
 

@@ -56,7 +56,7 @@ static int count_wrong(struct setting *s, const struct rfx_naive_tiles *naive) {
     struct rfx_session *session = NULL;
     struct caught_outputs caught;
     int wrong = 0;
-    check(rfx_session_create(s->graph, s->plan, &session, &s->err), &s->err);
+    check(rfx_session_create(s->plan, NULL, s->graph->mem, &session, &s->err), &s->err);
     catch_outputs(&caught, s->graph);
     rfx_session_set_sink(session, &caught.sink);
     check(rfx_session_run(session, s->image, NULL, NULL, NULL, &s->err), &s->err);

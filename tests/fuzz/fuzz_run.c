@@ -49,7 +49,7 @@ enum rfx_status fuzz_run(const struct rfx_graph *graph, const struct rfx_plan *p
         strstr(why, "no memory") == NULL)
         fuzz_fail("the plan is wrong: %s", why);
     enum rfx_status status = open_input(graph, values, &image, err);
-    if (status == RFX_OK) status = rfx_session_create(graph, plan, &session, err);
+    if (status == RFX_OK) status = rfx_session_create(plan, NULL, graph->mem, &session, err);
     struct rfx_fingerprint fingerprint = {0};
     const struct rfx_output_sink sink = {.write = add_piece, .user = &fingerprint};
     if (status == RFX_OK) rfx_session_set_sink(session, &sink);

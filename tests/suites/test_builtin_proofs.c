@@ -242,7 +242,7 @@ static struct run run_plan(const char *name, const struct rfx_graph *graph,
     test_rng_fill(&rng, pixels, input->elems, -1.0f, 1.0f);
     if (rfx_image_from_array(graph->mem, pixels, input->c, input->h, input->w, &image, &err) !=
             RFX_OK ||
-        rfx_session_create(graph, plan, &session, &err) != RFX_OK)
+        rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
         fail_msg("%s: %s", name, err.text);
     catch_outputs(&caught, graph);
     rfx_session_set_sink(session, &caught.sink);

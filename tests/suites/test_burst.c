@@ -36,7 +36,8 @@ static void burst(struct rfx_plan_request request) {
     request.source = rfx_image_traits(image);
     request.threads = 2;
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
-    if (rfx_session_create(graph, plan, &session, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     catch_outputs(&caught, graph);
     rfx_session_set_sink(session, &caught.sink);
     uint64_t allocations = 0;

@@ -179,7 +179,7 @@ static void check_plan(struct fixture *f, const struct rfx_plan *plan, const cha
     if (rfx_output_stream_open(f->net.mem, FILE_NAME, &format, &graph->nodes[JOIN].out,
                                &caught.file, &err) != RFX_OK ||
         rfx_image_from_array(f->net.mem, f->pixels, 3, H, W, &image, &err) != RFX_OK ||
-        rfx_session_create(graph, plan, &session, &err) != RFX_OK)
+        rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
         fail_msg("%s: %s", what, err.text);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, ".");

@@ -74,7 +74,8 @@ static void *work(void *argument) {
     if (status == RFX_OK) w->peak_bytes = again->peak_bytes;
     rfx_plan_free(again);
     if (status == RFX_OK) status = rfx_image_open(w->graph->mem, IMAGE, NULL, &image, &w->err);
-    if (status == RFX_OK) status = rfx_session_create(w->graph, w->plan, &session, &w->err);
+    if (status == RFX_OK)
+        status = rfx_session_create(w->plan, NULL, w->graph->mem, &session, &w->err);
     for (int run = 0; run < RUNS && status == RFX_OK; run++) {
         struct rfx_fingerprint fp = {0};
         const struct rfx_output_sink sink = {.write = add_piece, .user = &fp};
@@ -182,7 +183,7 @@ static void settings_survive_runs_that_end_early(void **state) {
     set_host();
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK ||
         rfx_image_from_array(mem, pixels, input->c, input->h, input->w, &image, &err) != RFX_OK ||
-        rfx_session_create(graph, plan, &session, &err) != RFX_OK)
+        rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
         fail_msg("%s", err.text);
     assert_host();
     assert_int_equal(rfx_session_run(session, image, stop_half_way, NULL, NULL, &err),

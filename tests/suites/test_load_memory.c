@@ -76,7 +76,8 @@ static int load_and_measure(const char *path) {
     size_t loaded = peak_rss();
     if (rfx_plan_create(graph, &request, &plan, &err) != RFX_OK) return report_error(&err);
     void *last = leave_holes(mem);
-    if (rfx_session_create(graph, plan, &session, &err) != RFX_OK) return report_error(&err);
+    if (rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
+        return report_error(&err);
     size_t weights = plan->bytes.weights, peak = peak_rss();
     printf("peak RSS %.2f MiB loaded, %.2f MiB packed; packed weights %.2f MiB, over by %.2f MiB\n",
            (double)loaded / 0x1p20, (double)peak / 0x1p20, (double)weights / 0x1p20,

@@ -128,7 +128,7 @@ static void pack(const struct rfx_graph *graph, const char *what) {
     request.source = (struct rfx_source_traits){
         .h = image->h, .w = image->w, .c = image->c, .random_access = true};
     enum rfx_status status = rfx_plan_create(graph, &request, &plan, &err);
-    if (status == RFX_OK) status = rfx_session_create(graph, plan, &session, &err);
+    if (status == RFX_OK) status = rfx_session_create(plan, NULL, graph->mem, &session, &err);
     if (status != RFX_OK && err.text[0] == '\0')
         fail_msg("%s: %s without a word", what, rfx_status_name(status));
     rfx_session_free(session);

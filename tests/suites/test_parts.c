@@ -96,7 +96,8 @@ static void execute(const struct part_case *c, const struct rfx_plan *plan,
     int64_t n = rfx_rect_area(c->part) * c->map.c;
     struct catcher catcher = {c, test_floats(n)};
     struct rfx_output_sink sink = {.write = catch_rect, .user = &catcher};
-    if (rfx_session_create(c->graph, plan, &session, &err) != RFX_OK) fail_case(c, plan, err.text);
+    if (rfx_session_create(plan, NULL, c->graph->mem, &session, &err) != RFX_OK)
+        fail_case(c, plan, err.text);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, ".");
     if (rfx_session_run(session, image, NULL, NULL, &report, &err) != RFX_OK)
@@ -231,7 +232,7 @@ static void run_share(struct part_case *c, struct test_rng *rng, struct share_ca
     }
     assert_int_equal(
         rfx_image_from_array(c->graph->mem, c->image, in->c, in->h, in->w, &image, &err), RFX_OK);
-    assert_int_equal(rfx_session_create(c->graph, plan, &session, &err), RFX_OK);
+    assert_int_equal(rfx_session_create(plan, NULL, c->graph->mem, &session, &err), RFX_OK);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_spill_folder(session, ".");
     if (rfx_session_run(session, image, NULL, NULL, NULL, &err) != RFX_OK)

@@ -53,7 +53,7 @@ static float *run(const struct rfx_graph *graph, const struct rfx_plan *plan, co
     struct caught_outputs caught;
     struct rfx_error err = {{0}};
     if (rfx_image_from_array(mem, image, in->c, in->h, in->w, &source, &err) != RFX_OK ||
-        rfx_session_create(graph, plan, &session, &err) != RFX_OK)
+        rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
         fail_msg("%s", err.text);
     catch_outputs(&caught, graph);
     rfx_session_set_sink(session, &caught.sink);

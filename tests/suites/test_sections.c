@@ -120,7 +120,8 @@ static void run_share(struct section_case *c, const struct rfx_graph *graph, int
     const struct rfx_image_steps steps = {in->w * in->c, in->c, 1};
     assert_int_equal(
         rfx_image_from_steps(graph->mem, values, steps, in->c, in->h, in->w, &image, &err), RFX_OK);
-    if (rfx_session_create(graph, plan, &session, &err) != RFX_OK) fail_case(c, err.text);
+    if (rfx_session_create(plan, NULL, graph->mem, &session, &err) != RFX_OK)
+        fail_case(c, err.text);
     rfx_session_set_sink(session, &sink);
     if (rfx_session_run(session, image, NULL, NULL, NULL, &err) != RFX_OK) fail_case(c, err.text);
     rfx_session_free(session);

@@ -125,7 +125,7 @@ static void run_plan(const struct one_case *c, const struct rfx_plan *plan) {
     count_sliding(plan);
     count_overwriting(plan);
     enum rfx_status opened = rfx_image_from_array(mem, c->image, s->c, s->h, s->w, &image, &err);
-    if (opened != RFX_OK || rfx_session_create(c->graph, plan, &session, &err) != RFX_OK)
+    if (opened != RFX_OK || rfx_session_create(plan, NULL, c->graph->mem, &session, &err) != RFX_OK)
         fail_case(c, plan, err.text);
     struct caught_outputs caught;
     catch_outputs(&caught, c->graph);

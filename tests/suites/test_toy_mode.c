@@ -156,7 +156,8 @@ static struct rfx_plan *run(struct fixture *f, const struct rfx_plan_request *re
     char why[200];
     if (rfx_plan_create(f->graph, request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
     if (!rfx_plan_check(plan, why, sizeof why)) fail_msg("%s", why);
-    if (rfx_session_create(f->graph, plan, &session, &err) != RFX_OK) fail_msg("%s", err.text);
+    if (rfx_session_create(plan, NULL, f->graph->mem, &session, &err) != RFX_OK)
+        fail_msg("%s", err.text);
     catch_outputs(&caught, f->graph);
     rfx_session_set_sink(session, &caught.sink);
     if (rfx_session_run(session, f->image, NULL, NULL, &report, &err) != RFX_OK)

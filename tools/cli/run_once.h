@@ -1,12 +1,11 @@
-/* One run of a plan: makes the session, runs it with a progress bar and frees it. */
+/* One run of a plan (rfx_run_once) with a progress bar. */
 #ifndef RFX_TOOLS_CLI_RUN_ONCE_H
 #define RFX_TOOLS_CLI_RUN_ONCE_H
 
-#include "rfexec/session/session.h"
+#include "rfexec/session/run.h"
 #include "tools/cli/progress.h"
 
 struct rfx_cli_run {
-    const struct rfx_graph *graph;
     const struct rfx_plan *plan;
     struct rfx_image *image;
     struct rfx_row_sums *sums;           /* checksums of the image rows that are read; NULL: none */
@@ -17,8 +16,8 @@ struct rfx_cli_run {
     struct rfx_cli_progress *bar;        /* bar of several runs; NULL: a bar of this run */
 };
 
-/* Runs the plan. The memory of the session is free when the function returns. Statuses: those of
- * rfx_session_create and rfx_session_run; CANCELLED also when a signal came after the last step. */
+/* Runs the plan. All memory of the run is free when the function returns. Statuses: those of
+ * rfx_run_once; CANCELLED also when a signal came after the last step. */
 RFX_NODISCARD enum rfx_status rfx_cli_run_once(const struct rfx_cli_run *run,
                                                struct rfx_run_report *report,
                                                struct rfx_error *err);

@@ -6,6 +6,7 @@
 
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
+#include "rfexec/session/run.h"
 #include "tiler/cost/cost.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
@@ -197,7 +198,7 @@ struct bench {
     const struct bench_options *asked;
     int64_t runs;
     struct rfx_cli_job job;
-    struct rfx_session *session;
+    struct rfx_run run;
     struct rfx_run_report report;   /* of the last run */
     double *seconds;                /* of the timed runs, sorted */
     double *cpu_seconds;            /* likewise, of all threads together */
@@ -268,22 +269,21 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
     struct rfx_cli_progress progress;
     enum rfx_status status = RFX_OK;
     const struct rfx_output_sink sink = {.write = discard};
-    rfx_session_set_sink(bench->session, &sink);
+    bench->run.sink = &sink;
+    bench->run.progress = rfx_cli_progress_step;
+    bench->run.user = &progress;
     for (int64_t i = -1; i < runs && status == RFX_OK; ++i) {
         bool observed = i >= 0 && bench->layers != NULL;
-        rfx_session_set_observer(bench->session, observed ? &bench->layers->observer : NULL);
+        bench->run.observer = observed ? &bench->layers->observer : NULL;
         rfx_cli_progress_start(&progress, i < 0 ? "warm-up" : "bench");
         double cpu = cpu_now();
-        status = rfx_session_run(bench->session, bench->job.image, rfx_cli_progress_step, &progress,
-                                 &bench->report, err);
+        status = rfx_run_image(&bench->run, bench->job.image, &bench->report, err);
         rfx_cli_progress_end(&progress);
         if (i >= 0) bench->seconds[i] = bench->report.seconds;
         if (i >= 0) bench->cpu_seconds[i] = cpu_now() - cpu;
         if (observed && status == RFX_OK)
             rfx_layer_times_end_run(bench->layers, bench->report.seconds);
     }
-    rfx_session_set_observer(bench->session, NULL);
-    rfx_session_set_sink(bench->session, NULL);
     if (status == RFX_OK) qsort(bench->seconds, (size_t)runs, sizeof(double), compare_seconds);
     if (status == RFX_OK) qsort(bench->cpu_seconds, (size_t)runs, sizeof(double), compare_seconds);
     return status;
@@ -297,8 +297,8 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     bench->cpu_seconds = rfx_memory_calloc(job->mem, runs, sizeof *bench->cpu_seconds);
     if (bench->seconds == NULL || bench->cpu_seconds == NULL)
         return rfx_memory_fail(job->mem, "run times", runs * sizeof *bench->seconds, err);
-    enum rfx_status status = rfx_session_create(job->graph, job->plan, &bench->session, err);
-    if (status == RFX_OK) rfx_session_set_spill_folder(bench->session, bench->options->plan.spill);
+    bench->run = (struct rfx_run){.plan = job->plan, .spill_folder = bench->options->plan.spill};
+    enum rfx_status status = rfx_run_prepare(&bench->run, err);
     if (status != RFX_OK || !bench->asked->layers) return status;
     status = rfx_layer_times_create(job->mem, job->plan, (int64_t)runs, &bench->layers, err);
     if (status != RFX_OK) return status;
@@ -313,7 +313,7 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
 static enum rfx_status finish_layers(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_run_options *options = bench->options;
     rfx_layer_times_finish(bench->layers);
-    rfx_session_give_back(bench->session);
+    rfx_session_give_back(bench->run.session);
     double after = rfx_machine_flops_per_second(bench->peak.threads);
     if (after > bench->peak.flops_per_second) bench->peak.flops_per_second = after;
     enum rfx_status status = rfx_machine_bytes_per_second(bench->job.mem, bench->peak.threads,
@@ -362,7 +362,7 @@ done:
     rfx_layer_times_free(bench.layers);
     rfx_memory_release(bench.job.mem, bench.seconds);
     rfx_memory_release(bench.job.mem, bench.cpu_seconds);
-    rfx_session_free(bench.session);
+    rfx_run_release(&bench.run);
     rfx_cli_job_free(&bench.job);
     return code;
 }

@@ -105,11 +105,8 @@ static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
         status = rfx_output_stream_open(graph->mem, r->options->output.file, &format, out,
                                         &r->stream, err);
     if (status == RFX_OK) {
-        const struct rfx_cli_run run = {.graph = rest.graph,
-                                        .plan = rest.plan,
-                                        .image = rest.image,
-                                        .sink = &sink,
-                                        .what = "merge"};
+        const struct rfx_cli_run run = {
+            .plan = rest.plan, .image = rest.image, .sink = &sink, .what = "merge"};
         status = rfx_cli_run_once(&run, &report, err);
     }
     if (status == RFX_OK) status = rfx_output_stream_commit(r->stream, NULL, NULL, err);

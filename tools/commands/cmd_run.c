@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "rfexec/session/run.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
@@ -16,7 +17,7 @@
 struct run {
     struct rfx_run_request asked;
     int64_t image; /* of a batch: the one that is run */
-    struct rfx_session *session;
+    struct rfx_run run;
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
@@ -47,14 +48,15 @@ static int step_of_batch(void *user, int64_t done, int64_t total) {
 static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
                                   struct rfx_error *err) {
     struct batch_progress progress = {run, bar};
+    run->run.progress = step_of_batch;
+    run->run.user = &progress;
     struct rfx_run_report sum = {0}, one = {0};
     enum rfx_status status = RFX_OK;
     for (run->image = 0; run->image < run->asked.images && status == RFX_OK; ++run->image) {
         if (run->image > 0) status = rfx_cli_outputs_next(&run->outputs, err);
         if (status != RFX_OK) break;
         rfx_image_select(run->asked.job.image, run->image);
-        status = rfx_session_run(run->session, run->asked.job.image, step_of_batch, &progress, &one,
-                                 err);
+        status = rfx_run_image(&run->run, run->asked.job.image, &one, err);
         sum.seconds += one.seconds;
         sum.macs += one.macs;
         sum.spill_written += one.spill_written;
@@ -69,7 +71,8 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->asked.job;
     struct rfx_cli_progress progress;
     /* What may end the process, the start of libraries, comes before there are files. */
-    enum rfx_status status = rfx_session_create(job->graph, job->plan, &run->session, err);
+    run->run = (struct rfx_run){.plan = job->plan, .spill_folder = run->asked.options->plan.spill};
+    enum rfx_status status = rfx_run_prepare(&run->run, err);
     if (status == RFX_OK)
         status = rfx_cli_outputs_open(job->mem, job->graph, run->asked.options, &job->geo,
                                       &run->outputs, err);
@@ -88,16 +91,14 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (overlaid) run->page.overlay = &run->overlay;
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
-    if (paged) rfx_html_report_watch(&run->page, run->session, &sink);
+    if (paged) rfx_html_report_watch(&run->page, &run->run, &sink);
     if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
-    rfx_session_set_sink(run->session, &sink);
-    rfx_session_set_spill_folder(run->session, run->asked.options->plan.spill);
+    run->run.sink = &sink;
     rfx_cli_progress_start(&progress, "run");
     progress.rows = streamed_rows(job->plan) * run->asked.images;
     progress.cols = job->graph->nodes[job->graph->input].out.w;
     status = run_images(run, &progress, err);
-    rfx_session_set_sink(run->session, NULL);
-    if (paged) rfx_html_report_end(&run->page, run->session, &run->report);
+    if (paged) rfx_html_report_end(&run->page, &run->report);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK)
         status = rfx_cli_classes_finish(&run->asked.options->report, &run->classes, err);
@@ -137,7 +138,7 @@ static int run_once(struct rfx_cli_run_options *options) {
     rfx_overlay_free(&run.overlay);
     rfx_html_report_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
-    rfx_session_free(run.session);
+    rfx_run_release(&run.run);
     rfx_run_request_release(&run.asked);
     return code;
 }

@@ -207,11 +207,8 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_run
     enum rfx_status status =
         rfx_cli_outputs_open(job->mem, job->graph, options, NULL, outputs, err);
     const struct rfx_output_sink sink = rfx_cli_outputs_sink(outputs);
-    const struct rfx_cli_run run = {.graph = job->graph,
-                                    .plan = job->plan,
-                                    .image = job->image,
-                                    .sink = &sink,
-                                    .what = "selftest"};
+    const struct rfx_cli_run run = {
+        .plan = job->plan, .image = job->image, .sink = &sink, .what = "selftest"};
     if (status == RFX_OK) status = rfx_cli_run_once(&run, &ran, err);
     return status == RFX_OK ? rfx_cli_outputs_finish(outputs, err) : status;
 }

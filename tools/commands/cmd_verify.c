@@ -123,8 +123,7 @@ static enum rfx_status compare_piece(void *user, const struct rfx_end *end, stru
 static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, const char *what,
                                 const struct rfx_output_sink *sink, struct rfx_run_report *report,
                                 struct rfx_error *err) {
-    const struct rfx_cli_run run = {.graph = v->job.graph,
-                                    .plan = plan,
+    const struct rfx_cli_run run = {.plan = plan,
                                     .image = v->job.image,
                                     .sink = sink,
                                     .spill = v->options->plan.spill,

@@ -5,6 +5,7 @@
  * number of images; 2. an image is opened beside a session only where opening it cannot take more
  * memory than the session's own image took (is_alike); 3. a result appears under its name when it
  * is complete, so a result that is there need not be made again. */
+#include "rfexec/session/run.h"
 #include "tools/commands/command_forms.h"
 
 #include <errno.h>
@@ -32,8 +33,8 @@ struct batch {
     const struct rfx_cli_run_options *options; /* of the command */
     struct rfx_cli_run_options one;            /* of one picture */
     struct rfx_batch_list list;
-    struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
-    struct rfx_session *session;
+    struct rfx_cli_job job;          /* job.plan NULL: nothing is kept */
+    struct rfx_run kept;             /* for images of one size */
     struct rfx_source_traits traits; /* that the plan was made for */
     struct look look;                /* of the kept image */
     size_t geo_bytes;                /* of its georeference */
@@ -70,9 +71,8 @@ static bool is_alike(const struct look *kept, const struct look *next) {
 }
 
 static void drop_kept(struct batch *run) {
-    rfx_session_free(run->session);
+    rfx_run_release(&run->kept);
     rfx_cli_job_free(&run->job);
-    run->session = NULL;
     run->job = (struct rfx_cli_job){0};
 }
 
@@ -111,7 +111,10 @@ static int make_kept(struct batch *run, const char *path, const struct look *loo
         rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo);
     code = rfx_cli_job_plan(&run->job, &run->one, "run");
     if (code != RFX_EXIT_DONE) return code;
-    enum rfx_status status = rfx_session_create(run->job.graph, run->job.plan, &run->session, &err);
+    run->kept = (struct rfx_run){.plan = run->job.plan,
+                                 .spill_folder = run->options->plan.spill,
+                                 .progress = rfx_cli_progress_step};
+    enum rfx_status status = rfx_run_prepare(&run->kept, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -119,7 +122,7 @@ static int prepare(struct batch *run, const char *path) {
     struct look look = look_at(path);
     bool same = false;
     run->most_fixed_bytes = 0;
-    if (run->session != NULL && is_alike(&run->look, &look)) {
+    if (run->kept.session != NULL && is_alike(&run->look, &look)) {
         int code = open_beside(run, path, &same);
         if (code != RFX_EXIT_DONE || same) return code;
     }
@@ -162,12 +165,10 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
         rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
     if (status == RFX_OK) {
         struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
-        rfx_session_set_sink(run->session, &sink);
-        rfx_session_set_spill_folder(run->session, run->options->plan.spill);
+        run->kept.sink = &sink;
+        run->kept.user = &progress;
         rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
-        status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step, &progress,
-                                 NULL, err);
-        rfx_session_set_sink(run->session, NULL);
+        status = rfx_run_image(&run->kept, run->job.image, NULL, err);
         rfx_cli_progress_end(&progress);
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);

@@ -11,7 +11,7 @@
 #include "rf_analysis/grid.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/output/output_files.h"
-#include "rfexec/session/session.h"
+#include "rfexec/session/run.h"
 #include "rfexec/shards/mask.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
@@ -47,8 +47,7 @@ static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *
     struct rfx_cli_job *job = &run->job;
     struct rfx_run_report report = {0};
     struct rfx_output_sink sink = {.write = receive, .user = run};
-    const struct rfx_cli_run once = {.graph = job->graph,
-                                     .plan = job->plan,
+    const struct rfx_cli_run once = {.plan = job->plan,
                                      .image = job->image,
                                      .sink = &sink,
                                      .spill = run->options->plan.spill,

@@ -174,8 +174,7 @@ enum rfx_status rfx_cli_run_round(const struct rfx_cli_job *job,
                                   struct rfx_shard_states *states, struct rfx_shard_round *round,
                                   struct rfx_run_report *report, struct rfx_error *err) {
     const struct rfx_state_sink sink = rfx_shard_round_sink(states);
-    const struct rfx_cli_run once = {.graph = round->graph,
-                                     .plan = round->plan,
+    const struct rfx_cli_run once = {.plan = round->plan,
                                      .image = source != NULL ? source->map : job->image,
                                      .sums = round->sums, /* none where there is a source */
                                      .states = &sink,
@@ -371,8 +370,7 @@ static enum rfx_status execute(struct shard_run *run, struct rfx_error *err) {
     enum rfx_status status = rfx_shard_writer_open(&run->writer, run->options->output.file, err);
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_shard_writer_sink(&run->writer);
-    const struct rfx_cli_run once = {.graph = job->graph,
-                                     .plan = job->plan,
+    const struct rfx_cli_run once = {.plan = job->plan,
                                      .image = job->image,
                                      .sums = run->sums,
                                      .sink = &sink,

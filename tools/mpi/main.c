@@ -10,6 +10,7 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rf_analysis/part_graph.h"
+#include "rfexec/session/run.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "rfexec/shards/shard_states.h"
@@ -70,8 +71,8 @@ struct mpi_run {
     struct rfx_cli_job job; /* its graph: the whole network's */
     struct rfx_shard_before before;
     struct rfx_rank_sections sections;
-    struct rfx_session
-        *session; /* of the last section; NULL: this rank has no share of the outputs */
+    struct rfx_run
+        last; /* of the last section; not prepared: this rank has no share of the outputs */
     struct rfx_rank_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report; /* of this rank's share of the outputs */
@@ -207,8 +208,10 @@ static void make_rows(struct mpi_run *run) {
 static int begin_share(struct mpi_run *run) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
-    if (share_of(run) != NULL)
-        status = rfx_session_create(share_of(run), plan_of(run), &run->session, &err);
+    run->last = (struct rfx_run){.plan = plan_of(run),
+                                 .spill_folder = run->options->plan.spill,
+                                 .progress = rfx_cli_progress_step};
+    if (share_of(run) != NULL) status = rfx_run_prepare(&run->last, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
@@ -217,17 +220,16 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
     struct rfx_output_sink sink = rfx_rank_outputs_sink(&run->outputs);
     enum rfx_status status =
         rfx_rank_sections_begin_sums(&run->sections, run->sections.exchange.n, err);
-    if (status != RFX_OK || run->session == NULL) return status;
+    if (status != RFX_OK || run->last.session == NULL) return status;
     if (run->ranks->rank == 0)
         status = rfx_cli_classes_begin(run->job.mem, run->job.graph, &run->options->report,
                                        &run->classes, err);
     if (status != RFX_OK) return status;
     run->outputs.outputs.classes = &run->classes;
-    rfx_session_set_sink(run->session, &sink);
-    rfx_session_set_spill_folder(run->session, run->options->plan.spill);
+    run->last.sink = &sink;
+    run->last.user = &progress;
     rfx_cli_progress_start(&progress, run->ranks->size > 1 ? "its share of the outputs" : "run");
-    status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
-                             rfx_cli_progress_step, &progress, &run->report, err);
+    status = rfx_run_image(&run->last, rfx_rank_sections_image(&run->sections), &run->report, err);
     rfx_cli_progress_end(&progress);
     if (status != RFX_OK && run->sections.store != NULL)
         rfx_row_store_explain(run->sections.store, err);
@@ -300,7 +302,7 @@ static int run_rank(struct rfx_ranks *ranks, const struct rfx_mpi_options *optio
     int code = run_all(&run);
     rfx_cli_classes_free(&run.classes);
     rfx_rank_outputs_free(&run.outputs);
-    rfx_session_free(run.session);
+    rfx_run_release(&run.last);
     rfx_rank_sections_release(&run.sections);
     if (run.sections.states.mem != NULL) rfx_shard_states_release(&run.sections.states);
     rfx_shard_before_release(&run.before);

@@ -613,8 +613,7 @@ void rfx_rank_sections_compare_sums(struct rfx_rank_sections *sections) {
 static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_row_store *next,
                                  struct rfx_error *err) {
     const struct rfx_output_sink sink = {.write = take_rows, .user = next};
-    const struct rfx_cli_run run = {.graph = s->graphs[i],
-                                    .plan = s->plans[i],
+    const struct rfx_cli_run run = {.plan = s->plans[i],
                                     .image = rfx_rank_sections_image(s),
                                     .sink = &sink,
                                     .spill = s->options->run.plan.spill,

@@ -548,19 +548,17 @@ static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
     rfx_sink_look(&page->sink, end, rect, view);
 }
 
-void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_session *session,
+void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_run *run,
                            struct rfx_output_sink *sink) {
     page->sink = *sink;
     sink->look = look;
     sink->write = receive;
     sink->user = page;
     rfx_run_timeline_start(&page->timeline, page->use, &page->times->observer);
-    rfx_session_set_observer(session, &page->timeline.observer);
+    run->observer = &page->timeline.observer;
 }
 
-void rfx_html_report_end(struct rfx_html_report *page, struct rfx_session *session,
-                         const struct rfx_run_report *report) {
-    rfx_session_set_observer(session, NULL);
+void rfx_html_report_end(struct rfx_html_report *page, const struct rfx_run_report *report) {
     rfx_run_timeline_end(&page->timeline);
     rfx_layer_times_end_run(page->times, report->seconds);
     rfx_layer_times_finish(page->times);

@@ -8,6 +8,7 @@
 #ifndef RFX_TOOLS_REPORT_HTML_REPORT_H
 #define RFX_TOOLS_REPORT_HTML_REPORT_H
 
+#include "rfexec/session/run.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/report/html.h"
@@ -49,10 +50,9 @@ RFX_NODISCARD enum rfx_status rfx_html_report_open(struct rfx_html_report *page,
                                                    struct rfx_error *err);
 
 /* Before and after the run: observes its steps, and replaces `sink` by one that also collects. */
-void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_session *session,
+void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_run *run,
                            struct rfx_output_sink *sink);
-void rfx_html_report_end(struct rfx_html_report *page, struct rfx_session *session,
-                         const struct rfx_run_report *report);
+void rfx_html_report_end(struct rfx_html_report *page, const struct rfx_run_report *report);
 
 /* After the outputs are complete: writes the report and gives the file its name. */
 RFX_NODISCARD enum rfx_status rfx_html_report_write(struct rfx_html_report *page,

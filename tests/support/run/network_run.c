@@ -87,7 +87,7 @@ struct network_outputs network_session_outputs_by(const char *model, enum rfx_co
     struct rfx_plan_request request = {
         .source = rfx_image_traits(image), .threads = 1, .asked = rfx_ask_whole()};
     assert_int_equal(rfx_plan_create(graph, &request, &plan, &err), RFX_OK);
-    assert_int_equal(rfx_session_create(graph, plan, &session, &err), RFX_OK);
+    assert_int_equal(rfx_session_create(plan, NULL, graph->mem, &session, &err), RFX_OK);
     struct caught_outputs caught;
     catch_outputs(&caught, graph);
     rfx_session_set_sink(session, &caught.sink);

@@ -66,7 +66,7 @@ static void sees_every_step(const struct rfx_stage_spec *asked) {
     c.request.asked = *asked;
     if (rfx_plan_create(c.graph, &c.request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
     struct rfx_image *image = open_image(c.mem, c.graph, &values);
-    assert_int_equal(rfx_session_create(c.graph, plan, &session, NULL), RFX_OK);
+    assert_int_equal(rfx_session_create(plan, NULL, c.graph->mem, &session, NULL), RFX_OK);
     assert_int_equal(rfx_schedule_create(plan, &w.schedule, NULL), RFX_OK);
     for (int run = 0; run < 2; run++) {
         struct rfx_step more;
@@ -144,7 +144,7 @@ static void a_failed_step_is_none(void **state) {
     (void)state;
     assert_int_equal(rfx_plan_create(graph, &request, &plan, NULL), RFX_OK);
     struct rfx_image *image = open_image(mem, graph, &values);
-    assert_int_equal(rfx_session_create(graph, plan, &session, NULL), RFX_OK);
+    assert_int_equal(rfx_session_create(plan, NULL, graph->mem, &session, NULL), RFX_OK);
     rfx_session_set_sink(session, &sink);
     rfx_session_set_observer(session, &observer);
     assert_int_equal(rfx_session_run(session, image, NULL, NULL, NULL, NULL), RFX_STATUS_IO);
@@ -166,7 +166,7 @@ static struct rfx_session *session_in_the_end(const struct rfx_graph *graph,
     for (int64_t k = 0;; k++) {
         struct rfx_error err = {{0}};
         rfx_memory_fail_after(graph->mem, k);
-        enum rfx_status status = rfx_session_create(graph, plan, &session, &err);
+        enum rfx_status status = rfx_session_create(plan, NULL, graph->mem, &session, &err);
         rfx_memory_fail_after(graph->mem, -1);
         if (status == RFX_OK) return session;
         assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);

@@ -46,7 +46,7 @@ static void run_plan(const struct rfx_graph *graph, struct rfx_image *image,
     struct rfx_error err = {{0}};
     struct rfx_session *session = NULL;
     struct rfx_run_report report;
-    succeed(rfx_session_create(graph, plan, &session, &err), &err);
+    succeed(rfx_session_create(plan, NULL, graph->mem, &session, &err), &err);
     rfx_session_set_sink(session, sink);
     rfx_session_set_state_sink(session, states);
     succeed(rfx_session_run(session, image, NULL, NULL, &report, &err), &err);

@@ -201,7 +201,7 @@ static float *run(struct small_plan_case *c, const struct rfx_plan *plan, const 
     struct caught_outputs caught;
     struct rfx_error err;
     assert_int_equal(rfx_image_from_array(c->mem, pixels, 3, SIDE, SIDE, &image, &err), RFX_OK);
-    assert_int_equal(rfx_session_create(c->graph, plan, &session, &err), RFX_OK);
+    assert_int_equal(rfx_session_create(plan, NULL, c->graph->mem, &session, &err), RFX_OK);
     catch_outputs(&caught, c->graph);
     rfx_session_set_sink(session, &caught.sink);
     assert_int_equal(rfx_session_run(session, image, NULL, NULL, NULL, &err), RFX_OK);
