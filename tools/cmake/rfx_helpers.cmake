@@ -45,10 +45,11 @@ function(rfx_harden target)
 endfunction()
 
 # -ffp-contract=off: a fused multiply-add happens only where the source asks for one, so that the
-# vector body and the remainder of a loop do the same arithmetic.
+# vector body and the remainder of a loop do the same arithmetic. -O2: outside of the kernels, which
+# are compiled with -O3, more unrolling makes the library larger and no run faster.
 function(rfx_set_flags target)
   target_compile_options(${target} PRIVATE ${RFX_WARNINGS} -ffp-contract=off -fno-math-errno
-                         $<$<CONFIG:Release>:-O3>)
+                         $<$<CONFIG:Release>:-O2>)
   target_compile_definitions(${target} PRIVATE _GNU_SOURCE)
   rfx_harden(${target})
   if(RFX_WERROR)
@@ -122,7 +123,8 @@ function(rfx_add_kernels folder)
     target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${set})
     # No value depends on floating point traps; without them the compiler can vectorise selects.
     # clang says where it does not vectorise, as with the checks of some sanitizers.
-    target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS}
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3> -fno-trapping-math
+                           ${RFX_KERNELS_${SET}_FLAGS}
                            $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
     if(RFX_FUZZ) # clang takes minutes for unrolled loops with checks in them
       target_compile_options(${target} PRIVATE -O0)
