@@ -3,6 +3,8 @@
 #ifndef RFX_RFEXEC_API_NETWORK_H
 #define RFX_RFEXEC_API_NETWORK_H
 
+#include <jansson.h>
+
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
@@ -38,6 +40,25 @@ enum rfx_status rfx_network_name_failure(enum rfx_status status, const char *mod
 
 /* Makes the network live until one more rfx_network_free. From any thread. */
 void rfx_network_keep(struct rfx_network *network);
+
+/* A network of another form of the graph of `whole`, such as a part: shares the memory of `whole`
+ * and keeps it. Owns `graph`; after a failure that is freed. */
+RFX_NODISCARD enum rfx_status rfx_network_of_graph(struct rfx_network *whole,
+                                                   struct rfx_graph *graph,
+                                                   struct rfx_network **out, struct rfx_error *err);
+
+/* Whether the network was made by rfx_network_of_graph. */
+bool rfx_network_is_part(const struct rfx_network *network);
+
+/* Checks that `part` is a rectangle of output k, which is a map. INVALID_ARGUMENT. */
+RFX_NODISCARD enum rfx_status rfx_network_read_part(const struct rfx_network *network, int k,
+                                                    const struct rfx_area *part,
+                                                    struct rfx_rect *out, struct rfx_error *err);
+
+/* What states of the network depend on (rfx_shard_network_identity); made once. *out is borrowed,
+ * valid as long as the network. */
+RFX_NODISCARD enum rfx_status rfx_network_identity(struct rfx_network *network, const json_t **out,
+                                                   struct rfx_error *err);
 
 /* For what is made of it: valid as long as the network. */
 struct rfx_graph *rfx_network_graph(struct rfx_network *network);
