@@ -243,6 +243,7 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_step_teller teller;
     struct rfx_run *run = &job->run;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
+    teller.no_outputs = job->states != NULL;
     run->sink = job->states == NULL ? &sink : NULL;
     run->states = job->states;
     run->sums = job->sums;

@@ -606,11 +606,12 @@ RFX_API void rfx_round_input_area(const struct rfx_round *round, struct rfx_area
 
 /* Computes the shard's states on a picture file, as rfx_network_run_file reads it. states, n_bytes:
  * the merged states of the round before; NULL and 0 in the first round. options as in
- * rfx_network_run_file; `write` and `spill_folder` are not used, and `files` and `plan_file` must
- * be empty. memory_bytes includes the states. *out is to be freed with rfx_bytes_free. USAGE:
- * states that are missing, or too many; REFUSED: states of another network, output or round, of
- * some shards only, or changed bytes; a row of the image is not the one that an earlier round has
- * read; BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file. */
+ * rfx_network_run_file; `write` and `spill_folder` are not used, `observe` is told of no outputs,
+ * and `files` and `plan_file` must be empty. memory_bytes includes the states. *out is to be freed
+ * with rfx_bytes_free. USAGE: states that are missing, or too many; REFUSED: states of another
+ * network, output or round, of some shards only, or changed bytes; a row of the image is not the
+ * one that an earlier round has read; BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file.
+ */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_run_file(struct rfx_round *round, const void *states,
                                                         size_t n_bytes, const char *picture,
                                                         const struct rfx_run_options *options,
