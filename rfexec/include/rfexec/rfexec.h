@@ -490,7 +490,8 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_file(struct rfx_network *ne
                                                           struct rfx_why *why);
 
 /* As rfx_network_run_file, on the caller's values: float32, 1 x channels x rows x columns as
- * rfx_network_input_shape says, taken as they are and only read. */
+ * rfx_network_input_shape says, taken as they are and only read. May be NULL where
+ * rfx_network_input_area has no rows. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *network,
                                                             const float *values,
                                                             float *const *outputs, int n_outputs,
