@@ -17,14 +17,13 @@
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/session/model.h"
-#include "rfexec/shards/shard_identity.h"
 
 struct rfx_network {
     struct rfx_memory *mem;
     bool owns_mem;
     struct rfx_graph *graph;
-    struct rfx_fit_size fit;   /* that the graph was loaded with */
-    json_t *identity;          /* NULL: not needed so far */
+    struct rfx_fit_size fit; /* that the graph was loaded with */
+    char hash[RFX_NETWORK_HASH_CHARS];
     struct rfx_network *whole; /* of a part: the network whose graph and memory it uses */
     atomic_int users;          /* the caller, parts and runners: the last one frees it */
 };
@@ -156,7 +155,6 @@ void rfx_network_free(struct rfx_network *network) {
         struct rfx_memory *mem = network->mem;
         bool owns_mem = network->owns_mem;
         rfx_graph_free(network->graph);
-        json_decref(network->identity);
         rfx_memory_release(mem, network);
         if (owns_mem) rfx_memory_free(mem);
         network = whole;
@@ -235,13 +233,12 @@ bool rfx_network_is_part(const struct rfx_network *network) {
     return network->whole != NULL;
 }
 
-enum rfx_status rfx_network_identity(struct rfx_network *network, const json_t **out,
-                                     struct rfx_error *err) {
-    enum rfx_status status = RFX_OK;
-    if (network->identity == NULL)
-        status = rfx_shard_network_identity(network->graph, &network->fit, &network->identity, err);
-    *out = network->identity;
-    return status;
+const struct rfx_fit_size *rfx_network_fit(const struct rfx_network *network) {
+    return &network->fit;
+}
+
+char *rfx_network_hash(struct rfx_network *network) {
+    return network->hash;
 }
 
 enum rfx_status rfx_network_read_part(const struct rfx_network *network, int k,

@@ -3,13 +3,12 @@
 #ifndef RFX_RFEXEC_API_NETWORK_H
 #define RFX_RFEXEC_API_NETWORK_H
 
-#include <jansson.h>
-
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
 #include "rfexec/rfexec.h"
 
+struct rfx_fit_size;
 struct rfx_onnx_files;
 
 /* As rfx_network_open; `mem` is borrowed until rfx_network_free, and used whatever the options say
@@ -55,10 +54,13 @@ RFX_NODISCARD enum rfx_status rfx_network_read_part(const struct rfx_network *ne
                                                     const struct rfx_area *part,
                                                     struct rfx_rect *out, struct rfx_error *err);
 
-/* What states of the network depend on (rfx_shard_network_identity); made once. *out is borrowed,
- * valid as long as the network. */
-RFX_NODISCARD enum rfx_status rfx_network_identity(struct rfx_network *network, const json_t **out,
-                                                   struct rfx_error *err);
+/* The padding of images that the graph was loaded with. */
+const struct rfx_fit_size *rfx_network_fit(const struct rfx_network *network);
+
+/* Room for the hash of the network (rfx_shard_network_identity), "" until somebody has written it:
+ * it takes reading all weights. Valid as long as the network. */
+enum { RFX_NETWORK_HASH_CHARS = 33 };
+char *rfx_network_hash(struct rfx_network *network);
 
 /* For what is made of it: valid as long as the network. */
 struct rfx_graph *rfx_network_graph(struct rfx_network *network);

@@ -1,7 +1,7 @@
 /* Rounds of states of the public header: one shard's part in a round, merging, and parts of an
  * output after the last round. The work is done in rfexec/shards; here states are bytes.
  *
- * Invariants: 1. states name the network (rfx_network_identity), output, round and shards that they
+ * Invariants: 1. states name the network, output, round and shards that they
  * are of, and states that do not fit each other are refused; 2. which nodes a round computes, and
  * so what it reads of the image, does not depend on the values of states. */
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/api/network.h"
+#include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "tiler/plan/plan.h"
@@ -207,21 +208,28 @@ void rfx_round_input_area(const struct rfx_round *round, struct rfx_area *area) 
     if (round != NULL) write_area(round->network, round->image, area);
 }
 
+/* What states of the network depend on: *out is a new reference. */
+static enum rfx_status identify(struct rfx_network *network, json_t **out, struct rfx_error *err) {
+    return rfx_shard_network_identity(rfx_network_graph(network), rfx_network_fit(network),
+                                      rfx_network_hash(network), out, err);
+}
+_Static_assert((int)RFX_NETWORK_HASH_CHARS == (int)RFX_SHARD_HASH_CHARS,
+               "a network has room for its hash");
+
 /* Reads states of this network. To be released, unless it fails. */
 static enum rfx_status read_states(struct rfx_network *network, const void *bytes, size_t n_bytes,
                                    struct rfx_shard_states *out, struct rfx_error *err) {
-    const json_t *identity;
+    json_t *identity = NULL;
     if (bytes == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no states are given");
-    enum rfx_status status = rfx_network_identity(network, &identity, err);
+    enum rfx_status status = identify(network, &identity, err);
     if (status == RFX_OK)
-        status = rfx_shard_states_unpack(rfx_network_graph(network), bytes, n_bytes, out, err);
-    if (status != RFX_OK) return status;
-    bool ours = json_equal(identity, out->run);
-    if (ours && json_is_array(out->picture)) return RFX_OK;
+        status =
+            rfx_shard_states_unpack(rfx_network_graph(network), identity, bytes, n_bytes, out, err);
+    json_decref(identity);
+    if (status != RFX_OK || json_is_array(out->picture)) return status;
     rfx_shard_states_release(out);
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    ours ? "the states do not say which rows of the image they are of"
-                         : "the states are of another network, image size, arithmetic or version");
+                    "the states do not say which rows of the image they are of");
 }
 
 /* Reads the merged states after round `done`, of `rounds` rounds of output k; of round 0 there are
@@ -274,15 +282,10 @@ static int64_t find_other_row(const struct rfx_shard_states *before,
 static enum rfx_status describe(const struct rfx_round *round, struct rfx_shard_states *states,
                                 struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(round->network);
-    const json_t *identity;
     *states = (struct rfx_shard_states){
         .mem = graph->mem, .round = round->number, .index = round->index, .count = round->count};
     (void)snprintf(states->output, sizeof states->output, "%s", graph->outputs[round->k].name);
-    enum rfx_status status = rfx_network_identity(round->network, &identity, err);
-    if (status != RFX_OK) return status;
-    states->run = json_deep_copy(identity);
-    return states->run != NULL ? RFX_OK
-                               : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for states");
+    return identify(round->network, &states->run, err);
 }
 
 /* Notes which rows of the image were read, and compares them with those of the rounds before. */

@@ -334,11 +334,8 @@ static enum rfx_status add_model_file(XXH3_state_t *state, const struct rfx_grap
     return RFX_OK;
 }
 
-enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
-                                           const struct rfx_fit_size *fit, json_t **out,
-                                           struct rfx_error *err) {
-    char model[RFX_SHARD_HASH_CHARS], processor[256];
-    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_SHARD_HASH_CHARS],
+                                    struct rfx_error *err) {
     XXH3_state_t state;
     XXH3_INITSTATE(&state);
     (void)XXH3_128bits_reset(&state);
@@ -350,12 +347,22 @@ enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
     else
         (void)XXH3_128bits_update(&state, graph->name, strlen(graph->name));
     if (status == RFX_OK) status = add_weights(&state, graph, chunk, err);
+    if (status == RFX_OK) write_hex(&state, out);
     rfx_memory_release(graph->mem, chunk);
+    return status;
+}
+
+enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
+                                           const struct rfx_fit_size *fit,
+                                           char hash[RFX_SHARD_HASH_CHARS], json_t **out,
+                                           struct rfx_error *err) {
+    char processor[256];
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    enum rfx_status status = hash[0] == '\0' ? hash_network(graph, hash, err) : RFX_OK;
     if (status == RFX_OK) status = describe_processor(graph, processor, err);
     if (status != RFX_OK) return status;
-    write_hex(&state, model);
     *out = json_pack("{s:s, s:s, s:s, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
-                     model, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "processor",
+                     hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "processor",
                      processor, "image", (json_int_t)image->c, (json_int_t)image->h,
                      (json_int_t)image->w, "pad to", fit_json(fit));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");

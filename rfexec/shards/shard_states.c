@@ -297,8 +297,9 @@ enum rfx_status rfx_shard_states_pack(const struct rfx_shard_states *states,
     return RFX_OK;
 }
 
-static enum rfx_status unpack(const struct rfx_graph *graph, const void *bytes, size_t n_bytes,
-                              struct rfx_shard_states *states, struct rfx_error *err) {
+static enum rfx_status unpack(const struct rfx_graph *graph, const json_t *run, const void *bytes,
+                              size_t n_bytes, struct rfx_shard_states *states,
+                              struct rfx_error *err) {
     static const char name[] = "in memory";
     union {
         const void *in;
@@ -315,6 +316,9 @@ static enum rfx_status unpack(const struct rfx_graph *graph, const void *bytes, 
     if (wrong != NULL)
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "states: '%s' is missing or not valid, or the bytes were changed", wrong);
+    else if (!json_equal(run, states->run))
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "the states are of another network, image size, arithmetic or version");
     FILE *file = status == RFX_OK ? fmemopen((char *)block.out + rest, n_bytes - rest, "rb") : NULL;
     if (status == RFX_OK && file == NULL)
         status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for states");
@@ -324,11 +328,11 @@ static enum rfx_status unpack(const struct rfx_graph *graph, const void *bytes, 
     return status;
 }
 
-enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph, const void *bytes,
-                                        size_t n_bytes, struct rfx_shard_states *states,
-                                        struct rfx_error *err) {
+enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph, const json_t *run,
+                                        const void *bytes, size_t n_bytes,
+                                        struct rfx_shard_states *states, struct rfx_error *err) {
     struct rfx_shard_states read = {.mem = graph->mem};
-    enum rfx_status status = unpack(graph, bytes, n_bytes, &read, err);
+    enum rfx_status status = unpack(graph, run, bytes, n_bytes, &read, err);
     if (status == RFX_OK)
         *states = read;
     else

@@ -76,9 +76,11 @@ RFX_NODISCARD enum rfx_status rfx_shard_states_pack(const struct rfx_shard_state
                                                     unsigned char **out, size_t *n_bytes,
                                                     struct rfx_error *err);
 
-/* Reads such a block, which is not kept, as rfx_shard_states_read reads files. */
+/* Reads such a block, which is not kept, as rfx_shard_states_read reads files. MALFORMED also: they
+ * are of another run than `run`. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph,
-                                                      const void *bytes, size_t n_bytes,
+                                                      const json_t *run, const void *bytes,
+                                                      size_t n_bytes,
                                                       struct rfx_shard_states *states,
                                                       struct rfx_error *err);
 

@@ -87,7 +87,7 @@ static void pack_and_unpack(const struct rfx_graph *graph, const struct rfx_shar
     enum rfx_status status = rfx_shard_states_pack(states, graph, &bytes, &n_bytes, &err);
     fuzz_check_status(status, &err);
     if (status != RFX_OK) return; /* no memory */
-    status = rfx_shard_states_unpack(graph, bytes, n_bytes, &again, &err);
+    status = rfx_shard_states_unpack(graph, states->run, bytes, n_bytes, &again, &err);
     fuzz_check_status(status, &err);
     rfx_memory_release(states->mem, bytes);
     if (status == RFX_STATUS_MALFORMED) fuzz_fail("packed states cannot be read: %s", err.text);

@@ -342,7 +342,7 @@ static void merges_refused(void **state) {
     next = run_shard(net, image, 2, 1, 3, all, NULL);
     expect(try_merge(net, shards, 0, &out, &why), RFX_CODE_USAGE, &why, "0 states");
     expect(try_merge(seeded, shards, 3, &out, &why), RFX_CODE_REFUSED, &why, "another network");
-    expect(try_merge(pooled, shards, 3, &out, &why), RFX_CODE_REFUSED, &why, "");
+    expect(try_merge(pooled, shards, 3, &out, &why), RFX_CODE_REFUSED, &why, "another network");
     pair[0] = shards[0];
     pair[1] = shards[0];
     expect(try_merge(net, pair, 2, &out, &why), RFX_CODE_REFUSED, &why, "shard 1 of 3 are there");
