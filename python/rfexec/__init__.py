@@ -27,7 +27,7 @@ from ._onnxruntime import (
     set_default_logger_severity,
     set_default_logger_verbosity,
 )
-from ._parts import Part
+from ._parts import Part, Round
 from ._pictures import Picture, picture_size
 from ._reports import Layer, Layers, Stage, Stages
 from ._steps import Step
@@ -51,6 +51,7 @@ __all__ = [
     "Picture",
     "Plan",
     "RefusedError",
+    "Round",
     "RunOptions",
     "Runner",
     "SessionOptions",

@@ -27,7 +27,7 @@ from ._sizes import c_name, c_number, parse_size
 from ._steps import Step, observe
 
 if TYPE_CHECKING:
-    from ._parts import Part
+    from ._parts import Part, Round
 
 CONVOLUTIONS = {"direct": 0, "openblas": 1, "winograd": 2}
 PADDINGS = {"reflect": 0, "edge": 1, "zero": 2}
@@ -581,24 +581,88 @@ class Network:
             raise UsageError(f"no output '{output}'; there are {', '.join(map(repr, names))}")
         return 0 if output is None else names.index(output)
 
-    def part(self, index: int, count: int, output: Optional[str] = None) -> "Part":
+    def rounds(self, output: Optional[str] = None) -> int:
+        """The number of rounds of states that shards of an output need before its parts.
+
+        Each round lets the shards share the work before the next global operations (global pools, norms
+        over a whole feature map). 0: there are none; part() shares all work.
+
+            states = None
+            for number in range(1, net.rounds() + 1):
+                shards = [net.round(number, i, 3) for i in (1, 2, 3)]  # in any processes
+                states = net.merge_states([shard.run(image, states=states) for shard in shards])
+            parts = [net.part(i, 4, states=states).run(image) for i in (1, 2, 3, 4)]
+
+        Args:
+            output: the output's name; None: the first.
+
+        Raises:
+            RefusedError: a layer sees a whole feature map and has no states that could be merged
+                (attention).
+        """
+        from ._parts import count_rounds
+
+        return count_rounds(self, self._number_of(output))
+
+    def round(self, number: int, index: int, count: int, output: Optional[str] = None) -> "Round":
+        """Makes one shard's part in a round of states; see rounds().
+
+        Args:
+            number: the number of the round, from 1 to rounds().
+            index, count: shard `index`, from 1, of `count`, which must be the same for all shards.
+            output: the output's name; None: the first.
+
+        Returns:
+            A Round. Its run() returns states as bytes, which pickle, files or messages can carry.
+
+        Raises:
+            UsageError: there is no such round or shard. And the exceptions of rounds().
+        """
+        from ._parts import Round
+
+        return Round(self, self._number_of(output), number, index, count)
+
+    def merge_states(self, states: Iterable[Any]) -> bytes:
+        """Adds up the states of shards of one round, or of groups that were merged before.
+
+        The sum is exact: its bits do not depend on the order or the groups. When all shards are in, the
+        next round, or part(), takes it.
+
+        Args:
+            states: bytes from Round.run() or merge_states().
+
+        Raises:
+            RefusedError: states of different networks, outputs, rounds or numbers of shards, a shard that
+                is there twice, shards of different images, or changed bytes.
+        """
+        from ._parts import merge_states
+
+        return merge_states(self, states)
+
+    def part(
+        self, index: int, count: int, output: Optional[str] = None, states: Any = None
+    ) -> "Part":
         """Makes a shard: a network that computes some rows of one output.
 
         The shards 1 to `count` cover the output. They may run in other processes or on other machines.
         Concatenated (numpy.concatenate(..., axis=2)) they have the bits of one run, and they equal those of
         the program's `run --part index/count`. Behind layers that see a whole feature map (global pools,
-        instance norms, attention) a shard computes all layers before them.
+        instance norms, attention) a shard computes all layers before them, unless `states` are given.
 
         Args:
             index: the number of the shard, from 1.
             count: the number of shards.
             output: the output's name; None: the first.
+            states: the merged states of the last round (see rounds()). The shard then computes only what
+                comes after it. An output that is no feature map has one shard, part(1, 1). The image must
+                be that of the rounds, which is not checked.
 
         Returns:
             A Part.
 
         Raises:
             UsageError: the numbers are out of range, or the output is no feature map.
+            RefusedError: `states` are of another network, output or round, not of all shards, or changed.
         """
         k = self._number_of(output)
         planes = self._outputs[k].map
@@ -608,20 +672,25 @@ class Network:
         each, longer = divmod(rows, count)  # the first `longer` shards have one row more
         first = each * (index - 1) + min(index - 1, longer)
         ends = slice(first, first + each + (index <= longer))
-        return self.part_rect(ends, output=self._outputs[k].name)
+        return self.part_rect(ends, output=self._outputs[k].name, states=states)
 
     def part_rect(
-        self, rows: slice, columns: slice = slice(None), output: Optional[str] = None
+        self,
+        rows: slice,
+        columns: slice = slice(None),
+        output: Optional[str] = None,
+        states: Any = None,
     ) -> "Part":
         """Makes a shard of some rows and columns of an output; see part().
 
         Args:
             rows, columns: slices of step 1, in pixels of the output.
             output: the output's name; None: the first.
+            states: as in part().
         """
         from ._parts import Part
 
-        return Part(self, self._number_of(output), rows, columns)
+        return Part(self, self._number_of(output), rows, columns, states)
 
 
 class Runner:

@@ -25,15 +25,17 @@ import numpy as np
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
-from ._errors import UsageError
+from ._errors import RefusedError, UsageError
 from ._inputs import _axes, _check, as_array
 from ._models import Model, model_bytes
 from ._network import Memory, Network
+from ._parts import needs_after
 from ._pictures import Picture, is_picture, picture_size
 from ._sizes import parse_bytes
 
 __all__ = ["map_image"]
 _CHUNK_BYTES = 64 << 20
+_MERGED = 8  # states that one task adds up
 _KEPT = 2  # models whose networks stay open for the next task
 
 
@@ -166,17 +168,53 @@ class _Window:
         return out
 
 
+def _image_of(
+    net: Network, run: _Run, image: Any, places: list[Any], blocks: list[Any]
+) -> tuple[Any, str]:
+    """The image of a task and its layout. With places, it is given as blocks at these places."""
+    if not places:
+        return image, run.layout
+    return _Window(net.inputs[0].shape[1:], places, blocks, run.layout), "NCHW"
+
+
 def _make(
-    opened: _Opened, run: _Run, rows: slice, columns: slice, image: Any, places: list[Any], blocks: list[Any]
+    opened: _Opened,
+    run: _Run,
+    rows: slice,
+    columns: slice,
+    states: Optional[bytes],
+    image: Any,
+    places: list[Any],
+    blocks: list[Any],
 ) -> np.ndarray:
-    """Computes one chunk. With places, the image is given as blocks at these places."""
+    """Computes one chunk, from the merged states of the last round if there are rounds."""
     with _network(opened) as net:
-        part = net.part_rect(rows, columns, run.output)
-        layout = run.layout
-        if places:
-            image, layout = _Window(net.inputs[0].shape[1:], places, blocks, layout), "NCHW"
+        part = net.part_rect(rows, columns, run.output, states)
+        image, layout = _image_of(net, run, image, places, blocks)
         maps = part.run(image, run.memory, run.threads, layout=layout, spill=run.spill)
     return maps[run.output]
+
+
+def _run_round(
+    opened: _Opened,
+    run: _Run,
+    shard: tuple[int, int, int],
+    states: Optional[bytes],
+    image: Any,
+    places: list[Any],
+    blocks: list[Any],
+) -> bytes:
+    """Computes the states of a shard (round, index, count), from those of the round before."""
+    with _network(opened) as net:
+        part = net.round(*shard, run.output)
+        image, layout = _image_of(net, run, image, places, blocks)
+        return part.run(image, run.memory, run.threads, layout=layout, states=states)
+
+
+def _merge(opened: _Opened, states: list[bytes]) -> bytes:
+    """Adds up the states of some shards."""
+    with _network(opened) as net:
+        return net.merge_states(states)
 
 
 # ---- where the graph is made -----------------------------------------------------------------
@@ -226,17 +264,18 @@ def _check_chunks(chunks: Any, shape: tuple[Any, ...]) -> tuple[tuple[int, ...],
     )
 
 
-def _refuse_repeats(net: Network, output: str, chunks: tuple[Any, ...]) -> None:
-    """Raises UsageError if every chunk would compute all layers before one that sees a whole feature map."""
-    for layer in net.part(1, 1, output).analyze():
-        if layer.field is None:
-            raise UsageError(
-                f"output '{output}' in {len(chunks[0]) * len(chunks[1])} chunks: layer '{layer.name}' "
-                f"({layer.op}) sees all of a map, so every chunk would compute all that comes before. "
-                "One chunk (chunks=-1) is one run inside the budget, as Network.run; the program's "
-                "`run --part I/N` and `merge` share that work out in rounds, as does rfexec-mpi; "
-                "recompute=True has every chunk compute it"
-            )
+def _count_rounds(net: Network, output: str, chunks: tuple[Any, ...]) -> int:
+    """The rounds before the chunks. Raises UsageError if every chunk would compute all layers before one
+    that sees a whole feature map.
+    """
+    try:
+        return net.rounds(output)
+    except RefusedError as failure:
+        raise UsageError(
+            f"output '{output}' in {len(chunks[0]) * len(chunks[1])} chunks: every chunk would compute "
+            f"all layers before one that sees a whole feature map: {failure}. One chunk (chunks=-1) is "
+            "one run inside the budget, as Network.run; recompute=True has every chunk compute them"
+        ) from None
 
 
 class _Image:
@@ -279,6 +318,15 @@ class _Image:
         index[self.axes[1]], index[self.axes[2]] = rows, columns
         return tuple(index)
 
+    def share(self, pieces: int) -> None:
+        """Makes an array in memory a dask array, so that several tasks depend on one copy of its rows."""
+        if self.array is None:
+            return
+        axis = self.axes[1]
+        sizes = {i: -1 for i in range(self.array.ndim)}
+        sizes[axis] = -(-self.array.shape[axis] // pieces)
+        self.lazy, self.array = da.from_array(self.array, chunks=sizes), None
+
     def take(self, needs: tuple[slice, slice], key: tuple[Any, ...], graph: dict[Any, Any]) -> tuple[list[Any], list[Any]]:
         """Places and blocks that a chunk needs; parts of dask's blocks become tasks of the graph."""
         rows, columns = needs
@@ -309,6 +357,38 @@ class _Image:
         return places, blocks
 
 
+def _add_rounds(
+    graph: dict[Any, Any], net: Network, picture: _Image, run: _Run, keys: tuple[str, str, str], shards: int, rounds: int
+) -> Any:
+    """Adds the tasks of all rounds to the graph. Returns the key of the merged states of the last one.
+
+    keys: those of the model and the image, and the token of the tasks' names.
+    """
+    model_key, image_key, token = keys
+    merged: Any = None
+    for number in range(1, rounds + 1):
+        level: list[Any] = []
+        for index in range(1, shards + 1):
+            key: tuple[Any, ...] = ("rfexec-states-" + token, number, index)
+            places: list[Any] = []
+            blocks: list[Any] = []
+            if picture.value is None:
+                needs = net.round(number, index, shards, run.output).needs
+                places, blocks = picture.take(needs, key, graph)
+            shard = (number, index, shards)
+            graph[key] = (_run_round, model_key, run, shard, merged, image_key, places, blocks)
+            level.append(key)
+        depth = 0
+        while depth == 0 or len(level) > 1:
+            groups = [level[i : i + _MERGED] for i in range(0, len(level), _MERGED)]
+            level = [("rfexec-merged-" + token, number, depth, i) for i in range(len(groups))]
+            for key, group in zip(level, groups):
+                graph[key] = (_merge, model_key, group)
+            depth += 1
+        merged = level[0]
+    return merged
+
+
 def map_image(
     model: Model,
     image: Any,
@@ -324,11 +404,14 @@ def map_image(
     padding: str = "reflect",
     spill: Union[None, str, os.PathLike[str]] = None,
     recompute: bool = False,
+    shards: Optional[int] = None,
 ) -> da.Array:
     """An output of a network as a lazy dask array (1, channels, rows, columns).
 
     Each chunk is a shard of one run and is computed by a task of its own, with the bits of one run. The
-    halo that a chunk needs of the image follows from the network.
+    halo that a chunk needs of the image follows from the network. Behind layers that see a whole feature
+    map (global pools, instance norms) rounds of states come first (Network.rounds): the tasks of a round
+    share its work, and their states are added up in a tree.
 
     Args:
         model, conv, seed, pad_to, padding: as in rfexec.open(). Each worker opens a path itself, keeps
@@ -345,14 +428,16 @@ def map_image(
         output: the output's name; None: the first.
         layout: "NCHW" or "NHWC", as in Network.run().
         spill: as in Network.plan().
-        recompute: allows more than one chunk behind a layer that sees a whole feature map (global
-            pools, instance norms, attention). Every chunk then computes all layers before it.
+        recompute: no rounds: every chunk computes all layers before those that see a whole feature map.
+            The only way to have several chunks behind attention over a whole map.
+        shards: tasks of each round; None: as many as there are chunks from top to bottom.
 
     Returns:
         A dask array of the output's type.
 
     Raises:
-        UsageError: an argument is wrong, the output is no feature map, or `recompute` is needed.
+        UsageError: an argument is wrong, the output is no feature map, or it has several chunks behind
+            attention over a whole map, without `recompute`.
         RefusedError: the model or image cannot be read.
     """
     parse_bytes(memory)
@@ -371,22 +456,33 @@ def map_image(
         if chunks is None:
             chunks = _default_chunks(net.inputs[0].shape, shape)
         chunks = _check_chunks(chunks, shape)
+        rounds = 0
         if len(chunks[0]) * len(chunks[1]) > 1 and not recompute:
-            _refuse_repeats(net, info.name, chunks)
+            rounds = _count_rounds(net, info.name, chunks)
+        shards = len(chunks[0]) if shards is None else shards
+        if shards < 1:
+            raise UsageError(f"shards is {shards}: at least 1")
+        if rounds:
+            picture.share(shards)
         run = _Run(info.name, memory, threads, layout, None if spill is None else os.fspath(spill))
-        token = tokenize(opened, run, picture.token, chunks)
+        token = tokenize(opened, run, picture.token, chunks, rounds and shards)
         name = "rfexec-" + token
         model_key, image_key = "rfexec-model-" + token, "rfexec-image-" + token
         graph: dict[Any, Any] = {model_key: opened, image_key: picture.value}
+        states = _add_rounds(graph, net, picture, run, (model_key, image_key, token), shards, rounds)
+        k = net._number_of(info.name)
         for i, rows in enumerate(_pieces(chunks[0])):
             for j, columns in enumerate(_pieces(chunks[1])):
                 key = (name, 0, 0, i, j)
                 places: list[Any] = []
                 blocks: list[Any] = []
                 if picture.value is None:
-                    needs = net.part_rect(rows, columns, info.name).needs
+                    if rounds:
+                        needs = needs_after(net, k, rows, columns)
+                    else:
+                        needs = net.part_rect(rows, columns, info.name).needs
                     places, blocks = picture.take(needs, key, graph)
-                graph[key] = (_make, model_key, run, rows, columns, image_key, places, blocks)
+                graph[key] = (_make, model_key, run, rows, columns, states, image_key, places, blocks)
     inputs: Any = [] if picture.lazy is None else [picture.lazy]
     layers = HighLevelGraph.from_collections(name, graph, dependencies=inputs)
     return da.Array(layers, name, ((shape[0],), (shape[1],), *chunks), dtype=info.dtype)

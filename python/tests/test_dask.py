@@ -161,16 +161,39 @@ def test_default_chunks():
     assert lazy.chunks == ((1,), (3,), (209, 209, 207), (250,))
 
 
-def test_whole_maps():
-    """Layers that see all of a map: one chunk, or every chunk by itself where that is said."""
+@pytest.mark.parametrize("shards", [None, 1, 9])
+def test_whole_maps(shards):
+    """Behind layers that see all of a map rounds of states come first, or every chunk is by itself."""
+    image = random_image(40, 32)
+    want = whole("unet_instance", image, (40, 32))
+    blocks = da.from_array(image[0], chunks=(2, 13, 20))
+    for given in (image, blocks) if shards != 9 else (blocks,):
+        lazy = rfexec.dask.map_image("unet_instance", given, "64MiB", chunks=(16, 20), shards=shards)
+        rounds = {key[1:3] for key in dict(lazy.dask) if key[0].startswith("rfexec-states-")}
+        assert len(rounds) == 18 * (shards or 3)
+        assert_same(lazy, want)
+    if shards == 9:  # their states are added up in groups
+        merges = [key for key in dict(lazy.dask) if key[0].startswith("rfexec-merged-")]
+        assert len(merges) == 18 * 3
+    assert_same(rfexec.dask.map_image("unet_instance", image), want)
+    assert_same(rfexec.dask.map_image("fsrcnn", image, chunks=16), whole("fsrcnn", image, (40, 32)))
+
+
+def test_recompute(tmp_path):
     image = random_image(32, 32)
     want = whole("unet_instance", image, (32, 32))
-    with pytest.raises(rfexec.UsageError, match="2 chunks: layer '.*norm.moments' .*recompute=True"):
-        rfexec.dask.map_image("unet_instance", image, chunks=(16, 32))
-    assert_same(rfexec.dask.map_image("unet_instance", image), want)
     lazy = rfexec.dask.map_image("unet_instance", image, chunks=(16, 32), recompute=True)
+    assert not any(key[0].startswith("rfexec-states-") for key in dict(lazy.dask))
     assert_same(lazy, want)
-    assert_same(rfexec.dask.map_image("fsrcnn", image, chunks=16), whole("fsrcnn", image, (32, 32)))
+    latent = random_image(8, 8, channels=4)
+    with pytest.raises(rfexec.UsageError, match="2 chunks: .* has no parts: .*recompute=True"):
+        rfexec.dask.map_image("vae_decoder", latent, chunks=(32, 64))
+    with pytest.raises(rfexec.UsageError, match="shards is 0"):
+        rfexec.dask.map_image("unet_instance", image, chunks=16, shards=0)
+    picture = tmp_path / "image.npy"
+    np.save(picture, image)
+    lazy = rfexec.dask.map_image("unet_instance", picture, chunks=(16, 32))
+    assert_same(lazy, want)
 
 
 def two_outputs(near):
@@ -191,12 +214,14 @@ def two_outputs(near):
 
 
 def test_another_output_sees_whole_maps():
-    """Of two outputs, the one that is not behind the pool has chunks."""
+    """Of two outputs, the one that is not behind the pool has chunks without a round."""
     model, image = two_outputs("AveragePool"), random_image(32, 32)
     want = whole(model, image, None, output="near")
     assert_same(rfexec.dask.map_image(model, image, chunks=20, output="near"), want)
-    with pytest.raises(rfexec.UsageError, match="layer 'mean' .GlobalPool. sees"):
-        rfexec.dask.map_image(model, image, chunks=20, output="levelled")
+    for output, rounds in (("near", 0), ("levelled", 1)):
+        lazy = rfexec.dask.map_image(model, image, chunks=20, output=output)
+        assert sum(key[0].startswith("rfexec-states-") for key in dict(lazy.dask)) == 2 * rounds
+        assert_same(lazy, whole(model, image, None, output=output))
 
 
 def test_refusals(image, tmp_path):
@@ -283,6 +308,28 @@ def test_cluster(cluster, image, tmp_path):
     assert all(count <= rfexec.dask._KEPT for _, count in opened.values())  # one thread each
     with pytest.raises(rfexec.BudgetError, match="1.0 MiB"):
         rfexec.dask.map_image("fsrcnn", stored, "1MiB").compute()
+
+
+def test_cluster_rounds(cluster):
+    """States travel between three processes."""
+    image = random_image(48, 33)
+    stored = da.from_array(image[0], chunks=(3, 16, 33)).persist()
+    lazy = rfexec.dask.map_image("unet_instance", stored, "64MiB", chunks=(16, -1))
+    assert_same(lazy, whole("unet_instance", image, (48, 33)))
+
+
+def test_rounds_example(cluster, tmp_path):
+    example = TOP / "examples" / "dask_rounds.py"
+    done = subprocess.run(
+        [sys.executable, example, "unet_instance", "synthetic:96x64", "3", "64MiB", "map.npy",
+         cluster.scheduler_address],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    for page in (example, TOP / "docs" / "python.md"):
+        assert "\n    " + done.stdout in page.read_text()
+    want = whole("unet_instance", "synthetic:96x64", (96, 64))
+    assert np.load(tmp_path / "map.npy").tobytes() == want.tobytes()
 
 
 def test_example(cluster, tmp_path):

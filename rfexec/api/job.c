@@ -265,7 +265,10 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_step_teller teller;
     struct rfx_run *run = &job->run;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
-    run->sink = &sink;
+    teller.no_outputs = job->states != NULL;
+    run->sink = job->states == NULL ? &sink : NULL;
+    run->states = job->states;
+    run->sums = job->sums;
     run->spill_folder = job->options.spill_folder;
     run->observer = job->options.observe != NULL ? &teller.observer : NULL;
     run->progress = is_cancelled;

@@ -30,6 +30,9 @@ struct rfx_job {
     struct rfx_run run;
     float *const *outputs; /* as many as the graph has, or NULL: all to options.write */
     struct rfx_result_files files;
+    /* Of a round of states, whose graph has reductions as outputs: */
+    const struct rfx_state_sink *states; /* takes them; NULL: the job makes outputs */
+    struct rfx_row_sums *sums;           /* of the image rows that are read; may be NULL */
 };
 
 /* Takes the options, and has `mem` ask options.stop until rfx_job_close. */

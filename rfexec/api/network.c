@@ -22,6 +22,8 @@ struct rfx_network {
     struct rfx_memory *mem;
     bool owns_mem;
     struct rfx_graph *graph;
+    struct rfx_fit_size fit; /* that the graph was loaded with */
+    char hash[RFX_NETWORK_HASH_CHARS];
     struct rfx_network *whole; /* of a part: the network whose graph and memory it uses */
     atomic_int users;          /* the caller, parts and runners: the last one frees it */
 };
@@ -89,6 +91,7 @@ enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_networ
         rfx_memory_release(mem, network);
         return status;
     }
+    network->fit = load.fit;
     *out = network;
     return RFX_OK;
 }
@@ -212,13 +215,40 @@ int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {
     return map ? rfx_rect_area(network->graph->outputs[k].part) * t->c : t->elems;
 }
 
-static enum rfx_status open_part(struct rfx_network *whole, int k, const struct rfx_area *part,
-                                 struct rfx_network **out, struct rfx_error *err) {
+enum rfx_status rfx_network_of_graph(struct rfx_network *whole, struct rfx_graph *graph,
+                                     struct rfx_network **out, struct rfx_error *err) {
+    struct rfx_network *network = create_network(whole->mem, err);
+    if (network == NULL) {
+        rfx_graph_free(graph);
+        return RFX_STATUS_OUT_OF_MEMORY;
+    }
+    network->graph = graph;
+    network->whole = whole;
+    rfx_network_keep(whole);
+    *out = network;
+    return RFX_OK;
+}
+
+bool rfx_network_is_part(const struct rfx_network *network) {
+    return network->whole != NULL;
+}
+
+const struct rfx_fit_size *rfx_network_fit(const struct rfx_network *network) {
+    return &network->fit;
+}
+
+char *rfx_network_hash(struct rfx_network *network) {
+    return network->hash;
+}
+
+enum rfx_status rfx_network_read_part(const struct rfx_network *network, int k,
+                                      const struct rfx_area *part, struct rfx_rect *out,
+                                      struct rfx_error *err) {
+    const struct rfx_tensor *map = output_of(network, k);
     if (part == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no part is named");
-    const struct rfx_tensor *map = output_of(whole, k);
     if (map == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "output %d of %d does not exist", k,
-                        whole->graph->n_outputs);
+                        network->graph->n_outputs);
     bool fits = part->rows > 0 && part->rows <= map->h && part->columns > 0 &&
                 part->columns <= map->w && part->row >= 0 && part->row <= map->h - part->rows &&
                 part->column >= 0 && part->column <= map->w - part->columns;
@@ -228,19 +258,18 @@ static enum rfx_status open_part(struct rfx_network *whole, int k, const struct 
                         "output of %lld rows and %lld columns",
                         (long long)part->rows, (long long)part->row, (long long)part->columns,
                         (long long)part->column, (long long)map->h, (long long)map->w);
-    struct rfx_rect rect = rfx_rect_make(part->row, part->row + part->rows, part->column,
-                                         part->column + part->columns);
-    struct rfx_network *network = create_network(whole->mem, err);
-    if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
-    enum rfx_status status = rfx_part_graph_create(whole->graph, k, rect, &network->graph, err);
-    if (status != RFX_OK) {
-        rfx_memory_release(whole->mem, network);
-        return status;
-    }
-    network->whole = whole;
-    rfx_network_keep(whole);
-    *out = network;
+    *out = rfx_rect_make(part->row, part->row + part->rows, part->column,
+                         part->column + part->columns);
     return RFX_OK;
+}
+
+static enum rfx_status open_part(struct rfx_network *whole, int k, const struct rfx_area *part,
+                                 struct rfx_network **out, struct rfx_error *err) {
+    struct rfx_rect rect;
+    struct rfx_graph *graph;
+    enum rfx_status status = rfx_network_read_part(whole, k, part, &rect, err);
+    if (status == RFX_OK) status = rfx_part_graph_create(whole->graph, k, rect, &graph, err);
+    return status == RFX_OK ? rfx_network_of_graph(whole, graph, out, err) : status;
 }
 
 enum rfx_code rfx_network_open_part(struct rfx_network *network, int k, const struct rfx_area *part,
@@ -321,10 +350,11 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
     return rfx_api_result(status, &err, why);
 }
 
-/* Runs on the first of the three that is not NULL. */
+/* Runs on the first of the three that is not NULL; all may be where the image is not read. */
 static enum rfx_code run(struct rfx_network *network, const char *picture, const float *values,
                          const struct rfx_source *source, float *const *outputs, int n_outputs,
                          const struct rfx_run_options *options, struct rfx_why *why) {
+    static const float nothing;
     RFX_DEFAULT_FLOAT_ENV;
     struct rfx_job job = {0};
     struct rfx_error err = {{0}};
@@ -339,6 +369,8 @@ static enum rfx_code run(struct rfx_network *network, const char *picture, const
             status = rfx_job_use_values(&job, values, &err);
         else if (source != NULL)
             status = rfx_job_use_source(&job, source, &err);
+        else if (rfx_rect_is_empty(rfx_part_graph_image(network->graph)))
+            status = rfx_job_use_values(&job, &nothing, &err);
         else
             status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT,
                               "neither a picture nor values nor a source");

@@ -60,7 +60,7 @@ static bool makes_final(const struct rfx_step_teller *teller, const struct rfx_s
 static void put_output(const struct rfx_step_teller *teller, const struct rfx_step *step,
                        struct rfx_step_report *report) {
     const struct rfx_graph *graph = teller->graph;
-    if (!makes_final(teller, step)) return;
+    if (teller->no_outputs || !makes_final(teller, step)) return;
     for (int e = 0; e < graph->n_ends; e++) {
         const struct rfx_end *end = &graph->ends[e];
         if (end->node != step->node) continue;

@@ -17,6 +17,7 @@ struct rfx_step_teller {
     int64_t steps;                /* that were done */
     double begin;                 /* seconds of the clock */
     bool ends;                    /* the observer said so */
+    bool no_outputs; /* of a round of states, where the graph's outputs are reductions */
 };
 
 /* Begins at the present time, which is looked at only for an observer. */

@@ -19,7 +19,7 @@ static void unguard(const struct rfx_session *session, const struct rfx_buffer *
 static void unguard_node(const struct rfx_session *session, int stage, int i) {
     if (rfx_node_is_constant(&session->graph->nodes[i])) return;
     unguard(session, rfx_plan_buffer(session->plan, stage, i));
-    unguard(session, &session->plan->stages[stage].nodes[i].fresh);
+    unguard(session, &session->plan->stages[stage].nodes[i].staging);
 }
 
 void rfx_session_guard_step(const struct rfx_session *session, const struct rfx_step *step) {

@@ -19,6 +19,7 @@
 #include "rfexec/image/image_kind.h"
 #include "rfexec/image/zarr/zarr_folder.h"
 #include "rfexec/image/zarr/zarr_level.h"
+#include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/rfexec.h"
 
@@ -317,6 +318,54 @@ enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out
                      model, "input", input, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)),
                      "processor", processor, "image", (json_int_t)image->c, (json_int_t)image->h,
                      (json_int_t)image->w, "options", options_json(run));
+    return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
+}
+
+/* Adds the bytes of the open model file that the graph was loaded from. */
+static enum rfx_status add_model_file(XXH3_state_t *state, const struct rfx_graph *graph,
+                                      unsigned char *chunk, struct rfx_error *err) {
+    const struct rfx_onnx_bytes model = rfx_onnx_files_model(graph->files);
+    for (size_t done = 0; done < model.size; done += CHUNK_BYTES) {
+        size_t n = model.size - done < CHUNK_BYTES ? model.size - done : CHUNK_BYTES;
+        enum rfx_status status =
+            rfx_weight_file_read(model.file, model.offset + done, chunk, n, err);
+        if (status != RFX_OK) return status;
+        (void)XXH3_128bits_update(state, chunk, n);
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_SHARD_HASH_CHARS],
+                                    struct rfx_error *err) {
+    XXH3_state_t state;
+    XXH3_INITSTATE(&state);
+    (void)XXH3_128bits_reset(&state);
+    unsigned char *chunk = rfx_memory_alloc(graph->mem, CHUNK_BYTES);
+    if (chunk == NULL) return rfx_memory_fail(graph->mem, "hashing", CHUNK_BYTES, err);
+    enum rfx_status status = RFX_OK;
+    if (graph->files_free == rfx_onnx_files_free)
+        status = add_model_file(&state, graph, chunk, err);
+    else
+        (void)XXH3_128bits_update(&state, graph->name, strlen(graph->name));
+    if (status == RFX_OK) status = add_weights(&state, graph, chunk, err);
+    if (status == RFX_OK) write_hex(&state, out);
+    rfx_memory_release(graph->mem, chunk);
+    return status;
+}
+
+enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
+                                           const struct rfx_fit_size *fit,
+                                           char hash[RFX_SHARD_HASH_CHARS], json_t **out,
+                                           struct rfx_error *err) {
+    char processor[256];
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    enum rfx_status status = hash[0] == '\0' ? hash_network(graph, hash, err) : RFX_OK;
+    if (status == RFX_OK) status = describe_processor(graph, processor, err);
+    if (status != RFX_OK) return status;
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
+                     hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "processor",
+                     processor, "image", (json_int_t)image->c, (json_int_t)image->h,
+                     (json_int_t)image->w, "pad to", fit_json(fit));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 

@@ -43,6 +43,15 @@ RFX_NODISCARD enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem,
 RFX_NODISCARD enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out,
                                                  struct rfx_error *err);
 
+/* Makes {"rfexec", "network", "conv", "processor", "image", "pad to"} for shards whose image only
+ * the caller knows; *out is a new reference. "network" is `hash`: of the model file that the graph
+ * keeps open, or of a built-in's name, and of all weights. Where it is "" it is computed and
+ * written, which reads the whole model file. IO. */
+RFX_NODISCARD enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
+                                                         const struct rfx_fit_size *fit,
+                                                         char hash[RFX_SHARD_HASH_CHARS],
+                                                         json_t **out, struct rfx_error *err);
+
 /* Whether "input" is a hash of every byte that the image is read from. */
 bool rfx_shard_hashes_all(const char *input, bool whole_input);
 

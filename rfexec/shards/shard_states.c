@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 /* Inlined, as in the fingerprints of outputs. */
@@ -26,6 +27,7 @@ void rfx_shard_states_release(struct rfx_shard_states *states) {
     json_decref(states->run);
     json_decref(states->about);
     json_decref(states->picture);
+    json_decref(states->shards);
     *states = (struct rfx_shard_states){.mem = states->mem};
 }
 
@@ -90,16 +92,21 @@ static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_s
     return list;
 }
 
+/* A new reference; NULL: no memory. */
+static json_t *states_json(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
+    char hash[33];
+    rfx_shard_states_hash(states, hash);
+    return json_pack("{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*, s:O*}", "format",
+                     STATES_FORMAT, "version", STATES_VERSION, "run", states->run, "output",
+                     states->output, "round", states->round, "part", (json_int_t)states->index,
+                     (json_int_t)states->count, "states", list_json(graph, states), "hash", hash,
+                     "about", states->about, "picture", states->picture, "shards", states->shards);
+}
+
 enum rfx_status rfx_shard_states_write(const char *path, const struct rfx_graph *graph,
                                        const struct rfx_shard_states *states,
                                        struct rfx_error *err) {
-    char hash[33];
-    rfx_shard_states_hash(states, hash);
-    json_t *document = json_pack(
-        "{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*}", "format", STATES_FORMAT,
-        "version", STATES_VERSION, "run", states->run, "output", states->output, "round",
-        states->round, "part", (json_int_t)states->index, (json_int_t)states->count, "states",
-        list_json(graph, states), "hash", hash, "about", states->about, "picture", states->picture);
+    json_t *document = states_json(graph, states);
     /* the JSON first: a file of states with its name is complete */
     enum rfx_status status = rfx_shard_json_write(states->mem, path, document, "", err);
     if (status == RFX_OK) status = write_states(path, states, err);
@@ -132,6 +139,7 @@ static const char *read_members(const json_t *document, struct rfx_shard_states 
     json_incref(states->run);
     states->about = json_incref(json_object_get(document, "about"));
     states->picture = json_incref(json_object_get(document, "picture"));
+    states->shards = json_incref(json_object_get(document, "shards"));
     return rfx_shard_json_is_sealed(document) ? NULL : "sum";
 }
 
@@ -139,6 +147,7 @@ static enum rfx_status peek(const char *path, struct rfx_shard_states *states, j
                             struct rfx_error *err) {
     enum rfx_status status = rfx_shard_json_load("states", path, document, err);
     const char *wrong = status == RFX_OK ? read_members(*document, states) : NULL;
+    if (status == RFX_OK && wrong == NULL && states->shards != NULL) wrong = "part";
     if (wrong != NULL && strcmp(wrong, "sum") == 0)
         status = rfx_fail(
             err, RFX_STATUS_MALFORMED,
@@ -202,14 +211,14 @@ enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) 
     return status;
 }
 
-/* Reads the states that the list names from the file. */
-static enum rfx_status read_list(const char *path, const json_t *list,
+/* Reads the states that the document lists from the file, which is named `path` in messages. */
+static enum rfx_status read_list(FILE *file, const char *path, const json_t *document,
                                  const struct rfx_graph *graph, struct rfx_shard_states *states,
                                  struct rfx_error *err) {
-    FILE *file = fopen(path, "rb");
+    const json_t *list = json_object_get(document, "states");
+    const char *wanted = json_string_value(json_object_get(document, "hash"));
     enum rfx_status status = RFX_OK;
-    if (file == NULL)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': there is no file", path);
+    char hash[33];
     for (size_t i = 0; i < json_array_size(list) && status == RFX_OK; i++) {
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "node"));
@@ -241,26 +250,89 @@ static enum rfx_status read_list(const char *path, const json_t *list,
     if (status == RFX_OK && fgetc(file) != EOF)
         status = rfx_fail(err, RFX_STATUS_MALFORMED,
                           "states '%.200s': the file is longer than its JSON says", path);
-    (void)fclose(file);
-    return status;
+    if (status != RFX_OK) return status;
+    rfx_shard_states_hash(states, hash);
+    if (wanted != NULL && strcmp(hash, wanted) == 0) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s' were changed since they were made",
+                    path);
 }
 
 enum rfx_status rfx_shard_states_read(const char *path, const struct rfx_graph *graph,
                                       struct rfx_shard_states *states, struct rfx_error *err) {
     json_t *document = NULL;
-    char hash[33];
     struct rfx_shard_states read = {.mem = graph->mem};
     enum rfx_status status = peek(path, &read, &document, err);
-    if (status == RFX_OK)
-        status = read_list(path, json_object_get(document, "states"), graph, &read, err);
-    if (status == RFX_OK) {
-        const char *wanted = json_string_value(json_object_get(document, "hash"));
-        rfx_shard_states_hash(&read, hash);
-        if (wanted == NULL || strcmp(hash, wanted) != 0)
-            status = rfx_fail(err, RFX_STATUS_MALFORMED,
-                              "states '%.200s' were changed since they were made", path);
-    }
+    FILE *file = status == RFX_OK ? fopen(path, "rb") : NULL;
+    if (status == RFX_OK && file == NULL)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED, "states '%.200s': there is no file", path);
+    if (status == RFX_OK) status = read_list(file, path, document, graph, &read, err);
+    if (file != NULL) (void)fclose(file);
     json_decref(document);
+    if (status == RFX_OK)
+        *states = read;
+    else
+        rfx_shard_states_release(&read);
+    return status;
+}
+
+enum rfx_status rfx_shard_states_pack(const struct rfx_shard_states *states,
+                                      const struct rfx_graph *graph, unsigned char **out,
+                                      size_t *n_bytes, struct rfx_error *err) {
+    json_t *document = states_json(graph, states);
+    char *text = document != NULL && rfx_shard_json_seal(document)
+                     ? json_dumps(document, JSON_COMPACT)
+                     : NULL;
+    size_t used = text != NULL ? strlen(text) + 1 : 0, all = used;
+    json_decref(document);
+    if (text == NULL) return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for states");
+    for (int i = 0; i < states->n; i++) all += states->items[i].bytes;
+    unsigned char *bytes = rfx_memory_alloc(states->mem, all);
+    if (bytes != NULL) memcpy(bytes, text, used);
+    free(text);
+    if (bytes == NULL) return rfx_memory_fail(states->mem, "states", all, err);
+    for (int i = 0; i < states->n; used += states->items[i++].bytes)
+        memcpy(bytes + used, states->items[i].state, states->items[i].bytes);
+    *out = bytes;
+    *n_bytes = all;
+    return RFX_OK;
+}
+
+static enum rfx_status unpack(const struct rfx_graph *graph, const json_t *run, const void *bytes,
+                              size_t n_bytes, struct rfx_shard_states *states,
+                              struct rfx_error *err) {
+    static const char name[] = "in memory";
+    union {
+        const void *in;
+        void *out;
+    } block = {bytes};
+    const char *end = n_bytes > 0 ? memchr(bytes, '\0', n_bytes) : NULL;
+    size_t text = end != NULL ? (size_t)(end - (const char *)bytes) : n_bytes, rest = text + 1;
+    json_t *document =
+        rest < n_bytes ? json_loadb(bytes, text, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    if (document == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%zu bytes that are no states", n_bytes);
+    const char *wrong = read_members(document, states);
+    enum rfx_status status = RFX_OK;
+    if (wrong != NULL)
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "states: '%s' is missing or not valid, or the bytes were changed", wrong);
+    else if (!json_equal(run, states->run))
+        status = rfx_fail(err, RFX_STATUS_MALFORMED,
+                          "the states are of another network, image size, arithmetic or version");
+    FILE *file = status == RFX_OK ? fmemopen((char *)block.out + rest, n_bytes - rest, "rb") : NULL;
+    if (status == RFX_OK && file == NULL)
+        status = rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for states");
+    if (status == RFX_OK) status = read_list(file, name, document, graph, states, err);
+    if (file != NULL) (void)fclose(file);
+    json_decref(document);
+    return status;
+}
+
+enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph, const json_t *run,
+                                        const void *bytes, size_t n_bytes,
+                                        struct rfx_shard_states *states, struct rfx_error *err) {
+    struct rfx_shard_states read = {.mem = graph->mem};
+    enum rfx_status status = unpack(graph, run, bytes, n_bytes, &read, err);
     if (status == RFX_OK)
         *states = read;
     else

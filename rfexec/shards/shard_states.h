@@ -32,7 +32,8 @@ struct rfx_shard_states {
     int round;
     int64_t index, count; /* shard `index` (from 1) of `count`; 0, 0: merged */
     json_t *run, *about;  /* owned */
-    json_t *picture;      /* of one shard; owned; may be NULL */
+    json_t *picture;      /* owned; may be NULL */
+    json_t *shards;       /* of a sum of some shards, in memory only; owned; NULL: one, or all */
     int n;
     struct rfx_shard_state *items; /* owned; sorted by round, then by node */
 };
@@ -68,6 +69,20 @@ RFX_NODISCARD enum rfx_status rfx_shard_states_check(const char *path, struct rf
 RFX_NODISCARD enum rfx_status rfx_shard_states_read(const char *path, const struct rfx_graph *graph,
                                                     struct rfx_shard_states *states,
                                                     struct rfx_error *err);
+
+/* Writes the states as one block of *n_bytes bytes, allocated from states->mem. */
+RFX_NODISCARD enum rfx_status rfx_shard_states_pack(const struct rfx_shard_states *states,
+                                                    const struct rfx_graph *graph,
+                                                    unsigned char **out, size_t *n_bytes,
+                                                    struct rfx_error *err);
+
+/* Reads such a block, which is not kept, as rfx_shard_states_read reads files. MALFORMED also: they
+ * are of another run than `run`. */
+RFX_NODISCARD enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph,
+                                                      const json_t *run, const void *bytes,
+                                                      size_t n_bytes,
+                                                      struct rfx_shard_states *states,
+                                                      struct rfx_error *err);
 
 /* Adds another shard's states of the same round to `all`. MALFORMED: they are of another round,
  * number of shards or other operations, or the sum is more than any network can make. */

@@ -33,14 +33,14 @@
  * numbers kept, no traps), in which callbacks are called too. The caller's own is set again before
  * a call returns.
  * Threads: functions on different networks may run at the same time in different threads. One
- * network belongs to one thread at a time, whichever; models and their plans belong to all. There is nothing to initialise; the library
- * prints nothing and never ends the process. docs/host_process.md says what else it does to it.
- * Fork: the child may use networks that no other thread was using. Where the thread that forks has
- * run with several threads before, the child must run with one, or in a thread that it starts for
- * it: those of the OpenMP runtime stay in the parent, which this thread would wait for.
- * Growth: structs that programs fill begin with their size, and new members are added behind the
- * last; members and functions are never taken away while RFX_VERSION_MAJOR and RFX_VERSION_MINOR
- * stay the same. */
+ * network belongs to one thread at a time, whichever; models and their plans belong to all. There
+ * is nothing to initialise; the library prints nothing and never ends the process.
+ * docs/host_process.md says what else it does to it. Fork: the child may use networks that no other
+ * thread was using. Where the thread that forks has run with several threads before, the child must
+ * run with one, or in a thread that it starts for it: those of the OpenMP runtime stay in the
+ * parent, which this thread would wait for. Growth: structs that programs fill begin with their
+ * size, and new members are added behind the last; members and functions are never taken away while
+ * RFX_VERSION_MAJOR and RFX_VERSION_MINOR stay the same. */
 #ifndef RFX_RFEXEC_H
 #define RFX_RFEXEC_H
 
@@ -237,14 +237,15 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_size(const char *picture, int64
  * /var/tmp), of which nothing is left however the process ends. */
 struct rfx_picture;
 
-/* Copies a picture file's bytes from memory. USAGE: no bytes; SYSTEM: no room, or no such folder. */
+/* Copies a picture file's bytes from memory. USAGE: no bytes; SYSTEM: no room, or no such folder.
+ */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_bytes(const void *bytes, size_t n_bytes,
                                                             const char *folder,
                                                             struct rfx_picture **out,
                                                             struct rfx_why *why);
 
-/* Copies what `read` gives, which is called until it returns 0, the end: it writes up to `most` bytes
- * to `to` and returns their number. A negative number ends the copying with SYSTEM. */
+/* Copies what `read` gives, which is called until it returns 0, the end: it writes up to `most`
+ * bytes to `to` and returns their number. A negative number ends the copying with SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_picture_from_stream(
     int64_t (*read)(void *user, void *to, int64_t most), void *user, const char *folder,
     struct rfx_picture **out, struct rfx_why *why);
@@ -496,7 +497,8 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_file(struct rfx_network *ne
                                                           struct rfx_why *why);
 
 /* As rfx_network_run_file, on the caller's values: float32, 1 x channels x rows x columns as
- * rfx_network_input_shape says, taken as they are and only read. */
+ * rfx_network_input_shape says, taken as they are and only read. May be NULL where
+ * rfx_network_input_area has no rows. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *network,
                                                             const float *values,
                                                             float *const *outputs, int n_outputs,
@@ -537,7 +539,8 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_source(struct rfx_network *
  * the same image, of which its runs ask for what rfx_network_input_area says alone, and every
  * element has the bits that it has in a run of the whole: so runs of parts, in other processes or
  * on other machines too, put side by side are one run. Where a layer before the output sees all of
- * a map (global pools, instance norms, attention), a part needs all that comes before that layer.
+ * a map (global pools, instance norms, attention), a part needs all that comes before that layer;
+ * rounds of states (below) share that work.
  *
  * It shares the graph of `network`, and like it is one thread's at a time, both together. The two
  * may be freed in any order. *out is to be freed with rfx_network_free. USAGE: no such output, one
@@ -550,6 +553,114 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_part(struct rfx_network *n
 /* The rectangle of the image that runs of the network read: all of it, or what a part needs. Sets
  * row, column, rows, columns and channels, the steps to 0. */
 RFX_API void rfx_network_input_area(const struct rfx_network *network, struct rfx_area *area);
+
+/* ---- rounds of states --------------------------------------------------------------------- */
+
+/* What comes after a global operation (a global pool, an instance norm) needs all of what comes
+ * before it. Shards share that work in rounds. In each round every shard adds its rows of the image
+ * to the states of the next global operations. Merging the states of all shards gives the states
+ * for the next round, and after the last round parts of the output:
+ *
+ *     rfx_network_rounds(net, k, &rounds, &why)
+ *     for each round 1 .. rounds:
+ *         for each shard 1 .. count, in any process:
+ *             rfx_round_open(net, k, round, shard, count, &r, &why)
+ *             rfx_round_run_file(r, merged, n_merged, "scan.tif", &options, &states, &why)
+ *         merged = rfx_network_merge_states of the states of all shards
+ *     for each part, in any process:
+ *         rfx_network_open_part_after(net, k, &area, merged, n_merged, &part, &why)
+ *
+ * States are bytes without pointers, which files, messages and databases can carry. Sums are exact:
+ * any number of shards, merged in any order and in any groups, gives the bits of one run. The bytes
+ * say which network, image size, output, round and shards they are of, and have checksums of the
+ * image rows that were read. Only the same version of the library reads them. */
+
+/* Bytes that the library made, in the memory of a network. The network may be freed before them.
+ * Until rfx_bytes_free they belong to the thread that uses the network. */
+struct rfx_bytes;
+
+/* Valid until rfx_bytes_free; NULL of NULL. */
+RFX_API const void *rfx_bytes_data(const struct rfx_bytes *bytes);
+
+/* How many they are; 0 of NULL. */
+RFX_API size_t rfx_bytes_size(const struct rfx_bytes *bytes);
+
+/* Frees bytes; NULL is fine. */
+RFX_API void rfx_bytes_free(struct rfx_bytes *bytes);
+
+/* How many rounds output k needs before its parts; 0: none, rfx_network_open_part shares all work.
+ * USAGE: no such output, or the network is a part; REFUSED: a layer sees all of a map and has no
+ * state that can be merged (attention). */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_rounds(struct rfx_network *network, int k,
+                                                        int *rounds, struct rfx_why *why);
+
+/* One shard's part in a round. It belongs to the thread that uses its network, and the two may be
+ * freed in any order. */
+struct rfx_round;
+
+/* Opens the part of shard `shard` of `count`, both counted from 1, in round `number`, counted from
+ * 1, of output k. A shard takes some rows of each map that a global operation of the round reads;
+ * of more shards than rows some have nothing to do. *out is to be freed with rfx_round_free. USAGE:
+ * no such round or shard, else as rfx_network_rounds; REFUSED as there; SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_open(struct rfx_network *network, int k, int number,
+                                                    int64_t shard, int64_t count,
+                                                    struct rfx_round **out, struct rfx_why *why);
+
+/* Frees it; NULL is fine. */
+RFX_API void rfx_round_free(struct rfx_round *round);
+
+/* The rectangle of the image that its runs read, as rfx_network_input_area; no rows: none. */
+RFX_API void rfx_round_input_area(const struct rfx_round *round, struct rfx_area *area);
+
+/* Computes the shard's states on a picture file, as rfx_network_run_file reads it. states, n_bytes:
+ * the merged states of the round before; NULL and 0 in the first round. options as in
+ * rfx_network_run_file; `write` and `spill_folder` are not used, `observe` is told of no outputs,
+ * and `files` and `plan_file` must be empty. memory_bytes includes the states. *out is to be freed
+ * with rfx_bytes_free. USAGE: states that are missing, or too many; REFUSED: states of another
+ * network, output or round, of some shards only, or changed bytes; a row of the image is not the
+ * one that an earlier round has read; BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file.
+ */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_run_file(struct rfx_round *round, const void *states,
+                                                        size_t n_bytes, const char *picture,
+                                                        const struct rfx_run_options *options,
+                                                        struct rfx_bytes **out,
+                                                        struct rfx_why *why);
+
+/* As rfx_round_run_file, on a source as rfx_network_run_source; source may be NULL where nothing of
+ * the image is read. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_run_source(
+    struct rfx_round *round, const void *states, size_t n_bytes, const struct rfx_source *source,
+    const struct rfx_run_options *options, struct rfx_bytes **out, struct rfx_why *why);
+
+/* Adds up the states of n shards of one round, or of groups of shards that were merged before:
+ * states[i] has n_bytes[i] bytes. The bits do not depend on the order or the groups. When all
+ * shards are in, the next round takes the sum. *out is to be freed with rfx_bytes_free. USAGE: n
+ * below 1; REFUSED: states of another network, or of different outputs, rounds or numbers of
+ * shards; a shard that is there twice; shards that have read different values of one image row;
+ * changed bytes; SYSTEM. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_merge_states(struct rfx_network *network,
+                                                              const void *const *states,
+                                                              const size_t *n_bytes, int n,
+                                                              struct rfx_bytes **out,
+                                                              struct rfx_why *why);
+
+/* As rfx_network_open_part, given the merged states of the last round, which are not kept (NULL and
+ * 0 where the output needs no round). `part` NULL: all of the output, which then may be no map.
+ * Runs must be on the same image; this is not checked. A network that reads nothing of the image,
+ * such as the classes after a global pool, may be run on values NULL. Failures as
+ * rfx_network_open_part and rfx_round_run_file. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open_part_after(struct rfx_network *network, int k,
+                                                                 const struct rfx_area *part,
+                                                                 const void *states, size_t n_bytes,
+                                                                 struct rfx_network **out,
+                                                                 struct rfx_why *why);
+
+/* The rectangle of the image that such a part reads, known before any round has run. Failures as
+ * rfx_network_open_part and rfx_network_rounds. */
+RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_part_area_after(struct rfx_network *network, int k,
+                                                                 const struct rfx_area *part,
+                                                                 struct rfx_area *area,
+                                                                 struct rfx_why *why);
 
 /* ---- runners ----------------------------------------------------------------------------- */
 

@@ -76,6 +76,30 @@ static void write_and_read(const struct rfx_graph *graph, const struct rfx_shard
     rfx_shard_states_release(&again);
 }
 
+/* The states as one block of bytes, and read from it. */
+static void pack_and_unpack(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
+    struct rfx_shard_states again;
+    struct rfx_error err = {""};
+    char hash[33], other[33];
+    unsigned char *bytes;
+    size_t n_bytes;
+    if (states->n == 0) return; /* a block without a state is refused */
+    enum rfx_status status = rfx_shard_states_pack(states, graph, &bytes, &n_bytes, &err);
+    fuzz_check_status(status, &err);
+    if (status != RFX_OK) return; /* no memory */
+    status = rfx_shard_states_unpack(graph, states->run, bytes, n_bytes, &again, &err);
+    fuzz_check_status(status, &err);
+    rfx_memory_release(states->mem, bytes);
+    if (status == RFX_STATUS_MALFORMED) fuzz_fail("packed states cannot be read: %s", err.text);
+    if (status != RFX_OK) return;
+    rfx_shard_states_hash(states, hash);
+    rfx_shard_states_hash(&again, other);
+    if (strcmp(hash, other) != 0 || again.n != states->n || again.round != states->round ||
+        !json_equal(again.run, states->run))
+        fuzz_fail("other states when unpacked");
+    rfx_shard_states_release(&again);
+}
+
 /* The states with the same ones from another part, time and again, then what comes of them. */
 static void use(const struct rfx_graph *graph, struct rfx_shard_states *states) {
     struct rfx_shard_states other;
@@ -130,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_check_status(status, &err);
     if (status == RFX_OK) {
         write_and_read(graph, &states);
+        pack_and_unpack(graph, &states);
         use(graph, &states);
         rfx_shard_states_release(&states);
     }
