@@ -20,8 +20,8 @@ static struct rfx_ratio ratio_scale(struct rfx_ratio r, int64_t num, int64_t den
     return v;
 }
 
-/* Whether a node's output positions depend on the whole image: the operator is not local in space,
- * or such a node comes before it. */
+/* Returns whether a node's output positions depend on the whole image: the operator is not local in
+ * space, or such a node comes before it. */
 static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node *node,
                             const struct rfx_layer_info *info) {
     if (rfx_op_sees_all(graph, node)) return true;

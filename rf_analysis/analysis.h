@@ -23,7 +23,7 @@ struct rfx_axis_field {
     int64_t period; /* number of outputs after which fields repeat, shifted by period * jump pixels;
                        1 without upsampling */
     double middle_px; /* centre of output 0's field, averaged over a period; output i's centre is i
-                         * jump further */
+                       * jump further */
 };
 
 struct rfx_layer_info {

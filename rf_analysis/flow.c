@@ -29,7 +29,7 @@ static bool are_alike(const struct rfx_axis_map *a, const struct rfx_axis_map *b
            a->down == b->down && a->up == b->up && a->pad == b->pad && a->broadcast == b->broadcast;
 }
 
-/* Whether the same members of a group read two of its inputs in the same way. */
+/* Returns whether the same members of a group read two of its inputs in the same way. */
 static bool are_read_alike(const struct rfx_node *node, int j, int k, enum rfx_axis axis) {
     const struct rfx_group_attr *group = &node->attr.group;
     for (int i = group->first; i <= group->last; i++) {
@@ -69,8 +69,8 @@ static void set_map(struct rfx_flow *flow, const struct rfx_axis_map *map) {
         set_line(flow, map->down, -map->pad, (map->taps - 1) * map->dilation - map->pad + 1);
 }
 
-/* Whether an operator's rule equals its axis map; of convolutions, only those that are not computed
- * in whole blocks. */
+/* Returns whether an operator's rule equals its axis map; of convolutions, only those that are not
+ * computed in whole blocks. */
 static bool has_map(const struct rfx_graph *graph, const struct rfx_node *node) {
     if (node->op == RFX_OP_CONV) return rfx_conv_choice_of(graph) == RFX_CONV_DIRECT;
     return rfx_op_def(node->op)->in_range == NULL;
@@ -97,8 +97,8 @@ struct rfx_flow rfx_flow_of(const struct rfx_graph *graph, int at, int k, enum r
 
 #define MOST_SCALE ((int64_t)1 << 20) /* times a position this stays far below 64 bits */
 
-/* Whether a flow is linear up to the borders of its node's map, reaches the input's borders there
- * (or beyond), and always needs some position inside. */
+/* Returns whether a flow is linear up to the borders of its node's map, reaches the input's borders
+ * there (or beyond), and always needs some position inside. */
 static bool reaches_borders(const struct rfx_flow *flow) {
     int64_t last = (flow->extent - 1) * flow->scale;
     bool even = flow->lo <= 0 && flow->hi >= flow->extent;

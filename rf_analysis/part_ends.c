@@ -4,7 +4,7 @@
 
 #include "layers/graph/op.h"
 
-/* Whether a node is of this kind and computes nothing. */
+/* Returns whether a node is of this kind and computes nothing. */
 static bool is_plain_move(const struct rfx_node *node, enum rfx_op op) {
     return node->op == op && node->act.kind == RFX_ACT_NONE;
 }
@@ -19,7 +19,7 @@ static int map_behind(const struct rfx_graph *graph, int i, bool *planes) {
     return graph->nodes[node->in[0]].out.layout == RFX_LAYOUT_NHWC ? node->in[0] : -1;
 }
 
-/* Whether a concatenation's inputs follow one another in its memory. */
+/* Returns whether a concatenation's inputs follow one another in its memory. */
 static bool is_row(const struct rfx_node *node) {
     bool row = is_plain_move(node, RFX_OP_PLAIN_CONCAT);
     for (int i = 0; row && i < node->attr.concat.axis; i++) row = node->out.shape.dims[i] == 1;

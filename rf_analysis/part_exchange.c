@@ -20,7 +20,7 @@ static struct rfx_range rows_of(const struct share *share, int node, int64_t ind
     return rfx_rect_row_range(rfx_part_end_rows(share->base, &end, index, share->count));
 }
 
-/* Whether neighbours own rows of it: not of the image, and not of what a pool leaves. */
+/* Returns whether neighbours own rows of it: not of the image, and not of what a pool leaves. */
 static bool has_rows(const struct rfx_node *node) {
     return node->out.layout == RFX_LAYOUT_NHWC && !rfx_node_is_constant(node) &&
            !rfx_node_is_input(node) && node->out.h * node->out.w > 1;

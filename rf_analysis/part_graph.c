@@ -204,7 +204,7 @@ enum rfx_status rfx_part_graph_create(const struct rfx_graph *base, int k, struc
     return rfx_part_graph_after(base, k, NULL, 0, part, out, err);
 }
 
-/* Whether a node sees the whole of a map of more than one pixel. */
+/* Returns whether a node sees the whole of a map of more than one pixel. */
 static bool is_global(const struct rfx_graph *graph, const struct rfx_node *node) {
     if (rfx_node_is_constant(node) || rfx_node_is_input(node) || rfx_node_is_local(node))
         return false;
@@ -230,7 +230,7 @@ static int list_depths(const struct rfx_graph *graph, int *depth) {
     return most;
 }
 
-/* Whether the outputs read the image when the results of all reductions are known. */
+/* Returns whether the outputs read the image when the results of all reductions are known. */
 static bool reads_image(const struct rfx_graph *graph, int *needed) {
     memset(needed, 0, (size_t)graph->n_nodes * sizeof *needed);
     for (int k = 0; k < graph->n_outputs; k++) needed[graph->outputs[k].node] = 1;

@@ -17,16 +17,16 @@ static bool is_far(const struct rfx_conv_job *job) {
 }
 
 /* Output rows y .. y + n of columns [x0, x1). */
-static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_run *run,
+static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_args *run,
                            const float **rows, int64_t y, int64_t n, int64_t x0, int64_t x1) {
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     int64_t ix = x0 * job->cols.s - job->cols.pad;
     for (int64_t i = 0; i < run->kh + (n - 1) * run->row_step; i++) {
         int64_t iy = y * job->rows.s - job->rows.pad + i * job->rows.d;
-        rows[i] = iy >= 0 && iy < job->rows.in ? rfx_view_at(in, iy, ix) : NULL;
+        rows[i] = iy >= 0 && iy < job->rows.in ? rfx_view_f32_at(in, iy, ix) : NULL;
     }
-    run->out = rfx_view_at(out, y, x0);
-    run->out_row = n == 1 ? 0 : rfx_view_at(out, y + 1, x0) - run->out;
+    run->out = rfx_view_f32_at(out, y, x0);
+    run->out_row = n == 1 ? 0 : rfx_view_f32_at(out, y + 1, x0) - run->out;
     run->n_rows = n;
     run->pixels = x1 - x0;
     run->col0 = -ix;
@@ -42,8 +42,8 @@ static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t 
         bool dense = out->c == job->a->oc && residual->c == job->a->oc;
         int64_t step = dense ? x1 - x0 : 1;
         for (int64_t x = x0; x < x1; x += step) {
-            float *data = rfx_view_at(out, y, x);
-            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_at(residual, y, x), 1, data,
+            float *data = rfx_view_f32_at(out, y, x);
+            job->kernels->binary(RFX_BINARY_ADD, data, 1, rfx_view_f32_at(residual, y, x), 1, data,
                                  step * job->a->oc);
         }
     }
@@ -54,7 +54,7 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct rfx_conv_job *job = user;
     const float **rows = scratch;
     const struct rfx_conv_attr *a = job->a;
-    struct rfx_depthwise_run run = {
+    struct rfx_depthwise_args run = {
         .rows = rows,
         .weights = job->weights,
         .bias = job->epilogue.bias,

@@ -107,21 +107,21 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
 }
 
 /* The job of one run for all channels of group g. */
-static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const struct run *r,
-                                     const float **rows) {
+static struct rfx_conv_args begin_run(const struct direct *d, int64_t g, const struct run *r,
+                                      const float **rows) {
     const struct rfx_conv_job *job = d->job;
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     int64_t iy = r->y * a->sh - a->pads.top, ix = r->x * a->sw - a->pads.left;
     for (int64_t ky = 0; ky < a->kh; ky++)
         rows[ky] = ky >= r->ty.lo && ky < r->ty.hi
-                       ? rfx_view_at(in, iy + ky * a->dh, ix) + g * d->icg
+                       ? rfx_view_f32_at(in, iy + ky * a->dh, ix) + g * d->icg
                        : NULL;
-    struct rfx_conv_run run = {
+    struct rfx_conv_args run = {
         .rows = rows,
         .weights = job->weights,
         .bias = job->epilogue.bias + g * d->ocg,
-        .out = rfx_view_at(out, r->y, r->x) + g * d->ocg,
+        .out = rfx_view_f32_at(out, r->y, r->x) + g * d->ocg,
         .pixels = r->n,
         .m = d->ocg,
         .ic = d->icg,
@@ -137,7 +137,7 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
     };
     if (!job->args->node->residual) return run;
     const struct rfx_view *residual = &job->args->in[1];
-    run.residual = rfx_view_at(residual, r->y, r->x) + g * d->ocg;
+    run.residual = rfx_view_f32_at(residual, r->y, r->x) + g * d->ocg;
     run.residual_stride = r->down ? residual->row_stride : residual->c;
     return run;
 }
@@ -146,7 +146,7 @@ static struct rfx_conv_run begin_run(const struct direct *d, int64_t g, const st
 static void make_run(const struct direct *d, const struct slab *slab, const struct run *r,
                      const float **rows) {
     if (r->n <= 0) return;
-    struct rfx_conv_run run = begin_run(d, slab->group, r, rows);
+    struct rfx_conv_args run = begin_run(d, slab->group, r, rows);
     run.weights += slab->weights_at;
     run.bias += slab->channel;
     run.out += slab->channel;
@@ -160,7 +160,7 @@ static void make_run(const struct direct *d, const struct slab *slab, const stru
 /* Whether row y + 1 of a view follows row y at its usual distance. */
 static bool goes_on(const struct rfx_view *v, int64_t y, int64_t step) {
     int64_t x = v->rect.x0;
-    return rfx_view_at(v, y + step, x) - rfx_view_at(v, y, x) == step * v->row_stride;
+    return rfx_view_f32_at(v, y + step, x) - rfx_view_f32_at(v, y, x) == step * v->row_stride;
 }
 
 /* How many rows from y on, below y1, a run down a column may take in one call: all have the same

@@ -21,10 +21,10 @@ static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int6
     if (x0 >= x1 || t.lo >= t.hi) return;
     int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
     int64_t ix = x0 * a->sw - a->pads.left + t.lo;
-    struct rfx_dense_run run = {
-        .x = rfx_view_at(in, iy, ix),
+    struct rfx_dense_args run = {
+        .x = rfx_view_f32_at(in, iy, ix),
         .w = job->weights + (ky * a->kw + t.lo) * a->ic * a->oc,
-        .y = rfx_view_at(&job->args->out, y, x0),
+        .y = rfx_view_f32_at(&job->args->out, y, x0),
         .x_stride = a->sw * in->c,
         .w_stride = a->oc,
         .y_stride = job->args->out.c,
@@ -40,7 +40,7 @@ static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int6
     run.rows = 1;
     for (int64_t x = x0; x < x1; x++, run.y += run.y_stride, ix += a->sw) {
         for (int64_t kx = 0; kx < t.hi - t.lo; kx++)
-            memcpy(window + kx * a->ic, rfx_view_at(in, iy, ix + kx), rfx_floats_bytes(a->ic));
+            memcpy(window + kx * a->ic, rfx_view_f32_at(in, iy, ix + kx), rfx_floats_bytes(a->ic));
         run.x = window;
         job->kernels->dense(&run);
     }
@@ -49,7 +49,8 @@ static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int6
 static void make_piece(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *out = &job->args->out;
-    for (int64_t x = x0; x < x1; x++) memset(rfx_view_at(out, y, x), 0, rfx_floats_bytes(a->oc));
+    for (int64_t x = x0; x < x1; x++)
+        memset(rfx_view_f32_at(out, y, x), 0, rfx_floats_bytes(a->oc));
     struct rfx_range ty = rfx_conv_taps(&job->rows, y);
     struct rfx_range inner = rfx_conv_interior(&job->cols, x0, x1);
     const struct rfx_range all = {0, a->kw};
@@ -60,7 +61,7 @@ static void make_piece(const struct rfx_conv_job *job, int64_t y, int64_t x0, in
         for (int64_t x = inner.hi; x < x1; x++)
             add_taps(job, y, ky, x, x + 1, rfx_conv_taps(&job->cols, x));
     }
-    rfx_conv_finish(job, y, x0, x1, rfx_view_at(out, y, x0), out->c);
+    rfx_conv_finish(job, y, x0, x1, rfx_view_f32_at(out, y, x0), out->c);
 }
 
 static bool few_channels_accepts(const struct rfx_graph *graph, const struct rfx_node *node,

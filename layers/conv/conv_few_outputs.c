@@ -46,13 +46,13 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_
     for (int64_t ky = 0; ky < a->kh; ky++)
         planes->rows[ky] =
             ky >= ty.lo && ky < ty.hi ? rfx_conv_planes_row(planes, iy + ky * a->dh) : NULL;
-    struct rfx_pixels_run run = {
+    struct rfx_pixels_args run = {
         .rows = planes->rows,
         .shift = planes->shift,
         .inside = planes->inside,
         .weights = job->weights,
         .bias = job->epilogue.bias,
-        .out = rfx_view_at(out, y, x0),
+        .out = rfx_view_f32_at(out, y, x0),
         .pixels = x1 - x0,
         .m = a->oc,
         .ic = a->ic,
@@ -64,7 +64,7 @@ static void make_row(const struct few *f, struct rfx_conv_planes *planes, int64_
         .hi = job->hi,
     };
     if (job->args->node->residual) {
-        run.residual = rfx_view_at(residual, y, x0);
+        run.residual = rfx_view_f32_at(residual, y, x0);
         run.residual_stride = residual->c;
     }
     job->kernels->pixels(&run);

@@ -86,15 +86,15 @@ static const float *expanded_row(const struct grouped *d, struct unit *u, int64_
     float *data = u->data + slot * s->row_elems;
     if (u->held[slot] == iy || u->lo >= u->hi) return data;
     u->held[slot] = iy;
-    d->job->kernels->expand(rfx_view_at(in, iy, u->lo) + u->block * s->per_block * s->icg, in->c,
-                            u->hi - u->lo, u->from, u->groups * s->icg, s->icg,
+    d->job->kernels->expand(rfx_view_f32_at(in, iy, u->lo) + u->block * s->per_block * s->icg,
+                            in->c, u->hi - u->lo, u->from, u->groups * s->icg, s->icg,
                             data + (u->lo - u->base) * RFX_CONV_LANES, s->plane_elems);
     return data;
 }
 
 /* Groups of one input whose outputs fill a vector: expanded, they are one filter per channel. */
-static void run_as_depthwise(const struct rfx_kernels *kernels, const struct rfx_lanes_run *r) {
-    const struct rfx_depthwise_run run = {
+static void run_as_depthwise(const struct rfx_kernels *kernels, const struct rfx_lanes_args *r) {
+    const struct rfx_depthwise_args run = {
         .rows = r->rows,
         .weights = r->weights,
         .bias = r->bias,
@@ -125,11 +125,11 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
     for (int64_t ky = 0; ky < a->kh; ky++)
         u->rows[ky] = ky < ty.lo || ky >= ty.hi ? NULL : expanded_row(d, u, iy + ky * a->dh);
     int64_t channel = u->block * d->shape.per_block * d->shape.ocg;
-    struct rfx_lanes_run run = {
+    struct rfx_lanes_args run = {
         .rows = u->rows,
         .weights = job->weights + u->block * a->kh * a->kw * d->shape.icg * RFX_CONV_LANES,
         .bias = job->epilogue.bias + channel,
-        .out = rfx_view_at(out, y, x0) + channel,
+        .out = rfx_view_f32_at(out, y, x0) + channel,
         .pixels = u->rect.x1 - x0,
         .m = u->groups * d->shape.ocg,
         .ic = d->shape.icg,
@@ -145,7 +145,7 @@ static void make_row(const struct grouped *d, struct unit *u, int64_t y) {
         .hi = job->hi,
     };
     if (job->args->node->residual) {
-        run.residual = rfx_view_at(residual, y, x0) + channel;
+        run.residual = rfx_view_f32_at(residual, y, x0) + channel;
         run.residual_stride = residual->c;
     }
     if (run.ic == 1 && run.m == RFX_CONV_LANES && run.residual == NULL)

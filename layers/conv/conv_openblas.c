@@ -107,7 +107,7 @@ static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, 
             continue;
         }
         int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
-        const float *row = rfx_view_at(in, iy, 0) + g * p->icg; /* of full-map column 0 */
+        const float *row = rfx_view_f32_at(in, iy, 0) + g * p->icg; /* of full-map column 0 */
         for (int64_t x = x0; x < x1; x++, at += p->k) {
             bool inside = x >= inner.lo && x < inner.hi;
             gather_taps(p, row, x * a->sw - a->pads.left,
@@ -132,7 +132,7 @@ static void finish(const struct panel *p, bool in_place) {
     const struct rfx_view *out = &p->job->args->out;
     int64_t cols = rfx_rect_cols(p->block), oc = p->job->a->oc;
     for (int64_t y = p->need.y0; y < p->need.y1; y++) {
-        float *to = rfx_view_at(out, y, p->need.x0);
+        float *to = rfx_view_f32_at(out, y, p->need.x0);
         if (in_place) {
             rfx_conv_finish(p->job, y, p->need.x0, p->need.x1, to, out->c);
             continue;
@@ -159,12 +159,12 @@ static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
         args->node->residual && rfx_views_meet(&args->in[1], &args->out, args->rect);
     bool c_in_view = whole && !over_residual && is_run(&args->out, p->block);
     int64_t n = rfx_rect_area(p->block), ldc = c_in_view ? args->out.c : a->oc;
-    float *c = c_in_view ? rfx_view_at(&args->out, p->block.y0, p->block.x0) : p->c;
+    float *c = c_in_view ? rfx_view_f32_at(&args->out, p->block.y0, p->block.x0) : p->c;
     for (int64_t g = 0; g < a->groups; g++) {
         const float *x = p->x;
         int64_t ldx = p->k;
         if (x_in_view) {
-            x = rfx_view_at(&args->in[0], p->block.y0, p->block.x0) + g * p->icg;
+            x = rfx_view_f32_at(&args->in[0], p->block.y0, p->block.x0) + g * p->icg;
             ldx = args->in[0].c;
         } else {
             gather(p, g);

@@ -41,7 +41,7 @@ void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int6
                      int64_t stride) {
     const struct rfx_view *residual = job->args->node->residual ? &job->args->in[1] : NULL;
     job->kernels->epilogue(&job->epilogue, data, stride,
-                           residual == NULL ? NULL : rfx_view_at(residual, y, x0),
+                           residual == NULL ? NULL : rfx_view_f32_at(residual, y, x0),
                            residual == NULL ? 0 : residual->c, x1 - x0);
 }
 
@@ -64,7 +64,7 @@ void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int
     if (job->clamps) return;
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x += step) {
-            float *at = rfx_view_at(out, y, x) + c0;
+            float *at = rfx_view_f32_at(out, y, x) + c0;
             job->kernels->act(job->epilogue.act, slope, at, at, step, c1 - c0);
         }
 }

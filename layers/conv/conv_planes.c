@@ -88,7 +88,7 @@ const float *rfx_conv_planes_row(struct rfx_conv_planes *planes, int64_t iy) {
         int64_t lo = first >= planes->lo ? 0 : rfx_ceil_div(planes->lo - first, s->stride);
         int64_t hi = rfx_ceil_div(planes->hi - first, s->stride);
         if (lo >= hi) continue;
-        planes->kernels->planes(rfx_view_at(in, iy, first + lo * s->stride), s->stride * in->c,
+        planes->kernels->planes(rfx_view_f32_at(in, iy, first + lo * s->stride), s->stride * in->c,
                                 hi - lo, s->channels, data + part * s->part_elems + lo,
                                 s->plane_elems);
     }

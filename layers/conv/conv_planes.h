@@ -39,7 +39,7 @@ struct rfx_conv_planes {
     float *data;
     int64_t *held; /* per row of the ring: the input row, or -1 */
 
-    /* Of struct rfx_pixels_run, kh and kw of them: the caller's to fill. */
+    /* Of struct rfx_pixels_args, kh and kw of them: the caller's to fill. */
     const float **rows;
     int64_t *shift;
     struct rfx_range *inside;

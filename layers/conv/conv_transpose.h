@@ -78,8 +78,8 @@ struct rfx_transpose_way {
 extern const struct rfx_transpose_way rfx_transpose_dense;
 
 /* The promised sums by phases, parts counted within a phase: output channels in vectors (kernels.h,
- * struct rfx_conv_run); one filter per channel, one chain; few output channels, pixels in vectors
- * (struct rfx_pixels_run). */
+ * struct rfx_conv_args); one filter per channel, one chain; few output channels, pixels in vectors
+ * (struct rfx_pixels_args). */
 extern const struct rfx_transpose_way rfx_transpose_panels, rfx_transpose_depthwise,
     rfx_transpose_few;
 #endif

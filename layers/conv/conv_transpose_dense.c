@@ -24,7 +24,7 @@ static void add_tap(const struct dense *d, int64_t y, int64_t iy,
     int64_t first = rfx_max_i64(0, -shift), last = rfx_min_i64(x->count, d->cols.in - shift);
     if (first >= last) return;
     int64_t ocg = d->layout.ocg, icg = d->layout.icg, width;
-    struct rfx_dense_run run = {
+    struct rfx_dense_args run = {
         .x_stride = in->c,
         .w_stride = ocg,
         .y_stride = job->a->sw * out->c,
@@ -33,8 +33,8 @@ static void add_tap(const struct dense *d, int64_t y, int64_t iy,
         .m = ocg,
     };
     for (int64_t g = 0; g < d->layout.groups; g++) {
-        run.x = rfx_view_at(in, iy, shift + first) + g * icg;
-        run.y = rfx_view_at(out, y, x->o + first * job->a->sw) + g * ocg;
+        run.x = rfx_view_f32_at(in, iy, shift + first) + g * icg;
+        run.y = rfx_view_f32_at(out, y, x->o + first * job->a->sw) + g * ocg;
         run.w = job->weights +
                 rfx_transpose_weights_at(job->a, &d->layout, g, 0, taps, &x->taps, &width) +
                 (jy * x->taps.count + jx) * icg * ocg;
@@ -46,7 +46,8 @@ static void make_row(const struct dense *d, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_conv_job *job = d->job;
     const struct rfx_conv_attr *a = job->a;
     const struct rfx_view *out = &job->args->out;
-    for (int64_t x = x0; x < x1; x++) memset(rfx_view_at(out, y, x), 0, rfx_floats_bytes(a->oc));
+    for (int64_t x = x0; x < x1; x++)
+        memset(rfx_view_f32_at(out, y, x), 0, rfx_floats_bytes(a->oc));
     struct rfx_transpose_outputs row =
         rfx_transpose_outputs(&d->rows, y, y + 1, (y + a->pads.top) % a->sh);
     struct rfx_range ty = rfx_transpose_inside(&d->rows, &row, 0);
@@ -56,7 +57,7 @@ static void make_row(const struct dense *d, int64_t y, int64_t x0, int64_t x1) {
             for (int64_t jx = 0; jx < x.taps.count; jx++)
                 add_tap(d, y, row.input - jy * d->rows.step, &x, jx, &row.taps, jy);
     }
-    job->kernels->epilogue(&job->epilogue, rfx_view_at(out, y, x0), out->c, NULL, 0, x1 - x0);
+    job->kernels->epilogue(&job->epilogue, rfx_view_f32_at(out, y, x0), out->c, NULL, 0, x1 - x0);
 }
 
 static struct rfx_transpose_layout dense_layout(const struct rfx_conv_attr *a) {

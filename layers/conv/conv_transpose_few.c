@@ -33,7 +33,7 @@ static void make_phase(const struct few *f, const struct rfx_conv_planes *planes
         planes->shift[j] = input - planes->base;
         planes->inside[j] = (struct rfx_range){-input, f->cols.in - input};
     }
-    struct rfx_pixels_run run = {
+    struct rfx_pixels_args run = {
         .rows = planes->rows,
         .shift = planes->shift,
         .inside = planes->inside,
@@ -50,7 +50,7 @@ static void make_phase(const struct few *f, const struct rfx_conv_planes *planes
         run.weights = job->weights +
                       rfx_transpose_weights_at(a, &f->layout, 0, o, &row->taps, &x->taps, &run.m);
         run.bias = job->epilogue.bias + o;
-        run.out = rfx_view_at(out, y, x->o) + o;
+        run.out = rfx_view_f32_at(out, y, x->o) + o;
         job->kernels->pixels(&run);
     }
 }

@@ -53,7 +53,7 @@ static void point_at_rows(const struct transposed *t, const struct row *r, int64
     const struct rfx_view *in = &t->job->args->in[0];
     for (int64_t j = 0; j < r->at.taps.count; j++)
         r->rows[j] = j >= r->taps.lo && j < r->taps.hi
-                         ? rfx_view_at(in, r->at.input - j * t->rows.step, column) + channel
+                         ? rfx_view_f32_at(in, r->at.input - j * t->rows.step, column) + channel
                          : NULL;
 }
 
@@ -64,11 +64,11 @@ static void panel_pixels(const struct transposed *t, const struct row *r,
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     int64_t channel = r->g * t->layout.ocg + r->o;
     point_at_rows(t, r, x->input + q, r->g * t->layout.icg);
-    const struct rfx_conv_run run = {
+    const struct rfx_conv_args run = {
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias + channel,
-        .out = rfx_view_at(out, r->y, x->o + q * job->a->sw) + channel,
+        .out = rfx_view_f32_at(out, r->y, x->o + q * job->a->sw) + channel,
         .pixels = n,
         .m = r->m,
         .ic = t->layout.icg,
@@ -92,11 +92,11 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
     (void)taps; /* the kernel sees to them */
     point_at_rows(t, r, x->input + q, 0);
-    const struct rfx_depthwise_run run = {
+    const struct rfx_depthwise_args run = {
         .rows = r->rows,
         .weights = weights_of(t, r, x),
         .bias = job->epilogue.bias,
-        .out = rfx_view_at(out, r->y, x->o + q * job->a->sw),
+        .out = rfx_view_f32_at(out, r->y, x->o + q * job->a->sw),
         .pixels = n,
         .c = job->a->oc,
         .in_c = in->c,

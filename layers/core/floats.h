@@ -4,6 +4,7 @@
 #ifndef RFX_LAYERS_CORE_FLOATS_H
 #define RFX_LAYERS_CORE_FLOATS_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -11,6 +12,13 @@
 /* Bytes of n >= 0 floats; the caller knows that they fit size_t. */
 static inline size_t rfx_floats_bytes(int64_t n) {
     return (size_t)n * sizeof(float);
+}
+
+/* The sign and the payload of a NaN depend on which operand an instruction met first, and so on
+ * where in a vector an element lay. That an element is NaN does not; so all NaN leave as the same
+ * one. */
+static inline float rfx_one_nan(float x) {
+    return x != x ? NAN : x;
 }
 
 /* The float of a half-precision number's bits (IEEE 754 binary16); exact, NaN's payload kept. */

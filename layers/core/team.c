@@ -1,4 +1,5 @@
-/* One parallel region of OpenMP per team. Thread 0 runs the body, the others wait at the door.
+/* Threads are started once per team (team_start.h). Thread 0 runs the body, the others wait at the
+ * door.
  *
  * Each thread begins with iterations of its own, a share of neighbours, and then takes what is left
  * of others': from loop to loop the same parts of maps fall to the same thread, in whose cache they
@@ -18,7 +19,6 @@
 
 #include <limits.h>
 #include <linux/futex.h>
-#include <omp.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "layers/core/float_env.h"
+#include "layers/core/team_start.h"
 
 #define SPIN_NS 30000  /* a few times what falling asleep and waking up take */
 #define MOST_SHARES 64 /* of a loop; of more threads, some begin with the same one */
@@ -210,24 +211,35 @@ bool rfx_team_is_stopped(const struct rfx_team *team) {
     return atomic_load_explicit(&team->stopped, memory_order_relaxed);
 }
 
+/* A team and its body, for the threads that are started. */
+struct starting {
+    struct rfx_team team;
+    void (*body)(struct rfx_team *team, void *user);
+    void *user;
+};
+
+static void lead(void *user, int threads) {
+    struct starting *s = user;
+    RFX_DEFAULT_FLOAT_ENV;
+    in_team = threads > 1;
+    s->team.threads = threads;
+    s->team.n_shares = threads < MOST_SHARES ? threads : MOST_SHARES;
+    s->body(&s->team, s->user);
+    (void)atomic_fetch_or(&s->team.door, OVER);
+    ring(&s->team.loops, threads);
+    in_team = false;
+}
+
+static void serve_loops(void *user, int thread) {
+    RFX_DEFAULT_FLOAT_ENV; /* threads of a runtime keep the one that they were started in */
+    in_team = true;
+    serve(&((struct starting *)user)->team, thread);
+    in_team = false;
+}
+
 static void run_several(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {
-    struct rfx_team team = {.spin_ns = spin_for(threads)};
-#pragma omp parallel num_threads(threads)
-    {
-        RFX_DEFAULT_FLOAT_ENV; /* threads of the runtime keep the one that they were started in */
-        in_team = omp_get_num_threads() > 1;
-        if (omp_get_thread_num() == 0) {
-            team.threads = omp_get_num_threads();
-            team.n_shares = team.threads < MOST_SHARES ? team.threads : MOST_SHARES;
-            body(&team, user);
-            (void)atomic_fetch_or(&team.door, OVER);
-            ring(&team.loops, team.threads);
-        } else {
-            omp_set_num_threads(1); /* of this region: what an iteration calls shares out nothing */
-            serve(&team, omp_get_thread_num());
-        }
-        in_team = false;
-    }
+    struct starting s = {.team.spin_ns = spin_for(threads), .body = body, .user = user};
+    rfx_team_start(threads, lead, serve_loops, &s);
 }
 
 void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user) {

@@ -7,7 +7,7 @@
  * thread runs an iteration is left to chance, and results must not depend on it; 4. a thread that
  * waits spins for a moment and then sleeps, so that waiting takes nothing from other work on the
  * machine; 5. a thread that the system does not run holds up no loop, unless it has begun an
- * iteration of it. The threads are OpenMP's. */
+ * iteration of it. The threads are OpenMP's, or POSIX threads in builds without OpenMP. */
 #ifndef RFX_LAYERS_CORE_TEAM_H
 #define RFX_LAYERS_CORE_TEAM_H
 

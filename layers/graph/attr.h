@@ -237,6 +237,9 @@ union rfx_attr {
         enum rfx_binary_kind kind;
     } binary;
     struct {
+        enum rfx_type to; /* FLOAT32, or of FLOAT32 UINT8, INT8 or INT32 */
+    } convert;
+    struct {
         int axis;
     } concat; /* PLAIN_CONCAT */
     struct {

@@ -3,6 +3,7 @@
 #include "layers/graph/graph.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -168,10 +169,70 @@ static enum rfx_status copy_parts(struct rfx_graph *graph, const struct rfx_node
     return RFX_OK;
 }
 
+/* A node that makes elements of the type of node `from`: one that is there, or a new one. */
+static enum rfx_status convert_node(struct rfx_graph *graph, int from, enum rfx_type type, int *out,
+                                    struct rfx_error *err) {
+    char name[200];
+    for (int i = from + 1; i < graph->n_nodes; i++) {
+        const struct rfx_node *node = &graph->nodes[i];
+        if (node->op != RFX_OP_CONVERT || node->in[0] != from || node->out.type != type) continue;
+        *out = i;
+        return RFX_OK;
+    }
+    (void)snprintf(name, sizeof name, "%.160s as %s", graph->nodes[from].name, rfx_type_name(type));
+    const struct rfx_node node = {
+        .op = RFX_OP_CONVERT, .name = name, .n_in = 1, .in = &from, .attr.convert = {type}};
+    return rfx_graph_add(graph, &node, out, err);
+}
+
+/* Adds the node with inputs of the type; there is one of another type. */
+static enum rfx_status add_converted(struct rfx_graph *graph, const struct rfx_node *node,
+                                     enum rfx_type type, int *out_index, struct rfx_error *err) {
+    size_t bytes = (size_t)node->n_in * sizeof *node->in;
+    int *in = rfx_memory_alloc(graph->mem, bytes);
+    if (in == NULL) return rfx_memory_fail(graph->mem, "node inputs", bytes, err);
+    enum rfx_status status = RFX_OK;
+    for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
+        in[k] = node->in[k];
+        if (graph->nodes[in[k]].out.type == type) continue;
+        status = convert_node(graph, node->in[k], type, &in[k], err);
+        if (status != RFX_OK)
+            status = rfx_fail_within(err, status, "%s '%s': input %d", rfx_op_def(node->op)->name,
+                                     node->name, k);
+    }
+    struct rfx_node copy = *node;
+    copy.in = in;
+    if (status == RFX_OK) status = rfx_graph_add(graph, &copy, out_index, err);
+    rfx_memory_release(graph->mem, in);
+    return status;
+}
+
+static bool has_other_input(const struct rfx_graph *graph, const struct rfx_node *node,
+                            enum rfx_type type) {
+    for (int k = 0; k < node->n_in; k++)
+        if (graph->nodes[node->in[k]].out.type != type) return true;
+    return false;
+}
+
+/* The output's type and quant, of ops that keep their inputs'. */
+static enum rfx_status keep_type(const struct rfx_graph *graph, struct rfx_node *node,
+                                 struct rfx_error *err) {
+    if (!rfx_op_def(node->op)->keeps_type) return RFX_OK;
+    const struct rfx_tensor *first = rfx_infer_in(graph, node, 0);
+    for (int k = 1; k < node->n_in; k++)
+        if (rfx_infer_in(graph, node, k)->quant != first->quant)
+            return rfx_infer_refuse(node, err, "input %d has not the scale of input 0", k);
+    node->out.type = first->type;
+    node->out.quant = first->quant;
+    return RFX_OK;
+}
+
 enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *node, int *out_index,
                               struct rfx_error *err) {
     enum rfx_status status = check_inputs(graph, node, err);
     if (status != RFX_OK) return status;
+    enum rfx_type type = rfx_infer_type(graph, node);
+    if (has_other_input(graph, node, type)) return add_converted(graph, node, type, out_index, err);
     if (rfx_node_is_input(node) && graph->input >= 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "input '%s': the graph already has input '%s'",
                         node->name, graph->nodes[graph->input].name);
@@ -182,8 +243,8 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
     *copy = *node;
     if (copy->act.kind != RFX_ACT_PRELU) copy->act.slope = -1;
     status = copy_parts(graph, node, copy, err);
-    if (status == RFX_OK) status = rfx_infer_elems(graph, copy, err);
     if (status == RFX_OK) status = rfx_op_def(copy->op)->infer(graph, copy, err);
+    if (status == RFX_OK) status = keep_type(graph, copy, err);
     if (status == RFX_OK) status = check_shape(copy, err);
     if (status != RFX_OK) {
         rfx_node_release(graph->mem, copy);
@@ -229,7 +290,7 @@ enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph, const struct rfx_w
     struct rfx_weight *copy = &graph->weights[graph->n_weights];
     *copy = *weight;
     if (weight->source == RFX_WEIGHT_OWNED) {
-        copy->dtype = RFX_DTYPE_F32;
+        copy->type = RFX_TYPE_FLOAT32;
         status = copy_floats(graph->mem, weight->elems, &copy->data, err);
     } else if (weight->source == RFX_WEIGHT_REPEATED) {
         status = copy_repeated(graph->mem, copy, err);
@@ -273,8 +334,11 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     if (status != RFX_OK) return status;
     char *copy = rfx_printable_copy(graph->mem, name);
     if (copy == NULL) return rfx_memory_fail(graph->mem, "output name", strlen(name) + 1, err);
-    graph->outputs[graph->n_outputs++] = (struct rfx_output){
-        .node = node, .name = copy, .part = rfx_node_full_rect(&graph->nodes[node])};
+    const struct rfx_node *of = &graph->nodes[node];
+    graph->outputs[graph->n_outputs++] = (struct rfx_output){.node = node,
+                                                             .name = copy,
+                                                             .part = rfx_node_full_rect(of),
+                                                             .stored = {.type = of->out.type}};
     return RFX_OK;
 }
 

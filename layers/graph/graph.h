@@ -37,6 +37,7 @@ enum rfx_op {
     RFX_OP_ACTIVATION,     /* either layout */
     RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
     RFX_OP_CONCAT,         /* along channels */
+    RFX_OP_CONVERT,        /* either layout: elements of another type */
     RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */
@@ -94,7 +95,8 @@ struct rfx_node {
 };
 
 /* How an output is declared, beside the map that makes it. Picture files hold the map; arrays have
- * the declared shape, order and type. All zero: as the node's tensor, float32. */
+ * the declared shape, order and type. rfx_graph_add_output sets the type of the node's tensor, and
+ * its shape and order. */
 struct rfx_stored {
     enum rfx_type type;
     bool reshaped; /* of a map: it has `shape`, else (1, channels, rows, columns) */
@@ -173,7 +175,9 @@ RFX_NODISCARD enum rfx_status rfx_graph_create(struct rfx_memory *mem, const cha
 void rfx_graph_free(struct rfx_graph *graph);
 
 /* Appends a copy of `node` (names, `in`, tables included) after checking it and inferring its
- * shape into the copy's `out`; *out_index is its index. Zeroed act means none (slope is ignored
+ * shape into the copy's `out`; *out_index is its index. Before it come CONVERT nodes for inputs
+ * whose element type its op does not take; one that is there already is used again. A quantised
+ * tensor (rfx_tensor.quant) is not converted but refused. Zeroed act means none (slope is ignored
  * unless PRELU). Refuses with RFX_STATUS_UNSUPPORTED or MALFORMED and a text "op 'name': why". */
 RFX_NODISCARD enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *node,
                                             int *out_index, struct rfx_error *err);

@@ -21,15 +21,20 @@ enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph, const struct rfx
     return RFX_OK;
 }
 
-enum rfx_status rfx_infer_elems(const struct rfx_graph *graph, const struct rfx_node *node,
-                                struct rfx_error *err) {
-    for (int k = 0; k < node->n_in; k++) {
-        enum rfx_elem elem = rfx_infer_in(graph, node, k)->elem;
-        if (elem == RFX_ELEM_FLOAT32) continue;
-        return rfx_infer_refuse(node, err, "input %d has elements of %s (%d), not of float32", k,
-                                rfx_elem_name(elem), (int)elem);
-    }
-    return RFX_OK;
+/* Whether all inputs of the node may be read as they are: of one type, which its op takes. */
+static bool takes_inputs(const struct rfx_graph *graph, const struct rfx_node *node) {
+    enum rfx_type first = rfx_infer_in(graph, node, 0)->type;
+    for (int k = 1; k < node->n_in; k++)
+        if (rfx_infer_in(graph, node, k)->type != first) return false;
+    return rfx_op_takes(node->op, first);
+}
+
+enum rfx_type rfx_infer_type(const struct rfx_graph *graph, const struct rfx_node *node) {
+    if (node->n_in == 0) return RFX_TYPE_FLOAT32;
+    if (takes_inputs(graph, node)) return rfx_infer_in(graph, node, 0)->type;
+    int type = RFX_TYPE_FLOAT32;
+    while (!rfx_op_takes(node->op, (enum rfx_type)type)) type++;
+    return (enum rfx_type)type;
 }
 
 enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *err,
@@ -93,7 +98,6 @@ enum rfx_status rfx_infer_set_plain(struct rfx_node *node, const struct rfx_shap
                                         (long long)shape->dims[i]);
         return rfx_infer_refuse(node, err, "the output's size overflows");
     }
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, *shape, elems, 1, 1, elems, RFX_ELEM_FLOAT32};
-    node->out = t;
+    node->out = rfx_tensor_plain(shape, elems);
     return RFX_OK;
 }

@@ -17,10 +17,10 @@ RFX_NODISCARD enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph,
                                                const struct rfx_node *node, int n_in,
                                                enum rfx_layout layout, struct rfx_error *err);
 
-/* UNSUPPORTED when an input's elements are of another type than the kernels compute. Asked of every
- * node that is added to a graph; an op with kernels for a second type would say so here. */
-RFX_NODISCARD enum rfx_status rfx_infer_elems(const struct rfx_graph *graph,
-                                              const struct rfx_node *node, struct rfx_error *err);
+/* The element type that the node reads its inputs in: their own where they agree and its op takes
+ * it, else float32 where the op takes that, else the first type that it takes. rfx_graph_add
+ * converts inputs of other types. */
+enum rfx_type rfx_infer_type(const struct rfx_graph *graph, const struct rfx_node *node);
 
 /* UNSUPPORTED unless each of the two weights (-1: none) has c elements or one. */
 RFX_NODISCARD enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *graph,

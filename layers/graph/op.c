@@ -14,6 +14,11 @@ const struct rfx_op_def *rfx_op_def(enum rfx_op op) {
     return op_table[op];
 }
 
+bool rfx_op_takes(enum rfx_op op, enum rfx_type type) {
+    unsigned types = op_table[op]->types;
+    return ((types != 0 ? types : RFX_TYPE_BIT(RFX_TYPE_FLOAT32)) >> type & 1U) != 0;
+}
+
 bool rfx_node_is_local(const struct rfx_node *node) {
     return op_table[node->op]->spatial && node->out.layout == RFX_LAYOUT_NHWC;
 }
@@ -163,8 +168,8 @@ bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx
                                  int k) {
     const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
     const struct rfx_tensor *out = &node->out;
-    return in->layout == out->layout && in->elems == out->elems && in->c == out->c &&
-           in->h == out->h && in->w == out->w;
+    return in->layout == out->layout && in->type == out->type && in->elems == out->elems &&
+           in->c == out->c && in->h == out->h && in->w == out->w;
 }
 
 const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node) {

@@ -2,7 +2,7 @@
  * charts, two for execution. Nobody else knows ops by name, except who makes nodes of them.
  *
  * Adding an op touches: its file, enum rfx_op and RFX_OP_LIST, its ONNX rows (onnx_ops.c,
- * onnx_export_ops.c), its test. Pure functions depend on node and graph only. `run` computes
+ * onnx_export.c), its test. Pure functions depend on node and graph only. `run` computes
  * exactly the rectangle it is given; the bits of an output element never depend on the rectangle,
  * the views, or the thread count. */
 #ifndef RFX_LAYERS_GRAPH_OP_H
@@ -81,6 +81,8 @@ static inline struct rfx_range rfx_pack_units(const struct rfx_pack_part *part, 
     return r;
 }
 
+#define RFX_TYPE_BIT(type) (1U << (type))
+
 struct rfx_op_def {
     const char *name; /* "Conv" */
     bool spatial;     /* false: needs its inputs whole and makes its output whole */
@@ -89,6 +91,13 @@ struct rfx_op_def {
     unsigned fuses_as; /* enum rfx_fusable: which part of another node it may become */
     unsigned takes_in; /* and which parts may become part of it; BATCH_NORM needs slots of role
                           SCALE and BIAS, of as many elements as the output has channels */
+
+    /* The element types of inputs: bit RFX_TYPE_BIT(t) for each that `run` computes, all inputs
+     * being of one. 0: FLOAT32 alone. rfx_graph_add puts a CONVERT before inputs of other types.
+     * The output: of the inputs' type, with their quant, where `keeps_type`; else what infer sets,
+     * which is FLOAT32 by rfx_infer_set_map and rfx_infer_set_plain. */
+    unsigned types;
+    bool keeps_type;
 
     /* Its parameters, beside what act has. NULL: none. */
     const struct rfx_weight_slot *weights;
@@ -125,7 +134,8 @@ struct rfx_op_def {
                                         int k, int axis);
 
     /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
-     * every element is read before it is written, and no other output reads it. NULL: never. */
+     * every element is read before it is written, and no other output reads it. NULL: never; nor
+     * where the two are of different element types. */
     bool (*in_place)(const struct rfx_graph *graph, const struct rfx_node *node, int k);
 
     /* How the op takes in its input part by part, when its output is one pixel for a whole map.
@@ -162,6 +172,9 @@ struct rfx_op_def {
 
 /* The row of an op; never NULL. */
 const struct rfx_op_def *rfx_op_def(enum rfx_op op);
+
+/* Whether an op takes inputs of the element type as they are. */
+bool rfx_op_takes(enum rfx_op op, enum rfx_type type);
 
 /* Whether a node's map can be made in parts, rectangle by rectangle: by rows, tiles or strips. */
 bool rfx_node_is_local(const struct rfx_node *node);
@@ -295,6 +308,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_ACTIVATION, rfx_op_activation)               \
     X(RFX_OP_BINARY, rfx_op_binary)                       \
     X(RFX_OP_CONCAT, rfx_op_concat)                       \
+    X(RFX_OP_CONVERT, rfx_op_convert)                     \
     X(RFX_OP_CHANNEL_SELECT, rfx_op_channel_select)       \
     X(RFX_OP_PAD, rfx_op_pad)                             \
     X(RFX_OP_CROP, rfx_op_crop)                           \

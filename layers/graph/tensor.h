@@ -5,95 +5,149 @@
 #ifndef RFX_LAYERS_GRAPH_TENSOR_H
 #define RFX_LAYERS_GRAPH_TENSOR_H
 
+#include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "layers/core/rect.h"
+#include "layers/core/type.h"
 
 #define RFX_MAX_RANK 8
 
 enum rfx_layout { RFX_LAYOUT_NHWC, RFX_LAYOUT_PLAIN };
-
-/* What an element of a tensor in memory is. Every kernel today computes float32. */
-enum rfx_elem { RFX_ELEM_FLOAT32, RFX_ELEM_COUNT };
-
-static inline size_t rfx_elem_bytes(enum rfx_elem elem) {
-    static const size_t bytes[] = {[RFX_ELEM_FLOAT32] = 4};
-    _Static_assert(sizeof bytes / sizeof bytes[0] == RFX_ELEM_COUNT, "a size per element type");
-    return bytes[elem];
-}
-
-/* "float32", or "an unknown type". */
-static inline const char *rfx_elem_name(enum rfx_elem elem) {
-    return elem == RFX_ELEM_FLOAT32 ? "float32" : "an unknown type";
-}
 
 struct rfx_shape {
     int rank;
     int64_t dims[RFX_MAX_RANK]; /* ONNX order */
 };
 
+/* The real numbers that integers of a tensor stand for: (q - zero_points[i]) * scales[i], where i
+ * is the element's index along `axis` of the shape (ONNX order), or 0 where count is 1. One scale
+ * per tensor for activations, one per output channel for weights: ONNX QuantizeLinear, opset 13. */
+struct rfx_quant {
+    int64_t count; /* 1, or the extent of the axis */
+    int axis;
+    const float *scales; /* positive */
+    const int32_t *zero_points;
+};
+
 struct rfx_tensor {
     enum rfx_layout layout;
+    enum rfx_type type; /* of an element in memory */
     struct rfx_shape shape;
     int64_t c, h, w; /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
     int64_t elems;   /* product of dims, overflow-checked; their bytes fit size_t */
-    enum rfx_elem elem;
+    /* NULL: elements are the numbers themselves. Else it belongs to whoever made the tensor's node
+     * and lives as long as the graph. */
+    const struct rfx_quant *quant;
 };
 
 /* Bytes of a tensor in memory, and of `pixels` of its pixels. */
 static inline size_t rfx_tensor_bytes(const struct rfx_tensor *t) {
-    return (size_t)t->elems * rfx_elem_bytes(t->elem);
+    return (size_t)t->elems * rfx_type_bytes(t->type);
 }
 static inline size_t rfx_tensor_pixel_bytes(const struct rfx_tensor *t, int64_t pixels) {
-    return (size_t)(pixels * t->c) * rfx_elem_bytes(t->elem);
+    return (size_t)(pixels * t->c) * rfx_type_bytes(t->type);
 }
 
-/* A feature map of c channels, h rows, w columns. */
+/* A feature map of float32: c channels, h rows, w columns. */
 static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w) {
-    struct rfx_tensor t = {RFX_LAYOUT_NHWC, {4, {1, c, h, w}}, c, h, w,
-                           c * h * w,       RFX_ELEM_FLOAT32};
+    struct rfx_tensor t = {.layout = RFX_LAYOUT_NHWC,
+                           .shape = {4, {1, c, h, w}},
+                           .c = c,
+                           .h = h,
+                           .w = w,
+                           .elems = c * h * w};
+    return t;
+}
+
+/* A PLAIN tensor of float32; `elems` is the product of the shape's dims. */
+static inline struct rfx_tensor rfx_tensor_plain(const struct rfx_shape *shape, int64_t elems) {
+    struct rfx_tensor t = {
+        .layout = RFX_LAYOUT_PLAIN, .shape = *shape, .c = elems, .h = 1, .w = 1, .elems = elems};
     return t;
 }
 
 /* The part `rect` of an NHWC tensor that is in memory (a PLAIN tensor: rect is 0,1,0,1).
- * Rows are contiguous: pixel (y, x) has its c floats at rfx_view_at(view, y, x). When ring_rows
+ * Rows are contiguous: pixel (y, x) has its c elements at rfx_view_at(view, y, x). When ring_rows
  * is not 0, row y lives in slot y mod ring_rows. When fresh is not NULL, the rows from fresh_y0 on
- * lie one after the other from there instead. */
+ * lie one after the other from there instead. A view says nothing of constness: who reads a view
+ * only does not write through it. */
 struct rfx_view {
-    float *data;
+    void *data;           /* the first element of the first row */
     struct rfx_rect rect; /* full-map coordinates */
-    int64_t c;            /* floats from one pixel to the next */
-    int64_t row_stride;   /* floats from one row to the next */
+    int64_t c;            /* elements from one pixel to the next */
+    int64_t row_stride;   /* elements from one row to the next */
     int64_t ring_rows;    /* 0: linear */
-    float *fresh;         /* NULL: none */
+    void *fresh;          /* NULL: none */
     int64_t fresh_y0;
-    enum rfx_elem elem; /* "floats" above are elements of this type; data points to the first */
+    enum rfx_type type; /* of the elements */
 };
 
 /* Bytes of one row of the view. */
 static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
-    return (size_t)(rfx_rect_cols(v->rect) * v->c) * rfx_elem_bytes(v->elem);
+    return (size_t)(rfx_rect_cols(v->rect) * v->c) * rfx_type_bytes(v->type);
 }
 
-static inline float *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
-    int64_t row = v->ring_rows != 0 ? y % v->ring_rows : y - v->rect.y0;
-    if (v->fresh != NULL && y >= v->fresh_y0)
-        return v->fresh + (y - v->fresh_y0) * v->row_stride + (x - v->rect.x0) * v->c;
-    return v->data + row * v->row_stride + (x - v->rect.x0) * v->c;
+/* The pixel (y, x) of a view whose elements have `bytes` bytes. */
+static inline void *rfx_view_pixel(const struct rfx_view *v, int64_t y, int64_t x, size_t bytes) {
+    bool fresh = v->fresh != NULL && y >= v->fresh_y0;
+    unsigned char *base = (unsigned char *)(fresh ? v->fresh : v->data);
+    int64_t row = y - v->rect.y0;
+    if (fresh)
+        row = y - v->fresh_y0;
+    else if (v->ring_rows != 0)
+        row = y % v->ring_rows;
+    return base + (row * v->row_stride + (x - v->rect.x0) * v->c) * (int64_t)bytes;
 }
 
-/* A densely packed view of `rect` of floats. */
-static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
-    struct rfx_view v = {data, rect, c, rfx_rect_cols(rect) * c, 0, NULL, 0, RFX_ELEM_FLOAT32};
+/* The pixel (y, x) of a view of any type: for those who move bytes. */
+static inline void *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
+    return rfx_view_pixel(v, y, x, rfx_type_bytes(v->type));
+}
+
+/* The first element, and the pixel (y, x), of a view of that type (asserted): for those who
+ * compute. */
+static inline float *rfx_view_f32(const struct rfx_view *v) {
+    assert(v->type == RFX_TYPE_FLOAT32);
+    return (float *)v->data;
+}
+static inline float *rfx_view_f32_at(const struct rfx_view *v, int64_t y, int64_t x) {
+    assert(v->type == RFX_TYPE_FLOAT32);
+    return (float *)rfx_view_pixel(v, y, x, sizeof(float));
+}
+static inline uint8_t *rfx_view_u8(const struct rfx_view *v) {
+    assert(v->type == RFX_TYPE_UINT8);
+    return (uint8_t *)v->data;
+}
+static inline uint8_t *rfx_view_u8_at(const struct rfx_view *v, int64_t y, int64_t x) {
+    assert(v->type == RFX_TYPE_UINT8);
+    return (uint8_t *)rfx_view_pixel(v, y, x, 1);
+}
+static inline int8_t *rfx_view_i8(const struct rfx_view *v) {
+    assert(v->type == RFX_TYPE_INT8);
+    return (int8_t *)v->data;
+}
+static inline int8_t *rfx_view_i8_at(const struct rfx_view *v, int64_t y, int64_t x) {
+    assert(v->type == RFX_TYPE_INT8);
+    return (int8_t *)rfx_view_pixel(v, y, x, 1);
+}
+
+/* A densely packed view of `rect` of a tensor, whose element type it has. */
+static inline struct rfx_view rfx_view_of(const struct rfx_tensor *t, void *data,
+                                          struct rfx_rect rect) {
+    struct rfx_view v = {.data = data,
+                         .rect = rect,
+                         .c = t->c,
+                         .row_stride = rfx_rect_cols(rect) * t->c,
+                         .type = t->type};
     return v;
 }
 
-/* A densely packed view of `rect` of a tensor, whose elements it has. */
-static inline struct rfx_view rfx_view_of(const struct rfx_tensor *t, void *data,
-                                          struct rfx_rect rect) {
-    struct rfx_view v = rfx_view_dense(data, rect, t->c);
-    v.elem = t->elem;
+/* A densely packed view of `rect` of float32, c of them a pixel. */
+static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
+    struct rfx_view v = {.data = data, .rect = rect, .c = c, .row_stride = rfx_rect_cols(rect) * c};
     return v;
 }
 #endif

@@ -14,86 +14,11 @@
 
 #define PIECE_BYTES ((size_t)8192) /* of a file's other types while they are converted */
 
-static const size_t dtype_bytes[] = {4, 8, 2, 2, 1, 1, 4, 8};
-_Static_assert(sizeof dtype_bytes / sizeof dtype_bytes[0] == RFX_DTYPE_COUNT, "one size per type");
-
-size_t rfx_dtype_bytes(enum rfx_dtype dtype) {
-    return dtype_bytes[dtype];
-}
-
 static uint64_t mix(uint64_t z) {
     z += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
-}
-
-static float f16_to_f32(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000u) << 16;
-    uint32_t exponent = (half >> 10) & 0x1fu;
-    uint32_t mantissa = half & 0x3ffu;
-    uint32_t bits;
-    if (exponent == 0x1f) {
-        bits = sign | 0x7f800000u | (mantissa << 13);
-    } else if (exponent != 0) {
-        bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
-    } else {
-        float tiny = (float)mantissa * 0x1p-24f;
-        memcpy(&bits, &tiny, sizeof bits);
-        bits |= sign;
-    }
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-static float read_element(enum rfx_dtype dtype, const unsigned char *p) {
-    union {
-        float f32;
-        double f64;
-        uint32_t u32;
-        int32_t i32;
-        int64_t i64;
-        uint16_t u16;
-    } v;
-    switch (dtype) {
-        case RFX_DTYPE_F32:
-            memcpy(&v.f32, p, sizeof v.f32);
-            return v.f32;
-        case RFX_DTYPE_F64:
-            memcpy(&v.f64, p, sizeof v.f64);
-            return (float)v.f64;
-        case RFX_DTYPE_F16:
-            memcpy(&v.u16, p, sizeof v.u16);
-            return f16_to_f32(v.u16);
-        case RFX_DTYPE_BF16:
-            memcpy(&v.u16, p, sizeof v.u16);
-            v.u32 = (uint32_t)v.u16 << 16;
-            return v.f32;
-        case RFX_DTYPE_I8:
-            return (float)(int8_t)*p;
-        case RFX_DTYPE_U8:
-            return (float)*p;
-        case RFX_DTYPE_I32:
-            memcpy(&v.i32, p, sizeof v.i32);
-            return (float)v.i32;
-        case RFX_DTYPE_I64:
-            memcpy(&v.i64, p, sizeof v.i64);
-            return (float)v.i64;
-        case RFX_DTYPE_COUNT:
-            break;
-    }
-    return 0.0f;
-}
-
-void rfx_dtype_convert(enum rfx_dtype dtype, const void *data, int64_t count, float *out) {
-    const unsigned char *p = data;
-    size_t size = dtype_bytes[dtype];
-    if (dtype == RFX_DTYPE_F32) {
-        memcpy(out, data, (size_t)count * sizeof *out);
-        return;
-    }
-    for (int64_t i = 0; i < count; i++) out[i] = read_element(dtype, p + (size_t)i * size);
 }
 
 static void generate(const struct rfx_weight *weight, int64_t first, int64_t count, float *out) {
@@ -151,16 +76,16 @@ enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_
 static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first, int64_t count,
                                  float *out, struct rfx_error *err) {
     unsigned char piece[PIECE_BYTES];
-    size_t size = dtype_bytes[weight->dtype];
+    size_t size = rfx_type_bytes(weight->type);
     uint64_t offset = weight->offset + (uint64_t)first * size;
-    if (weight->dtype == RFX_DTYPE_F32)
+    if (weight->type == RFX_TYPE_FLOAT32)
         return rfx_weight_file_read(weight->file, offset, out, (size_t)count * size, err);
     while (count > 0) {
         int64_t n = rfx_min_i64(count, (int64_t)(PIECE_BYTES / size));
         enum rfx_status status =
             rfx_weight_file_read(weight->file, offset, piece, (size_t)n * size, err);
         if (status != RFX_OK) return status;
-        rfx_dtype_convert(weight->dtype, piece, n, out);
+        rfx_type_load(weight->type, piece, n, out);
         offset += (uint64_t)n * size;
         out += n;
         count -= n;

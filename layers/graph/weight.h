@@ -14,27 +14,16 @@
 #include <time.h>
 
 #include "layers/core/status.h"
+#include "layers/core/type.h"
 #include "layers/graph/digit.h"
 #include "layers/graph/tensor.h"
 
 enum rfx_weight_source {
     RFX_WEIGHT_OWNED,     /* float32, the graph owns `data` */
-    RFX_WEIGHT_FILE,      /* `dtype` values at `offset` of `file`, which outlives the graph */
+    RFX_WEIGHT_FILE,      /* values of `type` at `offset` of `file`, which outlives the graph */
     RFX_WEIGHT_FILLED,    /* every element is `lo` */
     RFX_WEIGHT_GENERATED, /* element i is uniform in [lo, hi), a function of (seed, i) alone */
     RFX_WEIGHT_REPEATED,  /* element i is one of a few in `data`: the graph owns it and `places` */
-};
-
-enum rfx_dtype { /* of values in a FILE, little endian */
-                 RFX_DTYPE_F32,
-                 RFX_DTYPE_F64,
-                 RFX_DTYPE_F16,
-                 RFX_DTYPE_BF16,
-                 RFX_DTYPE_I8,
-                 RFX_DTYPE_U8,
-                 RFX_DTYPE_I32,
-                 RFX_DTYPE_I64,
-                 RFX_DTYPE_COUNT
 };
 
 /* A file that is open for reading at any place, or the `size` bytes of one in memory (bytes not
@@ -61,7 +50,7 @@ struct rfx_weight_places {
 
 struct rfx_weight {
     enum rfx_weight_source source;
-    enum rfx_dtype dtype;                   /* FILE */
+    enum rfx_type type;                     /* FILE: little endian */
     const float *data;                      /* OWNED, REPEATED */
     const struct rfx_weight_places *places; /* REPEATED: boxes that fill the shape */
     int n_places;                           /* REPEATED: >= 1 */
@@ -77,12 +66,6 @@ struct rfx_weight {
     struct rfx_shape shape;
     int64_t elems;
 };
-
-/* Size of one element in bytes. */
-size_t rfx_dtype_bytes(enum rfx_dtype dtype);
-
-/* Converts `count` little-endian values, unaligned, to float32. */
-void rfx_dtype_convert(enum rfx_dtype dtype, const void *data, int64_t count, float *out);
 
 /* Reads bytes [offset, offset + bytes) of a file into out. IO: the system says no, the file ends
  * before, or it was written after it was opened. */

@@ -1,6 +1,6 @@
 /* The exact accumulator: fast fixed-point lanes per channel in front of 16-bit digits.
  *
- * Fast lanes: nearly all activations are added to two int64 per channel (struct rfx_exact_run).
+ * Fast lanes: nearly all activations are added to two int64 per channel (struct rfx_exact_args).
  * Everything else goes digit-wise. The fast lanes are emptied into the digits every FLUSH_PIXELS
  * pixels, long before they could overflow. */
 #include "layers/kernels/exact_sum.h"
@@ -139,12 +139,12 @@ static void add_misfit_square(void *user, int64_t channel, float value) {
 }
 
 static void add(struct rfx_exact_sum *sum, const float *row, int64_t pixels, bool squares) {
-    struct rfx_exact_run run = {.c = sum->c,
-                                .squares = squares,
-                                .sums = sum->fast,
-                                .rests = sum->fast + sum->c,
-                                .misfit = squares ? add_misfit_square : add_misfit,
-                                .user = channels_of(sum)};
+    struct rfx_exact_args run = {.c = sum->c,
+                                 .squares = squares,
+                                 .sums = sum->fast,
+                                 .rests = sum->fast + sum->c,
+                                 .misfit = squares ? add_misfit_square : add_misfit,
+                                 .user = channels_of(sum)};
     for (int64_t p = 0; p < pixels; p += run.pixels) {
         run.x = row + p * sum->c;
         run.pixels = rfx_min_i64(pixels - p, FLUSH_PIXELS - sum->pixels);

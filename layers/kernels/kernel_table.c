@@ -1,4 +1,5 @@
 /* Picks the kernels of the best instruction set that the processor has, once. */
+#include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,11 @@ const struct rfx_kernels *rfx_kernels(void) {
     return chosen;
 }
 
+const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type) {
+    assert(type == RFX_TYPE_UINT8 || type == RFX_TYPE_INT8);
+    return type == RFX_TYPE_UINT8 ? &rfx_kernels()->u8 : &rfx_kernels()->i8;
+}
+
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c) {
     return act->kind == RFX_ACT_PRELU ? rfx_floats_bytes(c) : 0;
 }
@@ -98,7 +104,7 @@ void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x
     rfx_kernels()->act(act, slope, x, y, pixels, c);
 }
 
-void rfx_dense_in_parts(struct rfx_dense_run run) {
+void rfx_dense_in_parts(struct rfx_dense_args run) {
     for (int64_t left = run.k; left > 0; left -= run.k) {
         run.k = left < RFX_CONV_PART ? left : RFX_CONV_PART;
         rfx_kernels()->dense(&run);
@@ -110,13 +116,13 @@ void rfx_dense_in_parts(struct rfx_dense_run run) {
 void rfx_dense_product(const float *x, const float *w, float *y, int64_t rows, int64_t k,
                        int64_t m) {
     memset(y, 0, rfx_floats_bytes(rows * m));
-    rfx_dense_in_parts((struct rfx_dense_run){.x = x,
-                                              .w = w,
-                                              .y = y,
-                                              .x_stride = k,
-                                              .w_stride = m,
-                                              .y_stride = m,
-                                              .rows = rows,
-                                              .k = k,
-                                              .m = m});
+    rfx_dense_in_parts((struct rfx_dense_args){.x = x,
+                                               .w = w,
+                                               .y = y,
+                                               .x_stride = k,
+                                               .w_stride = m,
+                                               .y_stride = m,
+                                               .rows = rows,
+                                               .k = k,
+                                               .m = m});
 }

@@ -23,7 +23,7 @@ struct rfx_epilogue {
  * output pixel i of row j: rows[j * row_step + ky] + column * in_c, column = i * sw + kx * dw. Taps
  * whose row is NULL, and those whose column is outside [col0, col1), are outside the map and are
  * skipped. Packed weights: [kh][kw][c]. */
-struct rfx_depthwise_run {
+struct rfx_depthwise_args {
     const float *const *rows; /* kh + (n_rows - 1) * row_step pointers, to column 0 */
     const float *weights;
     const float *bias; /* c elements, never NULL */
@@ -39,7 +39,7 @@ struct rfx_depthwise_run {
 /* Sums of products: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] * w[1][j] + ...) for r < rows,
  * j < m; the bracket is one chain of multiply-adds (fused where there is such) in this order, for
  * every element alike. */
-struct rfx_dense_run {
+struct rfx_dense_args {
     const float *x, *w;
     float *y;
     int64_t x_stride, w_stride, y_stride; /* floats from row to row; x rows may overlap */
@@ -58,7 +58,7 @@ struct rfx_dense_run {
  * Taps, counted row by row, may be made in several calls: what is between them is in `out`, without
  * residual and clamp. Only of sums in parts of one tap each (rfx_conv_parts), for whole panels; and
  * the residual is not `out` then. */
-struct rfx_conv_run {
+struct rfx_conv_args {
     const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
     const float *weights;
     const float *bias;     /* m floats, never NULL; as many as rfx_conv_filled can be read */
@@ -91,9 +91,9 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
  * output pixel i, channel c: rows[ky][shift[kx] + c * plane + i]. Taps whose row is NULL are
  * skipped, and tap kx for all pixels but `inside`[kx]. Up to RFX_PIXELS_AHEAD floats behind the
  * last pixel's are read, of a plane, and not used. Packed weights: [part][ky][kx][ic][output], a
- * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_run, but
+ * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_args, but
  * the parts of long ones are whole taps, and those without products count as 0. */
-struct rfx_pixels_run {
+struct rfx_pixels_args {
     const float *const *rows;       /* kh pointers */
     const int64_t *shift;           /* kw; may be negative */
     const struct rfx_range *inside; /* kw ranges of the run's pixels; may reach beyond it */
@@ -157,7 +157,7 @@ struct rfx_winograd_out {
 
 /* A window of a pool: of each of c channels the largest value, minus infinity where there is none
  * and NaN where there is one, or the sum over rows, then columns, divided by `count`. */
-struct rfx_pool_run {
+struct rfx_pool_args {
     const float *const *rows;         /* of the window, at its first column */
     int64_t n_rows, n_cols, col_step; /* col_step: floats */
     float *out;                       /* not among the rows */
@@ -188,9 +188,9 @@ static inline struct rfx_conv_parts rfx_conv_parts(int64_t ic, int64_t kh, int64
  * has inputs of its own: expanded rows, RFX_CONV_LANES floats per pixel. Input i of tap (ky, kx) of
  * output pixel p, lane j: rows[ky][i * plane + column * RFX_CONV_LANES + j], column = p * sw + kx *
  * dw. Taps whose row is NULL, and those whose column is outside [col0, col1), are skipped. Packed
- * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_run, but always of one chain.
+ * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_args, but always of one chain.
  */
-struct rfx_lanes_run {
+struct rfx_lanes_args {
     const float *const *rows;
     const float *weights;
     const float *bias;     /* m floats; RFX_CONV_LANES can be read */
@@ -205,7 +205,7 @@ struct rfx_lanes_run {
  * 2^13 in magnitude is added to `sums`, in units of 2^-38, what it is more or less than whole units
  * to `rests`, in units of 2^-86: less than 2^51 and 2^48 units each. Where it is more, not a
  * number, or no multiple of 2^-86, the value of x is handed to misfit instead. */
-struct rfx_exact_run {
+struct rfx_exact_args {
     const float *x;
     int64_t pixels, c;
     bool squares;
@@ -216,7 +216,7 @@ struct rfx_exact_run {
 
 /* y = (x - mean[c]) * (inverse[c] * scale[c]) + shift[c], each step one rounding; densely packed; y
  * == x is fine. */
-struct rfx_normalise_run {
+struct rfx_normalise_args {
     const float *x;
     float *y;
     const float *mean, *inverse, *scale, *shift;
@@ -231,7 +231,7 @@ struct rfx_normalise_run {
  * LAYER: mean = sum(x) / c, factor = 1 / sqrt(sum((x - mean)^2) / c + eps). Of the others mean is
  * 0; RMS: factor = 1 / sqrt(sum(x^2) / c + eps); L2 and L1: 1 / sqrt(sum(x^2)) and 1 / sum(|x|),
  * or 0 where that sum is. Strides are floats from pixel to pixel; y == x is fine. */
-struct rfx_channel_norm_run {
+struct rfx_channel_norm_args {
     const float *x;
     float *y;
     const float *scale, *shift; /* c elements */
@@ -240,8 +240,28 @@ struct rfx_channel_norm_run {
     double eps;
 };
 
+/* A row of a pool's window, of uint8 or int8: out[i] becomes the largest of itself and of the row's
+ * n_cols pixels, col_step elements apart, for each of c channels; not `begun`: of the type's
+ * smallest number instead of itself. */
+struct rfx_byte_pool_args {
+    const void *row; /* its first pixel; not looked at where n_cols is 0 */
+    void *out;       /* not in the row */
+    int64_t n_cols, col_step, c;
+    bool begun;
+};
+
+/* The kernels of a type of one byte. */
+struct rfx_byte_kernels {
+    void (*pool_max)(const struct rfx_byte_pool_args *run);
+};
+
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
+
+    /* The kernels of other types than float32. */
+    struct rfx_byte_kernels u8, i8;
+
+    /* The kernels of float32. */
 
     /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is fine. slope: c
      * elements, PRELU only, else NULL. */
@@ -262,27 +282,27 @@ struct rfx_kernels {
     void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
                    int64_t c);
 
-    void (*normalise)(const struct rfx_normalise_run *run);
-    void (*channel_norm)(const struct rfx_channel_norm_run *run);
+    void (*normalise)(const struct rfx_normalise_args *run);
+    void (*channel_norm)(const struct rfx_channel_norm_args *run);
 
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);
 
-    void (*exact)(const struct rfx_exact_run *run);
-    void (*depthwise)(const struct rfx_depthwise_run *run);
-    void (*pool)(const struct rfx_pool_run *run);
-    void (*dense)(const struct rfx_dense_run *run);
+    void (*exact)(const struct rfx_exact_args *run);
+    void (*depthwise)(const struct rfx_depthwise_args *run);
+    void (*pool)(const struct rfx_pool_args *run);
+    void (*dense)(const struct rfx_dense_args *run);
 
     /* These are NULL where the processor has no fused multiply-add: all or none. */
-    void (*conv)(const struct rfx_conv_run *run);
+    void (*conv)(const struct rfx_conv_args *run);
 
     /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
      * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
      * and stay in registers. Returns n: rounds * n multiply-adds were done. */
     int (*peak)(float factor, float term, int64_t rounds, float *sums);
 
-    void (*lanes)(const struct rfx_lanes_run *run);
-    void (*pixels)(const struct rfx_pixels_run *run);
+    void (*lanes)(const struct rfx_lanes_args *run);
+    void (*pixels)(const struct rfx_pixels_args *run);
 
     /* Expanded rows: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j] + i], for
      * i < ic and all lanes j. Of a pixel, `span` floats are read, 16 at most; from[j] + ic <= span.
@@ -304,12 +324,15 @@ struct rfx_kernels {
  * asks for one of those that it has. Never NULL, the same on every call. */
 const struct rfx_kernels *rfx_kernels(void);
 
+/* The column of UINT8 or INT8 in that table. */
+const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type);
+
 /* The table of that name, or NULL when it is not built in or this processor cannot run it. */
 const struct rfx_kernels *rfx_kernels_find(const char *name);
 
 /* `dense`, through the table, for long sums: chains of RFX_CONV_PART products each, k ascending,
  * are added to y one after the other. */
-void rfx_dense_in_parts(struct rfx_dense_run run);
+void rfx_dense_in_parts(struct rfx_dense_args run);
 
 /* y = x w by rfx_dense_in_parts, for rows one behind the other: x [rows][k], w [k][m], y [rows][m].
  */

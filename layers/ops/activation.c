@@ -41,7 +41,8 @@ static void plain_piece(const struct rfx_run_args *args, int64_t index) {
     const struct rfx_node *node = args->node;
     const float *slope = node->act.kind == RFX_ACT_PRELU ? args->packed : NULL;
     int64_t first = index * PIECE_ELEMS, n = rfx_min_i64(PIECE_ELEMS, node->out.elems - first);
-    rfx_act_apply(&node->act, slope, args->in[0].data + first, args->out.data + first, n, 1);
+    rfx_act_apply(&node->act, slope, rfx_view_f32(&args->in[0]) + first,
+                  rfx_view_f32(&args->out) + first, n, 1);
 }
 
 static void activation_unit(const void *user, struct rfx_rect u, void *scratch) {
@@ -53,8 +54,8 @@ static void activation_unit(const void *user, struct rfx_rect u, void *scratch) 
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += step)
-            rfx_act_apply(&node->act, slope, rfx_view_at(in, y, x), rfx_view_at(out, y, x), step,
-                          c);
+            rfx_act_apply(&node->act, slope, rfx_view_f32_at(in, y, x), rfx_view_f32_at(out, y, x),
+                          step, c);
 }
 
 static void activation_run(const struct rfx_run_args *args) {

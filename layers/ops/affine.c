@@ -38,8 +38,8 @@ static void affine_unit(const void *user, struct rfx_rect u, void *scratch) {
     for (int64_t y = u.y0; y < u.y1; y++) {
         for (int64_t x = u.x0; x < u.x1; x += pixels) {
             int64_t n = rfx_min_i64(pixels, u.x1 - x);
-            float *to = rfx_view_at(out, y, x);
-            kernels->affine(rfx_view_at(in, y, x), scale, args->packed, to, n, c);
+            float *to = rfx_view_f32_at(out, y, x);
+            kernels->affine(rfx_view_f32_at(in, y, x), scale, args->packed, to, n, c);
             kernels->act(&node->act, slope, to, to, n, c);
         }
     }

@@ -44,7 +44,7 @@ static enum rfx_status binary_pack(const struct rfx_graph *graph, const struct r
 /* Where the operand's values for output pixel (y, x) are. */
 static const float *operand_at(const struct rfx_view *v, const struct rfx_tensor *t, int64_t y,
                                int64_t x) {
-    return rfx_view_at(v, t->h == 1 ? 0 : y, t->w == 1 ? 0 : x);
+    return rfx_view_f32_at(v, t->h == 1 ? 0 : y, t->w == 1 ? 0 : x);
 }
 
 struct binary_loop {
@@ -65,7 +65,7 @@ static void binary_unit(const void *user, struct rfx_rect u, void *scratch) {
     for (int64_t y = u.y0; y < u.y1; y++) {
         for (int64_t x = u.x0; x < u.x1; x += loop->step) {
             int64_t n = rfx_min_i64(loop->step, u.x1 - x);
-            float *to = rfx_view_at(&args->out, y, x);
+            float *to = rfx_view_f32_at(&args->out, y, x);
             kernels->binary(node->attr.binary.kind, operand_at(&args->in[0], ta, y, x),
                             ta->c == c ? 1 : 0, operand_at(&args->in[1], tb, y, x),
                             tb->c == c ? 1 : 0, to, n * c);

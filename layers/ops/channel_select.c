@@ -51,8 +51,8 @@ static void select_row(const struct rfx_run_args *args, int64_t y) {
     struct rfx_rect r = args->rect;
     int64_t c_in = args->graph->nodes[args->node->in[0]].out.c, c_out = args->node->out.c;
     const int64_t *map = args->node->attr.select.map;
-    const float *from = rfx_view_at(&args->in[0], y, r.x0);
-    float *to = rfx_view_at(&args->out, y, r.x0);
+    const float *from = rfx_view_f32_at(&args->in[0], y, r.x0);
+    float *to = rfx_view_f32_at(&args->out, y, r.x0);
     if (has_long_runs(map, c_out)) {
         for (int64_t i = 0, n; i < c_out; i += n) {
             n = run_of(map, i, c_out);

@@ -24,18 +24,20 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, c, first->h, first->w, err);
 }
 
-static void copy_channels(const float *from, int64_t c, float *to, int64_t stride, int64_t n) {
-    for (int64_t i = 0; i < n; i++) memcpy(to + i * stride, from + i * c, (size_t)c * sizeof *to);
+static void copy_channels(const unsigned char *from, size_t bytes, unsigned char *to, size_t stride,
+                          int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        memcpy(to + (size_t)i * stride, from + (size_t)i * bytes, bytes);
 }
 
 static void concat_row(const struct rfx_run_args *args, int64_t y) {
     struct rfx_rect r = args->rect;
-    int64_t c_out = args->node->out.c;
-    float *to = rfx_view_at(&args->out, y, r.x0);
+    size_t stride = rfx_tensor_pixel_bytes(&args->node->out, 1);
+    unsigned char *to = rfx_view_at(&args->out, y, r.x0);
     for (int k = 0; k < args->node->n_in; k++) {
-        int64_t c = args->graph->nodes[args->node->in[k]].out.c;
-        copy_channels(rfx_view_at(&args->in[k], y, r.x0), c, to, c_out, rfx_rect_cols(r));
-        to += c;
+        size_t bytes = rfx_tensor_pixel_bytes(&args->graph->nodes[args->node->in[k]].out, 1);
+        copy_channels(rfx_view_at(&args->in[k], y, r.x0), bytes, to, stride, rfx_rect_cols(r));
+        to += bytes;
     }
 }
 
@@ -47,6 +49,8 @@ const struct rfx_op_def rfx_op_concat = {
     .name = "Concat",
     .spatial = true,
     .kind = RFX_CLASS_JOIN,
+    .types = ~0U, /* it moves bytes */
+    .keeps_type = true,
     .infer = infer,
     .axis_map = rfx_op_map_identity,
     .run = run,

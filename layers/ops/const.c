@@ -87,7 +87,7 @@ static void run(const struct rfx_run_args *args) {
     const float *values = args->packed;
     size_t bytes = rfx_tensor_pixel_bytes(t, rfx_rect_cols(r));
     for (int64_t y = r.y0; y < r.y1; y++)
-        memcpy(rfx_view_at(&args->out, y, r.x0), values + (y * t->w + r.x0) * t->c, bytes);
+        memcpy(rfx_view_f32_at(&args->out, y, r.x0), values + (y * t->w + r.x0) * t->c, bytes);
 }
 
 const struct rfx_op_def rfx_op_input = {.name = "Input", .spatial = true, .infer = infer_input};

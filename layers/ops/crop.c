@@ -50,4 +50,11 @@ static void run(const struct rfx_run_args *args) {
 }
 
 const struct rfx_op_def rfx_op_crop = {
-    .name = "Crop", .spatial = true, .infer = infer, .axis_map = axis_map, .run = run};
+    .name = "Crop",
+    .spatial = true,
+    .types = ~0U, /* it moves bytes */
+    .keeps_type = true,
+    .infer = infer,
+    .axis_map = axis_map,
+    .run = run,
+};

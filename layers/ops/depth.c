@@ -61,8 +61,8 @@ static void to_space_row(const struct rfx_run_args *args, int64_t y) {
     int64_t b = args->node->attr.depth.block, c = args->node->out.c;
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
         int64_t step, first = deep_channel(args->node, y % b, x % b, c, &step);
-        const float *from = rfx_view_at(&args->in[0], y / b, x / b) + first;
-        float *to = rfx_view_at(&args->out, y, x);
+        const float *from = rfx_view_f32_at(&args->in[0], y / b, x / b) + first;
+        float *to = rfx_view_f32_at(&args->out, y, x);
         for (int64_t i = 0; i < c; i++) to[i] = from[i * step];
     }
 }
@@ -81,8 +81,8 @@ static void gather_block(const struct rfx_run_args *args, int64_t y, int64_t x, 
     for (int64_t i = 0; i < b; i++) {
         for (int64_t j = 0; j < b; j++) {
             int64_t step, first = deep_channel(args->node, i, j, c, &step);
-            const float *from = rfx_view_at(&args->in[0], y * b + i, x * b + j);
-            float *to = rfx_view_at(&args->out, y, x) + first;
+            const float *from = rfx_view_f32_at(&args->in[0], y * b + i, x * b + j);
+            float *to = rfx_view_f32_at(&args->out, y, x) + first;
             for (int64_t k = 0; k < c; k++) to[k * step] = from[k];
         }
     }

@@ -70,7 +70,7 @@ static void add_row(const struct rfx_node *node, void *state, const float *row, 
 static void add(const struct rfx_node *node, void *state, const struct rfx_view *in,
                 struct rfx_rect rect) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        add_row(node, state, rfx_view_at(in, y, rect.x0), rfx_rect_cols(rect));
+        add_row(node, state, rfx_view_f32_at(in, y, rect.x0), rfx_rect_cols(rect));
 }
 
 static void merge(const struct rfx_node *node, void *state, void *other) {
@@ -82,7 +82,7 @@ static void merge(const struct rfx_node *node, void *state, void *other) {
 
 static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t w,
                    const struct rfx_view *out) {
-    float *pixel = rfx_view_at(out, 0, 0);
+    float *pixel = rfx_view_f32_at(out, 0, 0);
     if (is_sum(node)) {
         bool mean = node->attr.global_pool.kind == RFX_REDUCE_MEAN;
         rfx_exact_sum_finish(state, mean ? (double)(h * w) : 1.0, pixel);

@@ -124,15 +124,15 @@ static void add_tap(const float *restrict from, float weight, float *restrict to
 static void grid_pixel(const struct rfx_run_args *args, int64_t y, int64_t x) {
     const struct rfx_node *node = args->node;
     const struct rfx_tensor *in = rfx_infer_in(args->graph, node, 0);
-    const float *grid = rfx_view_at(&args->in[1], y, x);
+    const float *grid = rfx_view_f32_at(&args->in[1], y, x);
     const struct taps cols = taps_of(node, grid[0], in->w), rows = taps_of(node, grid[1], in->h);
-    float *out = rfx_view_at(&args->out, y, x);
+    float *out = rfx_view_f32_at(&args->out, y, x);
     for (int64_t i = 0; i < in->c; i++) out[i] = 0.0f;
     for (int r = 0; r < rows.n; r++)
         for (int k = 0; k < cols.n; k++) {
             float weight = rows.weight[r] * cols.weight[k];
             if (rows.at[r] < 0 || cols.at[k] < 0 || weight == 0.0f) continue;
-            add_tap(rfx_view_at(&args->in[0], rows.at[r], cols.at[k]), weight, out, in->c);
+            add_tap(rfx_view_f32_at(&args->in[0], rows.at[r], cols.at[k]), weight, out, in->c);
         }
 }
 

@@ -47,7 +47,7 @@ static void pixel(const struct rfx_node *node, const float *x, float *out, int64
 
 static void lrn_row(const struct rfx_run_args *args, int64_t y) {
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
-        pixel(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x),
+        pixel(args->node, rfx_view_f32_at(&args->in[0], y, x), rfx_view_f32_at(&args->out, y, x),
               args->node->out.c);
 }
 

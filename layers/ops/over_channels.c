@@ -1,5 +1,5 @@
 /* CHANNEL_REDUCE and CHANNEL_NORM: what is computed of all channels of a pixel, for every pixel by
- * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_run) every
+ * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_args) every
  * value is rounded to float once, at the end. A few pixels are summed side by side, which hides the
  * time that an addition takes and alters no order. */
 #include <math.h>
@@ -106,7 +106,7 @@ static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *o
 
 /* The pixels from (y, x) on, up to column x1. */
 static struct pixels pixels_at(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t x1) {
-    return (struct pixels){.x = rfx_view_at(&args->in[0], y, x),
+    return (struct pixels){.x = rfx_view_f32_at(&args->in[0], y, x),
                            .stride = args->in[0].c,
                            .n = rfx_min_i64(SIDE_BY_SIDE, x1 - x),
                            .c = rfx_infer_in(args->graph, args->node, 0)->c};
@@ -132,7 +132,7 @@ static void reduce_unit(const void *user, struct rfx_rect u, void *scratch) {
             struct pixels in = pixels_at(args, y, x, u.x1);
             reduce(&in, args->node->attr.reduce.kind, values);
             for (int64_t p = 0; p < in.n; p++)
-                *rfx_view_at(&args->out, y, x + p) = (float)values[p];
+                *rfx_view_f32_at(&args->out, y, x + p) = (float)values[p];
         }
 }
 
@@ -168,18 +168,18 @@ static void norm_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
-    struct rfx_channel_norm_run run = {.scale = rfx_packed_weights(&node->act, c, args->packed),
-                                       .shift = args->packed,
-                                       .c = c,
-                                       .x_stride = args->in[0].c,
-                                       .y_stride = args->out.c,
-                                       .kind = node->attr.channel_norm.kind,
-                                       .eps = (double)node->attr.channel_norm.eps};
+    struct rfx_channel_norm_args run = {.scale = rfx_packed_weights(&node->act, c, args->packed),
+                                        .shift = args->packed,
+                                        .c = c,
+                                        .x_stride = args->in[0].c,
+                                        .y_stride = args->out.c,
+                                        .kind = node->attr.channel_norm.kind,
+                                        .eps = (double)node->attr.channel_norm.eps};
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += TOGETHER) {
-            run.x = rfx_view_at(&args->in[0], y, x);
-            run.y = rfx_view_at(&args->out, y, x);
+            run.x = rfx_view_f32_at(&args->in[0], y, x);
+            run.y = rfx_view_f32_at(&args->out, y, x);
             run.pixels = rfx_min_i64(TOGETHER, u.x1 - x);
             kernels->channel_norm(&run);
             if (node->act.kind == RFX_ACT_NONE) continue;

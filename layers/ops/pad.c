@@ -100,7 +100,7 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
     float value = args->node->attr.pad.value;
     struct rfx_rect r = args->rect;
     int64_t c = in->c, sy = source_index(mode, y - p->top, in->h);
-    float *to = rfx_view_at(&args->out, y, r.x0);
+    float *to = rfx_view_f32_at(&args->out, y, r.x0);
     if (sy < 0) {
         fill(to, value, rfx_rect_cols(r) * c);
         return;
@@ -108,8 +108,8 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
     int64_t inside0 = rfx_min_i64(r.x1, rfx_max_i64(r.x0, p->left));
     int64_t inside1 = rfx_max_i64(inside0, rfx_min_i64(r.x1, p->left + in->w));
     if (inside1 > inside0)
-        memcpy(rfx_view_at(&args->out, y, inside0),
-               rfx_view_at(&args->in[0], sy, inside0 - p->left),
+        memcpy(rfx_view_f32_at(&args->out, y, inside0),
+               rfx_view_f32_at(&args->in[0], sy, inside0 - p->left),
                rfx_tensor_pixel_bytes(in, inside1 - inside0));
     for (int64_t x = r.x0, run_px; x < r.x1; x += run_px) {
         if (x == inside0) x = inside1;
@@ -118,11 +118,11 @@ static void pad_row(const struct rfx_run_args *args, int64_t y) {
         run_px = 1;
         if (mode == RFX_PAD_WRAP)
             run_px = rfx_min_i64((x < inside0 ? inside0 : r.x1) - x, in->w - sx);
-        to = rfx_view_at(&args->out, y, x);
+        to = rfx_view_f32_at(&args->out, y, x);
         if (sx < 0)
             fill(to, value, c);
         else
-            memcpy(to, rfx_view_at(&args->in[0], sy, sx), rfx_tensor_pixel_bytes(in, run_px));
+            memcpy(to, rfx_view_f32_at(&args->in[0], sy, sx), rfx_tensor_pixel_bytes(in, run_px));
     }
 }
 

@@ -78,7 +78,7 @@ static struct rfx_range taps_in(int64_t start, int64_t k, int64_t d, int64_t fir
 
 /* The taps of a window that lie in the map, MOST_ROWS rows after the other. */
 static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, struct rfx_range ty,
-                      struct rfx_range tx, struct rfx_pool_run *run) {
+                      struct rfx_range tx, struct rfx_pool_args *run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const float *rows[MOST_ROWS];
     run->rows = rows;
@@ -88,7 +88,7 @@ static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, str
         run->n_rows = run->n_cols == 0 ? 0 : rfx_min_i64(ty.hi - ky, MOST_ROWS);
         run->goes_on = ky + MOST_ROWS < ty.hi;
         for (int64_t i = 0; i < run->n_rows; i++)
-            rows[i] = rfx_view_at(&args->in[0], y + (ky + i) * a->dh, x + tx.lo * a->dw);
+            rows[i] = rfx_view_f32_at(&args->in[0], y + (ky + i) * a->dh, x + tx.lo * a->dw);
         rfx_kernels()->pool(run);
     }
 }
@@ -109,7 +109,7 @@ struct window_row {
 
 /* A window at a border, or of many rows. */
 static void pool_pixel(const struct rfx_run_args *args, const struct window_row *row, int64_t ox,
-                       struct rfx_pool_run run) {
+                       struct rfx_pool_args run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     int64_t x = ox * a->sw - a->pads.left, w = args->graph->nodes[args->node->in[0]].out.w;
     struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, w), counted = tx;
@@ -131,11 +131,11 @@ static void pool_row(const struct rfx_run_args *args, int64_t oy) {
     const float *first[MOST_ROWS], *rows[MOST_ROWS];
     int64_t n_rows = rfx_range_size(ty);
     for (int64_t i = 0; i < n_rows && n_rows <= MOST_ROWS; i++)
-        first[i] = rfx_view_at(view, y + (ty.lo + i) * a->dh, view->rect.x0);
-    struct rfx_pool_run run = {.c = in->c, .maximum = args->node->op == RFX_OP_POOL_MAX};
+        first[i] = rfx_view_f32_at(view, y + (ty.lo + i) * a->dh, view->rect.x0);
+    struct rfx_pool_args run = {.c = in->c, .maximum = args->node->op == RFX_OP_POOL_MAX};
     for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
         int64_t x = ox * a->sw - a->pads.left;
-        run.out = rfx_view_at(&args->out, oy, ox);
+        run.out = rfx_view_f32_at(&args->out, oy, ox);
         if (n_rows > MOST_ROWS || x < 0 || x + reach >= in->w) {
             pool_pixel(args, &row, ox, run);
             continue;
@@ -173,14 +173,14 @@ static void place_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox)
     struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
     struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
     int64_t row_step = a->column_major ? 1 : in->w, column_step = a->column_major ? in->h : 1;
-    float *out = rfx_view_at(&args->out, oy, ox);
+    float *out = rfx_view_f32_at(&args->out, oy, ox);
     for (int64_t c = 0; c < in->c; c++) {
         float largest = -INFINITY;
         int64_t place = -1;
         for (int64_t ky = ty.lo; ky < ty.hi; ky++)
             for (int64_t kx = tx.lo; kx < tx.hi; kx++) {
                 int64_t iy = y + ky * a->dh, ix = x + kx * a->dw;
-                float v = rfx_view_at(&args->in[0], iy, ix)[c];
+                float v = rfx_view_f32_at(&args->in[0], iy, ix)[c];
                 bool larger = v > largest || (isnan(v) && !isnan(largest));
                 if (!larger && place >= 0) continue;
                 largest = v;
@@ -222,7 +222,7 @@ struct window_taps {
 };
 
 static const float *tap_at(const struct window_taps *w, int64_t ky, int64_t kx) {
-    return rfx_view_at(w->view, w->y + ky * w->a->dh, w->x + kx * w->a->dw);
+    return rfx_view_f32_at(w->view, w->y + ky * w->a->dh, w->x + kx * w->a->dw);
 }
 
 static void lp_by_squares(const struct window_taps *w, int64_t first, int64_t n, float *out) {
@@ -259,7 +259,7 @@ static void lp_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {
         a, &args->in[0], oy * a->sh - a->pads.top, ox * a->sw - a->pads.left, {0, 0}, {0, 0}};
     w.ty = taps_in(w.y, a->kh, a->dh, 0, in->h);
     w.tx = taps_in(w.x, a->kw, a->dw, 0, in->w);
-    float *out = rfx_view_at(&args->out, oy, ox);
+    float *out = rfx_view_f32_at(&args->out, oy, ox);
     bool squares = a->p == 1 || a->p == 2 || a->p == 4;
     for (int64_t first = 0; squares && first < in->c; first += CHANNEL_BLOCK)
         lp_by_squares(&w, first, rfx_min_i64(CHANNEL_BLOCK, in->c - first), out);
@@ -276,6 +276,33 @@ static void run_lp(const struct rfx_run_args *args) {
 
 static void run_pool(const struct rfx_run_args *args) {
     share_rows(args, pool_row);
+}
+
+/* The largest of each window, of one-byte integers: the smallest of the type where it is empty. */
+static void bytes_row(const struct rfx_run_args *args, int64_t oy) {
+    const struct rfx_pool_attr *a = &args->node->attr.pool;
+    const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
+    const struct rfx_view *view = &args->in[0];
+    int64_t y = oy * a->sh - a->pads.top;
+    struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
+    struct rfx_byte_pool_args run = {.c = in->c, .col_step = a->dw * view->c};
+    for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
+        int64_t x = ox * a->sw - a->pads.left;
+        struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
+        run.out = rfx_view_at(&args->out, oy, ox);
+        run.begun = false;
+        run.n_cols = rfx_range_size(tx);
+        for (int64_t ky = ty.lo; ky < ty.hi && run.n_cols > 0; ky++, run.begun = true) {
+            run.row = rfx_view_at(view, y + ky * a->dh, x + tx.lo * a->dw);
+            rfx_kernels_of_bytes(view->type)->pool_max(&run);
+        }
+        run.n_cols = 0;
+        if (!run.begun) rfx_kernels_of_bytes(view->type)->pool_max(&run);
+    }
+}
+
+static void run_pool_max(const struct rfx_run_args *args) {
+    share_rows(args, args->out.type == RFX_TYPE_FLOAT32 ? pool_row : bytes_row);
 }
 
 static enum rfx_status infer_adaptive(const struct rfx_graph *graph, struct rfx_node *node,
@@ -324,12 +351,12 @@ static void adaptive_pixel(const struct rfx_run_args *args, int64_t oy, int64_t 
     struct rfx_range ry = adaptive_window(oy, oy + 1, in->h, to->h);
     struct rfx_range rx = adaptive_window(ox, ox + 1, in->w, to->w);
     double count = (double)((ry.hi - ry.lo) * (rx.hi - rx.lo));
-    float *out = rfx_view_at(&args->out, oy, ox);
+    float *out = rfx_view_f32_at(&args->out, oy, ox);
     for (int64_t first = 0; first < in->c; first += CHANNEL_BLOCK) {
         double sum[CHANNEL_BLOCK] = {0};
         int64_t n = rfx_min_i64(CHANNEL_BLOCK, in->c - first);
         for (int64_t y = ry.lo; y < ry.hi; y++) {
-            const float *row = rfx_view_at(&args->in[0], y, rx.lo) + first;
+            const float *row = rfx_view_f32_at(&args->in[0], y, rx.lo) + first;
             for (int64_t x = rx.lo; x < rx.hi; x++, row += in->c)
                 for (int64_t i = 0; i < n; i++) sum[i] += (double)row[i];
         }
@@ -350,10 +377,13 @@ const struct rfx_op_def rfx_op_pool_max = {
     .name = "MaxPool",
     .spatial = true,
     .kind = RFX_CLASS_POOLING,
+    .types =
+        RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8),
+    .keeps_type = true,
     .infer = infer_pool,
     .window = pool_window,
     .axis_map = rfx_op_map_window,
-    .run = run_pool,
+    .run = run_pool_max,
 };
 const struct rfx_op_def rfx_op_pool_place = {
     .name = "MaxPoolIndices",

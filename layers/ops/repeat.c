@@ -106,7 +106,7 @@ static void unit(const void *user, struct rfx_rect u, void *scratch) {
     (void)scratch;
     find_lines(args->graph, args->node, args->packed, lines);
     for (int64_t y = u.y0; y < u.y1; y++) {
-        float *row = rfx_view_at(&args->out, y, u.x0);
+        float *row = rfx_view_f32_at(&args->out, y, u.x0);
         for (int64_t i = 0, n; i < args->node->out.c; i += n) {
             bool across = map[i] < lines[1].c;
             int64_t step = across ? lines[1].c : 0;

@@ -227,9 +227,9 @@ static void resize_row(const struct rfx_run_args *args, int64_t y) {
     struct source sy = source_of(&rows, y);
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++) {
         struct source sx = source_of(&cols, x);
-        float *out = rfx_view_at(&args->out, y, x);
-        const float *p[4] = {rfx_view_at(in, sy.lo, sx.lo), rfx_view_at(in, sy.lo, sx.hi),
-                             rfx_view_at(in, sy.hi, sx.lo), rfx_view_at(in, sy.hi, sx.hi)};
+        float *out = rfx_view_f32_at(&args->out, y, x);
+        const float *p[4] = {rfx_view_f32_at(in, sy.lo, sx.lo), rfx_view_f32_at(in, sy.lo, sx.hi),
+                             rfx_view_f32_at(in, sy.hi, sx.lo), rfx_view_f32_at(in, sy.hi, sx.hi)};
         if (sy.hi == sy.lo && sx.hi == sx.lo)
             memcpy(out, p[0], (size_t)c * sizeof *out);
         else if (sy.hi == sy.lo)

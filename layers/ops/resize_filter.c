@@ -146,7 +146,7 @@ static void sum_row(const struct block *b, int64_t y, int64_t col, float *restri
     const float *weights = b->col_weights + col * b->col_taps;
     const struct rfx_range taps = b->cols[col];
     for (int64_t k = taps.lo; k < taps.hi; k++) {
-        const float *x = rfx_view_at(&b->args->in[0], y, k), w = weights[k - taps.lo];
+        const float *x = rfx_view_f32_at(&b->args->in[0], y, k), w = weights[k - taps.lo];
         for (int64_t i = 0; i < c; i++) sum[i] = k == taps.lo ? w * x[i] : sum[i] + w * x[i];
     }
 }
@@ -177,7 +177,7 @@ static void make_unit(const void *user, struct rfx_rect u, void *scratch) {
         for (int64_t y = u.y0; y < u.y1; y++) {
             b.rows = fill_weights(&rows, y, row_weights);
             for (int64_t col = 0; col < n; col++)
-                make_pixel(&b, col, rfx_view_at(&args->out, y, x0 + col), args->node->out.c);
+                make_pixel(&b, col, rfx_view_f32_at(&args->out, y, x0 + col), args->node->out.c);
         }
     }
 }

@@ -65,7 +65,7 @@ static void sum_line(const struct rfx_node *node, const float *in, float *out, i
 
 static void channels_row(const struct rfx_run_args *args, int64_t y) {
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
-        sum_line(args->node, rfx_view_at(&args->in[0], y, x), rfx_view_at(&args->out, y, x),
+        sum_line(args->node, rfx_view_f32_at(&args->in[0], y, x), rfx_view_f32_at(&args->out, y, x),
                  args->node->out.c, 1);
 }
 
@@ -77,10 +77,10 @@ static void columns_block(const struct rfx_run_args *args, int64_t y, int64_t fi
     for (int64_t i = 0, count = reverse ? w - x0 : x1; i < count; i++) {
         int64_t x = reverse ? w - 1 - i : i;
         bool wanted = x >= x0 && x < x1;
-        float *out = wanted ? rfx_view_at(&args->out, y, x) + first : NULL;
+        float *out = wanted ? rfx_view_f32_at(&args->out, y, x) + first : NULL;
         for (int64_t k = 0; wanted && exclusive && k < n; k++) out[k] = (float)sum[k];
         if (exclusive && i == count - 1) return; /* the last one is no part of any sum */
-        const float *in = rfx_view_at(&args->in[0], y, x) + first;
+        const float *in = rfx_view_f32_at(&args->in[0], y, x) + first;
         for (int64_t k = 0; k < n; k++) sum[k] += (double)in[k];
         for (int64_t k = 0; wanted && !exclusive && k < n; k++) out[k] = (float)sum[k];
     }
@@ -99,7 +99,8 @@ static void plain_line(const struct rfx_run_args *args, int64_t line) {
     int64_t n = shape->dims[axis], inner = 1;
     for (int i = axis + 1; i < shape->rank; i++) inner *= shape->dims[i];
     int64_t first = line / inner * n * inner + line % inner;
-    sum_line(args->node, args->in[0].data + first, args->out.data + first, n, inner);
+    sum_line(args->node, rfx_view_f32(&args->in[0]) + first, rfx_view_f32(&args->out) + first, n,
+             inner);
 }
 
 static void sum_run(const struct rfx_run_args *args) {

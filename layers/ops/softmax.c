@@ -57,8 +57,8 @@ static void softmax_row(const struct rfx_run_args *args, int64_t y) {
     int64_t together = group > 0 ? group : c;
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
         for (int64_t first = 0; first < c; first += together)
-            rfx_softmax_values(rfx_view_at(&args->in[0], y, x) + first,
-                               rfx_view_at(&args->out, y, x) + first, together, logarithm);
+            rfx_softmax_values(rfx_view_f32_at(&args->in[0], y, x) + first,
+                               rfx_view_f32_at(&args->out, y, x) + first, together, logarithm);
 }
 
 static void run(const struct rfx_run_args *args) {

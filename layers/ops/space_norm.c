@@ -50,7 +50,7 @@ static void begin(const struct rfx_node *node, void *state) {
 static void add(const struct rfx_node *node, void *state, const struct rfx_view *in,
                 struct rfx_rect rect) {
     for (int64_t y = rect.y0; y < rect.y1; y++) {
-        const float *row = rfx_view_at(in, y, rect.x0);
+        const float *row = rfx_view_f32_at(in, y, rect.x0);
         rfx_exact_sum_add(state, row, rfx_rect_cols(rect));
         rfx_exact_sum_add_squares(squares_of(node, state), row, rfx_rect_cols(rect));
     }
@@ -65,7 +65,7 @@ static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t 
                    const struct rfx_view *out) {
     int64_t c = node->out.c / 2, per_group = c / node->attr.moments.groups;
     double n = (double)h * (double)w * (double)per_group;
-    float *mean = rfx_view_at(out, 0, 0), *inverse = mean + c;
+    float *mean = rfx_view_f32_at(out, 0, 0), *inverse = mean + c;
     for (int64_t first = 0; first < c; first += per_group) {
         double sum = 0.0, squares = 0.0;
         for (int64_t i = first; i < first + per_group; i++) {
@@ -129,16 +129,16 @@ static void normalise_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t c = node->out.c, pixels = in->c == c && out->c == c ? TOGETHER : 1;
     const float *slope = rfx_packed_slope(&node->act, c, args->packed);
-    struct rfx_normalise_run run = {.mean = rfx_view_at(&args->in[1], 0, 0),
-                                    .scale = rfx_packed_weights(&node->act, c, args->packed),
-                                    .shift = args->packed,
-                                    .c = c};
+    struct rfx_normalise_args run = {.mean = rfx_view_f32_at(&args->in[1], 0, 0),
+                                     .scale = rfx_packed_weights(&node->act, c, args->packed),
+                                     .shift = args->packed,
+                                     .c = c};
     run.inverse = run.mean + c;
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += pixels) {
-            run.x = rfx_view_at(in, y, x);
-            run.y = rfx_view_at(out, y, x);
+            run.x = rfx_view_f32_at(in, y, x);
+            run.y = rfx_view_f32_at(out, y, x);
             run.pixels = rfx_min_i64(pixels, u.x1 - x);
             kernels->normalise(&run);
             kernels->act(&node->act, slope, run.y, run.y, run.pixels, c);

@@ -45,7 +45,7 @@ static void triangle_part(const float *in, float *out, int64_t x0, int64_t x1, i
 static void map_row(const struct rfx_run_args *args, int64_t y) {
     int64_t x0 = args->rect.x0, x1 = args->rect.x1;
     struct rfx_range kept = kept_columns(args->node, y, args->node->out.w);
-    triangle_part(rfx_view_at(&args->in[0], y, x0), rfx_view_at(&args->out, y, x0), x0, x1,
+    triangle_part(rfx_view_f32_at(&args->in[0], y, x0), rfx_view_f32_at(&args->out, y, x0), x0, x1,
                   args->node->out.c, kept);
 }
 
@@ -53,7 +53,8 @@ static void plain_row(const struct rfx_run_args *args, int64_t index) {
     const struct rfx_shape *shape = &args->node->out.shape;
     int64_t rows = shape->dims[shape->rank - 2], cols = shape->dims[shape->rank - 1];
     struct rfx_range kept = kept_columns(args->node, index % rows, cols);
-    triangle_part(args->in[0].data + index * cols, args->out.data + index * cols, 0, cols, 1, kept);
+    triangle_part(rfx_view_f32(&args->in[0]) + index * cols,
+                  rfx_view_f32(&args->out) + index * cols, 0, cols, 1, kept);
 }
 
 static void triangle_run(const struct rfx_run_args *args) {

@@ -191,7 +191,7 @@ static void gather(const struct windows *w, const struct window *win, int64_t he
     int64_t c = w->args->node->out.c, n = rfx_rect_area(win->pixels), p = 0;
     for (int64_t y = win->pixels.y0; y < win->pixels.y1; y++)
         for (int64_t x = win->pixels.x0; x < win->pixels.x1; x++, p++) {
-            const float *key = rfx_view_at(in, y, x) + c + head * w->size, *value = key + c;
+            const float *key = rfx_view_f32_at(in, y, x) + c + head * w->size, *value = key + c;
             float *to = room->values + p * w->wide;
             for (int64_t e = 0; e < w->size; e++) room->keys[e * n + p] = key[e];
             for (int64_t e = 0; e < w->size; e++) to[e] = value[e];
@@ -222,7 +222,7 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
     const struct rfx_run_args *args = w->args;
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
-        const float *q = rfx_view_at(&args->in[0], y, x) + head * w->size;
+        const float *q = rfx_view_f32_at(&args->in[0], y, x) + head * w->size;
         for (int64_t e = 0; e < w->size; e++)
             room->queries[i * w->size + e] = q[e] * w->attr->scale;
     }
@@ -235,7 +235,7 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
     rfx_dense_product(room->scores, room->values, room->sums, count, n, w->wide);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
-        memcpy(rfx_view_at(&args->out, y, x) + head * w->size, room->sums + i * w->wide,
+        memcpy(rfx_view_f32_at(&args->out, y, x) + head * w->size, room->sums + i * w->wide,
                rfx_floats_bytes(w->size));
     }
 }

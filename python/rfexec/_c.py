@@ -128,6 +128,7 @@ class RunOptions(ctypes.Structure):
         ("files", POINTER(ResultFile)),
         ("n_files", c_int),
         ("plan_file", c_char_p),
+        ("typed_outputs", c_int),
     ]
 
 

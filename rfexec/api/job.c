@@ -1,6 +1,8 @@
 /* Sources, plans and sessions of the public header's calls; see job.h. */
 #include "rfexec/api/job.h"
 
+#include <rfx_build.h>
+
 #include "layers/core/checked.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
@@ -168,6 +170,7 @@ void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
     job->weights = weights;
 }
 
+#if RFX_WITH_JSON
 /* Lets the request ask for the plan of options.plan_file, if there is one. */
 static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
                                       struct rfx_plan_file **file, struct rfx_error *err) {
@@ -179,6 +182,25 @@ static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan
     if (job->threads_given) request->threads = threads;
     return RFX_OK;
 }
+
+static void free_plan_file(struct rfx_plan_file *file) {
+    rfx_plan_file_free(file);
+}
+#else
+static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
+                                      struct rfx_plan_file **file, struct rfx_error *err) {
+    (void)request;
+    (void)file;
+    if (job->options.plan_file == NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "plan file '%.200s': this build reads no plan files (RFX_WITH_JSON=OFF)",
+                    job->options.plan_file);
+}
+
+static void free_plan_file(struct rfx_plan_file *file) {
+    (void)file;
+}
+#endif
 
 enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;
@@ -193,7 +215,7 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     if (status == RFX_OK)
         status =
             rfx_plan_create_or_smallest(job->graph, &request, &job->own_plan, &job->smallest, err);
-    rfx_plan_file_free(file);
+    free_plan_file(file);
     job->plan = job->own_plan;
     return rfx_memory_settle(job->mem, status, err);
 }

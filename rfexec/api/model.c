@@ -6,6 +6,7 @@
  * external data files, which are opened under the model's lock; 2. a plan keeps its model, a runner
  * keeps its plan. */
 #include <pthread.h>
+#include <rfx_build.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -277,6 +278,7 @@ enum rfx_code rfx_model_plan_stages(const struct rfx_model_plan *plan,
     return rfx_api_result(status, &err, why);
 }
 
+#if RFX_WITH_JSON
 static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
                             struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
@@ -290,6 +292,15 @@ static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
     rfx_memory_release(plan->mem, text);
     return status;
 }
+#else
+static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
+                            struct rfx_error *err) {
+    (void)plan;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "plan file '%.200s': this build writes no plan files (RFX_WITH_JSON=OFF)",
+                    path);
+}
+#endif
 
 enum rfx_code rfx_model_plan_save(const struct rfx_model_plan *plan, const char *path,
                                   struct rfx_why *why) {

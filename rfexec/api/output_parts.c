@@ -48,8 +48,8 @@ static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rec
         part.row = y - whole.y0;
         part.rows = rfx_view_rows_end(view, y, rect.y1) - y;
         for (int64_t r = y; r < y + part.rows; r++)
-            make_nans_one(rfx_view_at(view, r, rect.x0), part.columns * view->c);
-        enum rfx_status status = show(job, k, &part, rfx_view_at(view, y, rect.x0), err);
+            make_nans_one(rfx_view_f32_at(view, r, rect.x0), part.columns * view->c);
+        enum rfx_status status = show(job, k, &part, rfx_view_f32_at(view, y, rect.x0), err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
@@ -74,8 +74,9 @@ static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_en
         *(planes ? &part.rows : &part.columns) = end->channels;
         *(planes ? &part.row_step : &part.column_step) = 1;
         for (int64_t r = y; r < y + rows; r++)
-            make_nans_one(rfx_view_at(view, r, rect.x0), cols * view->c);
-        enum rfx_status status = show(job, end->output, &part, rfx_view_at(view, y, rect.x0), err);
+            make_nans_one(rfx_view_f32_at(view, r, rect.x0), cols * view->c);
+        enum rfx_status status =
+            show(job, end->output, &part, rfx_view_f32_at(view, y, rect.x0), err);
         if (status != RFX_OK) return status;
     }
     return RFX_OK;
@@ -109,7 +110,8 @@ static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end 
                                 struct rfx_rect rect, const struct rfx_view *view,
                                 struct rfx_error *err) {
     const struct rfx_tensor *t = &job->graph->nodes[end->node].out;
-    if (t->layout == RFX_LAYOUT_PLAIN) return show_plain(job, end->output, t, view->data, err);
+    if (t->layout == RFX_LAYOUT_PLAIN)
+        return show_plain(job, end->output, t, rfx_view_f32(view), err);
     if (rfx_node_is_joined(&job->graph->nodes[job->graph->outputs[end->output].node]))
         return show_cells(job, end, rect, view, err);
     return show_map(job, end->output, rect, view, err);
@@ -125,9 +127,12 @@ void rfx_output_look(void *user, const struct rfx_end *end, struct rfx_rect rect
 enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     const struct rfx_job *job = user;
-    float *out = array_of(job, end->output);
+    void *out = array_of(job, end->output);
+    enum rfx_type type = job->options.typed_outputs != 0
+                             ? job->graph->outputs[end->output].stored.type
+                             : RFX_TYPE_FLOAT32;
     struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
-    if (out != NULL) rfx_end_scatter(end, out, rect, view);
+    if (out != NULL) rfx_end_scatter(end, type, out, rect, view);
     if (file != NULL) return rfx_output_stream_write_end(file, end, rect, view, err);
     if (out == NULL && job->options.write != NULL) return show_end(job, end, rect, view, err);
     return RFX_OK;

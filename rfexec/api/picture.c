@@ -9,7 +9,7 @@
 
 #include "layers/core/descriptor.h"
 #include "rfexec/api/api_support.h"
-#include "rfexec/image/turn/nameless.h"
+#include "layers/core/temp_file.h"
 
 enum { BLOCK_BYTES = 64 << 10 };
 
@@ -40,8 +40,8 @@ static enum rfx_status create(const char *folder, struct rfx_picture **out, stru
         return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for a picture");
     }
     picture->mem = mem;
-    folder = rfx_nameless_folder(folder);
-    picture->fd = rfx_nameless_open(folder);
+    folder = rfx_temp_folder(folder);
+    picture->fd = rfx_temp_file_open(folder);
     (void)snprintf(picture->name, sizeof picture->name, "/proc/self/fd/%d", picture->fd);
     *out = picture;
     if (picture->fd >= 0) return RFX_OK;

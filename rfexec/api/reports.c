@@ -148,7 +148,7 @@ static uint64_t spilled_bytes(const struct rfx_plan *plan, const struct rfx_stag
     uint64_t bytes = 0;
     for (int i = 0; i < plan->graph->n_nodes; i++)
         if (stage->places[i] == RFX_PLACE_SPILLED)
-            bytes += (uint64_t)plan->graph->nodes[i].out.elems * sizeof(float);
+            bytes += (uint64_t)rfx_node_out_bytes(&plan->graph->nodes[i]);
     return bytes;
 }
 

@@ -72,6 +72,11 @@ static enum rfx_status make_format(const struct rfx_result_file *file,
                                          .channel_names = file->channel_names,
                                          .zarr_format = file->zarr_format,
                                          .chunk = file->chunk};
+    const char *option = format->kind == NULL ? rfx_output_option_of(file->path) : NULL;
+    if (option != NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "the file '%.200s' of output %d: this build has no %s support (%s=OFF)",
+                        file->path, file->output, option + strlen(RFX_OUTPUT_OPTION), option);
     if (format->kind == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "the file '%.200s' of output %d: the name must end in %s", file->path,

@@ -9,8 +9,6 @@
 #include "rfexec/builtin/builtin_networks.h"
 #include "rfexec/session/model.h"
 
-typedef void build_function(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-
 static const struct rfx_builtin builtin_list[] = {
     {"mobilenet_v2", "MobileNetV2, inverted residuals; mobilenet_v2:W scales its width"},
     {"resnet18", "ResNet-18, basic blocks"},
@@ -53,7 +51,7 @@ static const struct rfx_builtin builtin_list[] = {
 };
 
 static const struct recipe {
-    build_function *build;
+    rfx_builtin_network *build;
     struct rfx_builtin_config config; /* width 0: the network has no width multiplier */
     int64_t size;                     /* rows and columns when the caller names none */
 } recipes[] = {

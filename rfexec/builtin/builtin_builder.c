@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
+#include "layers/core/real_math.h"
+
 struct rfx_name rfx_name(const char *format, ...) {
     struct rfx_name name;
     va_list args;
@@ -88,7 +91,7 @@ static int add_weight(struct rfx_builder *b, const char *layer, const char *part
                       struct rfx_shape shape, float lo, float hi, int64_t mirror) {
     if (b->status != RFX_OK) return -1;
     struct rfx_weight weight = {.source = RFX_WEIGHT_GENERATED,
-                                .dtype = RFX_DTYPE_F32,
+                                .type = RFX_TYPE_FLOAT32,
                                 .seed = weight_seed(b->seed, layer, part),
                                 .lo = lo,
                                 .hi = hi,
@@ -118,6 +121,22 @@ int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w,
     pad.in = &image;
     pad.n_in = 1;
     return rfx_builder_add_node(b, &pad, 0.0f, 1.0f);
+}
+
+struct rfx_conv_spec rfx_spec(int64_t oc, int64_t k) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2};
+}
+
+struct rfx_conv_spec rfx_spec_biased(int64_t oc, int64_t k) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2, .bias = true};
+}
+
+struct rfx_conv_spec rfx_spec_strided(int64_t oc, int64_t k, int64_t stride) {
+    return (struct rfx_conv_spec){.oc = oc, .kh = k, .pad = k / 2, .stride = stride};
+}
+
+struct rfx_conv_spec rfx_spec_depthwise(int64_t c, int64_t k, int64_t stride) {
+    return (struct rfx_conv_spec){.oc = c, .kh = k, .pad = k / 2, .stride = stride, .groups = c};
 }
 
 int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx_conv_spec spec) {
@@ -199,23 +218,24 @@ int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_group_norm(b, name, in, rfx_builder_channels(b, in), 1e-5f);
 }
 
-int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale) {
+/* Times c factors from lo to hi. */
+static int scale_by(struct rfx_builder *b, const char *name, int in, int64_t c, float lo,
+                    float hi) {
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
     struct rfx_signal signal = rfx_builder_signal(b, in);
+    float middle = (lo + hi) / 2.0f;
     node.attr.affine.scale =
-        rfx_builder_uniform(b, name, "scale", (struct rfx_shape){1, {1}}, scale, scale);
+        rfx_builder_uniform(b, name, "scale", (struct rfx_shape){1, {c}}, lo, hi);
     node.attr.affine.shift = -1;
-    return rfx_builder_add_node(b, &node, scale * signal.mean, scale * scale * signal.square);
+    return rfx_builder_add_node(b, &node, middle * signal.mean, middle * middle * signal.square);
+}
+
+int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale) {
+    return scale_by(b, name, in, 1, scale, scale);
 }
 
 int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi) {
-    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
-    struct rfx_signal signal = rfx_builder_signal(b, in);
-    struct rfx_shape shape = {1, {rfx_builder_channels(b, in)}};
-    float middle = (lo + hi) / 2.0f;
-    node.attr.affine.scale = rfx_builder_uniform(b, name, "scale", shape, lo, hi);
-    node.attr.affine.shift = -1;
-    return rfx_builder_add_node(b, &node, middle * signal.mean, middle * middle * signal.square);
+    return scale_by(b, name, in, rfx_builder_channels(b, in), lo, hi);
 }
 
 int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps) {
@@ -236,21 +256,23 @@ int rfx_builder_number(struct rfx_builder *b, const char *name, float value) {
     return rfx_builder_add_node(b, &node, value, value * value);
 }
 
-int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
+static int binary(struct rfx_builder *b, const char *name, enum rfx_binary_kind kind, int left,
+                  int right, float mean, float square) {
     int in[2] = {left, right};
     struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
-    node.attr.binary.kind = RFX_BINARY_ADD;
+    node.attr.binary.kind = kind;
+    return rfx_builder_add_node(b, &node, mean, square);
+}
+
+int rfx_builder_add(struct rfx_builder *b, const char *name, int left, int right) {
     struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
-    return rfx_builder_add_node(b, &node, l.mean + r.mean,
-                                l.square + r.square + 2.0f * l.mean * r.mean);
+    return binary(b, name, RFX_BINARY_ADD, left, right, l.mean + r.mean,
+                  l.square + r.square + 2.0f * l.mean * r.mean);
 }
 
 int rfx_builder_mul(struct rfx_builder *b, const char *name, int left, int right) {
-    int in[2] = {left, right};
-    struct rfx_node node = {.op = RFX_OP_BINARY, .name = name, .n_in = 2, .in = in};
-    node.attr.binary.kind = RFX_BINARY_MUL;
     struct rfx_signal l = rfx_builder_signal(b, left), r = rfx_builder_signal(b, right);
-    return rfx_builder_add_node(b, &node, l.mean * r.mean, l.square * r.square);
+    return binary(b, name, RFX_BINARY_MUL, left, right, l.mean * r.mean, l.square * r.square);
 }
 
 int rfx_builder_concat(struct rfx_builder *b, const char *name, const int *in, int n_in) {
@@ -300,14 +322,28 @@ int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, 
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
 }
 
+struct rfx_pool_attr rfx_square_pool(int64_t k, int64_t stride, int64_t pad) {
+    return (struct rfx_pool_attr){
+        .kh = k, .kw = k, .sh = stride, .sw = stride, .pads = {pad, pad, pad, pad}};
+}
+
+static int avg_pool(struct rfx_builder *b, const char *name, int in, struct rfx_pool_attr pool,
+                    bool count_padding) {
+    struct rfx_node node = {.op = RFX_OP_POOL_AVG, .name = name, .n_in = 1, .in = &in};
+    pool.dh = pool.dw = 1;
+    pool.count_include_pad = count_padding;
+    node.attr.pool = pool;
+    return add_like(b, &node, in);
+}
+
 int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool) {
-    struct rfx_node node = {.op = RFX_OP_POOL_AVG, .name = name, .n_in = 1, .in = &in};
-    node.attr.pool = pool;
-    node.attr.pool.dh = 1;
-    node.attr.pool.dw = 1;
-    node.attr.pool.count_include_pad = true;
-    return add_like(b, &node, in);
+    return avg_pool(b, name, in, pool, true);
+}
+
+int rfx_builder_avg_pool_inside(struct rfx_builder *b, const char *name, int in,
+                                struct rfx_pool_attr pool) {
+    return avg_pool(b, name, in, pool, false);
 }
 
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
@@ -371,6 +407,39 @@ int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, con
     return act.kind == RFX_ACT_NONE ? x : rfx_builder_act(b, act_name, x, act);
 }
 
+/* --- layers that usually come together --- */
+
+const char *const rfx_suffixes_numbers[3] = {".0", ".1", ".2"};
+const char *const rfx_suffixes_words[3] = {".conv", ".bn", ".act"};
+
+int rfx_builder_conv_bn_act_named(struct rfx_builder *b, int in, const char *name,
+                                  const char *const suffixes[3], struct rfx_act act,
+                                  struct rfx_conv_spec spec) {
+    return rfx_builder_conv_bn_act(b, in, rfx_name("%s%s", name, suffixes[0]).text,
+                                   rfx_name("%s%s", name, suffixes[1]).text,
+                                   rfx_name("%s%s", name, suffixes[2]).text, act, spec);
+}
+
+int rfx_builder_squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze,
+                               struct rfx_act inner, struct rfx_act outer) {
+    struct rfx_conv_spec down = {.oc = squeeze, .kh = 1, .bias = true}, up = down;
+    up.oc = rfx_builder_channels(b, x);
+    int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
+    gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate, down);
+    gate = rfx_builder_act(b, rfx_name("%s.activation", name).text, gate, inner);
+    gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate, up);
+    gate = rfx_builder_act(b, rfx_name("%s.scale_activation", name).text, gate, outer);
+    return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
+}
+
+void rfx_builder_classify(struct rfx_builder *b, int x, const char *mean, const char *flatten,
+                          const char *linear) {
+    x = rfx_builder_global_mean(b, mean, x);
+    x = rfx_builder_flatten(b, flatten, x);
+    x = rfx_builder_linear(b, linear, x, 1000);
+    rfx_builder_output(b, x, "output");
+}
+
 void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias) {
     if (b->status != RFX_OK) return;
     b->status = rfx_graph_set_alias(b->graph, node, alias, b->err);
@@ -379,4 +448,226 @@ void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias) {
 void rfx_builder_output(struct rfx_builder *b, int node, const char *name) {
     if (b->status != RFX_OK) return;
     b->status = rfx_graph_add_output(b->graph, node, name, b->err);
+}
+
+/* --- activations --- */
+
+struct rfx_act rfx_act_relu(void) {
+    return (struct rfx_act){.kind = RFX_ACT_RELU, .slope = -1};
+}
+
+struct rfx_act rfx_act_relu6(void) {
+    return (struct rfx_act){.kind = RFX_ACT_CLIP, .alpha = 0.0f, .beta = 6.0f, .slope = -1};
+}
+
+struct rfx_act rfx_act_silu(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SILU, .slope = -1};
+}
+
+struct rfx_act rfx_act_sigmoid(void) {
+    return (struct rfx_act){.kind = RFX_ACT_SIGMOID, .slope = -1};
+}
+
+struct rfx_act rfx_act_leaky_relu(float slope) {
+    return (struct rfx_act){.kind = RFX_ACT_LEAKY_RELU, .alpha = slope, .slope = -1};
+}
+
+struct rfx_act rfx_act_tanh(void) {
+    return (struct rfx_act){.kind = RFX_ACT_TANH, .slope = -1};
+}
+
+struct rfx_act rfx_act_hard_sigmoid(void) {
+    return (struct rfx_act){
+        .kind = RFX_ACT_HARD_SIGMOID, .alpha = 1.0f / 6.0f, .beta = 0.5f, .slope = -1};
+}
+
+struct rfx_act rfx_act_hard_swish(void) {
+    return (struct rfx_act){.kind = RFX_ACT_HARD_SWISH, .slope = -1};
+}
+
+/* The activation of one number; kinds that the networks do not use count as the identity. */
+static double act_value(struct rfx_act act, double x) {
+    double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
+    if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
+    if (act.kind == RFX_ACT_CLIP) return fmin(fmax(x, act.alpha), act.beta);
+    if (act.kind == RFX_ACT_LEAKY_RELU) return x < 0 ? act.alpha * x : x;
+    if (act.kind == RFX_ACT_PRELU) return x < 0 ? 0.25 * x : x;
+    if (act.kind == RFX_ACT_SIGMOID) return sigmoid;
+    if (act.kind == RFX_ACT_SILU) return x * sigmoid;
+    if (act.kind == RFX_ACT_TANH) return rfx_tanh(x);
+    if (act.kind == RFX_ACT_HARD_SIGMOID)
+        return fmin(fmax((double)act.alpha * x + (double)act.beta, 0.0), 1.0);
+    if (act.kind == RFX_ACT_HARD_SWISH) return x * fmin(fmax(x / 6.0 + 0.5, 0.0), 1.0);
+    return x;
+}
+
+int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_act act) {
+    if (b->status != RFX_OK) return -1;
+    double centre = b->signal[in].mean, deviation = sqrt((double)rfx_builder_variance(b, in));
+    double total = 0, mean = 0, square = 0;
+    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
+        double z = 0.25 * i, weight = rfx_exp(-0.5 * z * z);
+        double y = act_value(act, centre + deviation * z);
+        total += weight;
+        mean += weight * y;
+        square += weight * y * y;
+    }
+    struct rfx_node node = {
+        .op = RFX_OP_ACTIVATION, .name = name, .n_in = 1, .in = &in, .act = act};
+    return rfx_builder_add_node(b, &node, (float)(mean / total), (float)(square / total));
+}
+
+int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
+    return rfx_builder_act(b, name, in, rfx_act_relu());
+}
+
+/* x * factor + addend. */
+static int scale_shift(struct rfx_builder *b, const char *name, int in, float factor,
+                       float addend) {
+    struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    const struct rfx_shape one = {1, {1}};
+    float mean = factor * signal.mean + addend;
+    node.attr.affine.scale = rfx_builder_uniform(b, name, "scale", one, factor, factor);
+    node.attr.affine.shift =
+        addend == 0.0f ? -1 : rfx_builder_uniform(b, name, "shift", one, addend, addend);
+    return rfx_builder_add_node(b, &node, mean,
+                                mean * mean + factor * factor * rfx_builder_variance(b, in));
+}
+
+/* x * (0.5 + 0.5 * erf(x / sqrt 2)) */
+int rfx_builder_gelu(struct rfx_builder *b, const char *name, int in) {
+    const struct rfx_act erf = {.kind = RFX_ACT_ERF, .slope = -1};
+    int gate = scale_shift(b, rfx_name("%s.scaled", name).text, in, 0.70710678118654752f, 0.0f);
+    gate = rfx_builder_act(b, rfx_name("%s.erf", name).text, gate, erf);
+    gate = scale_shift(b, rfx_name("%s.gate", name).text, gate, 0.5f, 0.5f);
+    /* of a Gaussian of mean 0 and variance 1: mean 0.28, square 0.43 */
+    float variance = rfx_builder_variance(b, in);
+    return binary(b, name, RFX_BINARY_MUL, in, gate, 0.28f * sqrtf(variance), 0.43f * variance);
+}
+
+/* --- layers that move numbers instead of making them --- */
+
+static void same_axis(int64_t size, int64_t k, int64_t stride, int64_t dilation, int64_t *before,
+                      int64_t *after) {
+    int64_t window = (k - 1) * dilation + 1;
+    int64_t total = (rfx_ceil_div(size, stride) - 1) * stride + window - size;
+    if (total < 0) total = 0;
+    *before = total / 2;
+    *after = total - total / 2;
+}
+
+struct rfx_pads rfx_builder_same_pads(const struct rfx_builder *b, int in, int64_t kh, int64_t kw,
+                                      int64_t stride, int64_t dilation) {
+    struct rfx_pads pads = {0, 0, 0, 0};
+    if (b->status != RFX_OK) return pads;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    same_axis(map->h, kh, stride, dilation, &pads.top, &pads.bottom);
+    same_axis(map->w, kw, stride, dilation, &pads.left, &pads.right);
+    return pads;
+}
+
+static int resize(struct rfx_builder *b, const char *name, int in, struct rfx_resize_attr attr) {
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_node node = {.op = RFX_OP_RESIZE, .name = name, .n_in = 1, .in = &in};
+    attr.nearest = RFX_NEAREST_FLOOR;
+    attr.scale_h = (float)attr.oh / (float)map->h;
+    attr.scale_w = (float)attr.ow / (float)map->w;
+    node.attr.resize = attr;
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t oh, int64_t ow) {
+    if (b->status != RFX_OK) return -1;
+    struct rfx_resize_attr attr = {
+        .mode = RFX_RESIZE_LINEAR, .coord = RFX_COORD_ALIGN_CORNERS, .oh = oh, .ow = ow};
+    return resize(b, name, in, attr);
+}
+
+int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_resize_attr attr = {.mode = RFX_RESIZE_NEAREST,
+                                   .coord = RFX_COORD_ASYMMETRIC,
+                                   .oh = times * map->h,
+                                   .ow = times * map->w};
+    return resize(b, name, in, attr);
+}
+
+int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block) {
+    struct rfx_node node = {.op = RFX_OP_DEPTH_TO_SPACE, .name = name, .n_in = 1, .in = &in};
+    node.attr.depth.block = block;
+    node.attr.depth.column_major = true;
+    return add_like(b, &node, in);
+}
+
+/* Channels `first` and so on of `in`, then zeros, `count` in all. */
+static int select_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                           int64_t count) {
+    if (b->status != RFX_OK) return -1;
+    int64_t given = rfx_builder_channels(b, in) - first;
+    int64_t *map = rfx_memory_calloc(b->graph->mem, (size_t)count, sizeof *map);
+    if (map == NULL)
+        return rfx_builder_fail(
+            b, rfx_memory_fail(b->graph->mem, "channel map", (size_t)count * sizeof *map, b->err));
+    for (int64_t i = 0; i < count; i++) map[i] = i < given ? first + i : -1;
+    struct rfx_node node = {.op = RFX_OP_CHANNEL_SELECT, .name = name, .n_in = 1, .in = &in};
+    node.attr.select.count = count;
+    node.attr.select.map = map;
+    struct rfx_signal signal = rfx_builder_signal(b, in);
+    float share = given < count ? (float)given / (float)count : 1.0f;
+    int index = rfx_builder_add_node(b, &node, signal.mean * share, signal.square * share);
+    rfx_memory_release(b->graph->mem, map);
+    return index;
+}
+
+int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c) {
+    return select_channels(b, name, in, 0, c);
+}
+
+int rfx_builder_pick_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
+                              int64_t count) {
+    return select_channels(b, name, in, first, count);
+}
+
+int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t multiple) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out;
+    struct rfx_node node = {.op = RFX_OP_PAD, .name = name, .n_in = 1, .in = &in};
+    node.attr.pad.pads.bottom = rfx_ceil_div(map->h, multiple) * multiple - map->h;
+    node.attr.pad.pads.right = rfx_ceil_div(map->w, multiple) * multiple - map->w;
+    bool fits = node.attr.pad.pads.bottom == 0 && node.attr.pad.pads.right == 0;
+    b->graph->filled[0] = fits ? 0 : map->h + node.attr.pad.pads.bottom;
+    b->graph->filled[1] = fits ? 0 : map->w + node.attr.pad.pads.right;
+    return fits ? in : add_like(b, &node, in);
+}
+
+int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int like) {
+    if (b->status != RFX_OK) return -1;
+    const struct rfx_tensor *map = &b->graph->nodes[in].out, *wanted = &b->graph->nodes[like].out;
+    struct rfx_node node = {.op = RFX_OP_CROP, .name = name, .n_in = 1, .in = &in};
+    b->graph->filled[0] = b->graph->filled[1] = 0; /* outputs are cut back */
+    node.attr.crop.sy = node.attr.crop.sx = 1;
+    node.attr.crop.oh = wanted->h;
+    node.attr.crop.ow = wanted->w;
+    return map->h == wanted->h && map->w == wanted->w ? in : add_like(b, &node, in);
+}
+
+int rfx_builder_rows(struct rfx_builder *b, const char *name, int in, int64_t k) {
+    struct rfx_name plain_name = rfx_name("%s.nhwc", name);
+    struct rfx_node plain = {
+        .op = RFX_OP_NHWC_AS_PLAIN, .name = plain_name.text, .n_in = 1, .in = &in};
+    int middle = add_like(b, &plain, in);
+    if (b->status != RFX_OK) return -1;
+    struct rfx_node node = {.op = RFX_OP_RESHAPE, .name = name, .n_in = 1, .in = &middle};
+    int64_t rows = b->graph->nodes[middle].out.elems / k;
+    node.attr.reshape.shape = (struct rfx_shape){3, {1, rows, k}};
+    return add_like(b, &node, in);
+}
+
+int rfx_builder_join_rows(struct rfx_builder *b, const char *name, int left, int right) {
+    int in[2] = {left, right};
+    struct rfx_node node = {.op = RFX_OP_PLAIN_CONCAT, .name = name, .n_in = 2, .in = in};
+    node.attr.concat.axis = 1;
+    return add_like(b, &node, left);
 }

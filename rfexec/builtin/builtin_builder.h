@@ -42,6 +42,13 @@ struct rfx_conv_spec {
     bool same; /* TensorFlow's SAME instead of pads: see rfx_builder_same_pads */
 };
 
+/* Square convolutions that are padded so that the size of the map stays, or is divided by the
+ * stride; depthwise: one filter per channel. */
+struct rfx_conv_spec rfx_spec(int64_t oc, int64_t k);
+struct rfx_conv_spec rfx_spec_biased(int64_t oc, int64_t k);
+struct rfx_conv_spec rfx_spec_strided(int64_t oc, int64_t k, int64_t stride);
+struct rfx_conv_spec rfx_spec_depthwise(int64_t c, int64_t k, int64_t stride);
+
 /* A square transposed convolution: pad is cut from all four sides, and more from two. */
 struct rfx_upsample_spec {
     int64_t k, stride, pad, out_pad_h, out_pad_w, cut_bottom, cut_right;
@@ -99,6 +106,9 @@ int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in); /* a slo
 int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
                                struct rfx_upsample_spec spec); /* with bias */
 
+/* A square window with the same padding on all sides. */
+struct rfx_pool_attr rfx_square_pool(int64_t k, int64_t stride, int64_t pad);
+
 /* As torch.nn.AvgPool2d: padding counts as zeros. */
 int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
@@ -153,6 +163,24 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
 /* Convolution without bias `conv`, batch norm `bn`, and unless NONE the activation `act_name`. */
 int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, const char *bn,
                             const char *act_name, struct rfx_act act, struct rfx_conv_spec spec);
+
+/* Suffixes of the names of a convolution, its batch norm and its activation: torchvision's, and
+ * those of modules that name them. */
+extern const char *const rfx_suffixes_numbers[3], *const rfx_suffixes_words[3];
+
+/* The same, each called by `name` and its suffix. */
+int rfx_builder_conv_bn_act_named(struct rfx_builder *b, int in, const char *name,
+                                  const char *const suffixes[3], struct rfx_act act,
+                                  struct rfx_conv_spec spec);
+
+/* Squeeze and excitation under torchvision's names: every channel times a factor that two
+ * convolutions make of all channels' means. */
+int rfx_builder_squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze,
+                               struct rfx_act inner, struct rfx_act outer);
+
+/* The end of a classifier: the mean of each channel, 1000 classes, the output. */
+void rfx_builder_classify(struct rfx_builder *b, int x, const char *mean, const char *flatten,
+                          const char *linear);
 
 void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias);
 void rfx_builder_output(struct rfx_builder *b, int node, const char *name);

@@ -1,5 +1,5 @@
-/* The families of built-in networks. Each function adds the layers of one network to the builder,
- * from the input node `x` to the output, named as torchvision names its modules. */
+/* The families of built-in networks. Layers are named as torchvision, or the code that a network
+ * comes from, names its modules. */
 #ifndef RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
 #define RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
 
@@ -19,47 +19,19 @@ struct rfx_builtin_config {
     } toy; /* m, b, n and Cst of paper 003, figure 7 */
 };
 
-void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_vgg(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_squeezenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_efficientnet(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_efficientnet_v2(struct rfx_builder *b, int x,
+/* Adds the layers of a network to the builder, from the input node `x` to the output. */
+typedef void rfx_builtin_network(struct rfx_builder *b, int x,
                                  const struct rfx_builtin_config *config);
-void rfx_builtin_convnext(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_unet_instance(struct rfx_builder *b, int x,
-                               const struct rfx_builtin_config *config);
-void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_inception_v4(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_blazeface(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_srgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_yolo_v8(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_mobilenet_v3(struct rfx_builder *b, int x,
-                              const struct rfx_builtin_config *config);
-void rfx_builtin_text_detector(struct rfx_builder *b, int image,
-                               const struct rfx_builtin_config *config);
-void rfx_builtin_real_esrgan(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_real_esrgan_compact(struct rfx_builder *b, int x,
-                                     const struct rfx_builtin_config *config);
-void rfx_builtin_nafnet(struct rfx_builder *b, int image, const struct rfx_builtin_config *config);
-void rfx_builtin_vae_decoder(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
-void rfx_builtin_swinir(struct rfx_builder *b, int x, const struct rfx_builtin_config *config);
+
+rfx_builtin_network rfx_builtin_mobilenet_v2, rfx_builtin_resnet, rfx_builtin_vgg,
+    rfx_builtin_mobilenet_v1, rfx_builtin_mnasnet, rfx_builtin_squeezenet, rfx_builtin_inception_v3,
+    rfx_builtin_densenet, rfx_builtin_efficientnet, rfx_builtin_efficientnet_v2,
+    rfx_builtin_convnext, rfx_builtin_unet, rfx_builtin_unet_instance, rfx_builtin_fsrcnn,
+    rfx_builtin_table1, rfx_builtin_toy, rfx_builtin_inception_v4, rfx_builtin_resnet_v2,
+    rfx_builtin_deeplab_v3, rfx_builtin_posenet, rfx_builtin_blazeface, rfx_builtin_srgan,
+    rfx_builtin_yolo_v1, rfx_builtin_yolo_v8, rfx_builtin_mobilenet_v3, rfx_builtin_text_detector,
+    rfx_builtin_real_esrgan, rfx_builtin_real_esrgan_compact, rfx_builtin_nafnet,
+    rfx_builtin_vae_decoder, rfx_builtin_swinir;
 
 /* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
 struct rfx_inverted_stage {

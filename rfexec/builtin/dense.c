@@ -7,7 +7,7 @@ static int double_conv(struct rfx_builder *b, int x, const char *name, int64_t o
         x = rfx_builder_conv_bn_act(b, x, rfx_name("%s.double_conv.%d", name, i).text,
                                     rfx_name("%s.double_conv.%d", name, i + 1).text,
                                     rfx_name("%s.double_conv.%d", name, i + 2).text, rfx_act_relu(),
-                                    (struct rfx_conv_spec){.oc = oc, .kh = 3, .pad = 1});
+                                    rfx_spec(oc, 3));
     return x;
 }
 
@@ -38,12 +38,12 @@ void rfx_builtin_unet(struct rfx_builder *b, int x, const struct rfx_builtin_con
         skips[i] = x;
         struct rfx_name name = rfx_name("down%d", i + 1);
         x = rfx_builder_max_pool(b, rfx_name("%s.maxpool_conv.0", name.text).text, x,
-                                 (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 2, .sw = 2});
+                                 rfx_square_pool(2, 2, 0));
         x = double_conv(b, x, rfx_name("%s.maxpool_conv.1", name.text).text, (int64_t)128 << i);
         rfx_builder_alias(b, x, name.text);
     }
     for (int i = 0; i < 4; i++) x = unet_up(b, x, skips[3 - i], i + 1);
-    x = rfx_builder_conv(b, "outc.conv", x, (struct rfx_conv_spec){.oc = 2, .kh = 1, .bias = true});
+    x = rfx_builder_conv(b, "outc.conv", x, rfx_spec_biased(2, 1));
     rfx_builder_output(b, x, "output");
 }
 
@@ -55,13 +55,12 @@ static int conv_prelu(struct rfx_builder *b, int x, const char *conv, const char
 
 void rfx_builtin_fsrcnn(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     int64_t scale = config->scale;
-    x = conv_prelu(b, x, "feature_extraction.0", "feature_extraction.1",
-                   (struct rfx_conv_spec){.oc = 56, .kh = 5, .pad = 2});
-    x = conv_prelu(b, x, "shrink.0", "shrink.1", (struct rfx_conv_spec){.oc = 12, .kh = 1});
+    x = conv_prelu(b, x, "feature_extraction.0", "feature_extraction.1", rfx_spec(56, 5));
+    x = conv_prelu(b, x, "shrink.0", "shrink.1", rfx_spec(12, 1));
     for (int i = 0; i < 4; i++)
         x = conv_prelu(b, x, rfx_name("map.%d", 2 * i).text, rfx_name("map.%d", 2 * i + 1).text,
-                       (struct rfx_conv_spec){.oc = 12, .kh = 3, .pad = 1});
-    x = conv_prelu(b, x, "expand.0", "expand.1", (struct rfx_conv_spec){.oc = 56, .kh = 1});
+                       rfx_spec(12, 3));
+    x = conv_prelu(b, x, "expand.0", "expand.1", rfx_spec(56, 1));
     x = rfx_builder_conv_transpose(
         b, "deconv", x, 3,
         (struct rfx_upsample_spec){

@@ -17,10 +17,8 @@ static int dense_block(struct rfx_builder *b, int x, const char *block, int laye
     for (int i = 0; i < layers; i++) {
         struct rfx_name layer = rfx_name("%s.denselayer%d", block, i + 1);
         if (i > 0) x = rfx_builder_concat(b, rfx_name("%s.cat", layer.text).text, features, i + 1);
-        x = norm_relu_conv(b, x, layer.text, "1",
-                           (struct rfx_conv_spec){.oc = BOTTLENECK, .kh = 1});
-        x = norm_relu_conv(b, x, layer.text, "2",
-                           (struct rfx_conv_spec){.oc = GROWTH, .kh = 3, .pad = 1});
+        x = norm_relu_conv(b, x, layer.text, "1", rfx_spec(BOTTLENECK, 1));
+        x = norm_relu_conv(b, x, layer.text, "2", rfx_spec(GROWTH, 3));
         features[i + 1] = x;
     }
     x = rfx_builder_concat(b, rfx_name("%s.cat", block).text, features, layers + 1);
@@ -30,25 +28,18 @@ static int dense_block(struct rfx_builder *b, int x, const char *block, int laye
 
 void rfx_builtin_densenet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     x = rfx_builder_conv_bn_act(b, x, "features.conv0", "features.norm0", "features.relu0",
-                                rfx_act_relu(),
-                                (struct rfx_conv_spec){.oc = 64, .kh = 7, .stride = 2, .pad = 3});
-    x = rfx_builder_max_pool(
-        b, "features.pool0", x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2, .pads = {1, 1, 1, 1}});
+                                rfx_act_relu(), rfx_spec_strided(64, 7, 2));
+    x = rfx_builder_max_pool(b, "features.pool0", x, rfx_square_pool(3, 2, 1));
     for (int i = 0; i < 4; i++) {
         x = dense_block(b, x, rfx_name("features.denseblock%d", i + 1).text, config->blocks[i]);
         if (i == 3) break;
         struct rfx_name transition = rfx_name("features.transition%d", i + 1);
-        x = norm_relu_conv(b, x, transition.text, "",
-                           (struct rfx_conv_spec){.oc = rfx_builder_channels(b, x) / 2, .kh = 1});
+        x = norm_relu_conv(b, x, transition.text, "", rfx_spec(rfx_builder_channels(b, x) / 2, 1));
         x = rfx_builder_avg_pool(b, rfx_name("%s.pool", transition.text).text, x,
-                                 (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 2, .sw = 2});
+                                 rfx_square_pool(2, 2, 0));
         rfx_builder_alias(b, x, transition.text);
     }
     x = rfx_builder_batch_norm(b, "features.norm5", x, 1.0f);
     x = rfx_builder_relu(b, "relu", x);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier");
 }

@@ -22,20 +22,7 @@ static const struct stage v2_s[] = {
 };
 
 static int conv_bn_silu(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
-                                   rfx_name("%s.2", name).text, rfx_act_silu(), spec);
-}
-
-static int squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze) {
-    int64_t c = rfx_builder_channels(b, x);
-    int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
-    gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate,
-                            (struct rfx_conv_spec){.oc = squeeze, .kh = 1, .bias = true});
-    gate = rfx_builder_act(b, rfx_name("%s.activation", name).text, gate, rfx_act_silu());
-    gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate,
-                            (struct rfx_conv_spec){.oc = c, .kh = 1, .bias = true});
-    gate = rfx_builder_act(b, rfx_name("%s.scale_activation", name).text, gate, rfx_act_sigmoid());
-    return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, rfx_act_silu(), spec);
 }
 
 /* Without squeeze and excitation; all that is left of a block that does not expand is its 3x3. */
@@ -43,12 +30,9 @@ static int fused_conv(struct rfx_builder *b, int in, const char *name, const str
                       int64_t stride) {
     int64_t ic = rfx_builder_channels(b, in), oc = stage->channels, hidden = ic * stage->expand;
     int x = conv_bn_silu(b, in, rfx_name("%s.block.0", name).text,
-                         (struct rfx_conv_spec){.oc = hidden == ic ? oc : hidden,
-                                                .kh = stage->k,
-                                                .stride = stride,
-                                                .pad = stage->k / 2});
+                         rfx_spec_strided(hidden == ic ? oc : hidden, stage->k, stride));
     if (hidden != ic) {
-        struct rfx_conv_spec project = {.oc = oc, .kh = 1};
+        struct rfx_conv_spec project = rfx_spec(oc, 1);
         x = rfx_builder_conv(b, rfx_name("%s.block.1.0", name).text, x, project);
         x = rfx_builder_batch_norm(b, rfx_name("%s.block.1.1", name).text, x, 1.0f);
     }
@@ -63,14 +47,12 @@ static int mb_conv(struct rfx_builder *b, int in, const char *name, const struct
     int64_t hidden = ic * stage->expand, k = stage->k;
     int x = in, part = 0;
     if (hidden != ic)
-        x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
-                         (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+        x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text, rfx_spec(hidden, 1));
     x = conv_bn_silu(b, x, rfx_name("%s.block.%d", name, part++).text,
-                     (struct rfx_conv_spec){
-                         .oc = hidden, .kh = k, .stride = stride, .pad = k / 2, .groups = hidden});
-    x = squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text, ic / 4);
-    x = rfx_builder_conv(b, rfx_name("%s.block.%d.0", name, part).text, x,
-                         (struct rfx_conv_spec){.oc = oc, .kh = 1});
+                     rfx_spec_depthwise(hidden, k, stride));
+    x = rfx_builder_squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text, ic / 4,
+                                   rfx_act_silu(), rfx_act_sigmoid());
+    x = rfx_builder_conv(b, rfx_name("%s.block.%d.0", name, part).text, x, rfx_spec(oc, 1));
     x = rfx_builder_batch_norm(b, rfx_name("%s.block.%d.1", name, part).text, x, 1.0f);
     if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     rfx_builder_alias(b, x, name);
@@ -79,8 +61,7 @@ static int mb_conv(struct rfx_builder *b, int in, const char *name, const struct
 
 static void build(struct rfx_builder *b, int x, const struct stage *stages, int count,
                   int64_t stem) {
-    x = conv_bn_silu(b, x, "features.0",
-                     (struct rfx_conv_spec){.oc = stem, .kh = 3, .stride = 2, .pad = 1});
+    x = conv_bn_silu(b, x, "features.0", rfx_spec_strided(stem, 3, 2));
     rfx_builder_alias(b, x, "features.0");
     for (int s = 0; s < count; s++)
         for (int i = 0; i < stages[s].blocks; i++) {
@@ -90,12 +71,9 @@ static void build(struct rfx_builder *b, int x, const struct stage *stages, int 
                                 : mb_conv(b, x, name.text, &stages[s], stride);
         }
     struct rfx_name last = rfx_name("features.%d", count + 1);
-    x = conv_bn_silu(b, x, last.text, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
+    x = conv_bn_silu(b, x, last.text, rfx_spec(1280, 1));
     rfx_builder_alias(b, x, last.text);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier.1", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }
 
 void rfx_builtin_efficientnet(struct rfx_builder *b, int x,

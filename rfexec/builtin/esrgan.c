@@ -17,7 +17,7 @@ enum {
 };
 
 static int conv_k(struct rfx_builder *b, int x, const char *name, int64_t oc, int64_t k) {
-    struct rfx_conv_spec spec = {.oc = oc, .kh = k, .pad = k / 2, .bias = true};
+    struct rfx_conv_spec spec = rfx_spec_biased(oc, k);
     return rfx_builder_conv(b, name, x, spec);
 }
 

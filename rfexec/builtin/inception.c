@@ -39,15 +39,12 @@ static int branch(struct rfx_builder *b, int x, const char *module, const struct
            (int)(sizeof(const struct part[]){__VA_ARGS__} / sizeof(struct part)))
 
 static int pool_branch(struct rfx_builder *b, int x, const char *module, int64_t oc) {
-    x = rfx_builder_avg_pool(
-        b, rfx_name("%s.avg_pool", module).text, x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 1, .sw = 1, .pads = {1, 1, 1, 1}});
+    x = rfx_builder_avg_pool(b, rfx_name("%s.avg_pool", module).text, x, rfx_square_pool(3, 1, 1));
     return BRANCH(b, x, module, {"branch_pool", oc, 1, 1, 1});
 }
 
 static int half_pool(struct rfx_builder *b, int x, const char *name) {
-    return rfx_builder_max_pool(b, name, x,
-                                (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2});
+    return rfx_builder_max_pool(b, name, x, rfx_square_pool(3, 2, 0));
 }
 
 static int join(struct rfx_builder *b, const char *module, const int *branches, int count) {
@@ -118,9 +115,9 @@ void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
     (void)config;
     x = basic_conv(b, x, "Conv2d_1a_3x3", (struct rfx_conv_spec){.oc = 32, .kh = 3, .stride = 2});
     x = basic_conv(b, x, "Conv2d_2a_3x3", (struct rfx_conv_spec){.oc = 32, .kh = 3});
-    x = basic_conv(b, x, "Conv2d_2b_3x3", (struct rfx_conv_spec){.oc = 64, .kh = 3, .pad = 1});
+    x = basic_conv(b, x, "Conv2d_2b_3x3", rfx_spec(64, 3));
     x = half_pool(b, x, "maxpool1");
-    x = basic_conv(b, x, "Conv2d_3b_1x1", (struct rfx_conv_spec){.oc = 80, .kh = 1});
+    x = basic_conv(b, x, "Conv2d_3b_1x1", rfx_spec(80, 1));
     x = basic_conv(b, x, "Conv2d_4a_3x3", (struct rfx_conv_spec){.oc = 192, .kh = 3});
     x = half_pool(b, x, "maxpool2");
     x = inception_a(b, x, "Mixed_5b", 32);
@@ -134,8 +131,5 @@ void rfx_builtin_inception_v3(struct rfx_builder *b, int x,
     x = inception_d(b, x, "Mixed_7a");
     x = inception_e(b, x, "Mixed_7b");
     x = inception_e(b, x, "Mixed_7c");
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "fc", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "fc");
 }

@@ -34,14 +34,13 @@ static int branch(struct rfx_builder *b, int x, const char *module, int index,
 
 static int max_pool(struct rfx_builder *b, int x, const char *module, int index) {
     return rfx_builder_max_pool(b, rfx_name("%s/Branch_%d/MaxPool", module, index).text, x,
-                                (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2});
+                                rfx_square_pool(3, 2, 0));
 }
 
 /* 3x3 average, then 1x1. */
 static int avg_branch(struct rfx_builder *b, int x, const char *module, int64_t oc) {
-    x = rfx_builder_avg_pool_inside(
-        b, rfx_name("%s/Branch_3/AvgPool", module).text, x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 1, .sw = 1, .pads = {1, 1, 1, 1}});
+    x = rfx_builder_avg_pool_inside(b, rfx_name("%s/Branch_3/AvgPool", module).text, x,
+                                    rfx_square_pool(3, 1, 1));
     return BRANCH(b, x, module, 3, {oc, 1, 1, 1});
 }
 
@@ -124,8 +123,5 @@ void rfx_builtin_inception_v4(struct rfx_builder *b, int x,
     for (int i = 0; i < 7; i++) x = inception_b(b, x, rfx_name("Mixed_6%c", 'b' + i).text);
     x = reduction_b(b, x, "Mixed_7a");
     for (int i = 0; i < 3; i++) x = inception_c(b, x, rfx_name("Mixed_7%c", 'b' + i).text);
-    x = rfx_builder_global_mean(b, "AvgPool_1a", x);
-    x = rfx_builder_flatten(b, "PreLogitsFlatten", x);
-    x = rfx_builder_linear(b, "Logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "AvgPool_1a", "PreLogitsFlatten", "Logits");
 }

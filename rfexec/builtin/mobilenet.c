@@ -19,8 +19,7 @@ static int64_t make_divisible(double channels) {
 /* ConvNormActivation: <name>.0, <name>.1, <name>.2. */
 static int conv_bn_relu6(struct rfx_builder *b, int x, const char *name,
                          struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
-                                   rfx_name("%s.2", name).text, rfx_act_relu6(), spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, rfx_act_relu6(), spec);
 }
 
 static int inverted_residual(struct rfx_builder *b, int in, int index, int64_t expand, int64_t oc,
@@ -29,12 +28,10 @@ static int inverted_residual(struct rfx_builder *b, int in, int index, int64_t e
     int x = in, part = 0;
     if (expand != 1)
         x = conv_bn_relu6(b, x, rfx_name("features.%d.conv.%d", index, part++).text,
-                          (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+                          rfx_spec(hidden, 1));
     x = conv_bn_relu6(b, x, rfx_name("features.%d.conv.%d", index, part++).text,
-                      (struct rfx_conv_spec){
-                          .oc = hidden, .kh = 3, .stride = stride, .pad = 1, .groups = hidden});
-    x = rfx_builder_conv(b, rfx_name("features.%d.conv.%d", index, part).text, x,
-                         (struct rfx_conv_spec){.oc = oc, .kh = 1});
+                      rfx_spec_depthwise(hidden, 3, stride));
+    x = rfx_builder_conv(b, rfx_name("features.%d.conv.%d", index, part).text, x, rfx_spec(oc, 1));
     x = rfx_builder_batch_norm(b, rfx_name("features.%d.conv.%d", index, part + 1).text, x, 1.0f);
     if (stride == 1 && ic == oc)
         x = rfx_builder_add(b, rfx_name("features.%d.add", index).text, in, x);
@@ -46,9 +43,8 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config) {
     double width = config->width;
     int index = 0;
-    x = conv_bn_relu6(
-        b, x, rfx_name("features.%d", index).text,
-        (struct rfx_conv_spec){.oc = make_divisible(32 * width), .kh = 3, .stride = 2, .pad = 1});
+    x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
+                      rfx_spec_strided(make_divisible(32 * width), 3, 2));
     rfx_builder_alias(b, x, rfx_name("features.%d", index++).text);
     for (size_t s = 0; s < RFX_MOBILENET_V2_STAGES; s++) {
         int64_t oc = make_divisible((double)rfx_mobilenet_v2_stages[s].channels * width);
@@ -57,13 +53,9 @@ void rfx_builtin_mobilenet_v2(struct rfx_builder *b, int x,
                                   i == 0 ? rfx_mobilenet_v2_stages[s].stride : 1);
     }
     int64_t last = make_divisible(1280 * (width > 1.0 ? width : 1.0));
-    x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text,
-                      (struct rfx_conv_spec){.oc = last, .kh = 1});
+    x = conv_bn_relu6(b, x, rfx_name("features.%d", index).text, rfx_spec(last, 1));
     rfx_builder_alias(b, x, rfx_name("features.%d", index).text);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier.1", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }
 
 static const struct {
@@ -81,24 +73,15 @@ void rfx_builtin_mobilenet_v1(struct rfx_builder *b, int x,
                               const struct rfx_builtin_config *config) {
     double width = config->width;
     int64_t first = (int64_t)fmax(32 * width, 8.0);
-    x = named_conv_bn_relu6(b, x, "Conv2d_0",
-                            (struct rfx_conv_spec){.oc = first, .kh = 3, .stride = 2, .pad = 1});
+    x = named_conv_bn_relu6(b, x, "Conv2d_0", rfx_spec_strided(first, 3, 2));
     for (int i = 0; i < (int)(sizeof mobilenet_v1_layers / sizeof mobilenet_v1_layers[0]); i++) {
         int64_t ic = rfx_builder_channels(b, x);
         int64_t oc = (int64_t)fmax((double)mobilenet_v1_layers[i].channels * width, 8.0);
         x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_depthwise", i + 1).text,
-                                (struct rfx_conv_spec){.oc = ic,
-                                                       .kh = 3,
-                                                       .stride = mobilenet_v1_layers[i].stride,
-                                                       .pad = 1,
-                                                       .groups = ic});
-        x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_pointwise", i + 1).text,
-                                (struct rfx_conv_spec){.oc = oc, .kh = 1});
+                                rfx_spec_depthwise(ic, 3, mobilenet_v1_layers[i].stride));
+        x = named_conv_bn_relu6(b, x, rfx_name("Conv2d_%d_pointwise", i + 1).text, rfx_spec(oc, 1));
     }
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "Logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "Logits");
 }
 
 static const double mnasnet_width = 1.3;
@@ -124,12 +107,9 @@ static int mnasnet_block(struct rfx_builder *b, int in, const char *name, int st
     int64_t oc = make_divisible((double)mnasnet_stages[stage].channels * mnasnet_width);
     int64_t k = mnasnet_stages[stage].k;
     struct rfx_name layers = rfx_name("%s.layers", name);
-    int x =
-        mnasnet_conv(b, in, layers.text, 0, true, (struct rfx_conv_spec){.oc = hidden, .kh = 1});
-    x = mnasnet_conv(b, x, layers.text, 3, true,
-                     (struct rfx_conv_spec){
-                         .oc = hidden, .kh = k, .stride = stride, .pad = k / 2, .groups = hidden});
-    x = mnasnet_conv(b, x, layers.text, 6, false, (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    int x = mnasnet_conv(b, in, layers.text, 0, true, rfx_spec(hidden, 1));
+    x = mnasnet_conv(b, x, layers.text, 3, true, rfx_spec_depthwise(hidden, k, stride));
+    x = mnasnet_conv(b, x, layers.text, 6, false, rfx_spec(oc, 1));
     if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     rfx_builder_alias(b, x, name);
     return x;
@@ -138,20 +118,14 @@ static int mnasnet_block(struct rfx_builder *b, int in, const char *name, int st
 void rfx_builtin_mnasnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     (void)config;
     int64_t c = make_divisible(32 * mnasnet_width);
-    x = mnasnet_conv(b, x, "layers", 0, true,
-                     (struct rfx_conv_spec){.oc = c, .kh = 3, .stride = 2, .pad = 1});
-    x = mnasnet_conv(b, x, "layers", 3, true,
-                     (struct rfx_conv_spec){.oc = c, .kh = 3, .pad = 1, .groups = c});
-    x = mnasnet_conv(b, x, "layers", 6, false,
-                     (struct rfx_conv_spec){.oc = make_divisible(16 * mnasnet_width), .kh = 1});
+    x = mnasnet_conv(b, x, "layers", 0, true, rfx_spec_strided(c, 3, 2));
+    x = mnasnet_conv(b, x, "layers", 3, true, rfx_spec_depthwise(c, 3, 1));
+    x = mnasnet_conv(b, x, "layers", 6, false, rfx_spec(make_divisible(16 * mnasnet_width), 1));
     int count = (int)(sizeof mnasnet_stages / sizeof mnasnet_stages[0]);
     for (int s = 0; s < count; s++)
         for (int i = 0; i < mnasnet_stages[s].blocks; i++)
             x = mnasnet_block(b, x, rfx_name("layers.%d.%d", 8 + s, i).text, s,
                               i == 0 ? mnasnet_stages[s].stride : 1);
-    x = mnasnet_conv(b, x, "layers", 8 + count, true, (struct rfx_conv_spec){.oc = 1280, .kh = 1});
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "classifier.1", x, 1000);
-    rfx_builder_output(b, x, "output");
+    x = mnasnet_conv(b, x, "layers", 8 + count, true, rfx_spec(1280, 1));
+    rfx_builder_classify(b, x, "avgpool", "flatten", "classifier.1");
 }

@@ -27,8 +27,7 @@ static const struct row small[] = {
 
 static int conv_bn_act(struct rfx_builder *b, int x, const char *name, struct rfx_act act,
                        struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.0", name).text, rfx_name("%s.1", name).text,
-                                   rfx_name("%s.2", name).text, act, spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, act, spec);
 }
 
 /* So many channels as a multiple of 8, at most a tenth below. */
@@ -38,19 +37,6 @@ static int64_t eights(int64_t channels) {
     return rounded * 10 < channels * 9 ? rounded + 8 : rounded;
 }
 
-static int squeeze_excite(struct rfx_builder *b, int x, const char *name) {
-    int64_t c = rfx_builder_channels(b, x);
-    int gate = rfx_builder_global_mean(b, rfx_name("%s.avgpool", name).text, x);
-    gate = rfx_builder_conv(b, rfx_name("%s.fc1", name).text, gate,
-                            (struct rfx_conv_spec){.oc = eights(c / 4), .kh = 1, .bias = true});
-    gate = rfx_builder_relu(b, rfx_name("%s.activation", name).text, gate);
-    gate = rfx_builder_conv(b, rfx_name("%s.fc2", name).text, gate,
-                            (struct rfx_conv_spec){.oc = c, .kh = 1, .bias = true});
-    gate = rfx_builder_act(b, rfx_name("%s.scale_activation", name).text, gate,
-                           rfx_act_hard_sigmoid());
-    return rfx_builder_mul(b, rfx_name("%s.mul", name).text, gate, x);
-}
-
 static int block(struct rfx_builder *b, int in, const char *name, const struct row *row) {
     struct rfx_act act = row->swish ? rfx_act_hard_swish() : rfx_act_relu();
     struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};
@@ -58,16 +44,15 @@ static int block(struct rfx_builder *b, int in, const char *name, const struct r
     int x = in, part = 0;
     if (row->expanded != ic)
         x = conv_bn_act(b, x, rfx_name("%s.block.%d", name, part++).text, act,
-                        (struct rfx_conv_spec){.oc = row->expanded, .kh = 1});
+                        rfx_spec(row->expanded, 1));
     x = conv_bn_act(b, x, rfx_name("%s.block.%d", name, part++).text, act,
-                    (struct rfx_conv_spec){.oc = row->expanded,
-                                           .kh = row->k,
-                                           .stride = row->stride,
-                                           .pad = row->k / 2,
-                                           .groups = row->expanded});
-    if (row->squeeze) x = squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text);
+                    rfx_spec_depthwise(row->expanded, row->k, row->stride));
+    if (row->squeeze)
+        x = rfx_builder_squeeze_excite(b, x, rfx_name("%s.block.%d", name, part++).text,
+                                       eights(row->expanded / 4), rfx_act_relu(),
+                                       rfx_act_hard_sigmoid());
     x = conv_bn_act(b, x, rfx_name("%s.block.%d", name, part).text, none,
-                    (struct rfx_conv_spec){.oc = row->channels, .kh = 1});
+                    rfx_spec(row->channels, 1));
     if (row->stride == 1 && ic == row->channels)
         x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     rfx_builder_alias(b, x, name);
@@ -75,13 +60,12 @@ static int block(struct rfx_builder *b, int in, const char *name, const struct r
 }
 
 static void build(struct rfx_builder *b, int x, const struct row *rows, int count, int64_t hidden) {
-    x = conv_bn_act(b, x, "features.0", rfx_act_hard_swish(),
-                    (struct rfx_conv_spec){.oc = 16, .kh = 3, .stride = 2, .pad = 1});
+    x = conv_bn_act(b, x, "features.0", rfx_act_hard_swish(), rfx_spec_strided(16, 3, 2));
     rfx_builder_alias(b, x, "features.0");
     for (int i = 0; i < count; i++) x = block(b, x, rfx_name("features.%d", i + 1).text, &rows[i]);
     struct rfx_name last = rfx_name("features.%d", count + 1);
     x = conv_bn_act(b, x, last.text, rfx_act_hard_swish(),
-                    (struct rfx_conv_spec){.oc = 6 * rfx_builder_channels(b, x), .kh = 1});
+                    rfx_spec(6 * rfx_builder_channels(b, x), 1));
     rfx_builder_alias(b, x, last.text);
     x = rfx_builder_flatten(b, "flatten", rfx_builder_global_mean(b, "avgpool", x));
     x = rfx_builder_linear(b, "classifier.0", x, hidden);
@@ -102,9 +86,7 @@ enum { MULTIPLE = 32, LEVELS = 4, WIDTH = 96 };
 
 static int conv_bn(struct rfx_builder *b, int x, const char *name, struct rfx_act act,
                    struct rfx_conv_spec spec) {
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.conv", name).text,
-                                   rfx_name("%s.bn", name).text, rfx_name("%s.act", name).text, act,
-                                   spec);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, act, spec);
 }
 
 /* A block at half its width, which is expanded in any case. */
@@ -112,13 +94,10 @@ static int half_block(struct rfx_builder *b, int in, const char *name, const str
     struct rfx_act act = row->swish ? rfx_act_hard_swish() : rfx_act_relu();
     struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};
     int64_t wide = eights(row->expanded / 2), narrow = eights(row->channels / 2);
-    struct rfx_conv_spec depthwise = {
-        .oc = wide, .kh = row->k, .stride = row->stride, .pad = row->k / 2, .groups = wide};
-    int x = conv_bn(b, in, rfx_name("%s.expand_conv", name).text, act,
-                    (struct rfx_conv_spec){.oc = wide, .kh = 1});
+    struct rfx_conv_spec depthwise = rfx_spec_depthwise(wide, row->k, row->stride);
+    int x = conv_bn(b, in, rfx_name("%s.expand_conv", name).text, act, rfx_spec(wide, 1));
     x = conv_bn(b, x, rfx_name("%s.bottleneck_conv", name).text, act, depthwise);
-    x = conv_bn(b, x, rfx_name("%s.linear_conv", name).text, none,
-                (struct rfx_conv_spec){.oc = narrow, .kh = 1});
+    x = conv_bn(b, x, rfx_name("%s.linear_conv", name).text, none, rfx_spec(narrow, 1));
     if (row->stride == 1 && rfx_builder_channels(b, in) == narrow)
         x = rfx_builder_add(b, rfx_name("%s.add", name).text, in, x);
     rfx_builder_alias(b, x, name);
@@ -128,14 +107,12 @@ static int half_block(struct rfx_builder *b, int in, const char *name, const str
 /* The maps at strides 4, 8, 16 and 32. */
 static void text_backbone(struct rfx_builder *b, int x, int levels[LEVELS]) {
     static const int starts[LEVELS + 1] = {0, 3, 6, 12, sizeof large / sizeof large[0]};
-    x = conv_bn(b, x, "backbone.conv", rfx_act_hard_swish(),
-                (struct rfx_conv_spec){.oc = 8, .kh = 3, .stride = 2, .pad = 1});
+    x = conv_bn(b, x, "backbone.conv", rfx_act_hard_swish(), rfx_spec_strided(8, 3, 2));
     for (int s = 0; s < LEVELS; s++) {
         for (int i = starts[s]; i < starts[s + 1]; i++)
             x = half_block(b, x, rfx_name("backbone.stage%d.%d", s, i - starts[s]).text, &large[i]);
         if (s + 1 == LEVELS)
-            x = conv_bn(b, x, "backbone.stage3.3", rfx_act_hard_swish(),
-                        (struct rfx_conv_spec){.oc = 480, .kh = 1});
+            x = conv_bn(b, x, "backbone.stage3.3", rfx_act_hard_swish(), rfx_spec(480, 1));
         levels[s] = x;
     }
 }
@@ -146,14 +123,14 @@ static int text_pyramid(struct rfx_builder *b, const int levels[LEVELS]) {
     int sums[LEVELS], parts[LEVELS];
     for (int s = LEVELS - 1; s >= 0; s--) {
         int x = rfx_builder_conv(b, rfx_name("neck.in%d_conv", s + 2).text, levels[s],
-                                 (struct rfx_conv_spec){.oc = WIDTH, .kh = 1});
+                                 rfx_spec(WIDTH, 1));
         if (s + 1 < LEVELS) {
             int up = rfx_builder_enlarge(b, rfx_name("neck.up%d", s + 3).text, sums[s + 1], 2);
             x = rfx_builder_add(b, rfx_name("neck.out%d", s + 2).text, x, up);
         }
         sums[s] = x;
         x = rfx_builder_conv(b, rfx_name("neck.p%d_conv", s + 2).text, x,
-                             (struct rfx_conv_spec){.oc = WIDTH / LEVELS, .kh = 3, .pad = 1});
+                             rfx_spec(WIDTH / LEVELS, 3));
         if (s > 0) x = rfx_builder_enlarge(b, rfx_name("neck.p%d", s + 2).text, x, (int64_t)1 << s);
         parts[LEVELS - 1 - s] = x;
     }
@@ -169,8 +146,7 @@ void rfx_builtin_text_detector(struct rfx_builder *b, int image,
     text_backbone(b, x, levels);
     x = text_pyramid(b, levels);
     x = rfx_builder_conv_bn_act(b, x, "head.binarize.conv1", "head.binarize.conv_bn1",
-                                "head.binarize.relu1", rfx_act_relu(),
-                                (struct rfx_conv_spec){.oc = WIDTH / 4, .kh = 3, .pad = 1});
+                                "head.binarize.relu1", rfx_act_relu(), rfx_spec(WIDTH / 4, 3));
     x = rfx_builder_conv_transpose(b, "head.binarize.conv2", x, WIDTH / 4, twice);
     x = rfx_builder_batch_norm(b, "head.binarize.conv_bn2", x, 1.0f);
     x = rfx_builder_relu(b, "head.binarize.relu2", x);

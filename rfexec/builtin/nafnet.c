@@ -10,7 +10,7 @@ static const int encoder_blocks[LEVELS] = {2, 2, 4, 8}, middle_blocks = 12;
 static const int decoder_blocks[LEVELS] = {2, 2, 2, 2};
 
 static int conv1(struct rfx_builder *b, int x, const char *name, int64_t oc) {
-    return rfx_builder_conv(b, name, x, (struct rfx_conv_spec){.oc = oc, .kh = 1, .bias = true});
+    return rfx_builder_conv(b, name, x, rfx_spec_biased(oc, 1));
 }
 
 /* The first half of the channels times the second. */
@@ -56,7 +56,7 @@ static int blocks(struct rfx_builder *b, int x, const char *name, int count) {
 
 /* A 1x1 convolution without bias and PixelShuffle: half the channels, twice the size. */
 static int enlarge(struct rfx_builder *b, int x, const char *name) {
-    struct rfx_conv_spec spec = {.oc = 2 * rfx_builder_channels(b, x), .kh = 1};
+    struct rfx_conv_spec spec = rfx_spec(2 * rfx_builder_channels(b, x), 1);
     x = rfx_builder_conv(b, rfx_name("%s.0", name).text, x, spec);
     return rfx_builder_pixel_shuffle(b, rfx_name("%s.1", name).text, x, 2);
 }
@@ -64,7 +64,7 @@ static int enlarge(struct rfx_builder *b, int x, const char *name) {
 void rfx_builtin_nafnet(struct rfx_builder *b, int image, const struct rfx_builtin_config *config) {
     int skips[LEVELS], x = rfx_builder_pad_to(b, "padder", image, MULTIPLE), padded = x;
     (void)config;
-    struct rfx_conv_spec three = {.oc = WIDTH, .kh = 3, .pad = 1, .bias = true};
+    struct rfx_conv_spec three = rfx_spec_biased(WIDTH, 3);
     x = rfx_builder_conv(b, "intro", x, three);
     for (int i = 0; i < LEVELS; i++) {
         x = skips[i] = blocks(b, x, rfx_name("encoders.%d", i).text, encoder_blocks[i]);

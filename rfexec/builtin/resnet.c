@@ -18,19 +18,17 @@ static int residual_block(struct rfx_builder *b, int in, const char *block, int6
     int64_t oc = bottleneck ? planes * 4 : planes;
     int x = in;
     if (bottleneck) {
-        x = conv_bn(b, x, block, 1, 1.0f, (struct rfx_conv_spec){.oc = planes, .kh = 1});
+        x = conv_bn(b, x, block, 1, 1.0f, rfx_spec(planes, 1));
         x = rfx_builder_relu(b, rfx_name("%s.relu", block).text, x);
     }
-    x = conv_bn(b, x, block, bottleneck ? 2 : 1, 1.0f,
-                (struct rfx_conv_spec){.oc = planes, .kh = 3, .stride = stride, .pad = 1});
+    x = conv_bn(b, x, block, bottleneck ? 2 : 1, 1.0f, rfx_spec_strided(planes, 3, stride));
     x = rfx_builder_relu(b, rfx_name(bottleneck ? "%s.relu_1" : "%s.relu", block).text, x);
     x = conv_bn(b, x, block, bottleneck ? 3 : 2, branch_gain,
-                bottleneck ? (struct rfx_conv_spec){.oc = oc, .kh = 1}
-                           : (struct rfx_conv_spec){.oc = oc, .kh = 3, .pad = 1});
+                bottleneck ? rfx_spec(oc, 1) : rfx_spec(oc, 3));
     int identity = in;
     if (stride != 1 || rfx_builder_channels(b, in) != oc) {
         identity = rfx_builder_conv(b, rfx_name("%s.downsample.0", block).text, in,
-                                    (struct rfx_conv_spec){.oc = oc, .kh = 1, .stride = stride});
+                                    rfx_spec_strided(oc, 1, stride));
         identity =
             rfx_builder_batch_norm(b, rfx_name("%s.downsample.1", block).text, identity, 1.0f);
     }
@@ -42,19 +40,14 @@ static int residual_block(struct rfx_builder *b, int in, const char *block, int6
 
 void rfx_builtin_resnet(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     x = rfx_builder_conv_bn_act(b, x, "conv1", "bn1", "relu", rfx_act_relu(),
-                                (struct rfx_conv_spec){.oc = 64, .kh = 7, .stride = 2, .pad = 3});
-    x = rfx_builder_max_pool(
-        b, "maxpool", x,
-        (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2, .pads = {1, 1, 1, 1}});
+                                rfx_spec_strided(64, 7, 2));
+    x = rfx_builder_max_pool(b, "maxpool", x, rfx_square_pool(3, 2, 1));
     for (int stage = 0; stage < 4; stage++)
         for (int i = 0; i < config->blocks[stage]; i++)
             x = residual_block(b, x, rfx_name("layer%d.%d", stage + 1, i).text,
                                (int64_t)64 << stage, i == 0 && stage > 0 ? 2 : 1,
                                config->bottleneck);
-    x = rfx_builder_global_mean(b, "avgpool", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "fc", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "avgpool", "flatten", "fc");
 }
 
 static int conv_bias(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
@@ -64,14 +57,12 @@ static int conv_bias(struct rfx_builder *b, int x, const char *name, struct rfx_
 
 static int convnext_block(struct rfx_builder *b, int in, const char *name) {
     int64_t c = rfx_builder_channels(b, in);
-    struct rfx_conv_spec by_channel = {.oc = c, .kh = 7, .pad = 3, .groups = c};
+    struct rfx_conv_spec by_channel = rfx_spec_depthwise(c, 7, 1);
     int x = conv_bias(b, in, rfx_name("%s.block.0", name).text, by_channel);
     x = rfx_builder_layer_norm(b, rfx_name("%s.block.2", name).text, x, 1e-6f);
-    x = conv_bias(b, x, rfx_name("%s.block.3", name).text,
-                  (struct rfx_conv_spec){.oc = 4 * c, .kh = 1});
+    x = conv_bias(b, x, rfx_name("%s.block.3", name).text, rfx_spec(4 * c, 1));
     x = rfx_builder_gelu(b, rfx_name("%s.block.4", name).text, x);
-    x = conv_bias(b, x, rfx_name("%s.block.5", name).text,
-                  (struct rfx_conv_spec){.oc = c, .kh = 1});
+    x = conv_bias(b, x, rfx_name("%s.block.5", name).text, rfx_spec(c, 1));
     x = rfx_builder_channel_scale(b, rfx_name("%s.layer_scale", name).text, x, 0.1f, 0.4f);
     x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     rfx_builder_alias(b, x, name);

@@ -31,15 +31,11 @@ static int bottleneck(struct rfx_builder *b, int in, const char *unit, int64_t p
             b, rfx_name("%s/shortcut", unit).text, before,
             (struct rfx_conv_spec){.oc = oc, .kh = 1, .stride = stride, .bias = true});
     else if (stride != 1)
-        shortcut = rfx_builder_max_pool(
-            b, rfx_name("%s/shortcut", unit).text, in,
-            (struct rfx_pool_attr){.kh = 1, .kw = 1, .sh = stride, .sw = stride});
-    int x =
-        conv_bn_relu(b, before, unit, "conv1", 1.0f, (struct rfx_conv_spec){.oc = planes, .kh = 1});
-    x = conv_bn_relu(b, x, unit, "conv2", branch_gain,
-                     (struct rfx_conv_spec){.oc = planes, .kh = 3, .stride = stride, .pad = 1});
-    x = rfx_builder_conv(b, rfx_name("%s/conv3", unit).text, x,
-                         (struct rfx_conv_spec){.oc = oc, .kh = 1, .bias = true});
+        shortcut = rfx_builder_max_pool(b, rfx_name("%s/shortcut", unit).text, in,
+                                        rfx_square_pool(1, stride, 0));
+    int x = conv_bn_relu(b, before, unit, "conv1", 1.0f, rfx_spec(planes, 1));
+    x = conv_bn_relu(b, x, unit, "conv2", branch_gain, rfx_spec_strided(planes, 3, stride));
+    x = rfx_builder_conv(b, rfx_name("%s/conv3", unit).text, x, rfx_spec_biased(oc, 1));
     x = rfx_builder_add(b, rfx_name("%s/add", unit).text, shortcut, x);
     rfx_builder_alias(b, x, unit);
     return x;
@@ -49,7 +45,7 @@ void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builti
     x = rfx_builder_conv(
         b, "conv1", x,
         (struct rfx_conv_spec){.oc = 64, .kh = 7, .stride = 2, .pad = 3, .bias = true});
-    struct rfx_pool_attr pool = {.kh = 3, .kw = 3, .sh = 2, .sw = 2};
+    struct rfx_pool_attr pool = rfx_square_pool(3, 2, 0);
     pool.pads = rfx_builder_same_pads(b, x, 3, 3, 2, 1);
     x = rfx_builder_max_pool(b, "pool1", x, pool);
     for (int block = 0; block < 4; block++)
@@ -58,8 +54,5 @@ void rfx_builtin_resnet_v2(struct rfx_builder *b, int x, const struct rfx_builti
                            (int64_t)64 << block,
                            i == config->blocks[block] - 1 && block < 3 ? 2 : 1);
     x = bn_relu(b, x, "postnorm", 1.0f);
-    x = rfx_builder_global_mean(b, "pool5", x);
-    x = rfx_builder_flatten(b, "flatten", x);
-    x = rfx_builder_linear(b, "logits", x, 1000);
-    rfx_builder_output(b, x, "output");
+    rfx_builder_classify(b, x, "pool5", "flatten", "logits");
 }

@@ -12,14 +12,12 @@ static int fire(struct rfx_builder *b, int x, int index, int64_t squeeze, int64_
     struct rfx_name module = rfx_name("features.%d", index);
     const char *m = module.text;
     x = conv_relu(b, x, rfx_name("%s.squeeze", m).text, rfx_name("%s.squeeze_activation", m).text,
-                  (struct rfx_conv_spec){.oc = squeeze, .kh = 1});
+                  rfx_spec(squeeze, 1));
     int parts[2];
     parts[0] = conv_relu(b, x, rfx_name("%s.expand1x1", m).text,
-                         rfx_name("%s.expand1x1_activation", m).text,
-                         (struct rfx_conv_spec){.oc = expand, .kh = 1});
+                         rfx_name("%s.expand1x1_activation", m).text, rfx_spec(expand, 1));
     parts[1] = conv_relu(b, x, rfx_name("%s.expand3x3", m).text,
-                         rfx_name("%s.expand3x3_activation", m).text,
-                         (struct rfx_conv_spec){.oc = expand, .kh = 3, .pad = 1});
+                         rfx_name("%s.expand3x3_activation", m).text, rfx_spec(expand, 3));
     x = rfx_builder_concat(b, rfx_name("%s.cat", m).text, parts, 2);
     rfx_builder_alias(b, x, m);
     return x;
@@ -41,8 +39,7 @@ void rfx_builtin_squeezenet(struct rfx_builder *b, int x, const struct rfx_built
                 b, rfx_name("features.%d", i + 2).text, x,
                 (struct rfx_pool_attr){.kh = 3, .kw = 3, .sh = 2, .sw = 2, .ceil_mode = true});
     }
-    x = conv_relu(b, x, "classifier.1", "classifier.2",
-                  (struct rfx_conv_spec){.oc = 1000, .kh = 1});
+    x = conv_relu(b, x, "classifier.1", "classifier.2", rfx_spec(1000, 1));
     x = rfx_builder_global_mean(b, "classifier.3", x);
     x = rfx_builder_flatten(b, "flatten", x);
     rfx_builder_output(b, x, "output");

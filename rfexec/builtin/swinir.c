@@ -11,7 +11,7 @@ enum { WIDTH = 60, GROUPS = 4, LAYERS = 6, HEADS = 6, WINDOW = 8, MLP = 2, TIMES
 static const float eps = 1e-5f;
 
 static int conv(struct rfx_builder *b, int x, const char *name, int64_t oc, int64_t k) {
-    struct rfx_conv_spec spec = {.oc = oc, .kh = k, .pad = k / 2, .bias = true};
+    struct rfx_conv_spec spec = rfx_spec_biased(oc, k);
     return rfx_builder_conv(b, name, x, spec);
 }
 

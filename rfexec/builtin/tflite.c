@@ -56,13 +56,12 @@ static int expanded_conv(struct rfx_builder *b, int in, int index, int64_t expan
     stride = next_stride(atrous, stride, &dilation);
     if (expand != 1)
         x = conv_bn(b, x, rfx_name("%s/expand", name.text).text, rfx_act_relu6(),
-                    (struct rfx_conv_spec){.oc = hidden, .kh = 1});
+                    rfx_spec(hidden, 1));
     x = conv_bn(
         b, x, rfx_name("%s/depthwise", name.text).text, rfx_act_relu6(),
         (struct rfx_conv_spec){
             .oc = hidden, .kh = 3, .stride = stride, .groups = hidden, .dilation = dilation});
-    x = conv_bn(b, x, rfx_name("%s/project", name.text).text, no_act,
-                (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    x = conv_bn(b, x, rfx_name("%s/project", name.text).text, no_act, rfx_spec(oc, 1));
     if (stride == 1 && ic == oc) x = rfx_builder_add(b, rfx_name("%s/add", name.text).text, in, x);
     rfx_builder_alias(b, x, name.text);
     return x;
@@ -73,7 +72,7 @@ static int image_pooling(struct rfx_builder *b, int x) {
     if (b->status != RFX_OK) return -1;
     int64_t h = b->graph->nodes[x].out.h, w = b->graph->nodes[x].out.w;
     x = rfx_builder_global_mean(b, "AvgPool2D", x);
-    x = conv_bn(b, x, "image_pooling", rfx_act_relu(), (struct rfx_conv_spec){.oc = 256, .kh = 1});
+    x = conv_bn(b, x, "image_pooling", rfx_act_relu(), rfx_spec(256, 1));
     return rfx_builder_resize(b, "ResizeBilinear", x, h, w);
 }
 
@@ -91,11 +90,10 @@ void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_built
                               i == 0 ? rfx_mobilenet_v2_stages[s].stride : 1);
     int parts[2];
     parts[0] = image_pooling(b, x);
-    parts[1] = conv_bn(b, x, "aspp0", rfx_act_relu(), (struct rfx_conv_spec){.oc = 256, .kh = 1});
+    parts[1] = conv_bn(b, x, "aspp0", rfx_act_relu(), rfx_spec(256, 1));
     x = rfx_builder_concat(b, "concat", parts, 2);
-    x = conv_bn(b, x, "concat_projection", rfx_act_relu(),
-                (struct rfx_conv_spec){.oc = 256, .kh = 1});
-    x = conv_bias(b, x, "logits/semantic", (struct rfx_conv_spec){.oc = 21, .kh = 1});
+    x = conv_bn(b, x, "concat_projection", rfx_act_relu(), rfx_spec(256, 1));
+    x = conv_bias(b, x, "logits/semantic", rfx_spec(21, 1));
     x = rfx_builder_resize(b, "ResizeBilinear_2", x, h, w);
     rfx_builder_output(b, x, "ResizeBilinear_2:0");
 }
@@ -124,13 +122,11 @@ void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_
         x = conv_bn(b, x, rfx_name("Conv2d_%d_depthwise", i + 1).text, rfx_act_relu6(),
                     (struct rfx_conv_spec){.oc = c, .kh = 3, .stride = stride, .groups = c});
         x = conv_bn(b, x, rfx_name("Conv2d_%d_pointwise", i + 1).text, rfx_act_relu6(),
-                    (struct rfx_conv_spec){.oc = scaled(posenet_layers[i].channels, config->width),
-                                           .kh = 1});
+                    rfx_spec(scaled(posenet_layers[i].channels, config->width), 1));
     }
     int made[sizeof heads / sizeof heads[0]];
     for (size_t i = 0; i < sizeof heads / sizeof heads[0]; i++) {
-        made[i] = conv_bias(b, x, heads[i].name,
-                            (struct rfx_conv_spec){.oc = heads[i].channels, .kh = 1});
+        made[i] = conv_bias(b, x, heads[i].name, rfx_spec(heads[i].channels, 1));
         if (heads[i].output != NULL) rfx_builder_output(b, made[i], heads[i].output);
     }
     x = rfx_builder_concat(b, "mid_offsets", (const int[]){made[2], made[3]}, 2);
@@ -145,11 +141,10 @@ static int blaze_block(struct rfx_builder *b, int in, const char *name, int64_t 
     int64_t ic = rfx_builder_channels(b, in);
     int x = conv_bias(b, in, rfx_name("%s/depthwise", name).text,
                       (struct rfx_conv_spec){.oc = ic, .kh = 3, .stride = stride, .groups = ic});
-    x = conv_bias(b, x, rfx_name("%s/pointwise", name).text,
-                  (struct rfx_conv_spec){.oc = oc, .kh = 1});
+    x = conv_bias(b, x, rfx_name("%s/pointwise", name).text, rfx_spec(oc, 1));
     int side = in;
     if (stride == 2) {
-        struct rfx_pool_attr pool = {.kh = 2, .kw = 2, .sh = 2, .sw = 2};
+        struct rfx_pool_attr pool = rfx_square_pool(2, 2, 0);
         pool.pads = rfx_builder_same_pads(b, in, 2, 2, 2, 1);
         side = rfx_builder_max_pool(b, rfx_name("%s/max_pool", name).text, side, pool);
     }
@@ -167,8 +162,7 @@ static int blaze_heads(struct rfx_builder *b, const int *maps, const char *name,
     int rows[2];
     for (int i = 0; i < 2; i++) {
         struct rfx_name head = rfx_name("%s_%d", name, i == 0 ? 8 : 16);
-        rows[i] =
-            conv_bias(b, maps[i], head.text, (struct rfx_conv_spec){.oc = anchors[i] * k, .kh = 1});
+        rows[i] = conv_bias(b, maps[i], head.text, rfx_spec(anchors[i] * k, 1));
         rows[i] = rfx_builder_rows(b, rfx_name("%s/rows", head.text).text, rows[i], k);
     }
     return rfx_builder_join_rows(b, name, rows[0], rows[1]);

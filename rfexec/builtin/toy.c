@@ -12,18 +12,15 @@ static int conv_relu(struct rfx_builder *b, int x, const char *name, struct rfx_
 
 static int halve(struct rfx_builder *b, int x, int index, int64_t kernel) {
     int64_t pad = (kernel - 1) / 2;
-    return rfx_builder_max_pool(
-        b, rfx_name("maxpool%d", index).text, x,
-        (struct rfx_pool_attr){
-            .kh = kernel, .kw = kernel, .sh = 2, .sw = 2, .pads = {pad, pad, pad, pad}});
+    return rfx_builder_max_pool(b, rfx_name("maxpool%d", index).text, x,
+                                rfx_square_pool(kernel, 2, pad));
 }
 
 void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
     (void)config;
     for (int i = 0; i < 6; i++) {
         if (i == 2 || i == 4) x = halve(b, x, i / 2, 3);
-        x = conv_relu(b, x, rfx_name("conv%d", i + 1).text,
-                      (struct rfx_conv_spec){.oc = (int64_t)32 << i / 2, .kh = 3, .pad = 1});
+        x = conv_relu(b, x, rfx_name("conv%d", i + 1).text, rfx_spec((int64_t)32 << i / 2, 3));
     }
     rfx_builder_output(b, x, "output");
 }
@@ -33,10 +30,8 @@ static int toy_block(struct rfx_builder *b, int in, const char *name, int convs)
     int64_t c = rfx_builder_channels(b, in);
     int x = in;
     for (int i = 0; i + 1 < convs; i++)
-        x = conv_relu(b, x, rfx_name("%s.conv%d", name, i + 1).text,
-                      (struct rfx_conv_spec){.oc = c, .kh = 3, .pad = 1});
-    x = rfx_builder_conv(b, rfx_name("%s.conv%d", name, convs).text, x,
-                         (struct rfx_conv_spec){.oc = c, .kh = 3, .pad = 1, .bias = true});
+        x = conv_relu(b, x, rfx_name("%s.conv%d", name, i + 1).text, rfx_spec(c, 3));
+    x = rfx_builder_conv(b, rfx_name("%s.conv%d", name, convs).text, x, rfx_spec_biased(c, 3));
     x = rfx_builder_add(b, rfx_name("%s.add", name).text, x, in);
     x = rfx_builder_relu(b, rfx_name("%s.relu", name).text, x);
     rfx_builder_alias(b, x, name);
@@ -44,15 +39,14 @@ static int toy_block(struct rfx_builder *b, int in, const char *name, int convs)
 }
 
 void rfx_builtin_toy(struct rfx_builder *b, int x, const struct rfx_builtin_config *config) {
-    x = conv_relu(b, x, "stem",
-                  (struct rfx_conv_spec){.oc = config->toy.channels, .kh = 3, .pad = 1});
+    x = conv_relu(b, x, "stem", rfx_spec(config->toy.channels, 3));
     for (int m = 0; m < config->toy.modules; m++) {
         struct rfx_name module = rfx_name("module%d", m + 1);
         if (m > 0) x = halve(b, x, m, 2);
         for (int i = 0; i < config->toy.blocks; i++)
             x = toy_block(b, x, rfx_name("%s.block%d", module.text, i + 1).text, config->toy.convs);
         x = conv_relu(b, x, rfx_name("%s.widen", module.text).text,
-                      (struct rfx_conv_spec){.oc = 2 * rfx_builder_channels(b, x), .kh = 1});
+                      rfx_spec(2 * rfx_builder_channels(b, x), 1));
         rfx_builder_alias(b, x, module.text);
     }
     rfx_builder_output(b, x, "output");

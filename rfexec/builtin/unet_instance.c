@@ -45,7 +45,6 @@ void rfx_builtin_unet_instance(struct rfx_builder *b, int x,
         x = rfx_builder_concat(b, rfx_name("decoder.cat.%d", i).text, (const int[]){x, skip}, 2);
         x = stage(b, x, rfx_name("decoder.stages.%d", i).text, rfx_builder_channels(b, skip), 1);
     }
-    x = rfx_builder_conv(b, "decoder.seg_layer", x,
-                         (struct rfx_conv_spec){.oc = CLASSES, .kh = 1, .bias = true});
+    x = rfx_builder_conv(b, "decoder.seg_layer", x, rfx_spec_biased(CLASSES, 1));
     rfx_builder_output(b, x, "output");
 }

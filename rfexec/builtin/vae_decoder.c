@@ -10,7 +10,7 @@ enum { GROUPS = 32, WIDEST = 512 };
 static const float eps = 1e-6f;
 
 static int conv(struct rfx_builder *b, int x, const char *name, int64_t oc, int64_t k) {
-    struct rfx_conv_spec spec = {.oc = oc, .kh = k, .pad = k / 2, .bias = true};
+    struct rfx_conv_spec spec = rfx_spec_biased(oc, k);
     return rfx_builder_conv(b, name, x, spec);
 }
 

@@ -9,12 +9,11 @@ void rfx_builtin_vgg(struct rfx_builder *b, int x, const struct rfx_builtin_conf
     for (int stage = 0; stage < 5; stage++) {
         for (int i = 0; i < config->blocks[stage]; i++) {
             x = rfx_builder_conv(b, rfx_name("features.%d", index++).text, x,
-                                 (struct rfx_conv_spec){
-                                     .oc = stage_channels[stage], .kh = 3, .pad = 1, .bias = true});
+                                 rfx_spec_biased(stage_channels[stage], 3));
             x = rfx_builder_relu(b, rfx_name("features.%d", index++).text, x);
         }
         x = rfx_builder_max_pool(b, rfx_name("features.%d", index++).text, x,
-                                 (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 2, .sw = 2});
+                                 rfx_square_pool(2, 2, 0));
     }
     x = rfx_builder_adaptive_avg(b, "avgpool", x, 7, 7);
     x = rfx_builder_flatten(b, "flatten", x);

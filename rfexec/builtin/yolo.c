@@ -28,7 +28,7 @@ void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_
     for (size_t i = 0; i < sizeof layers / sizeof layers[0]; i++) {
         int64_t k = layers[i].k;
         if (layers[i].channels == MAX_POOL) {
-            struct rfx_pool_attr pool = {.kh = k, .kw = k, .sh = k, .sw = k};
+            struct rfx_pool_attr pool = rfx_square_pool(k, k, 0);
             x = rfx_builder_max_pool(b, rfx_name("pool%d", ++pools).text, x, pool);
             continue;
         }
@@ -65,10 +65,8 @@ static const int64_t strides[LEVELS] = {8, 16, 32};
 
 static int conv_of(struct rfx_builder *b, int x, const char *name, int64_t oc, int64_t k,
                    int64_t stride) {
-    struct rfx_conv_spec spec = {.oc = oc, .kh = k, .stride = stride, .pad = k / 2};
-    return rfx_builder_conv_bn_act(b, x, rfx_name("%s.conv", name).text,
-                                   rfx_name("%s.bn", name).text, rfx_name("%s.act", name).text,
-                                   rfx_act_silu(), spec);
+    struct rfx_conv_spec spec = rfx_spec_strided(oc, k, stride);
+    return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, rfx_act_silu(), spec);
 }
 
 /* Two convolutions of 3x3, and with `shortcut` their input. */
@@ -96,7 +94,7 @@ static int c2f(struct rfx_builder *b, int x, const char *name, int64_t oc, int n
 
 /* Three maxima of 5x5, each of the one before. */
 static int pyramid_pool(struct rfx_builder *b, int x, const char *name, int64_t oc) {
-    struct rfx_pool_attr pool = {.kh = 5, .kw = 5, .sh = 1, .sw = 1, .pads = {2, 2, 2, 2}};
+    struct rfx_pool_attr pool = rfx_square_pool(5, 1, 2);
     int kept[4];
     kept[0] = conv_of(b, x, rfx_name("%s.cv1", name).text, oc / 2, 1, 1);
     for (int i = 0; i < 3; i++)
@@ -119,7 +117,7 @@ static int level(struct rfx_builder *b, int in, int i) {
     int made[2];
     for (int k = 0; k < 2; k++) {
         struct rfx_name name = rfx_name("model.22.%s.%d", branches[k], i);
-        struct rfx_conv_spec last = {.oc = answers[k], .kh = 1, .bias = true};
+        struct rfx_conv_spec last = rfx_spec_biased(answers[k], 1);
         int x = conv_of(b, in, rfx_name("%s.0", name.text).text, widths[k], 3, 1);
         x = conv_of(b, x, rfx_name("%s.1", name.text).text, widths[k], 3, 1);
         made[k] = rfx_builder_conv(b, rfx_name("%s.2", name.text).text, x, last);

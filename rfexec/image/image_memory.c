@@ -26,7 +26,7 @@ static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect r
     const struct memory_source *s = source_of(b);
     (void)err;
     for (int64_t y = rect.y0; y < rect.y1; y++) {
-        float *to = rfx_view_at(out, y, rect.x0);
+        float *to = rfx_view_f32_at(out, y, rect.x0);
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t c = 0; c < b->c; c++)
                 *to++ = s->values[y * s->steps.row + x * s->steps.column + c * s->steps.channel];
@@ -43,7 +43,7 @@ static enum rfx_status reader_read(struct rfx_image_backend *b, struct rfx_rect 
         struct rfx_rect rows = rect;
         rows.y0 = y;
         rows.y1 = rfx_view_rows_end(out, y, rect.y1);
-        int result = reader->read(reader->user, rows, steps, rfx_view_at(out, y, rect.x0));
+        int result = reader->read(reader->user, rows, steps, rfx_view_f32_at(out, y, rect.x0));
         if (result != 0)
             return rfx_fail(err, RFX_STATUS_IO,
                             "the caller's source returned %d for rows %" PRId64 "..%" PRId64

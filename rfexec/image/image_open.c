@@ -1,20 +1,17 @@
-/* Opening a picture by its kind, which the first bytes of the file tell. */
+/* Opening a picture by its kind, which the first bytes of the file tell, as it is seen, or a
+ * rectangle of it. */
 #include <inttypes.h>
 #include <string.h>
 
-#include "rfexec/image/bands/file_bands.h"
-#include "rfexec/image/bands/joined.h"
-#include "rfexec/image/bands/page_bands.h"
+#include <rfx_build.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/image/decode/npy_format.h"
+#include "rfexec/image/decode/orientation.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/jp2/image_jp2.h"
-#include "rfexec/image/npy_format.h"
-#include "rfexec/image/slides/image_slide.h"
-#include "rfexec/image/turn/cropped.h"
-#include "rfexec/image/turn/turned.h"
-#include "rfexec/image/webp/image_webp.h"
-#include "rfexec/image/zarr/image_zarr.h"
-#include "rfexec/image/zarr/zarr_folder.h"
+#include "rfexec/image/image_kind.h"
+#include "rfexec/image/joined_bands.h"
 
 #define HEAD_BYTES 34 /* of a file, by which its kind is told */
 
@@ -46,48 +43,62 @@ static enum rfx_status choose_bands(struct rfx_image_backend *b,
     return rfx_image_joined_open(b->mem, b->name, &b, 1, channels, chosen->n, (int)b->c, out, err);
 }
 
-/* Kinds that people have and that are not read, by bytes at an offset; NULL: none of them. */
-static const char *known_kind(const unsigned char head[HEAD_BYTES]) {
-    static const struct {
-        const char *name, *bytes;
-        size_t offset, n;
-    } kinds[] = {
-        {"a high dynamic range (Radiance HDR) picture", "#?RADIANCE", 0, 10},
-        {"a high dynamic range (Radiance HDR) picture", "#?RGBE", 0, 6},
-        {"an AVIF picture", "ftypavif", 4, 8},
-        {"a HEIC picture", "ftyphei", 4, 7},
-        {"a HEIC picture", "ftypmif1", 4, 8},
-        {"a JPEG XL picture", "JXL ", 4, 4},
-        {"an OpenEXR picture", "\x76\x2f\x31\x01", 0, 4},
-        {"a PDF document", "%PDF", 0, 4},
-        {"an archive (zip, .npz)", "PK\x03\x04", 0, 4},
-        {"an HDF5 file", "\x89HDF", 0, 4},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (memcmp(head + kinds[i].offset, kinds[i].bytes, kinds[i].n) == 0) return kinds[i].name;
-    return NULL;
+/* A kind of file, known by `n` bytes at an offset. `opener` is NULL where this build does not read
+ * such pictures: `option`, which is OFF, then says why, and without an option no build reads them.
+ */
+struct file_kind {
+    const char *name; /* for messages */
+    size_t offset, n;
+    const char *bytes, *option;
+    rfx_image_opener *opener;
+};
+
+#define CODEC(option, opener) #option, RFX_WHEN(option, opener)
+
+static const struct file_kind tiff = {"TIFF", 0, 0, "",
+                                      CODEC(RFX_WITH_TIFF, rfx_image_tiff_pages_open)};
+static const struct file_kind bmp_rle = {"BMP", 0, 0, "",
+                                         CODEC(RFX_WITH_STB, rfx_image_bmp_rle_open)};
+static const struct file_kind zarr = {"Zarr", 0, 0, "", CODEC(RFX_WITH_ZARR, rfx_image_zarr_open)};
+static const struct file_kind slide = {"slide", 0, 0, "",
+                                       CODEC(RFX_WITH_SLIDES, rfx_image_slide_open)};
+/* Files of one picture. The last row is every other file. */
+static const struct file_kind pictures[] = {
+    {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", CODEC(RFX_WITH_PNG, rfx_image_png_open)},
+    {"JPEG", 0, 2, "\xff\xd8", CODEC(RFX_WITH_JPEG, rfx_image_jpeg_open)},
+    {"WebP", 8, 4, "WEBP", CODEC(RFX_WITH_WEBP, rfx_image_webp_open)},
+    {"JPEG 2000", 4, 4, "jP  ", CODEC(RFX_WITH_JPEG2000, rfx_image_jp2_open)},
+    {"JPEG 2000", 0, 4, "\xff\x4f\xff\x51", CODEC(RFX_WITH_JPEG2000, rfx_image_jp2_open)},
+    {"a high dynamic range (Radiance HDR) picture", 0, 10, "#?RADIANCE", NULL, NULL},
+    {"a high dynamic range (Radiance HDR) picture", 0, 6, "#?RGBE", NULL, NULL},
+    {"an AVIF picture", 4, 8, "ftypavif", NULL, NULL},
+    {"a HEIC picture", 4, 7, "ftyphei", NULL, NULL},
+    {"a HEIC picture", 4, 8, "ftypmif1", NULL, NULL},
+    {"a JPEG XL picture", 4, 4, "JXL ", NULL, NULL},
+    {"an OpenEXR picture", 0, 4, "\x76\x2f\x31\x01", NULL, NULL},
+    {"a PDF document", 0, 4, "%PDF", NULL, NULL},
+    {"an archive (zip, .npz)", 0, 4, "PK\x03\x04", NULL, NULL},
+    {"an HDF5 file", 0, 4, "\x89HDF", NULL, NULL},
+    {"BMP, GIF, PIC, PNM, PSD or TGA", 0, 0, "", CODEC(RFX_WITH_STB, rfx_image_stb_open)},
+};
+
+static enum rfx_status open_kind(const struct file_kind *kind, struct rfx_memory *mem,
+                                 const char *name, const struct rfx_image_options *options,
+                                 struct rfx_image_backend **out, struct rfx_error *err) {
+    if (kind->opener != NULL) return kind->opener(mem, name, options, out, err);
+    if (kind->option != NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: %s: this build has no %s support (%s=OFF)", name, kind->name,
+                        kind->name, kind->option);
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: %s, which rfexec does not read: convert it to PNG, TIFF or .npy", name,
+                    kind->name);
 }
 
-/* Files of one picture, of which all bands are delivered where some are chosen. */
-static enum rfx_status open_picture(struct rfx_memory *mem, const char *name,
-                                    const unsigned char head[HEAD_BYTES],
-                                    const struct rfx_image_options *options,
-                                    struct rfx_image_backend **out, struct rfx_error *err) {
-    if (memcmp(head, "\x89PNG\r\n\x1a\n", 8) == 0)
-        return rfx_image_png_open(mem, name, options, out, err);
-    if (memcmp(head, "\xff\xd8", 2) == 0)
-        return rfx_image_jpeg_open(mem, name, options->folder, out, err);
-    if (memcmp(head, "RIFF", 4) == 0 && memcmp(head + 8, "WEBP", 4) == 0)
-        return rfx_image_webp_open(mem, name, options, out, err);
-    if (memcmp(head + 4, "jP  ", 4) == 0 || memcmp(head, "\xff\x4f\xff\x51", 4) == 0)
-        return rfx_image_jp2_open(mem, name, options, out, err);
-    if (rfx_image_is_bmp_rle(head)) return rfx_image_bmp_rle_open(mem, name, out, err);
-    const char *kind = known_kind(head);
-    if (kind != NULL)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "%s: %s, which rfexec does not read: convert it to PNG, TIFF or .npy", name,
-                        kind);
-    return rfx_image_stb_open(mem, name, out, err);
+static const struct file_kind *kind_of(const unsigned char head[HEAD_BYTES]) {
+    const struct file_kind *k = pictures;
+    while (memcmp(head + k->offset, k->bytes, k->n) != 0) k++;
+    return k->n == 0 && rfx_image_is_bmp_rle(head) ? &bmp_rle : k;
 }
 
 /* Picks the kind by the first bytes and opens it. */
@@ -112,12 +123,10 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
     if (got == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: the file is empty", name);
     if (memcmp(head, RFX_NPY_MAGIC, RFX_NPY_MAGIC_BYTES) == 0 && options->page == 0)
         return rfx_image_npy_open(mem, name, options, out, err);
-    if (memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-        memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0)
-        return rfx_image_tiff_pages_open(mem, name, options, out, err);
+    if (rfx_image_is_tiff(head)) return open_kind(&tiff, mem, name, options, out, err);
     status = refuse_choice(options, name, err);
     struct rfx_image_backend *b = NULL;
-    if (status == RFX_OK) status = open_picture(mem, name, head, options, &b, err);
+    if (status == RFX_OK) status = open_kind(kind_of(head), mem, name, options, &b, err);
     if (status != RFX_OK || options->bands == NULL) {
         *out = b;
         return status;
@@ -126,6 +135,7 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
     if (status != RFX_OK) b->ops->free(b);
     return status;
 }
+
 /* The picture as it is seen. */
 static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
@@ -133,18 +143,119 @@ static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
     struct rfx_image_backend *b = NULL;
     const bool bands = strncmp(name, RFX_IMAGE_BANDS_PREFIX, strlen(RFX_IMAGE_BANDS_PREFIX)) == 0;
     enum rfx_status status = bands ? rfx_image_file_bands_open(mem, name, options, &b, err)
-                             : rfx_is_zarr(name) ? rfx_image_zarr_open(mem, name, options, &b, err)
+                             : rfx_is_zarr(name) ? open_kind(&zarr, mem, name, options, &b, err)
                              : options->slide || rfx_image_is_slide(name)
-                                 ? rfx_image_slide_open(mem, name, options, &b, err)
+                                 ? open_kind(&slide, mem, name, options, &b, err)
                                  : open_file(mem, name, options, &b, err);
     if (status != RFX_OK) return status;
     if (options->as_stored || b->orientation < 2) {
         *out = b;
         return RFX_OK;
     }
-    status = rfx_image_turned_open(b, options->folder, out, err);
+    status = rfx_image_orient(b, options->folder, out, err);
     if (status != RFX_OK) b->ops->free(b);
     return status;
+}
+
+struct cropped_source {
+    struct rfx_image_backend base;
+    struct rfx_image_backend *whole;
+    int64_t y0, x0;
+};
+
+static struct cropped_source *self_of(struct rfx_image_backend *b) {
+    return (struct cropped_source *)(void *)b;
+}
+
+static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t rows,
+                                         struct rfx_error *err) {
+    struct rfx_image_backend *whole = self_of(b)->whole;
+    return whole->ops->set_window != NULL ? whole->ops->set_window(whole, rows, err) : RFX_OK;
+}
+
+static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_error *err) {
+    struct rfx_image_backend *whole = self_of(b)->whole;
+    return whole->ops->rewind != NULL ? whole->ops->rewind(whole, err) : RFX_OK;
+}
+
+static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                                    void *room, const void **samples, int64_t *end,
+                                    struct rfx_error *err) {
+    const struct cropped_source *s = self_of(b);
+    enum rfx_status status =
+        s->whole->ops->fetch(s->whole, y + s->y0, x0 + s->x0, x1 + s->x0, room, samples, end, err);
+    *end -= s->x0;
+    return status;
+}
+
+/* Row by row: those of a ring lie where their own numbers say. */
+static enum rfx_status source_read_floats(struct rfx_image_backend *b, struct rfx_rect rect,
+                                          const struct rfx_view *out, struct rfx_error *err) {
+    const struct cropped_source *s = self_of(b);
+    enum rfx_status status = RFX_OK;
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++) {
+        const int64_t from = y + s->y0;
+        struct rfx_rect row = rfx_rect_make(from, from + 1, rect.x0 + s->x0, rect.x1 + s->x0);
+        struct rfx_view view = {.data = rfx_view_f32_at(out, y, rect.x0),
+                                .rect = row,
+                                .c = out->c,
+                                .row_stride = out->row_stride,
+                                .type = out->type};
+        status = s->whole->ops->read_floats(s->whole, row, &view, err);
+    }
+    return status;
+}
+
+static void source_select(struct rfx_image_backend *b, int64_t n) {
+    struct rfx_image_backend *whole = self_of(b)->whole;
+    if (whole->ops->select != NULL) whole->ops->select(whole, n);
+}
+
+static void source_free(struct rfx_image_backend *b) {
+    struct rfx_image_backend *whole = self_of(b)->whole;
+    whole->ops->free(whole);
+    rfx_memory_release(b->mem, b);
+}
+
+static const struct rfx_image_backend_ops sample_ops = {.set_window = source_set_window,
+                                                        .fetch = source_fetch,
+                                                        .rewind = source_rewind,
+                                                        .select = source_select,
+                                                        .free = source_free};
+static const struct rfx_image_backend_ops float_ops = {.set_window = source_set_window,
+                                                       .read_floats = source_read_floats,
+                                                       .rewind = source_rewind,
+                                                       .select = source_select,
+                                                       .free = source_free};
+
+/* `region` of `whole`, which it owns when it succeeds; values are those of the whole picture. Every
+ * request is passed on, moved by the corner of the rectangle: random access stays random access,
+ * and rows above the rectangle are decoded and passed over where it is not. UNSUPPORTED: the
+ * rectangle is not in the picture. */
+static enum rfx_status crop(struct rfx_image_backend *whole, struct rfx_rect region,
+                            struct rfx_image_backend **out, struct rfx_error *err) {
+    if (region.y0 < 0 || region.x0 < 0 || region.y1 > whole->h || region.x1 > whole->w ||
+        rfx_rect_is_empty(region))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: --region %" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64
+                        " is no rectangle of %" PRId64 " x %" PRId64 " pixels",
+                        whole->name, region.y0, region.x0, region.y1, region.x1, whole->h,
+                        whole->w);
+    struct cropped_source *s = rfx_memory_calloc(whole->mem, 1, sizeof *s);
+    if (s == NULL) return rfx_memory_fail(whole->mem, whole->name, sizeof *s, err);
+    s->base = *whole;
+    s->base.ops = whole->ops->read_floats != NULL ? &float_ops : &sample_ops;
+    s->base.h = rfx_rect_rows(region);
+    s->base.w = rfx_rect_cols(region);
+    s->base.pass_picoseconds *= (double)region.y1 / (double)whole->h; /* none below it are read */
+    s->base.fixed_bytes += sizeof *s;                                 /* beside a file's tables */
+    s->whole = whole;
+    s->y0 = region.y0;
+    s->x0 = region.x0;
+    int64_t pixels;
+    s->base.whole_pixels = rfx_checked_mul_i64(whole->h, whole->w, &pixels) ? pixels : INT64_MAX;
+    *out = &s->base;
+    return RFX_OK;
 }
 
 enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
@@ -159,14 +270,14 @@ enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
         status = rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                           "%s: --channels chooses bands of files, and this is none", name);
     if (status != RFX_OK) return status;
-    status = synthetic ? rfx_image_synthetic_open(mem, name, options->channels, &b, err)
+    status = synthetic ? rfx_image_synthetic_open(mem, name, options, &b, err)
                        : open_seen(mem, name, options, &b, err);
     if (status == RFX_OK && memcmp(&options->region, &all, sizeof all) == 0) {
         *out = b;
         return RFX_OK;
     }
     if (status != RFX_OK) return status;
-    status = rfx_image_cropped_open(b, options->region, out, err);
+    status = crop(b, options->region, out, err);
     if (status != RFX_OK) b->ops->free(b);
     return status;
 }

@@ -430,7 +430,7 @@ static void replace_missing_floats(const struct rfx_image *image, struct rfx_rec
                                    const struct rfx_view *out) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++) {
-            float *pixel = rfx_view_at(out, y, x);
+            float *pixel = rfx_view_f32_at(out, y, x);
             for (int64_t k = 0; k < image->c; k++)
                 put_missing(image, is_missing(image, pixel[k]), k, pixel + k);
         }
@@ -472,7 +472,7 @@ static enum rfx_status read_row(const struct rfx_image *image, int64_t y, struct
         int64_t end = x;
         enum rfx_status status = b->ops->fetch(b, y, x, rect.x1, room, &samples, &end, err);
         if (status != RFX_OK) return status;
-        float *dst = rfx_view_at(out, y, x);
+        float *dst = rfx_view_f32_at(out, y, x);
         if (b->sample_bits == 8)
             convert_u8(image, samples, end - x, dst, out->c);
         else if (b->sample_bits == 32)

@@ -83,8 +83,8 @@ void rfx_row_sums_add(struct rfx_row_sums *sums, struct rfx_rect rect,
             row->next = -1;
             continue;
         }
-        row->sum += sum_values(sums, rfx_view_at(view, y, row->next), (x1 - row->next) * view->c,
-                               row->next * view->c);
+        row->sum += sum_values(sums, rfx_view_f32_at(view, y, row->next),
+                               (x1 - row->next) * view->c, row->next * view->c);
         row->next = x1;
     }
 }

@@ -1,8 +1,8 @@
 /* A 128-bit fingerprint of the bits of an output, whatever the order its elements come in.
  *
  * It is the sum over all elements, each half modulo 2^64, of the XXH3-128 of 16 bytes: the
- * element's index in ONNX order (NCHW or row-major) and the bits of its float32, both as
- * little-endian uint64. About 3 ns an element.
+ * element's index in ONNX order (NCHW or row-major) and the bits of the element (of a float32, or
+ * of a narrower type as it lies in memory), both as little-endian uint64. About 3 ns an element.
  * Invariants: 1. rows, strips, tiles and chunks in any order give one value, as long as every
  * element is added once; 2. it tells -0 from 0, but not one NaN from another (outputs hold one NaN
  * only); 3. a single wrong element always changes it, several with all but certainty. */
@@ -19,12 +19,12 @@ struct rfx_fingerprint {
     int64_t before; /* elements of a batch before those that are added now: their indices follow */
 };
 
-/* Adds elements [first, first + count) of the output, in ONNX order. */
-void rfx_fingerprint_add(struct rfx_fingerprint *fp, int64_t first, const float *values,
-                         int64_t count);
+/* Adds elements [first, first + count) of the output, in ONNX order, of the type. */
+void rfx_fingerprint_add(struct rfx_fingerprint *fp, enum rfx_type type, int64_t first,
+                         const void *values, int64_t count);
 
 /* Adds `rect` of the map `map` (NHWC), all map->c channels; the view holds `rect`, and its pixels
- * have at least map->c floats. */
+ * have at least map->c elements, of the view's type. */
 void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
                               struct rfx_rect rect, const struct rfx_view *view);
 

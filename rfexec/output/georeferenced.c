@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <rfx_build.h>
+
 #include "rf_analysis/grid.h"
 #include "rfexec/image/image_file.h"
+
+/* NULL in builds without TIFF, in which no picture is one. */
+static __typeof__(rfx_geo_tiff_read) *const read_geo = RFX_WHEN(RFX_WITH_TIFF, rfx_geo_tiff_read);
 
 enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image *image,
                                   const char *spec, int64_t page, int64_t y0, int64_t x0,
@@ -17,7 +22,7 @@ enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image
     memcpy(out->geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_OK;
     const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
-    if (file != NULL) status = rfx_geo_tiff_read(mem, file, page, out, err);
+    if (file != NULL && read_geo != NULL) status = read_geo(mem, file, page, out, err);
     out->from_tiff = true;
     out->y0 = y0;
     out->x0 = x0;

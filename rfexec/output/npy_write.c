@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_sink.h"
 
@@ -24,7 +24,7 @@ struct rfx_npy_writer {
     size_t data_offset;
     enum rfx_type type;
     size_t elem_bytes;
-    unsigned char *typed; /* a chunk of elements; NULL: of floats, which are written as they are */
+    unsigned char *typed; /* a chunk of elements; NULL: `chunk` is one, of float32 */
     float chunk[CHUNK_ELEMS];
 };
 
@@ -147,18 +147,18 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
     return RFX_OK;
 }
 
-/* `count` values of the chunk, as elements of the file's type, from element `first` of the array
- * on. */
+/* Where elements are gathered before they are written: CHUNK_ELEMS of the file's type. */
+static unsigned char *chunk_of(struct rfx_npy_writer *writer) {
+    return writer->typed != NULL ? writer->typed : (unsigned char *)(void *)writer->chunk;
+}
+
+/* `count` elements of the chunk, from element `first` of the array on. */
 static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
                                  struct rfx_error *err) {
     size_t bytes = (size_t)count * writer->elem_bytes;
     uint64_t offset =
         writer->data_offset + (writer->before + (uint64_t)first) * (uint64_t)writer->elem_bytes;
-    const void *elements = writer->chunk;
-    if (writer->typed != NULL) {
-        rfx_type_store(writer->type, writer->chunk, count, writer->typed);
-        elements = writer->typed;
-    }
+    const void *elements = chunk_of(writer);
     return writer->file != NULL
                ? rfx_output_file_put(writer->file, elements, bytes, offset, err)
                : writer->target.put(writer->target.user, elements, bytes, offset, err);
@@ -174,11 +174,18 @@ static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
     return RFX_OK;
 }
 
-/* Gathers columns [x, x + count) of one row and channel. */
-static void gather_plane(float *to, const struct rfx_view *view, int64_t channel, int64_t y,
-                         int64_t x, int64_t count) {
-    const float *from = rfx_view_at(view, y, x) + channel;
-    for (int64_t k = 0; k < count; k++) to[k] = rfx_one_nan(from[k * view->c]);
+/* Element `channel` of the view's pixel (y, x). */
+static const unsigned char *element_at(const struct rfx_view *view, int64_t y, int64_t x,
+                                       int64_t channel) {
+    const unsigned char *pixel = rfx_view_at(view, y, x);
+    return pixel + (size_t)channel * rfx_type_bytes(view->type);
+}
+
+/* Gathers columns [x, x + count) of one row and channel from element `to` of the chunk on. */
+static void gather_plane(struct rfx_npy_writer *writer, int64_t to, const struct rfx_view *view,
+                         int64_t channel, int64_t y, int64_t x, int64_t count) {
+    rfx_type_gather(view->type, element_at(view, y, x, channel), view->c, count, writer->type,
+                    chunk_of(writer) + (size_t)to * writer->elem_bytes);
 }
 
 /* Rows of the array's full width of one channel, as many a write as fit the chunk; `plane`: the
@@ -191,7 +198,7 @@ static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += together) {
         int64_t rows = rfx_min_i64(together, rect.y1 - y);
         for (int64_t r = 0; r < rows; r++)
-            gather_plane(writer->chunk + r * w, view, channel, y + r, rect.x0, w);
+            gather_plane(writer, r * w, view, channel, y + r, rect.x0, w);
         status = put_chunk(writer, rows * w, plane + y * w, err);
     }
     return status;
@@ -204,7 +211,7 @@ static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_r
     enum rfx_status status = RFX_OK;
     for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += CHUNK_ELEMS) {
         int64_t cols = rfx_min_i64(CHUNK_ELEMS, row.x1 - x);
-        gather_plane(writer->chunk, view, channel, row.y0, x, cols);
+        gather_plane(writer, 0, view, channel, row.y0, x, cols);
         status = put_chunk(writer, cols, first + x, err);
     }
     return status;
@@ -247,13 +254,16 @@ static bool end_fits(const struct rfx_npy_writer *writer, const struct rfx_end *
            rfx_rect_contains(view->rect, rect) && view->c >= end->channels;
 }
 
-/* `n` elements that follow each other in the array from `to` on and are `step` floats apart. */
-static enum rfx_status put_run(struct rfx_npy_writer *writer, const float *from, int64_t step,
-                               int64_t n, int64_t to, struct rfx_error *err) {
+/* `n` elements that follow each other in the array from `to` on and are `step` elements apart where
+ * they come from. */
+static enum rfx_status put_run(struct rfx_npy_writer *writer, enum rfx_type type,
+                               const unsigned char *from, int64_t step, int64_t n, int64_t to,
+                               struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int64_t i = 0; i < n && status == RFX_OK; i += CHUNK_ELEMS) {
         int64_t count = rfx_min_i64(CHUNK_ELEMS, n - i);
-        for (int64_t k = 0; k < count; k++) writer->chunk[k] = rfx_one_nan(from[(i + k) * step]);
+        rfx_type_gather(type, from + (size_t)(i * step) * rfx_type_bytes(type), step, count,
+                        writer->type, chunk_of(writer));
         status = put_chunk(writer, count, to + i, err);
     }
     return status;
@@ -268,7 +278,7 @@ static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx
     int64_t pixels = view->c == c && end->at.column_step == c ? rfx_rect_cols(row) : 1;
     enum rfx_status status = RFX_OK;
     for (int64_t x = row.x0; x < row.x1 && status == RFX_OK; x += pixels)
-        status = put_run(writer, rfx_view_at(view, row.y0, x), 1, pixels * c,
+        status = put_run(writer, view->type, element_at(view, row.y0, x, 0), 1, pixels * c,
                          first + x * end->at.column_step, err);
     return status;
 }
@@ -293,12 +303,12 @@ static enum rfx_status put_planes(struct rfx_npy_writer *writer, const struct rf
     for (int64_t c = 0; c < end->channels && status == RFX_OK; c++) {
         int64_t to = first + c * end->at.channel_step;
         if (rfx_rect_rows(rect) == 1) {
-            status =
-                put_run(writer, rfx_view_at(view, rect.y0, rect.x0) + c, view->c, cols, to, err);
+            status = put_run(writer, view->type, element_at(view, rect.y0, rect.x0, c), view->c,
+                             cols, to, err);
             continue;
         }
         for (int64_t y = rect.y0; y < rect.y1; y++)
-            gather_plane(writer->chunk + (y - rect.y0) * cols, view, c, y, rect.x0, cols);
+            gather_plane(writer, (y - rect.y0) * cols, view, c, y, rect.x0, cols);
         status = put_chunk(writer, rfx_rect_area(rect), to, err);
     }
     return status;
@@ -319,9 +329,10 @@ enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer, const struct rf
     int64_t step = together ? CHUNK_ELEMS / cols : 1;
     enum rfx_status status = count_in(writer, (uint64_t)(rfx_rect_area(rect) * end->channels), err);
     if (status == RFX_OK && is_one_run(end, rect, view))
-        return put_run(
-            writer, rfx_view_at(view, rect.y0, rect.x0), 1, rfx_rect_area(rect) * end->channels,
-            end->at.first + rect.y0 * end->at.row_step + rect.x0 * end->at.column_step, err);
+        return put_run(writer, view->type, element_at(view, rect.y0, rect.x0, 0), 1,
+                       rfx_rect_area(rect) * end->channels,
+                       end->at.first + rect.y0 * end->at.row_step + rect.x0 * end->at.column_step,
+                       err);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y += step) {
         struct rfx_rect rows = rfx_rect_make(y, rfx_min_i64(y + step, rect.y1), rect.x0, rect.x1);
         status = planes ? put_planes(writer, end, rows, view, err)

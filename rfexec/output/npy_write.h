@@ -1,5 +1,5 @@
-/* Writes .npy files: tensors in C order, whole or not at all (output_file.h). Values are given as
- * floats and become elements of the file's type (layers/core/type.h). */
+/* Writes .npy files: tensors in C order, whole or not at all (output_file.h). Elements of
+ * a view become elements of the file's type (rfx_type_gather). */
 #ifndef RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 #define RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 

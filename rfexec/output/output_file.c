@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "layers/core/descriptor.h"
-#include "rfexec/output/temporary.h"
+#include "layers/core/temp_file.h"
 
 /* What waits to be written to the disk, at most twice as much, so that the last sync, which nothing
  * can interrupt, is short. */
@@ -28,7 +28,7 @@ struct rfx_output_file {
     bool failed;                        /* a write failed: no commit */
     bool named;                         /* its temporary has a name from the beginning */
     char *shared_path;                  /* of the temporary, from the root; NULL: not shared */
-    char temporary[RFX_TEMPORARY_NAME]; /* its name, if it has one */
+    char temporary[RFX_TEMP_FILE_NAME]; /* its name, if it has one */
     uint64_t written_bytes;
     uint64_t pushed_bytes; /* of those, on their way to the disk */
     size_t filled;
@@ -71,7 +71,7 @@ static enum rfx_status open_temporary(struct rfx_output_file *file, const char *
                                       struct rfx_error *err) {
     file->folder = rfx_descriptor_keep(open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (file->folder >= 0)
-        file->fd = rfx_temporary_open(file->folder, 0666, file->named, file->temporary);
+        file->fd = rfx_temp_file_open_at(file->folder, 0666, file->named, file->temporary);
     if (file->fd >= 0) return RFX_OK;
     enum rfx_status status = rfx_fail(err, RFX_STATUS_IO, "%s: cannot write into its folder: %s",
                                       file->path, strerror(errno));
@@ -302,8 +302,8 @@ static enum rfx_status check_close(struct rfx_output_file *file, struct rfx_erro
 /* Gives a nameless file a name beside the final one, which is taken. */
 static int name_temporary(struct rfx_output_file *file) {
     for (int attempt = 0; attempt < 64; attempt++) {
-        rfx_temporary_name(file->temporary);
-        if (rfx_temporary_link(file->fd, file->folder, file->temporary) == 0) return 0;
+        rfx_temp_file_name(file->temporary);
+        if (rfx_temp_file_link(file->fd, file->folder, file->temporary) == 0) return 0;
         if (errno != EEXIST) break;
     }
     file->temporary[0] = '\0';
@@ -314,7 +314,7 @@ static enum rfx_status publish(struct rfx_output_file *file, struct rfx_error *e
     struct stat info;
     if (file->base == NULL) return RFX_OK;
     if (file->temporary[0] == '\0') {
-        if (rfx_temporary_link(file->fd, file->folder, file->base) == 0) return RFX_OK;
+        if (rfx_temp_file_link(file->fd, file->folder, file->base) == 0) return RFX_OK;
         if (errno != EEXIST || name_temporary(file) != 0)
             return fail_io(file, "naming the file failed", err);
     }

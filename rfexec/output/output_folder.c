@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "layers/core/descriptor.h"
-#include "rfexec/output/temporary.h"
+#include "layers/core/temp_file.h"
 
 enum { MOST_DEPTH = 16, MOST_NAME = 256 };
 
@@ -28,7 +28,7 @@ struct rfx_output_folder {
     int above;        /* the folder in which it lies */
     int fd;           /* the temporary's */
     bool failed;      /* a write failed: no commit */
-    char temporary[RFX_TEMPORARY_NAME];
+    char temporary[RFX_TEMP_FILE_NAME];
 };
 
 static enum rfx_status fail_io(struct rfx_output_folder *folder, const char *name,
@@ -41,7 +41,7 @@ static enum rfx_status fail_io(struct rfx_output_folder *folder, const char *nam
 
 static int make_temporary(struct rfx_output_folder *folder) {
     for (int attempt = 0; attempt < 64; attempt++) {
-        rfx_temporary_name(folder->temporary);
+        rfx_temp_file_name(folder->temporary);
         if (mkdirat(folder->above, folder->temporary, 0777) == 0)
             return rfx_descriptor_keep(openat(folder->above, folder->temporary,
                                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -6,9 +6,14 @@
 #include <string.h>
 #include <strings.h>
 
-#define RFX_OUTPUT_ROW(kind) &rfx_output_##kind,
+#include <rfx_build.h>
+
+/* NULL: this build is without. */
+#define RFX_OUTPUT_ROW(kind, option) RFX_WHEN(option, &rfx_output_##kind),
 static const struct rfx_output_kind *const kinds[] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_ROW)};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
+#define RFX_OUTPUT_NAMES(kind, option) {#kind, #option},
+static const char *const names[][2] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_NAMES)};
 
 /* The kind with the longest end that the name has, and where the end begins. */
 static const struct rfx_output_kind *find_kind(const char *path, const char **end) {
@@ -16,7 +21,7 @@ static const struct rfx_output_kind *find_kind(const char *path, const char **en
     size_t length = strlen(path), most = 0;
     *end = NULL;
     for (int i = 0; i < 2 * N_KINDS; i++) {
-        const char *own = kinds[i / 2]->ends[i % 2];
+        const char *own = kinds[i / 2] != NULL ? kinds[i / 2]->ends[i % 2] : NULL;
         size_t n = own != NULL ? strlen(own) : 0;
         if (n <= most || length <= n || strcasecmp(path + length - n, own) != 0) continue;
         found = kinds[i / 2];
@@ -31,6 +36,13 @@ const struct rfx_output_kind *rfx_output_kind_of(const char *path) {
     return strcmp(path, "-") == 0 ? &rfx_output_npy : find_kind(path, &end);
 }
 
+const char *rfx_output_option_of(const char *path) {
+    const char *end = strrchr(path, '.');
+    for (int i = 0; i < N_KINDS && end != NULL; i++)
+        if (kinds[i] == NULL && strncasecmp(end + 1, names[i][0], 3) == 0) return names[i][1];
+    return NULL;
+}
+
 const char *rfx_output_end(const char *path) {
     const char *end;
     return find_kind(path, &end) != NULL ? end : strrchr(path, '.');
@@ -38,12 +50,14 @@ const char *rfx_output_end(const char *path) {
 
 const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]) {
     int n = 0;
-    for (int i = 0; i < N_KINDS; i++)
+    for (int i = 0; i < N_KINDS; i++) {
+        if (kinds[i] == NULL) continue;
         n += snprintf(text + n, (size_t)(RFX_OUTPUT_ENDS - n), "%s%s",
                       i == 0             ? ""
                       : i == N_KINDS - 1 ? " or "
                                          : ", ",
                       kinds[i]->ends[0]);
+    }
     return text;
 }
 

@@ -52,14 +52,18 @@ struct rfx_output_kind {
     (1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16 | 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_INT16 | \
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
-#define RFX_OUTPUT_KINDS(X) X(npy) X(tiff) X(ome_tiff) X(png) X(zarr) X(ome_zarr) X(pfm)
-#define RFX_OUTPUT_DECLARE(kind) extern const struct rfx_output_kind rfx_output_##kind;
+/* Each with the option without which a build has no such files; 1: all builds have them. */
+#define RFX_OUTPUT_KINDS(X)                                                                       \
+    X(npy, 1)                                                                                     \
+    X(tiff, RFX_WITH_TIFF) X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) \
+        X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)
+#define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
 struct rfx_output_format {
     const struct rfx_output_kind *kind;
-    /* 32: float; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output of
-     * integers or booleans its values as they are, else 32 or, for PNG, 8. */
+    /* 32: float32; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output
+     * of integers or booleans its values as they are, else 32 or, for PNG, 8. */
     int bits;
     bool has_range;
     struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
@@ -85,6 +89,11 @@ struct rfx_output_format {
 /* The kind that a file's name asks for by its longest known end, in any case; .npy for "-"; NULL:
  * none. */
 const struct rfx_output_kind *rfx_output_kind_of(const char *path);
+
+/* Of a name with no known end: the option, such as RFX_OUTPUT_OPTION "TIFF", that is OFF in this
+ * build and without which such files are not written; NULL: none. */
+#define RFX_OUTPUT_OPTION "RFX_WITH_"
+const char *rfx_output_option_of(const char *path);
 
 /* Where such an end begins in a name, or, of another name, at the last dot; NULL: there is none. */
 const char *rfx_output_end(const char *path);

@@ -10,9 +10,9 @@
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_SINK_H
 
-#include <math.h>
 #include <stdbool.h>
 
+#include "layers/core/floats.h"
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
 
@@ -27,10 +27,11 @@ struct rfx_output_sink {
      * view: a sink that has to know the range of values looks here. NULL: it does not look. */
     void (*look)(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view);
-    /* Takes `rect` of the map `end` of output end->output, which lies in `view` (NHWC floats) and
+    /* Takes `rect` of the map `end` of output end->output, which lies in `view` (NHWC, elements of
+     * view->type) and
      * belongs where end->at says; of a tensor that is no map its elements in order. NaN come as
-     * they were computed: the sink makes them one with rfx_one_nan. Another status than RFX_OK
-     * stops the run with it. */
+     * they were computed: the sink makes them one (rfx_type_gather, rfx_one_nan). Another status
+     * than RFX_OK stops the run with it. */
     enum rfx_status (*write)(void *user, const struct rfx_end *end, struct rfx_rect rect,
                              const struct rfx_view *view, struct rfx_error *err);
     void *user;
@@ -42,13 +43,8 @@ static inline void rfx_sink_look(const struct rfx_output_sink *sink, const struc
     if (sink->look != NULL) sink->look(sink->user, end, rect, view);
 }
 
-/* Sign and payload of a NaN depend on which operand an instruction met first, and so on where in a
- * vector an element lay. That an element is NaN does not; so all NaN leave as the same one. */
-static inline float rfx_one_nan(float x) {
-    return x != x ? NAN : x;
-}
-
-/* Puts `rect` of a map, all its channels, where it belongs in an output in ONNX order. */
-void rfx_end_scatter(const struct rfx_end *end, float *output, struct rfx_rect rect,
-                     const struct rfx_view *view);
+/* Puts `rect` of a map, all its channels, where it belongs in an output in ONNX order, whose
+ * elements are of the type: converted as rfx_type_gather says. */
+void rfx_end_scatter(const struct rfx_end *end, enum rfx_type type, void *output,
+                     struct rfx_rect rect, const struct rfx_view *view);
 #endif

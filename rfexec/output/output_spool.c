@@ -1,6 +1,7 @@
 /* A nameless file, or one whose name is removed at once. */
 #include "rfexec/output/output_spool.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,17 +10,16 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/descriptor.h"
-#include "layers/core/floats.h"
-#include "rfexec/output/temporary.h"
+#include "layers/core/temp_file.h"
 
-#define CHUNK_FLOATS 4096
+#define CHUNK_BYTES ((size_t)16384)
 
 struct rfx_output_spool {
     struct rfx_memory *mem;
     struct rfx_tensor map;
     char *path; /* of the output */
     int fd;
-    float chunk[CHUNK_FLOATS];
+    unsigned char chunk[CHUNK_BYTES];
 };
 
 static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char *doing, int number,
@@ -42,7 +42,7 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
         status = rfx_memory_fail(mem, path, strlen(path) + 1, err);
         goto fail;
     }
-    spool->fd = rfx_temporary_beside(path);
+    spool->fd = rfx_temp_file_beside(path);
     if (spool->fd < 0) {
         status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;
@@ -59,23 +59,26 @@ fail:
     return status;
 }
 
-static enum rfx_status put(const struct rfx_output_spool *spool, const float *values, int64_t count,
-                           int64_t first, struct rfx_error *err) {
-    int number = rfx_descriptor_write_at(spool->fd, values, rfx_floats_bytes(count),
-                                         (int64_t)rfx_floats_bytes(first));
+static enum rfx_status put(const struct rfx_output_spool *spool, const void *elements, size_t bytes,
+                           int64_t offset, struct rfx_error *err) {
+    int number = rfx_descriptor_write_at(spool->fd, elements, bytes, offset);
     return number == 0 ? RFX_OK : fail_io(spool, "cannot write", number, err);
 }
 
 /* Columns [rect.x0, rect.x1) of row y of a view whose pixels are wider than the map's. */
 static enum rfx_status put_wide_row(struct rfx_output_spool *spool, struct rfx_rect rect, int64_t y,
                                     const struct rfx_view *view, struct rfx_error *err) {
-    int64_t c = spool->map.c, filled = 0, first = (y * spool->map.w + rect.x0) * c;
+    size_t bytes = rfx_type_bytes(view->type), filled = 0;
+    int64_t c = spool->map.c;
+    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w + rect.x0);
     for (int64_t i = 0, n = rfx_rect_cols(rect) * c; i < n; i++) {
-        spool->chunk[filled++] = rfx_view_at(view, y, rect.x0 + i / c)[i % c];
-        if (filled < CHUNK_FLOATS && i + 1 < n) continue;
-        enum rfx_status status = put(spool, spool->chunk, filled, first, err);
+        const unsigned char *pixel = rfx_view_at(view, y, rect.x0 + i / c);
+        memcpy(spool->chunk + filled, pixel + (size_t)(i % c) * bytes, bytes);
+        filled += bytes;
+        if (filled + bytes <= CHUNK_BYTES && i + 1 < n) continue;
+        enum rfx_status status = put(spool, spool->chunk, filled, offset, err);
         if (status != RFX_OK) return status;
-        first += filled;
+        offset += (int64_t)filled;
         filled = 0;
     }
     return RFX_OK;
@@ -83,16 +86,19 @@ static enum rfx_status put_wide_row(struct rfx_output_spool *spool, struct rfx_r
 
 enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rfx_rect rect,
                                        const struct rfx_view *view, struct rfx_error *err) {
-    int64_t c = spool->map.c;
     enum rfx_status status = RFX_OK;
+    assert(view->type == spool->map.type);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
-        status = view->c == c ? put(spool, rfx_view_at(view, y, rect.x0), rfx_rect_cols(rect) * c,
-                                    (y * spool->map.w + rect.x0) * c, err)
-                              : put_wide_row(spool, rect, y, view, err);
+        status =
+            view->c == spool->map.c
+                ? put(spool, rfx_view_at(view, y, rect.x0),
+                      rfx_tensor_pixel_bytes(&spool->map, rfx_rect_cols(rect)),
+                      (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w + rect.x0), err)
+                : put_wide_row(spool, rect, y, view, err);
     return status;
 }
 
-enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, float *row,
+enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, void *row,
                                       struct rfx_error *err) {
     size_t bytes = rfx_tensor_pixel_bytes(&spool->map, spool->map.w);
     int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);

@@ -2,7 +2,7 @@
  *
  * For files that are written from top to bottom while the map comes in strips, or whose values
  * depend on the whole map. The file has no name, so nothing of it is left however the process ends;
- * it lies in the directory of the output and takes h * w * c * 4 bytes there. */
+ * it lies in the directory of the output and takes the bytes of the map there. */
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_SPOOL_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_SPOOL_H
 
@@ -18,15 +18,15 @@ RFX_NODISCARD enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, cons
                                                     struct rfx_output_spool **out,
                                                     struct rfx_error *err);
 
-/* Puts down `rect`, which lies in the map and in the view. */
+/* Puts down `rect`, which lies in the map and in the view, both of one element type. */
 RFX_NODISCARD enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool,
                                                      struct rfx_rect rect,
                                                      const struct rfx_view *view,
                                                      struct rfx_error *err);
 
-/* Takes up row y, floats [w, c]. */
+/* Takes up row y, elements [w, c] of the map's type. */
 RFX_NODISCARD enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y,
-                                                    float *row, struct rfx_error *err);
+                                                    void *row, struct rfx_error *err);
 
 /* Closes and frees; NULL is fine. */
 void rfx_output_spool_free(struct rfx_output_spool *spool);

@@ -26,9 +26,9 @@ struct rfx_output_stream {
     struct rfx_output_spool *spool;
     enum rfx_type sample; /* of the file */
     bool scaled;          /* values are, to all of its bits */
-    float *row;           /* [w, c], of pictures */
-    void *samples;        /* the same as samples; NULL: they are floats */
-    float *band;          /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
+    void *row;            /* elements [w, c] of the tensor's type, of pictures */
+    void *samples;        /* the same as samples; NULL: row and samples are float32 */
+    unsigned char *band;  /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
     int64_t band_rows, band_y, band_filled;
     struct rfx_value_range seen;
 };
@@ -43,7 +43,9 @@ static size_t row_bytes(const struct rfx_tensor *tensor) {
 
 /* Rows of a narrow map that are gathered before they are written; 0: none. */
 static int64_t band_rows(const struct rfx_tensor *tensor) {
-    if (tensor->layout != RFX_LAYOUT_NHWC || tensor->w > SMALL_ROW_BYTES / 4) return 0;
+    if (tensor->layout != RFX_LAYOUT_NHWC ||
+        tensor->w > SMALL_ROW_BYTES / (int64_t)rfx_type_bytes(tensor->type))
+        return 0;
     int64_t rows = rfx_min_i64((int64_t)(BAND_BYTES / row_bytes(tensor)), tensor->h);
     return rows > 1 ? rows : 0;
 }
@@ -78,7 +80,7 @@ static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx
     }
     stream->row = rfx_memory_alloc(stream->mem, row_bytes(t));
     if (stream->row == NULL) return rfx_memory_fail(stream->mem, stream->name, row_bytes(t), err);
-    if (stream->sample == RFX_TYPE_FLOAT32) return RFX_OK;
+    if (stream->sample == RFX_TYPE_FLOAT32 && t->type == RFX_TYPE_FLOAT32) return RFX_OK;
     size_t bytes = row_elems(t) * rfx_type_bytes(stream->sample);
     stream->samples = rfx_memory_alloc(stream->mem, bytes);
     return stream->samples != NULL ? RFX_OK
@@ -140,23 +142,25 @@ void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect re
     struct rfx_value_range range = rfx_value_range_empty();
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
-            rfx_value_range_add(&range, rfx_view_at(view, y, x), stream->tensor.c);
+            rfx_value_range_add(&range, view->type, rfx_view_at(view, y, x), stream->tensor.c);
     set_range(stream, range);
 }
 
 /* stream->row as samples. Booleans are 0 and 1, in a PNG black and white. */
 static const void *make_samples(struct rfx_output_stream *stream, int64_t count) {
+    enum rfx_type type = stream->tensor.type;
     bool truths = stream->format.stored.type == RFX_TYPE_BOOL && !stream->scaled;
-    if (stream->sample == RFX_TYPE_FLOAT32) {
-        for (int64_t i = 0; i < count; i++) stream->row[i] = rfx_one_nan(stream->row[i]);
+    if (stream->samples == NULL) {
+        rfx_type_gather(type, stream->row, 1, count, type, stream->row);
         return stream->row;
     }
     if (stream->scaled) {
         int bits = 8 * (int)rfx_type_bytes(stream->sample);
-        rfx_samples_from_floats(stream->row, count, stream->format.range, bits, stream->samples);
+        rfx_samples_of(type, stream->row, count, stream->format.range, bits, stream->samples);
         return stream->samples;
     }
-    rfx_type_store(truths ? RFX_TYPE_BOOL : stream->sample, stream->row, count, stream->samples);
+    rfx_type_gather(type, stream->row, 1, count, truths ? RFX_TYPE_BOOL : stream->sample,
+                    stream->samples);
     unsigned char *bytes = stream->samples;
     for (int64_t i = 0; truths && stream->format.kind->black_and_white && i < count; i++)
         bytes[i] = (unsigned char)(255 * bytes[i]);
@@ -170,16 +174,16 @@ static enum rfx_status write_row(struct rfx_output_stream *stream, struct rfx_er
     return stream->format.kind->write_row(stream->writer, samples, err);
 }
 
-/* Copies row y of the view into `to`, floats [w, c]. */
+/* Copies row y of the view into `to`, elements [w, c]. */
 static void copy_row(const struct rfx_output_stream *stream, const struct rfx_view *view, int64_t y,
-                     float *to) {
-    size_t c = (size_t)stream->tensor.c;
+                     unsigned char *to) {
+    size_t pixel = rfx_tensor_pixel_bytes(&stream->tensor, 1);
     if (view->c == stream->tensor.c) {
-        memcpy(to, rfx_view_at(view, y, 0), row_elems(&stream->tensor) * sizeof *to);
+        memcpy(to, rfx_view_at(view, y, 0), row_bytes(&stream->tensor));
         return;
     }
     for (int64_t x = 0; x < stream->tensor.w; x++)
-        memcpy(to + (size_t)x * c, rfx_view_at(view, y, x), c * sizeof *to);
+        memcpy(to + (size_t)x * pixel, rfx_view_at(view, y, x), pixel);
 }
 
 static enum rfx_status write_rows(struct rfx_output_stream *stream, struct rfx_rect rect,
@@ -227,7 +231,7 @@ static enum rfx_status write_npy(struct rfx_output_stream *stream, struct rfx_re
         if (!follows || stream->band_filled == stream->band_rows) status = flush_band(stream, err);
         if (stream->band_filled == 0) stream->band_y = y;
         copy_row(stream, view, y,
-                 stream->band + (size_t)stream->band_filled * row_elems(&stream->tensor));
+                 stream->band + (size_t)stream->band_filled * row_bytes(&stream->tensor));
         stream->band_filled++;
     }
     return status;
@@ -252,7 +256,8 @@ static void widen_range(struct rfx_output_stream *stream, struct rfx_rect rect,
                         const struct rfx_view *view) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++)
-            rfx_value_range_add(&stream->seen, rfx_view_at(view, y, x), stream->tensor.c);
+            rfx_value_range_add(&stream->seen, view->type, rfx_view_at(view, y, x),
+                                stream->tensor.c);
 }
 
 enum rfx_status rfx_output_stream_write(struct rfx_output_stream *stream, struct rfx_rect rect,
@@ -260,7 +265,7 @@ enum rfx_status rfx_output_stream_write(struct rfx_output_stream *stream, struct
     const struct rfx_tensor *t = &stream->tensor;
     if (rfx_rect_is_empty(rect)) return RFX_OK;
     if (t->layout != RFX_LAYOUT_NHWC || !rfx_rect_contains(rfx_rect_full(t->h, t->w), rect) ||
-        !rfx_rect_contains(view->rect, rect) || view->c < t->c ||
+        !rfx_rect_contains(view->rect, rect) || view->c < t->c || view->type != t->type ||
         rfx_rect_area(rect) * t->c > t->elems - stream->done_elems)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: rows %" PRId64 "..%" PRId64 ", columns %" PRId64 "..%" PRId64

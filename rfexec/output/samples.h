@@ -1,4 +1,4 @@
-/* Floats as integer samples of pictures: which value is black, which white, and the rounding.
+/* Values as integer samples of pictures: which value is black, which white, and the rounding.
  *
  * The smallest value of a range becomes 0, the largest 2^bits - 1, those between are rounded to the
  * nearest; values outside are clamped, NaN becomes 0. */
@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "layers/core/type.h"
+
 struct rfx_value_range {
     double lo, hi;
 };
@@ -14,14 +16,15 @@ struct rfx_value_range {
 /* The range of no values: lo above hi. */
 struct rfx_value_range rfx_value_range_empty(void);
 
-/* Widens the range to the finite ones of `count` values. */
-void rfx_value_range_add(struct rfx_value_range *range, const float *values, int64_t count);
+/* Widens the range to the finite ones of `count` values, elements of the type. */
+void rfx_value_range_add(struct rfx_value_range *range, enum rfx_type type, const void *values,
+                         int64_t count);
 
 /* The range with lo < hi: of no values 0 ... 1, of a single one that and the next 1. */
 struct rfx_value_range rfx_value_range_settle(struct rfx_value_range range);
 
-/* Writes `count` samples of `bits` (8: uint8, 16: uint16 of this machine) to `out`, which may not
- * overlap the values. range.lo < range.hi. */
-void rfx_samples_from_floats(const float *values, int64_t count, struct rfx_value_range range,
-                             int bits, void *out);
+/* Writes `count` values, elements of the type, as samples of `bits` (8: uint8, 16: uint16 of this
+ * machine) to `out`, which may not overlap the values. range.lo < range.hi. */
+void rfx_samples_of(enum rfx_type type, const void *values, int64_t count,
+                    struct rfx_value_range range, int bits, void *out);
 #endif

@@ -20,7 +20,7 @@ enum rfx_tiff_packing { RFX_TIFF_PLAIN, RFX_TIFF_DEFLATE, RFX_TIFF_ZSTD, RFX_TIF
 
 struct rfx_tiff_picture {
     int64_t h, w, channels;
-    int bits;                      /* 8 and 16: unsigned samples, 32: float, unless */
+    int bits;                      /* 8 and 16: unsigned samples, 32: float32, unless */
     bool is_signed;                /* samples of 8, 16 or 32 bits are integers with a sign */
     int tile;                      /* rows and columns of a tile, a multiple of 16; 0: strips */
     enum rfx_tiff_packing packing; /* of tiles */
@@ -47,7 +47,7 @@ RFX_NODISCARD enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const 
                                                   struct rfx_tiff_writer **out,
                                                   struct rfx_error *err);
 
-/* Writes the next row, samples [w, channels]: uint8, uint16 of this machine, or float.
+/* Writes the next row, samples [w, channels]: uint8, uint16 of this machine, or float32.
  * INVALID_ARGUMENT: all rows are written. */
 RFX_NODISCARD enum rfx_status rfx_tiff_write_row(struct rfx_tiff_writer *writer,
                                                  const void *samples, struct rfx_error *err);

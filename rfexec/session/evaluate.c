@@ -11,8 +11,8 @@ struct evaluation {
     const struct rfx_graph *graph;
     struct rfx_memory *mem;
     bool *needed;
-    int *uses;      /* per node: how often nodes that are still to be computed read its tensor */
-    float **values; /* per node: its tensor while somebody needs it, or NULL */
+    int *uses;     /* per node: how often nodes that are still to be computed read its tensor */
+    void **values; /* per node: its tensor while somebody needs it, or NULL */
     struct rfx_view *in;
     struct rfx_error *err;
 };
@@ -43,7 +43,7 @@ static int count_uses(struct evaluation *e, int last) {
     return most;
 }
 
-static enum rfx_status run(struct evaluation *e, const struct rfx_node *node, float *out,
+static enum rfx_status run(struct evaluation *e, const struct rfx_node *node, void *out,
                            void *packed, void *scratch) {
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_node *from = &e->graph->nodes[node->in[k]];
@@ -65,7 +65,7 @@ static enum rfx_status run(struct evaluation *e, const struct rfx_node *node, fl
     return status;
 }
 
-static enum rfx_status compute(struct evaluation *e, const struct rfx_node *node, float *out) {
+static enum rfx_status compute(struct evaluation *e, const struct rfx_node *node, void *out) {
     enum rfx_status status = rfx_memory_check_stop(e->mem, e->err);
     if (status != RFX_OK) return status;
     if (rfx_node_is_constant(node)) return rfx_op_pack(e->graph, node, out, e->err);
@@ -92,10 +92,10 @@ static void drop_inputs(struct evaluation *e, const struct rfx_node *node) {
 }
 
 /* Computes the needed nodes before `last` and that one, whose tensor is `out`. */
-static enum rfx_status compute_all(struct evaluation *e, int last, float *out) {
+static enum rfx_status compute_all(struct evaluation *e, int last, void *out) {
     for (int i = 0; i <= last; i++) {
         const struct rfx_node *node = &e->graph->nodes[i];
-        float *to = out;
+        void *to = out;
         if (!e->needed[i]) continue;
         if (i != last) to = e->values[i] = rfx_memory_alloc(e->mem, rfx_node_out_bytes(node));
         if (to == NULL)
@@ -108,7 +108,7 @@ static enum rfx_status compute_all(struct evaluation *e, int last, float *out) {
     return RFX_OK;
 }
 
-enum rfx_status rfx_graph_evaluate(const struct rfx_graph *graph, int node, float *out,
+enum rfx_status rfx_graph_evaluate(const struct rfx_graph *graph, int node, void *out,
                                    struct rfx_error *err) {
     struct evaluation e = {.graph = graph, .mem = graph->mem, .err = err};
     size_t n = (size_t)node + 1, most = 0;

@@ -8,12 +8,12 @@
 
 #include "layers/graph/graph.h"
 
-/* Computes the tensor of `node` into out: as many floats as it has elements, in its layout. The
+/* Computes the tensor of `node` into out: its elements, of its type, in its layout. The
  * graph need not be finished; the node must depend on no image (asserted). O(nodes before it)
  * beside their arithmetic. OUT_OF_MEMORY, CANCELLED; IO: a model file cannot be read any more.
  * Pinned by tests/unit/rfexec/session/test_evaluate.c. */
-RFX_NODISCARD enum rfx_status rfx_graph_evaluate(const struct rfx_graph *graph, int node,
-                                                 float *out, struct rfx_error *err);
+RFX_NODISCARD enum rfx_status rfx_graph_evaluate(const struct rfx_graph *graph, int node, void *out,
+                                                 struct rfx_error *err);
 
 /* Sets needed[i], of node + 1 flags that are false, for `node` and all nodes that it depends on.
  * Returns how many elements the constants among them have. */

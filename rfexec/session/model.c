@@ -25,6 +25,11 @@ static enum rfx_status fail_unknown(const char *model, struct rfx_error *err) {
         if (n < 0 || (size_t)n >= sizeof near - used) break;
         used += (size_t)n;
     }
+    if (count == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "model '%s': no such file, and this build has no built-in networks "
+                        "(RFX_WITH_BUILTINS=OFF)",
+                        model);
     if (used == 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "model '%s': neither a built-in network nor a file", model);

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "layers/core/checked.h"
-#include "layers/core/floats.h"
 #include "layers/graph/pack.h"
 #include "layers/graph/units.h"
 #include "rfexec/session/session_state.h"
@@ -116,7 +115,7 @@ struct keeping {
 static void keep_part(void *user, int64_t index, int thread) {
     const struct keeping *k = user;
     struct rfx_rect part = rfx_units_part(k->rect, k->parts, index);
-    size_t bytes = rfx_floats_bytes(rfx_rect_cols(part) * k->from.c);
+    size_t bytes = (size_t)(rfx_rect_cols(part) * k->from.c) * rfx_type_bytes(k->from.type);
     (void)thread;
     for (int64_t y = part.y0; y < part.y1; y++)
         memcpy(rfx_view_at(&k->to, y, part.x0), rfx_view_at(&k->from, y, part.x0), bytes);
@@ -161,7 +160,7 @@ static enum rfx_status give_stored(const struct rfx_session *session, const stru
     const struct rfx_output_sink *sink = session->sink;
     struct rfx_view view = rfx_session_view(session, end->node);
     struct rfx_rect all = rfx_end_part(session->graph, end);
-    int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)sizeof(float);
+    int64_t row_bytes = rfx_rect_cols(all) * view.c * (int64_t)rfx_type_bytes(view.type);
     int64_t step = rfx_max_i64(1, BAND_BYTES / rfx_max_i64(1, row_bytes));
     enum rfx_status status = RFX_OK;
     rfx_sink_look(sink, end, all, &view);

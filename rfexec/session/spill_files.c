@@ -12,8 +12,8 @@
 #include "layers/core/checked.h"
 #include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
+#include "layers/core/temp_file.h"
 #include "rf_analysis/regions.h"
-#include "rfexec/output/temporary.h"
 
 #define PIECE_BYTES ((size_t)1 << 20) /* that a thread moves at a time */
 #define MIB 1048576.0
@@ -98,7 +98,7 @@ static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct
     struct file *file = &files->files[node];
     size_t bytes = rfx_node_roi_bytes(&files->plan->graph->nodes[node]);
     if (file->fd >= 0) return RFX_OK;
-    file->fd = rfx_temporary_nameless(files->folder);
+    file->fd = rfx_temp_file_open(files->folder);
     if (file->fd < 0) return fail_io(files, node, "cannot make a file for", errno, err);
     files->n_open++;
     int number = rfx_descriptor_reserve(file->fd, 0, (int64_t)bytes);
@@ -135,10 +135,10 @@ static void move_piece(void *user, int64_t index, int thread) {
     bool whole = rfx_rect_cols(*rect) == width;
     (void)thread;
     while (y < end && atomic_load(&t->number) == 0) {
-        unsigned char *at = (unsigned char *)(void *)rfx_view_at(t->view, y, rect->x0);
+        unsigned char *at = rfx_view_at(t->view, y, rect->x0);
         int64_t next = y + 1;
         while (whole && next < end &&
-               (unsigned char *)(void *)rfx_view_at(t->view, next, rect->x0) ==
+               (unsigned char *)rfx_view_at(t->view, next, rect->x0) ==
                    at + (size_t)(next - y) * row)
             next++;
         int64_t offset = (int64_t)rfx_tensor_pixel_bytes(

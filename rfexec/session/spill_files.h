@@ -3,8 +3,8 @@
  *
  * Invariants: 1. a file is there from the first rows that are written to it to the end of the last
  * stage that reads it; 2. it takes the disk for its whole map when it is made, so that a full disk
- * is an error then and not later; 3. floats lie in it as in memory, rows x columns x channels, and
- * come back bit by bit. Nothing is allocated after rfx_spill_create. */
+ * is an error then and not later; 3. elements lie in it as in memory, rows x columns x channels,
+ * and come back bit by bit. Nothing is allocated after rfx_spill_create. */
 #ifndef RFX_RFEXEC_SESSION_SPILL_FILES_H
 #define RFX_RFEXEC_SESSION_SPILL_FILES_H
 

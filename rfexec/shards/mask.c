@@ -261,7 +261,7 @@ static void copy_row(const struct rfx_masked_output *o, const struct rfx_view *v
                      int64_t x0, int64_t x1, float *to) {
     for (int64_t x = x0; x < x1; x++, to += o->map.c) {
         bool wanted = rfx_mask_any(o->mask, o->map.h, o->map.w, rfx_rect_make(y, y + 1, x, x + 1));
-        const float *from = rfx_view_at(view, y, x);
+        const float *from = rfx_view_f32_at(view, y, x);
         for (int64_t c = 0; c < o->map.c; c++) to[c] = wanted ? from[c] : o->fill;
     }
 }

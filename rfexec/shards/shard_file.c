@@ -14,7 +14,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/shards/shard_json.h"
 
@@ -142,7 +142,7 @@ static bool read_range(const json_t *document, const char *key, int64_t extent, 
 
 static bool read_type(const json_t *document, enum rfx_type *type) {
     const char *name = json_string_value(json_object_get(document, "type"));
-    for (int i = 0; name != NULL && i < RFX_TYPE_COUNT; i++) {
+    for (int i = 0; name != NULL && rfx_type_is_stored((enum rfx_type)i); i++) {
         if (strcmp(name, rfx_type_name((enum rfx_type)i)) != 0) continue;
         *type = (enum rfx_type)i;
         return true;

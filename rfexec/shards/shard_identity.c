@@ -16,6 +16,7 @@
 #include "layers/conv/blas.h"
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
+#include "rfexec/image/image_kind.h"
 #include "rfexec/image/zarr/zarr_folder.h"
 #include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/onnx/file/onnx_file.h"

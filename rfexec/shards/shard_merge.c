@@ -113,7 +113,7 @@ struct rfx_tensor rfx_shards_tensor(const struct rfx_shards *shards) {
                                .h = 1,
                                .w = 1,
                                .elems = elems,
-                               .elem = RFX_ELEM_FLOAT32};
+                               .type = RFX_TYPE_FLOAT32};
 }
 
 const struct rfx_shape *rfx_shards_shape(const struct rfx_shards *shards) {

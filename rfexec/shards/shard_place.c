@@ -105,7 +105,7 @@ struct rfx_tensor rfx_shard_cells_tensor(const struct rfx_shard_cells *cells) {
                                 .h = 1,
                                 .w = 1,
                                 .elems = elems,
-                                .elem = RFX_ELEM_FLOAT32};
+                                .type = RFX_TYPE_FLOAT32};
     return tensor;
 }
 
@@ -197,9 +197,9 @@ enum rfx_status rfx_shard_put_rows(struct rfx_rect part, struct rfx_rect rect,
                                    struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int64_t y = rect.y0, next; y < rect.y1 && status == RFX_OK; y = next) {
-        float *at = rfx_view_at(view, y, rect.x0);
+        float *at = rfx_view_f32_at(view, y, rect.x0);
         for (next = y + 1; next < rect.y1; next++)
-            if (rfx_view_at(view, next, rect.x0) != at + (next - y) * view->row_stride) break;
+            if (rfx_view_f32_at(view, next, rect.x0) != at + (next - y) * view->row_stride) break;
         struct rfx_view rows = *view;
         rows.data = at;
         rows.fresh = NULL;

@@ -45,10 +45,10 @@ MUTATIONS = {
         "rfexec/shards/mask.c", r"grown \|= !rfx_rect_equal\(more, all\);", "",
         "test_masks$"),
     "the last of equal elements first": (
-        "layers/plain/top_k.c", r"return a < b;", "return a > b;",
+        "layers/tensor_ops/top_k.c", r"return a < b;", "return a > b;",
         "test_top_k$"),
     "leave what a bad index scatters into as it is": (
-        "layers/plain/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
+        "layers/tensor_ops/pick.c", r"for \(int64_t e = 0; outside && e < elems; e\+\+\) out\[e\] = NAN;", "",
         "test_pick$"),
     "count a georeference from the middles of pixels": (
         "rfexec/output/georeferenced.c", r"axis->shift \+ 0\.5 - axis->step / 2\.0", "axis->shift",
@@ -108,21 +108,21 @@ MUTATIONS = {
         "rfexec/session/spill_files.c", r"width \+ rect->x0 - t->held\.x0\)", "width)",
         "test_spill_files$"),
     "cut a stream where most is read over": (
-        "tiler/search/skeleton_cuts.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
-        "test_skeleton$"),
+        "tiler/search/partition.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
+        "test_partition$"),
     "take a narrow end for a waist": (
-        "tiler/search/skeleton_cuts.c", r" && after > waist->cuts\[1\]", "", "test_skeleton$"),
+        "tiler/search/partition.c", r" && after > waist->cuts\[1\]", "", "test_partition$"),
     "give stages rows that do not fit": (
-        "tiler/search/planner_rows.c", r"budget = context->request->memory_bytes, peak", "budget = SIZE_MAX, peak",
+        "tiler/search/planner.c", r"budget = context->request->memory_bytes, peak", "budget = SIZE_MAX, peak",
         "test_planner_rows$"),
     "choose rows for the first stage alone": (
-        "tiler/search/planner_rows.c", r"if \(has_rows\(.*\)\) status = choose", "if (s == 0) status = choose",
+        "tiler/search/planner.c", r"if \(has_rows\(.*\)\) status = choose", "if (s == 0) status = choose",
         "test_planner_rows$"),
     "store what saves least": (
         "tiler/search/chain_stores.c", r"o->gain > best->gain", "o->gain < best->gain",
         "test_chain_stores$|test_planner_chains$"),
     "name the least of a few choices": (
-        "tiler/search/planner_stores.c", r"k < 4 && best_room > 0", "false", "test_planner_chains$"),
+        "tiler/search/candidate_list.c", r"k < 4 && best_room > 0", "false", "test_planner_chains$"),
     "keep what planning freed": (
         "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
     "run beside what planning freed": (
@@ -163,10 +163,10 @@ MUTATIONS = {
         "tiler/modes/streaming.c", r"if \(is_source\(stream, node\)\) hi = .*;", "",
         "test_streaming$"),
     "take a period's tiles for all alike": (
-        "tiler/plan/stage_sweep.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
+        "tiler/plan/stage.c", r"s->scale / rfx_gcd_i64\(s->scale, width\);", "1;",
         "test_stage_sweep$"),
     "forget what is known of another part": (
-        "tiler/search/planner_known.c", r"a->group == b->group && ", "",
+        "tiler/search/measurement_cache.c", r"a->group == b->group && ", "",
         "test_plan"),
     "close a spilled map's file a stage early": (
         "rfexec/session/spill_files.c", r"file->last >= stage\)", "file->last > stage)",
@@ -175,7 +175,7 @@ MUTATIONS = {
         "tiler/modes/streaming.c", r"k < rfx_place_inputs\(stream->places\[node\], n\)", "k < n->n_in",
         "test_streaming$"),
     "spill where nobody allowed it": (
-        "tiler/search/planner_trials.c", r"RFX_CUTS_SPILLED && !request->may_spill\)",
+        "tiler/search/candidate_list.c", r"RFX_CUTS_SPILLED && !request->may_spill\)",
         "RFX_CUTS_SPILLED && request->no_inplace)", "test_planner$"),
     "windows that are not shifted down": (
         "layers/ops/window_attention.c", r"rfx_axis_map_blocks\(a->h, -a->shift_h\)",
@@ -184,7 +184,7 @@ MUTATIONS = {
         "layers/ops/window_attention.c", r"\(y - win->y0\) \* a->w \+ x - win->x0\)",
         "(y - win->y0) * a->w + x - win->pixels.x0)", "test_window_attention"),
     "any mask is a roll's": (
-        "rfexec/onnx/pixels/onnx_windows.c", r"define HIDDEN \(-100\.0f\)",
+        "rfexec/onnx/import/onnx_windows.c", r"define HIDDEN \(-100\.0f\)",
         "define HIDDEN (-50.0f)", "test_onnx_windows"),
     "flip one pad": (
         "layers/conv/conv.c", r"a->sh, a->pads\.top\)", "a->sh, a->pads.bottom)",
@@ -197,8 +197,8 @@ MUTATIONS = {
         "run.bias += slab->channel / RFX_CONV_PANEL % 2 ? 0 : slab->channel;",
         "test_op_conv$|test_reference_ops$"),
     "run down a column past a ring's end": (
-        "layers/conv/conv_direct.c", r"return rfx_view_at\(v, y \+ step, x\)",
-        "return step > 0 || rfx_view_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
+        "layers/conv/conv_direct.c", r"return rfx_view_f32_at\(v, y \+ step, x\)",
+        "return step > 0 || rfx_view_f32_at(v, y + step, x)", "test_op_conv$|test_random_tiles"),
     "one product too few": (
         "layers/kernels/generic/conv.c", r"const float \*end = w \+ k \* width; w < end;",
         "const float *end = w + (k > 99 ? k - 1 : k) * width; w < end;", "test_op_conv$"),
@@ -216,7 +216,7 @@ MUTATIONS = {
         r"\1\n    if (block.w > 1 && args->rect.x0 % 2 == 1) block.w--;\n",
         "test_op_conv_openblas|test_random_tiles_Haswell"),
     "drop one ring row": (
-        "tiler/modes/stream_rings.c", r"turn->rows\.hi - first\)", "turn->rows.hi - first - 1)",
+        "tiler/modes/streaming.c", r"turn->rows\.hi - first\)", "turn->rows.hi - first - 1)",
         "test_streaming|test_plan"),
     "skip one clamp": (
         "rf_analysis/regions.c", r"rfx_max_i64\(r\.lo, 0\)", "r.lo",
@@ -234,13 +234,13 @@ MUTATIONS = {
         "xp[i] * scale[c > 1 && i < 2 ? 1 - i : i] + shift[i]",
         "test_op_elementwise|test_reference_ops|test_kernels"),
     "wrong offset from a strategy": (
-        "tiler/strategies/placement_offsets.c", r"rfx_place_align\(end, item->alignment\) : best",
+        "tiler/arena/greedy_packers.c", r"rfx_place_align\(end, item->alignment\) : best",
         "rfx_place_align(end / 2, item->alignment) : best", "test_placement|test_packer"),
     "rise above the second end": (
-        "tiler/packer/packer_canonical.c", r"search->resting\[s\] == i \? search->second_end\[s\] : search->level\[s\]",
+        "tiler/arena/exact_search.c", r"search->resting\[s\] == i \? search->second_end\[s\] : search->level\[s\]",
         "search->second_end[s]", "test_packer$"),
     "wrong offset from the packer": (
-        "tiler/packer/packer_search.c", r"search->offsets\[i\] \* search->unit",
+        "tiler/arena/exact_search.c", r"search->offsets\[i\] \* search->unit",
         "search->offsets[i] / 2 * search->unit", "test_packer"),
     "stale row in a ring": (
         "rfexec/session/session_run.c", r"int64_t y = part\.y0; y < part\.y1;",
@@ -261,22 +261,22 @@ MUTATIONS = {
         "tiler/plan/plan_records.c", r"!made_again && step > last\[i\]", "step > last[i]",
         "test_planner_chains|test_chain_stores|test_stage$"),
     "forgotten a level late": (
-        "tiler/search/skeleton.c", r"chain->until\[i\] == level\)", "chain->until[i] + 1 == level)",
+        "tiler/search/partition.c", r"chain->until\[i\] == level\)", "chain->until[i] + 1 == level)",
         "test_chain_stores"),
     "slides without their lag": (
-        "tiler/placement/placement_spread.c", r"s->slides\[k\]\.down : s->slides\[k\]\.up",
+        "tiler/arena/placement_slides.c", r"s->slides\[k\]\.down : s->slides\[k\]\.up",
         "s->loose[k].down : s->slides[k].up", "test_placement_slides"),
     "a filter's points with one sign": (
         "layers/kernels/generic/winograd.c", r"VECTOR_FMA\(VECTOR_ALL\(-B\), g1, even_b\)",
         "VECTOR_FMA(VECTOR_ALL(B), g1, even_b)", "test_conv_winograd"),
     "two maps over one": (
-        "tiler/plan/plan_slides.c", r"slides\[k\]\.after == after\) return true",
+        "tiler/plan/plan_records.c", r"slides\[k\]\.after == after\) return true",
         "slides[k].after == after) return false", "test_plan_slides$"),
     "one room for all levels": (
-        "tiler/search/planner_stores.c", r"if \(c->beside\[s\] > beside\[level\]\) beside\[level\] = c->beside\[s\];",
+        "tiler/search/candidate_list.c", r"if \(c->beside\[s\] > beside\[level\]\) beside\[level\] = c->beside\[s\];",
         "(void)level, (void)beside;", "test_planner_chains$"),
     "rows over those that their own node still reads": (
-        "tiler/modes/streamed.c", r"rfx_stream_reads\(graph, before, after\) \? shape->rows\[after\]\.fresh : 0", "0",
+        "tiler/modes/streamed.c", r"rfx_stream_reads\(graph, before, after\) \? shape->rows\[after\]\.per_step : 0", "0",
         "test_plan_check|test_streaming|test_session$|test_stream_slides"),
     "the last rows over those still read": (
         "tiler/modes/stream_slides.c", r"    if \(!rfx_stream_reads\(graph, before, after\)\) .*\n", "",
@@ -323,7 +323,7 @@ MUTATIONS = {
         "tiler/modes/streaming.c", r"skip == INT64_MAX \? 0 : skip - 1;",
         "skip == INT64_MAX ? 0 : skip + 3;", "test_plan_counts$|test_streaming$"),
     "bytes of dense convolutions as any others": (
-        "tiler/cost/cost_nodes.c", r"dense \? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE", "RFX_COST_DRAM_BYTE",
+        "tiler/cost/cost.c", r"dense \? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE", "RFX_COST_DRAM_BYTE",
         "test_cost$"),
     "dense outputs are read before they are written": (
         "tiler/cost/cost.c", r"m->nodes\[i\]\.dense \? bytes : 2\.0 \* bytes", "2.0 * bytes", "test_cost$"),

@@ -97,7 +97,7 @@ static void test_models(void **state) {
     json_decref(doc);
 }
 
-/* The figures are the known ones of 4x4 tiles at 1024x1024 (tests/unit/tiler/curves/test_curve.c).
+/* The figures are the known ones of 4x4 tiles at 1024x1024 (tests/unit/tools/study/test_curve.c).
  */
 static void test_curve(void **state) {
     static const char *const keys[] = {"split",      "tiles",      "macs_ratio", "memory_ratio",
@@ -165,6 +165,7 @@ static void test_advise(void **state) {
     json_decref(doc);
     expect(0, "advise mobilenet_v2 --size 224x224");
     assert_non_null(strstr(out_text, "2 BROKEN")); /* 13.3 MiB parameters, 5.7 MiB activations */
+    expect(0, "advise mobilenet_v2 --size 224x224 --tiles 2x2 --baseline eager");
 }
 
 static void test_export(void **state) {

@@ -77,7 +77,7 @@ static void is_all_of(const char *net, int n, const char *batch, const char *sin
     float *all = elements(batch, &count, header);
     (void)snprintf(words, sizeof words, "'shape': (%s)", shape);
     if (strstr(header, words) == NULL) fail_msg("%s: no %s in %s", batch, words, header);
-    rfx_fingerprint_add(&print, 0, all, (int64_t)count);
+    rfx_fingerprint_add(&print, RFX_TYPE_FLOAT32, 0, all, (int64_t)count);
     rfx_fingerprint_hex(&print, hex);
     assert_string_equal(hex, hash);
     for (int i = 0; i < n; i++) {
@@ -145,7 +145,7 @@ static void test_regions_and_several_outputs(void **state) {
     float *two = elements("all.features.3.npy", &count, header);
     struct rfx_fingerprint print = {0};
     char hex[RFX_FINGERPRINT_CHARS];
-    rfx_fingerprint_add(&print, 0, two, (int64_t)count);
+    rfx_fingerprint_add(&print, RFX_TYPE_FLOAT32, 0, two, (int64_t)count);
     rfx_fingerprint_hex(&print, hex);
     assert_string_equal(hex, hash);
     free(two);

@@ -261,7 +261,7 @@ static void test_tiles(void **state) {
     expect_says(2, "run " NET " geo.tif --tiff-compress lzw -o t.tif", "deflate, zstd or none");
     expect_says(2, "run " NET " geo.tif --tiff-tile 64 -o t.npy", "files of -o that end in .tif");
     expect_says(2, "run " NET " geo.tif --tiff-tile 64", "for the file of -o");
-    expect_says(2, "run " NET " geo.tif --part 1/2 --tiff-tile 64 -o t.npy", "merge takes them");
+    expect_says(2, "run " NET " geo.tif --part 1/2 --tiff-tile 64 -o t.npy", "--part excludes --tiff-tile: a part is one .npy file; 'rfexec merge' takes");
     expect_says(2, "merge g1.npy g2.npy --tiff-tile 64 -o t.png", "files of -o that end in .tif");
 }
 

@@ -152,7 +152,7 @@ static void test_refusals(void **state) {
     expect_says(5, "run " NET " --list list.txt --out-dir list.txt", "not a folder");
     expect_says(3, "run no_such_net --list list.txt --out-dir results", "no_such_net");
     expect_says(2, "run " NET " --list list.txt", "--list needs --out-dir");
-    expect_says(2, "run " NET " a.tif --out-dir results", "need --list");
+    expect_says(2, "run " NET " a.tif --out-dir results", "--out-dir needs --list");
     expect_says(2, "run " NET " a.tif --list list.txt --out-dir results", "1 argument with --list");
     expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
                 "results are .npy, .tif, .ome.tif, .png, .zarr, .ome.zarr or .pfm");

@@ -330,7 +330,7 @@ static void test_choices(void **state) {
     expect(0, "curve " NET " --size 128x128 --pareto --csv");
     assert_non_null(strstr(out_text, "predicted_time_ratio"));
     expect_says(2, "curve " NET " resnet18 --pareto", "one model");
-    expect_says(2, "curve " NET " --pareto --tiles 4", "neither --tiles");
+    expect_says(2, "curve " NET " --pareto --tiles 4", "--pareto excludes --tiles");
 }
 
 /* The convolutions' arithmetic that a command reports: under "conv", and in words. */

@@ -50,7 +50,7 @@ check rfexec "$loaded $linked" "bin/rfexec share/bash-completion/completions/rfe
     share/zsh/vendor-completions/_rfexec"
 check "librfexec$short" "$loaded $linked" "lib/librfexec.so.$short lib/librfexec.so.$version
     share/doc/librfexec$short/copyright"
-check librfexec-dev "librfexec$short libpng-dev libjpeg-dev libjansson-dev libnanopb-dev" "
+check librfexec-dev "librfexec$short libpng-dev libjpeg-dev libjansson-dev" "
     include/rfexec/rfexec.h lib/cmake/rfexec/rfexec-config-release.cmake
     lib/cmake/rfexec/rfexec-config-version.cmake lib/cmake/rfexec/rfexec-config.cmake
     lib/librfexec.a lib/librfexec.so lib/pkgconfig/rfexec.pc share/doc/librfexec-dev/copyright"

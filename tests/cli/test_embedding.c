@@ -42,7 +42,8 @@ static void compare(struct rfx_network *net, const char *picture,
         struct rfx_fingerprint fp = {0};
         char hash[RFX_FINGERPRINT_CHARS];
         json_t *output = json_array_get(outputs, (size_t)k);
-        rfx_fingerprint_add(&fp, 0, values[k], rfx_network_output_elements(net, k));
+        rfx_fingerprint_add(&fp, RFX_TYPE_FLOAT32, 0, values[k],
+                            rfx_network_output_elements(net, k));
         rfx_fingerprint_hex(&fp, hash);
         assert_string_equal(hash, json_string_value(json_object_get(output, "hash")));
         assert_string_equal(rfx_network_output_name(net, k),

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "tools/commands/batch_list.h"
-#include "tools/inputs/standard_input.h"
+#include "tools/cli/standard_input.h"
 
 #define FILE_NAME "input_parts_tmp.txt"
 

@@ -191,7 +191,7 @@ static void test_refused(void **state) {
     expect_says(3, "run fsrcnn synthetic:61x83 --mask none.pgm", "none.pgm");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --part 1/2 -o a.npy",
                 "--mask excludes --part");
-    expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --tiles 2x2", "excludes what says");
+    expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --tiles 2x2", "--mask excludes --tiles");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --bits 8 -o a.tif", "needs --range");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm -o a.png", "needs --range");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --overlay shown.png -o masked.npy",
@@ -231,7 +231,7 @@ static void test_marks(void **state) {
                     marked |= flags[i] != 0.0f && abs(i / W % H - 2 * y) <= reach &&
                               abs(i % W - 2 * x) <= reach;
                 struct rfx_view pixel = rfx_missing_row(&missing, 0, 1, y, x, x + 1, &zeros);
-                assert_int_equal(isnan(*rfx_view_at(&pixel, y, x)), marked);
+                assert_int_equal(isnan(*rfx_view_f32_at(&pixel, y, x)), marked);
                 assert_int_equal(rfx_missing_any(&missing, 0, rfx_rect_make(y, y + 1, x, x + 1)),
                                  marked);
             }
@@ -292,7 +292,7 @@ static void test_marked_runs(void **state) {
     free(whole);
     expect_says(2, "run fsrcnn holed.pgm --nodata file=1", "names no no-data value");
     expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 -o m.png", "cannot hold");
-    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 --part 1/2 -o a.npy", "--part excludes");
+    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 --part 1/2 -o a.npy", "--nodata excludes --part");
     expect_says(2, "run fsrcnn holed.pgm --nodata 0", "such as -9999=0");
     expect_says(2, "run fsrcnn holed.pgm --nodata-mark field", "needs --nodata");
 }

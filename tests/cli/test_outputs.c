@@ -35,7 +35,7 @@ int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
 struct fixture {
     struct rfx_memory *mem;
     struct rfx_graph *graph;
-    struct rfx_cli_options options;
+    struct rfx_cli_run_options options;
     struct rfx_cli_outputs outputs;
     float nchw[N], nhwc[N];
     struct rfx_view view;
@@ -44,8 +44,7 @@ struct fixture {
 static void set_up(struct fixture *f, const char *path) {
     *f = (struct fixture){.mem = rfx_memory_create(0)};
     f->graph = small_net_two_convs(f->mem, 2 * H, 2 * W); /* its output is 3 x 7 x 5 */
-    rfx_cli_options_init(&f->options);
-    f->options.output = path;
+    f->options.output.file = path;
     struct test_rng rng = test_rng_make(9);
     test_rng_fill(&rng, f->nchw, N, -1.0f, 1.0f);
     test_nchw_to_nhwc(f->nchw, f->nhwc, C, H, W);
@@ -82,7 +81,7 @@ static void strips_become_file_and_hash(void **state) {
     assert_int_equal(rfx_cli_outputs_finish(&f.outputs, NULL), RFX_OK);
     struct rfx_fingerprint whole = {0};
     char hex[RFX_FINGERPRINT_CHARS];
-    rfx_fingerprint_add(&whole, 0, f.nchw, N);
+    rfx_fingerprint_add(&whole, RFX_TYPE_FLOAT32, 0, f.nchw, N);
     rfx_fingerprint_hex(&whole, hex);
     assert_string_equal(f.outputs.items[0].hash, hex);
     tear_down(&f);
@@ -124,16 +123,16 @@ static void what_does_not_suit_is_said(void **state) {
     (void)state;
     struct fixture f;
     set_up(&f, NULL);
-    f.options.output = "map.bmp";
+    f.options.output.file = "map.bmp";
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
     assert_non_null(strstr(message, ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr or .pfm"));
-    f.options.output = "map.png";
-    f.options.bits = 32;
+    f.options.output.file = "map.png";
+    f.options.output.bits = 32;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
     assert_non_null(strstr(message, "output 'b'"));
-    f.options.bits = 16;
+    f.options.output.bits = 16;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_DONE);
-    f.options.labels = "labels.txt";
+    f.options.report.labels = "labels.txt";
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
     assert_non_null(strstr(message, "1x3x7x5"));
     tear_down(&f);

@@ -284,7 +284,7 @@ static void test_refusals(void **state) {
     (void)state;
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.jpg", "end in .png");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay-of 2",
-                "need --overlay or --report");
+                "--overlay-of needs --overlay or --report");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png --overlay-of 5",
                 "a channel of output 'y', 1 to 4");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png --overlay-output z",
@@ -292,7 +292,7 @@ static void test_refusals(void **state) {
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png --overlay-range 0,1",
                 "not labels");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png -o x.png",
-                "an output goes to that file");
+                "-o and --overlay would both go to 'x.png'");
     expect_says(2, "run squeezenet1_1 synthetic:64x64 --overlay x.png",
                 "is a map over the picture");
     expect_says(2, "run " RFX_DEFECTS " synthetic:64x64 --overlay x.png",

@@ -66,7 +66,7 @@ refused 3 'overlap: both have rows 0 to 33' merge a.npy a.npy b.npy c.npy -o no.
 refused 2 '80 rows and 60 columns' run fsrcnn synthetic:40x30 --part-rect 0,0,81,60 -o d.npy
 refused 2 'is not I/N' run fsrcnn synthetic:40x30 --part 3/2 -o d.npy
 refused 2 'too few for 81 parts' run fsrcnn synthetic:40x30 --part 1/81 -o d.npy
-refused 2 '-o PART.npy' run fsrcnn synthetic:40x30 --part 1/2
+refused 2 '--part needs -o: a part is one .npy file' run fsrcnn synthetic:40x30 --part 1/2
 refused 2 'part-output says which of 4' run posenet synthetic:65x65 --part 1/2 -o d.npy
 "$program" run posenet synthetic:65x65 -o pose.npy >told
 "$program" run posenet synthetic:65x65 --part 1/2 --part-output heatmap -o d1.npy >told 2>&1 || {
@@ -378,7 +378,7 @@ rm all.npy.parts/*.npy
 refused 3 'there is no part, and no plan.json' merge --status all.npy.parts
 refused 3 'there is no part, and no plan.json' merge --status all.npy.parts --json
 refused 5 'No such file' merge --status nowhere
-refused 2 'it excludes PART and -o' merge --status all.npy.parts -o no.npy
+refused 2 '--status excludes -o' merge --status all.npy.parts -o no.npy
 mv plan.json all.npy.parts
 status 3 '^output     missing 1 to 5, of 5$' all.npy.parts
 mkdir rect && cp a.npy* b.npy* rect

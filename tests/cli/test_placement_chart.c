@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 #include "tools/study/chart.h"
 
 enum { MIB = 1 << 20, MAX_BOXES = 256 };

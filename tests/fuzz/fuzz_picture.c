@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/image_pages.h"
 #include "tests/fuzz/fuzz.h"
 
 #define MEMORY_BYTES ((size_t)8 << 20)

@@ -19,7 +19,6 @@
 
 #include <cmocka.h>
 
-#include "rfexec/onnx/export/onnx_export.h"
 #include "rfexec/session/model.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/run/network_run.h"

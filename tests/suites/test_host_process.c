@@ -16,7 +16,6 @@
 #include <pthread.h>
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/onnx/export/onnx_export.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/session/model.h"

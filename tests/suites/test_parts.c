@@ -66,7 +66,7 @@ static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct 
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t i = 0; i < catcher->c->map.c; i++)
                 catcher->values[(i * rows + y - part.y0) * cols + x - part.x0] =
-                    rfx_view_at(view, y, x)[i];
+                    rfx_view_f32_at(view, y, x)[i];
     return RFX_OK;
 }
 

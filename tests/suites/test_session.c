@@ -40,7 +40,7 @@ struct one_case {
 
 static struct random_graph_kinds kinds;
 static int64_t grouped_plans, spilled_plans, fetching_tiles, joined_plans, sliding_streams;
-static int64_t overwriting_streams, lagging_streams;
+static int64_t overwriting_streams, lagging_streams, narrow_maps;
 
 static void fail_case(const struct one_case *c, const struct rfx_plan *plan, const char *why) {
     char text[200] = "no plan";
@@ -62,9 +62,9 @@ static void fail_case(const struct one_case *c, const struct rfx_plan *plan, con
 static void compare_output(const struct one_case *c, const struct rfx_plan *plan, float *got,
                            int k) {
     const struct rfx_tensor *t = &c->graph->nodes[c->graph->outputs[k].node].out;
-    const float *wanted = c->wanted[c->graph->outputs[k].node];
-    float *ordered = test_floats(t->elems);
+    float *wanted = test_floats(t->elems), *ordered = test_floats(t->elems);
     struct test_diff diff;
+    rfx_type_load(t->type, c->wanted[c->graph->outputs[k].node], t->elems, wanted);
     test_quiet_nans(got, t->elems);
     if (t->layout == RFX_LAYOUT_NHWC)
         test_nhwc_to_nchw(wanted, ordered, t->c, t->h, t->w);
@@ -76,6 +76,7 @@ static void compare_output(const struct one_case *c, const struct rfx_plan *plan
         fail_case(c, plan, "output differs from the untiled oracle");
     }
     free(ordered);
+    free(wanted);
 }
 
 static void count_spilled(const struct rfx_plan *plan) {
@@ -368,7 +369,7 @@ static void run_all_plans(struct one_case *c, struct test_rng *rng, int *random_
     free(splits);
 }
 
-static void run_case(uint64_t seed, int *random_stages) {
+static void run_case(uint64_t seed, int bytes, int *random_stages) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct test_rng rng = test_rng_make(seed);
     struct random_graph_options options = random_graph_defaults();
@@ -377,9 +378,12 @@ static void run_case(uint64_t seed, int *random_stages) {
     options.heads = 25;
     options.modern = 90;
     options.bottlenecks = 70;
+    options.bytes = bytes;
     if (seed % 8 == 0) options.max_size = 257;
     struct one_case c = {.seed = seed, .graph = random_graph_make(mem, seed, &options)};
     random_graph_count(c.graph, &kinds);
+    for (int i = 0; i < c.graph->n_nodes; i++)
+        narrow_maps += rfx_type_bytes(c.graph->nodes[i].out.type) == 1;
     const struct rfx_tensor *input = &c.graph->nodes[c.graph->input].out;
     float *nchw = test_floats(input->elems);
     float *nhwc = test_floats(input->elems);
@@ -412,7 +416,7 @@ static void random_networks(void **state) {
     uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1);
     fprintf(stderr, "%lld cases, RFX_SEED=%llu\n", (long long)cases, (unsigned long long)seed);
     int random_stages = 0;
-    for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, &random_stages);
+    for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, 0, &random_stages);
     random_graph_print_kinds(&kinds, stderr);
     fprintf(
         stderr,
@@ -428,8 +432,22 @@ static void random_networks(void **state) {
     assert_true(test_conv_choice() == RFX_CONV_OPENBLAS || joined_plans > cases / 50);
 }
 
+/* The same of networks in which four of ten steps make elements of another type. */
+static void random_networks_of_bytes(void **state) {
+    (void)state;
+    int64_t cases = test_env_int("RFX_CASES", 1500) / 5;
+    uint64_t seed = (uint64_t)test_env_int("RFX_SEED", 1) + 1000000;
+    int random_stages = 0;
+    narrow_maps = 0;
+    for (int64_t i = 0; i < cases; i++) run_case(seed + (uint64_t)i, 40, &random_stages);
+    fprintf(stderr, "%lld maps of bytes in %lld networks\n", (long long)narrow_maps,
+            (long long)cases);
+    assert_true(narrow_maps >= cases);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_networks)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_networks),
+                                       cmocka_unit_test(random_networks_of_bytes)};
     if (test_skip()) return TEST_SKIPPED;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

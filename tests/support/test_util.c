@@ -184,7 +184,7 @@ bool test_same_pixels(const struct rfx_view *view, struct rfx_rect rect,
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++) {
             struct test_diff diff;
-            float *got = rfx_view_at(view, y, x), *pixel = want + (y * map->w + x) * map->c;
+            float *got = rfx_view_f32_at(view, y, x), *pixel = want + (y * map->w + x) * map->c;
             test_quiet_nans(pixel, map->c);
             test_quiet_nans(got, map->c);
             if (!test_same_bits(got, pixel, map->c, &diff)) return false;
@@ -196,7 +196,7 @@ void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, stru
     if (rfx_rect_is_empty(rect)) return;
     size_t bytes = (size_t)(rfx_rect_cols(rect) * from->c) * sizeof(float);
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        memcpy(rfx_view_at(to, y, rect.x0), rfx_view_at(from, y, rect.x0), bytes);
+        memcpy(rfx_view_f32_at(to, y, rect.x0), rfx_view_f32_at(from, y, rect.x0), bytes);
 }
 
 static void *aligned_block(size_t bytes) {

@@ -1,9 +1,9 @@
-/* Counts of nodes and stages, the time they come to, the counts of a finished plan, and the sizes
- * of caches.
+/* Counts the work of nodes and stages, predicts their time, counts the work of a finished plan, and
+ * finds the sizes of caches.
  *
- * Where a byte is read from follows from the bytes touched since its last use: the rows that the
- * nodes in between compute in a step or, for rows kept from the step before, all bytes that a step
- * touches. */
+ * From which cache a byte is read depends on how many bytes were touched since its last use: the
+ * rows that the nodes in between compute in a step or, for rows kept from the previous step, all
+ * bytes that a step touches. */
 #include "tiler/cost/cost.h"
 
 #include <math.h>
@@ -115,7 +115,7 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
     }
 }
 
-/* Fills `fact` for a node that is not a group. A reduction takes `taken` of its input, which is
+/* Fills `fact` for a node that is not a group. A reduction reads `taken` of its input, which is
  * less than the whole in the graph of a shard. */
 static void describe_node(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_rect taken, struct rfx_cost_node *fact) {
@@ -270,10 +270,10 @@ static double least_of_group(const struct rfx_cost_model *model, const struct rf
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-#define UNIT_BYTES \
-    (384.0 * 1024.0) /* input bytes that the direct kernels take through all weights \ */
-#define TURNS_BEFORE \
-    3 /* an output buffer of the arena was typically last used this many nodes ago */
+/* Bytes of the input that the direct kernels process with all weights before they go on. */
+#define UNIT_BYTES (384.0 * 1024.0)
+/* The bytes of a node's output have been unused in the arena for about this many nodes. */
+#define TURNS_BEFORE 3
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
@@ -373,7 +373,7 @@ static void measure_round(struct counter *c) {
                 lasting += rows_bytes(c, i, rfx_stage_buffer_rows(c->shape, i));
             if (place != RFX_PLACE_FETCHED) lasting += c->model->nodes[i].packed;
         } else if (whole && is_made(&graph->nodes[i])) {
-            made = map_bytes(c, i); /* all maps count whole, whichever stage made them */
+            made = map_bytes(c, i); /* whole maps are counted, whichever stage computed them */
         }
         if (made > most) most = made;
         bytes[i + 1] = bytes[i] + made;
@@ -461,8 +461,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     return RFX_OK;
 }
 
-/* Adds the reads of input k: new rows, last touched when they were computed, and rows that are read
- * again, last touched a pass ago. */
+/* Adds the reads of input k: new rows, which were last touched when they were computed, and rows
+ * read before, which were last touched in the previous pass. */
 static void count_input(const struct counter *c, int i, int k, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     int in = node->in[k];
@@ -483,9 +483,9 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     if (again > 0.0) add_map_bytes(m, i, again * row, c->round, counts);
 }
 
-/* Adds the writes of a node, into bytes last used a pass ago or a few nodes ago. Bytes that go to
- * memory count twice, since lines are read before they are written, except where dense convolutions
- * hide the reads behind their products. */
+/* Adds the writes of a node. The bytes that it writes over were last touched in the previous pass
+ * or a few nodes ago. Bytes that go to memory count twice, since lines are read before they are
+ * written, except where the computation of dense convolutions hides the reads. */
 static void count_output(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     enum rfx_node_place place = c->shape->places[i];
@@ -499,20 +499,22 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     add_map_bytes(m, i, m->nodes[i].dense ? bytes : 2.0 * bytes, back, counts);
     if (!staged) return;
     double kept = (double)rows->kept * (c->at.down - 1.0) * c->at.cols;
-    counts->n[RFX_COST_ELEMENT] += kept * m->nodes[i].bytes / sizeof(float);
+    counts->n[RFX_COST_ELEMENT] +=
+        kept * m->nodes[i].bytes / (double)rfx_type_bytes(node_of(c, i)->out.type);
     add_map_bytes(m, i, 2.0 * kept * m->nodes[i].bytes, c->round, counts);
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
-/* Bytes of the input that a node's area needs, without rows that are read again. */
+/* Bytes of the input that a node's area needs, without rows that are read a second time. */
 static double read_in_all(const struct counter *c, const struct rfx_node *node) {
     const struct rfx_tensor *in = &node_of(c, node->in[0])->out;
     double share = c->at.rows * c->at.cols / (double)(node->out.h * node->out.w);
     return share * (double)rfx_tensor_bytes(in);
 }
 
-#define HIDING_TILES 28 /* number of tiles whose products take as long as the weights they share \
-                         */
+#define HIDING_TILES                                                            \
+    28 /* number of tiles whose products take as long as the weights they share \
+        */
 
 /* Returns how often a node with Winograd tiles reads its weights: once per group of tiles in each
  * step. *shown: the share of the weights whose reading is not hidden behind the products; all of
@@ -550,7 +552,7 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
         if (units < steps * readers) readers = 1.0; /* with few tiles, threads share the outputs */
     }
     const double bytes = shown * fact->packed;
-    /* the first reading comes from memory */
+    /* the first time, weights come from memory */
     add_weight_bytes(m, readers * bytes, (double)m->caches.shared_bytes, counts);
     add_weight_bytes(m, readers * bytes * (steps - 1.0), c->round, counts);
     add_weight_bytes(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
@@ -563,8 +565,8 @@ static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts
     count_output(c, i, counts);
 }
 
-/* Returns the picoseconds of decoding passes over the image. Tiles come row by row, so one pass
- * serves them all; every strip of a stream starts at the top again. */
+/* Returns the picoseconds of decoding the image. Tiles come row by row, so that one pass serves all
+ * of them; each strip of a stream starts from the first row again. */
 static double passes(const struct counter *c) {
     bool streamed = c->shape->spec.band_rows > 0;
     return c->model->pass_picoseconds * (streamed ? c->at.across : 1.0);
@@ -625,7 +627,7 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
     return least;
 }
 
-/* Returns a counter of the whole graph as one stage, whose pass is known. */
+/* Returns a counter of the whole graph as one stage. Its pass is already computed. */
 static struct counter count_of_whole(const struct rfx_cost_model *model) {
     return (struct counter){.model = model,
                             .shape = &model->whole,
@@ -666,7 +668,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
     return time < 1.0 ? 1 : (uint64_t)time;
 }
 
-/* Tables of one stage, computed anew for each stage. */
+/* Tables of one stage, recomputed for each stage. */
 struct tables {
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;

@@ -174,14 +174,14 @@ static int find_height(const struct cache *cache, const struct rfx_mode_measure 
         walk.looked[i] = -1;
     }
     struct rfx_stream_watcher watcher = {look_at_step, take_turn, &walk};
-    rfx_stream_watch(graph, cache->places, m->spec->band_rows, m->done, false, &watcher);
+    rfx_stream_watch(graph, cache->places, m->spec->band_rows, m->done, &watcher);
     if (rfx_memory_is_stopped(graph->mem)) return -1;
     header->heights[header->n_heights++] = m->spec->band_rows;
     return h;
 }
 
-/* Whether the stage computes a node from the same inputs as the walk did. A reduction takes its
- * input's rows as they come and keeps none. */
+/* Returns whether the stage computes a node from the same inputs as the walk did. A reduction takes
+ * its input's rows as they come and keeps none. */
 static bool is_alike(const struct cache *cache, const enum rfx_node_place *places, int i) {
     const struct rfx_node *node = &cache->graph->nodes[i];
     if (places[i] == RFX_PLACE_FETCHED) return false;

@@ -9,12 +9,12 @@
 
 #include "tiler/plan/mode.h"
 
-/* Whether every reader of the map of `before` in the stage is the stored map of `after` or is
- * computed for it. marks: scratch of n_nodes. O(edges of the stage behind `before`). */
+/* Returns whether every reader of the map of `before` in the stage is the stored map of `after` or
+ * is computed for it. marks: scratch of n_nodes. O(edges of the stage behind `before`). */
 bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                           int before, int after, int64_t *marks);
 
-/* Whether `after` itself reads the map of `before`, not only nodes computed from it. */
+/* Returns whether `after` itself reads the map of `before`, not only nodes computed from it. */
 bool rfx_stream_reads(const struct rfx_graph *graph, int before, int after);
 
 /* Returns the lag: the largest number of bytes by which `after`, up to some row, is longer than the
@@ -24,7 +24,7 @@ bool rfx_stream_reads(const struct rfx_graph *graph, int before, int after);
  * a sample of rows, with the worse neighbour standing for the rows between. */
 int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int64_t *scratch);
 
-/* Whether no row of `before` is read any more once all rows of `after` are computed. scratch as
- * above. */
+/* Returns whether no row of `before` is read any more once all rows of `after` are computed.
+ * scratch as above. */
 bool rfx_stream_ends_with(const struct rfx_graph *graph, int before, int after, int64_t *scratch);
 #endif

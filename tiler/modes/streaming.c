@@ -53,8 +53,8 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
     return in;
 }
 
-/* Whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives one input
- * and the rows it must have first. */
+/* Returns whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives
+ * one input and the rows it must have first. */
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
@@ -70,7 +70,7 @@ static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
     return true;
 }
 
-/* Whether the node is known to wait for an input before it can compute a single row. */
+/* Returns whether the node is known to wait for an input before it can compute a single row. */
 static bool is_waiting(const struct rfx_stream *stream, int node) {
     if (stream->waits == NULL) return false;
     const struct rfx_stream_wait *wait = &stream->waits[node];
@@ -89,7 +89,7 @@ static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_n
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
 
-/* Whether the node reads row y of input k for its own row y. */
+/* Returns whether the node reads row y of input k for its own row y. */
 static bool reads_same_row(const struct rfx_graph *graph, const struct rfx_node *n, int k) {
     struct rfx_axis_map map = rfx_op_axis_map(graph, n, k, 0);
     return rfx_op_def(n->op)->spatial && map.rule == RFX_AXIS_EVEN && !map.broadcast &&
@@ -117,7 +117,7 @@ static int pace_of(const struct rfx_stream *stream, int node) {
     return -1;
 }
 
-/* Whether rows enter the stream here that are available from its start. */
+/* Returns whether rows enter the stream here that are available from its start. */
 static bool is_source(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     enum rfx_node_place place = stream->places[node];
@@ -253,8 +253,8 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
 
 #define PERIOD_ROWS 64 /* image rows after which the strides of most networks align again */
 
-/* Whether the stream repeats itself: every node advances by as many rows in this period of steps as
- * in the one before. */
+/* Finds out whether the stream repeats itself: every node advances by as many rows in this period
+ * of steps as in the one before. */
 struct period {
     bool possible;     /* every region map of the stage only shifts when its output is shifted */
     int64_t steps;     /* steps of a period */
@@ -274,8 +274,8 @@ static bool has_shifting_maps(const struct rfx_stream *stream) {
     return stream->graph->input >= 0;
 }
 
-/* Whether advancing reader c by its advance shifts the rows it reads of input k by the input's
- * advance. */
+/* Returns whether advancing reader c by its advance shifts the rows it reads of input k by the
+ * input's advance. */
 static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
                         int64_t *reach) {
     const struct rfx_graph *graph = stream->graph;
@@ -293,7 +293,7 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
-/* Whether a node is not a source, or is a source that advances by whole rows per period. */
+/* Returns whether a node is not a source, or is a source that advances by whole rows per period. */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
     return !is_source(stream, i) ||
@@ -356,9 +356,9 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
 }
 
 /* Starts watching a begun stream for repetition; `scratch`: 2 * n_nodes elements. */
-static struct period begin_period(const struct rfx_stream *stream, bool wanted, int64_t *scratch) {
+static struct period begin_period(const struct rfx_stream *stream, int64_t *scratch) {
     int n = stream->graph->n_nodes;
-    struct period period = {.possible = wanted && has_shifting_maps(stream),
+    struct period period = {.possible = has_shifting_maps(stream),
                             .steps = rfx_max_i64(1, PERIOD_ROWS / stream->band_rows),
                             .before = scratch,
                             .moved = scratch + n};
@@ -376,13 +376,12 @@ static void begin_waits(struct rfx_stream *stream, int64_t *scratch) {
 }
 
 void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                      int64_t band_rows, int64_t *done, bool fully,
-                      const struct rfx_stream_watcher *watcher) {
+                      int64_t band_rows, int64_t *done, const struct rfx_stream_watcher *watcher) {
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, !fully, done + graph->n_nodes);
-    if (!fully) begin_waits(&stream, done + 3 * graph->n_nodes);
+    struct period period = begin_period(&stream, done + graph->n_nodes);
+    begin_waits(&stream, done + 3 * graph->n_nodes);
     watcher->on_step(watcher->user, &stream);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step != stream.step) {
@@ -402,7 +401,7 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
     struct rfx_stream_turn turn;
     int64_t times = 1, period_end = INT64_MAX; /* the current period stands for `times` periods */
     rfx_stream_begin(&stream, graph, places, band_rows, done);
-    struct period period = begin_period(&stream, true, done + graph->n_nodes);
+    struct period period = begin_period(&stream, done + graph->n_nodes);
     begin_waits(&stream, done + 3 * graph->n_nodes);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.step == period_end) {
@@ -455,28 +454,21 @@ static void find_kept(const struct rfx_stream *stream, const struct look *look) 
     }
 }
 
-/* Between two steps: records which rows outlive their step. */
-static void look_at_step(const struct rfx_stream *stream, const struct look *look,
-                         struct rfx_node_rows *rings) {
-    find_kept(stream, look);
-    for (int i = stream->first; i <= stream->last; i++) {
-        int64_t kept = stream->done[i] - look->keep_from[i];
-        if (kept <= 0) continue;
-        rings[i].lasting = true;
-        rings[i].kept = rfx_max_i64(rings[i].kept, kept);
-    }
-}
-
 struct measuring {
     struct look look;
     struct rfx_node_rows *rings;
-    bool fully; /* recompute everything at each look */
 };
 
+/* Between two steps: records which rows are needed beyond their step. */
 static void measure_step(void *user, const struct rfx_stream *stream) {
     const struct measuring *m = user;
-    for (int i = 0; m->fully && i < stream->graph->n_nodes; i++) m->look.looked[i] = -1;
-    look_at_step(stream, &m->look, m->rings);
+    find_kept(stream, &m->look);
+    for (int i = stream->first; i <= stream->last; i++) {
+        int64_t kept = stream->done[i] - m->look.keep_from[i];
+        if (kept <= 0) continue;
+        m->rings[i].lasting = true;
+        m->rings[i].kept = rfx_max_i64(m->rings[i].kept, kept);
+    }
 }
 
 static void measure_turn(void *user, const struct rfx_stream_turn *turn) {
@@ -495,28 +487,18 @@ static void end_ring(struct rfx_node_rows *ring, enum rfx_node_place place, int6
     ring->lasting = false;
 }
 
-static void measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                    int64_t band_rows, int64_t *done, bool fully, struct rfx_node_rows *rings) {
+void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
+                        int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
     int n = graph->n_nodes;
     struct look look = {.keep_from = done + 6 * n, .looked = done + 7 * n, .stale = done + 8 * n};
-    struct measuring m = {look, rings, fully};
+    struct measuring m = {look, rings};
     struct rfx_stream_watcher watcher = {measure_step, measure_turn, &m};
     for (int i = 0; i < n; i++) {
         rings[i] = (struct rfx_node_rows){0};
         look.looked[i] = -1;
     }
-    rfx_stream_watch(graph, places, band_rows, done, fully, &watcher);
+    rfx_stream_watch(graph, places, band_rows, done, &watcher);
     for (int i = 0; i < n; i++)
         if (rfx_place_is_computed(places[i]))
             end_ring(&rings[i], places[i], done[i] - rfx_stream_rows(graph, places, i).lo);
-}
-
-void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                              int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    measure(graph, places, band_rows, done, true, rings);
-}
-
-void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                        int64_t band_rows, int64_t *done, struct rfx_node_rows *rings) {
-    measure(graph, places, band_rows, done, false, rings);
 }

@@ -74,12 +74,10 @@ struct rfx_stream_watcher {
     void *user;
 };
 
-/* Walks through a stream. Unless `fully` is set, it skips the middle of a tall image where the
- * stream repeats itself. done[n_nodes] ends as the stream does; scratch of 6 * n_nodes lies behind
- * it. */
+/* Walks through a stream. It skips the middle of a tall image where the stream repeats itself.
+ * done[n_nodes] ends as the stream does; scratch of 6 * n_nodes lies behind it. */
 void rfx_stream_watch(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                      int64_t band_rows, int64_t *done, bool fully,
-                      const struct rfx_stream_watcher *watcher);
+                      int64_t band_rows, int64_t *done, const struct rfx_stream_watcher *watcher);
 
 /* Fills rings[n_nodes] with the row counts that a walk through the whole stream needs. `computed`
  * is less than the map's height where no node needs the last rows. The middle of a tall image is
@@ -92,7 +90,4 @@ void rfx_stream_measure(const struct rfx_graph *graph, const enum rfx_node_place
  * above. */
 void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *places,
                       int64_t band_rows, int64_t *done, rfx_rows_adder *add, void *user);
-/* rfx_stream_measure without skipping; for tests that compare the two. */
-void rfx_stream_measure_fully(const struct rfx_graph *graph, const enum rfx_node_place *places,
-                              int64_t band_rows, int64_t *done, struct rfx_node_rows *rings);
 #endif

@@ -7,9 +7,9 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/modes/candidate_template.h"
 #include "tiler/modes/modes.h"
-#include "tiler/placement/placement_slides.h"
 
 struct state {
     int node;

@@ -51,7 +51,7 @@ enum rfx_node_place {
     RFX_PLACE_REDUCED, /* reduction that receives its input tile by tile; its result is stored */
 };
 
-/* Whether a stage produces the node's values: computes or fetches them. */
+/* Returns whether a stage produces the node's values: computes or fetches them. */
 static inline bool rfx_place_is_computed(enum rfx_node_place place) {
     return place >= RFX_PLACE_FETCHED;
 }
@@ -61,13 +61,14 @@ static inline int rfx_place_inputs(enum rfx_node_place place, const struct rfx_n
     return place == RFX_PLACE_FETCHED ? 0 : node->n_in;
 }
 
-/* Whether the node's resident region lies in a buffer of the stage, not in its full map. */
+/* Returns whether the node's resident region lies in a buffer of the stage, not in its full map. */
 static inline bool rfx_place_is_local(enum rfx_node_place place) {
     return place == RFX_PLACE_FETCHED || place == RFX_PLACE_LOCAL || place == RFX_PLACE_EMITTED ||
            place == RFX_PLACE_SPILLED;
 }
 
-/* Whether the node's full map exists while the stage runs: the stage makes it or reads it. */
+/* Returns whether the node's full map exists while the stage runs: the stage makes it or reads it.
+ */
 static inline bool rfx_place_has_map(enum rfx_node_place place) {
     return place == RFX_PLACE_READ || place == RFX_PLACE_STORED || place == RFX_PLACE_REDUCED;
 }
@@ -216,7 +217,7 @@ void rfx_plan_free(struct rfx_plan *plan);
  * (docs/memory.md says how they were measured). */
 size_t rfx_plan_reserve_bytes(int threads);
 
-/* Whether some stage loads its packed weights when it begins. */
+/* Returns whether some stage loads its packed weights when it begins. */
 bool rfx_plan_loads_by_stage(const struct rfx_plan *plan);
 
 /* Returns the bytes of a run besides its arena, weights, workspace and image:

@@ -6,8 +6,8 @@
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_build.h"
@@ -394,8 +394,9 @@ static void fill_buffers(const struct rfx_plan_context *context,
 }
 
 enum { MANY_RECORDS = 1000 };
-#define FEW_RECORDS 64 /* placed with full effort, because that alone may make them fit a budget \
-                        */
+#define FEW_RECORDS                                                              \
+    64 /* placed with full effort, because that alone may make them fit a budget \
+        */
 
 /* Where the listed records lie. */
 struct placed {
@@ -502,7 +503,7 @@ enum rfx_status rfx_plan_build(struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* Returns the node that a stage is named after: the last map that it makes for others. */
+/* Returns the node that a stage is named after: the last map that other stages read. */
 static int last_target(const struct rfx_plan *plan, const struct rfx_stage *stage) {
     for (int i = stage->last; i >= stage->first; i--) {
         if (stage->places[i] == RFX_PLACE_REDUCED) return plan->graph->nodes[i].in[0];

@@ -5,7 +5,7 @@
 #ifndef RFX_TILER_PLAN_PLAN_BUILD_H
 #define RFX_TILER_PLAN_PLAN_BUILD_H
 
-#include "tiler/placement/placement.h"
+#include "tiler/arena/placement.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/stage.h"

@@ -52,7 +52,7 @@ static bool cut_span(struct row_spans *s, size_t i, int64_t lo, int64_t hi) {
     return add_span(s, above) && add_span(s, below);
 }
 
-/* Removes what any node has on bytes [begin, end). */
+/* Removes the rows of all nodes that lie on bytes [begin, end). */
 static bool spans_overwrite(struct row_spans *s, size_t begin, size_t end) {
     for (size_t i = s->count; i-- > 0;) {
         const struct row_span *span = &s->items[i];
@@ -117,7 +117,7 @@ struct state {
     struct rfx_schedule *schedule;
     struct row_spans spans, files; /* files: rows of spilled maps */
     int64_t *reduced;              /* per node: pixels taken by a reduction */
-    int64_t *emitted;              /* per node: pixels handed out */
+    int64_t *emitted;              /* per node: pixels passed to the output */
     int stage;
     size_t high_water;
     uint64_t macs;
@@ -160,7 +160,7 @@ static size_t row_at(const struct state *s, int node, const struct rfx_resident_
     return region->offset + (size_t)slot * *row_bytes;
 }
 
-/* Whether a span has row y where the view expects it. */
+/* Returns whether a span has row y where the view expects it. */
 static bool is_where(const struct row_span *span, int64_t y, size_t begin, size_t row_bytes,
                      int64_t x0) {
     return span != NULL && span->row_bytes == row_bytes && span->x0 == x0 &&
@@ -184,8 +184,8 @@ static bool check_rows_there(const struct state *s, int node, int in, struct rfx
     return true;
 }
 
-/* Returns the first row from which the step's result overwrites input k element by element; past
- * all rows where it does not. */
+/* Returns the first row from which the step's result overwrites input k element by element; the end
+ * of all rows if it does not. */
 static int64_t in_place_from(const struct state *s, const struct rfx_step *step, int k) {
     const struct rfx_node *n = &s->graph->nodes[step->node];
     const struct rfx_op_def *def = rfx_op_def(n->op);
@@ -202,8 +202,8 @@ static int64_t in_place_from(const struct state *s, const struct rfx_step *step,
     return from;
 }
 
-/* Whether everything that a step reads is in memory. written: the step has run, so rows it has
- * overwritten in place are no longer required. */
+/* Returns whether everything that a step reads is in memory. written: the step has run, so rows
+ * that it has overwritten in place are no longer required. */
 static bool check_reads(const struct state *s, const struct rfx_step *step, bool written) {
     const struct rfx_node *node = &s->graph->nodes[step->node];
     for (int k = 0; k < node->n_in; k++) {
@@ -323,7 +323,7 @@ static bool apply_state(struct state *s, const struct rfx_step *step) {
            complain_of_memory(s, step->node);
 }
 
-/* Gives each node's rows in files addresses that no other node has. */
+/* Returns the addresses of a node's rows in files; no other node has the same ones. */
 static size_t place_in_files(int node) {
     return (size_t)node << 44;
 }

@@ -10,7 +10,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 #include "tiler/plan/plan_build.h"
 
 bool rfx_plan_sliding_init(struct rfx_plan_sliding *sliding, const struct rfx_graph *graph) {
@@ -52,8 +52,8 @@ static bool is_output(const struct rfx_graph *graph, int node) {
     return false;
 }
 
-/* Whether a node is the map of an earlier stage that is read here for the last time. A single row
- * ends all at once. */
+/* Returns whether a node is the map of an earlier stage that is read here for the last time. A
+ * single row ends all at once. */
 static bool dies_with_stage(const struct slider *s, int node) {
     const struct rfx_plan_context *c = s->context;
     if (s->shape->places[node] != RFX_PLACE_READ) return false;
@@ -63,7 +63,7 @@ static bool dies_with_stage(const struct slider *s, int node) {
            out->h > 1 && !is_output(c->graph, node);
 }
 
-/* Whether some slide already writes this map over another one. */
+/* Returns whether some slide already writes this map over another one. */
 static bool is_taken(const struct slider *s, int after) {
     for (int k = s->begin; k < s->context->n_slides; k++)
         if (s->context->slides[k].after == after) return true;
@@ -277,14 +277,14 @@ static int record_of(const struct lister *l, int node) {
     return local ? local_record(l)[node] : l->context->stored_record[node];
 }
 
-/* Whether a node's result may overwrite its input k, element by element. */
+/* Returns whether a node's result may overwrite its input k, element by element. */
 static bool takes(const struct lister *l, int node, int k) {
     const struct rfx_node *n = &l->graph->nodes[node], *in = &l->graph->nodes[n->in[k]];
     return rfx_op_def(n->op)->in_place(l->graph, n, k) && in->out.elems == n->out.elems &&
            rfx_rect_equal(in->wanted, n->wanted);
 }
 
-/* Whether the node's result may overwrite every input in this record. */
+/* Returns whether the node's result may overwrite every input in this record. */
 static bool may_take(const struct lister *l, int node, int record) {
     const struct rfx_node *n = &l->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++)
@@ -326,7 +326,7 @@ static struct rfx_plan_staging *staging_of(const struct lister *l, int node) {
     return l->context->staging + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
 }
 
-/* Whether a node reads of an input only what lies where its own result does. */
+/* Returns whether a node reads of an input only what lies where its own result does. */
 static bool takes_all(const struct lister *l, int node, int in) {
     const struct rfx_node *n = &l->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++)
@@ -334,8 +334,8 @@ static bool takes_all(const struct lister *l, int node, int in) {
     return true;
 }
 
-/* Whether the staging rows of node i may overwrite those of an input. The older rows that the input
- * keeps for i then lie in front of them; they must not be more rows than are saved. */
+/* Returns whether the staging rows of node i may overwrite those of an input. The older rows that
+ * the input keeps for i then lie in front of them; they must not be more rows than are saved. */
 static bool may_overwrite(const struct lister *l, int i, int in) {
     struct rfx_plan_context *c = l->context;
     const struct rfx_mode *mode = l->shape->spec.mode;
@@ -417,11 +417,11 @@ static void measure_slide(const struct lister *l, int i, int k, struct rfx_slide
         rfx_slide_measure(l->graph, i, k, slide);
         return;
     }
-    struct rfx_slide *known = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
-    if (known->node != i) rfx_slide_measure(l->graph, i, k, known);
-    known->node = i;
-    slide->down = known->down;
-    slide->up = known->up;
+    struct rfx_slide *measured = &l->context->measured[(size_t)i * RFX_PLAN_MEASURED + (size_t)k];
+    if (measured->node != i) rfx_slide_measure(l->graph, i, k, measured);
+    measured->node = i;
+    slide->down = measured->down;
+    slide->up = measured->up;
 }
 
 /* Largest number of inputs over which a node slides: each offset of its map is compared with all of

@@ -7,8 +7,8 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 
-/* low[d]: the first node whose tensor an output or a node behind d needs; it tells whether d's
- * tensor alone crosses the cut after d. Every tensor has a reader (graph.h). */
+/* Computes low[d]: the first node whose tensor an output or a node after d needs. It tells whether
+ * d's tensor is the only one that crosses a cut after d. Every tensor has a reader (graph.h). */
 static void find_lowest(const struct rfx_graph *graph, int *low) {
     int lowest = graph->n_nodes;
     for (int e = 0; e < graph->n_ends; e++)

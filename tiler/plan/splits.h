@@ -15,7 +15,8 @@ int rfx_splits_list(const struct rfx_graph *graph, int *splits);
 RFX_NODISCARD enum rfx_status rfx_split_find(const struct rfx_graph *graph, const char *name,
                                              int *out, struct rfx_error *err);
 
-/* Whether `candidate` (may be NULL) is `name` or lies below the module `name`: "a.b" below "a". */
+/* Returns whether `candidate` (may be NULL) is `name` or lies below the module `name`: "a.b" below
+ * "a". */
 bool rfx_name_is_below(const char *candidate, const char *name);
 
 /* Returns the name under which a split is shown: its alias where it has one. */

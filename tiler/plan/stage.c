@@ -50,7 +50,7 @@ enum rfx_status rfx_stage_check(const struct rfx_stage_spec *spec, struct rfx_er
                     (long long)spec->band_rows, (long long)spec->tiles_y, (long long)spec->tiles_x);
 }
 
-/* Whether no node reads this output. */
+/* Returns whether no node reads this output. */
 static bool is_only_output(const struct rfx_graph *graph, int node) {
     int outputs = rfx_graph_count_outputs(graph, node);
     return outputs > 0 && graph->n_consumers[node] == outputs;
@@ -338,7 +338,7 @@ static bool are_equal(struct rfx_range a, struct rfx_range b) {
     return a.lo == b.lo && a.hi == b.hi;
 }
 
-/* Whether no region is clipped at a border, also not inside of a group. */
+/* Returns whether no region is clipped at a border, also not inside of a group. */
 static bool is_free(const struct sweep *s, const struct rfx_axis_region *regions) {
     const struct rfx_graph *graph = s->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -455,8 +455,8 @@ static bool look_at(const struct sweep *s, int64_t tile, struct rfx_axis_region 
     return is_free(s, regions);
 }
 
-/* Whether the regions of three tiles lie on one line each: the second tile is next to the first,
- * the third `steps` further. */
+/* Returns whether the regions of three tiles lie on one line each: the second tile is next to the
+ * first, the third `steps` further. */
 static bool are_in_line(int n_nodes, const struct rfx_axis_region *first,
                         const struct rfx_axis_region *second, const struct rfx_axis_region *third,
                         int64_t steps) {
@@ -469,8 +469,8 @@ static bool are_in_line(int n_nodes, const struct rfx_axis_region *first,
     return true;
 }
 
-/* Whether the regions of tile `first`, of the tile one period later, and of the last tile of this
- * series up to `lo` lie on one line each. Uses three tables of regions. */
+/* Returns whether the regions of tile `first`, of the tile one period later, and of the last tile
+ * of this series up to `lo` lie on one line each. Uses three tables of regions. */
 static bool is_line(const struct sweep *s, int64_t first, int64_t period, int64_t lo,
                     struct rfx_axis_region *regions) {
     int n = s->graph->n_nodes;

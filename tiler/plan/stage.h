@@ -62,6 +62,6 @@ void rfx_stage_extents(const struct rfx_graph *graph, const enum rfx_node_place 
 /* Reduces the tile counts of a specification with targets to at most one tile per position. */
 void rfx_stage_limit_tiles(const struct rfx_graph *graph, struct rfx_stage_spec *spec);
 
-/* Whether the stage's tiles have fewer columns than the maps. */
+/* Returns whether the stage's tiles have fewer columns than the maps. */
 bool rfx_stage_cuts_cols(const struct rfx_stage_spec *spec);
 #endif

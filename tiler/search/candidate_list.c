@@ -183,7 +183,8 @@ static int list_small(const struct rfx_levels *levels, struct rfx_partition *lis
     return count;
 }
 
-/* Whether one of the candidates from index `from` on fits, placed as it will be when it is chosen.
+/* *fit: whether one of the candidates from index `from` on fits, placed as it will be when it is
+ * chosen.
  */
 static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool *fit,
                                     struct rfx_error *err) {
@@ -206,7 +207,7 @@ static size_t least_bound(const struct rfx_search *search, size_t from) {
     return least;
 }
 
-/* Whether the last choice differs from those before it and stores anything. */
+/* Returns whether the last choice differs from those before it and stores anything. */
 static bool is_new(const struct rfx_search *search) {
     size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
     bool any = false;
@@ -229,7 +230,7 @@ struct chooser {
     bool by_level; /* one of the chains chosen level by level fits */
 };
 
-/* Adds chains that store the maps which save most time within *room bytes, less what is known to
+/* Adds chains that store the maps which save most time within *room bytes, minus the bytes known to
  * lie beside the maps; *room becomes the bytes used. *least: the least bound of these chains; 0:
  * they are listed already or of no interest. */
 static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
@@ -463,7 +464,7 @@ static enum rfx_status measure_passes(struct rfx_search *search, const struct rf
     return RFX_OK;
 }
 
-/* Whether two numbers of passes need the same memory, or nearly the same. */
+/* Returns whether two numbers of passes need the same memory, or nearly the same. */
 static bool need_alike(const struct passes *a, const struct passes *b) {
     for (int i = 0; i < 2 * RFX_TILING_MAX_COUNTS; i++) {
         size_t less = a->bounds[i] < b->bounds[i] ? a->bounds[i] : b->bounds[i];
@@ -633,7 +634,7 @@ static enum rfx_status add_template(struct rfx_search *search, const struct rfx_
     return add_cuts(search, mode, template, err);
 }
 
-/* Whether the request allows a template. */
+/* Returns whether the request allows a template. */
 static bool is_open_template(const struct rfx_plan_request *request, const struct rfx_mode *mode,
                              const struct rfx_candidate_template *template) {
     bool at_cut = template->cuts == RFX_CUTS_FEW || template->cuts == RFX_CUTS_EVERY;

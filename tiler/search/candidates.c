@@ -289,13 +289,13 @@ static enum rfx_status push(struct rfx_search *search, const struct rfx_candidat
 /* Returns a lower bound for stages without rings in any memory mode, from the bound of the plain
  * mode: sliding saves at most the smaller of the old and the new map, so at most half of the live
  * bytes. */
-static size_t least_of_ways(struct rfx_search *search, size_t plain_bound, int n_stages) {
+static size_t least_bound(struct rfx_search *search, size_t plain_bound, int n_stages) {
     size_t fixed = rfx_plan_fixed_bytes(&search->context, search->shapes, n_stages);
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
-/* Whether cost and MACs may be computed later. A candidate above the budget can only become the
- * smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
+/* Returns whether cost and MACs may be computed later. A candidate above the budget can only become
+ * the smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
 static bool may_wait(const struct rfx_search *search, const struct rfx_candidate *c) {
     size_t budget = search->context.request->memory_bytes;
     return search->rivals == NULL && budget != 0 && c->bound > budget;
@@ -361,7 +361,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
         c.cost = least_cost;
         status = add_in_mode(search, &c, w, n_stages, err);
         bool plain = w == 0 && c.spec.band_rows == 0 && c.bound != 0;
-        if (plain) least = least_of_ways(search, c.bound, n_stages);
+        if (plain) least = least_bound(search, c.bound, n_stages);
     }
     return status;
 }
@@ -412,7 +412,7 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* Whether a requested mode works without a legal cut. */
+/* Returns whether a requested mode works without a legal cut. */
 static bool tries_chains(const struct rfx_mode *mode) {
     for (int t = 0; t < mode->n_templates; t++)
         if (mode->templates[t].when_asked && mode->templates[t].cuts == RFX_CUTS_CHAIN) return true;
@@ -438,7 +438,7 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
 /* Returns the limit of a measurement cache (one for the graph with groups, one for that without): a
  * share of what the budget leaves beside the process, since nothing runs during planning. A budget
  * below the needs of any process is ignored. */
-static size_t known_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
+static size_t cache_limit(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
     enum { SHARES = 8 }; /* two graphs, and the planner's tables */
     size_t least = (size_t)1 << 20, most = (size_t)8 << 20, budget = request->memory_bytes;
     size_t process = rfx_plan_process_bytes(graph, request);
@@ -469,7 +469,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     const struct rfx_plan_request *request = search->context.request;
     search->cache =
         rfx_plan_cache_of(request->cache, search->context.graph,
-                          known_bytes(search->context.graph, request), &search->own_cache);
+                          cache_limit(search->context.graph, request), &search->own_cache);
     if (search->splits == NULL || search->shapes == NULL || search->specs == NULL ||
         search->targets == NULL || search->places == NULL || search->rows == NULL ||
         search->cols == NULL || search->stored == NULL || search->spilled == NULL ||

@@ -189,11 +189,11 @@ void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_sp
 /* Returns the predicted time of the measured stages, in picoseconds. */
 uint64_t rfx_search_cost(const struct rfx_search *search, int n_stages);
 
-/* Whether candidates of any size are of interest: no budget is given, or a survey wants the whole
- * front. */
+/* Returns whether candidates of any size are of interest: no budget is given, or a survey wants the
+ * whole front. */
 bool rfx_search_wants_all(const struct rfx_search *search);
 
-/* Whether the final stage alone needs too much memory in every memory mode. */
+/* Returns whether the final stage alone needs too much memory in every memory mode. */
 bool rfx_search_is_hopeless(const struct rfx_search *search, const struct rfx_candidate *candidate);
 
 /* Adds the measured candidate in every memory mode that the request allows. */
@@ -201,13 +201,14 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* Plans one variant of a graph (graph_variants.h). fitting (NULL: none): a known plan that fits;
+/* Plans one variant of a graph (graph_variants.h). previous (NULL: none): a known plan that fits;
  * only plans that are not slower are searched then. Statuses and plans as of
  * rfx_plan_create_or_smallest. */
 RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *asked,
-                                              const struct rfx_plan *fitting, struct rfx_plan **out,
-                                              struct rfx_plan **smallest, struct rfx_error *err);
+                                              const struct rfx_plan *previous,
+                                              struct rfx_plan **out, struct rfx_plan **smallest,
+                                              struct rfx_error *err);
 
 /* For qsort: by cost, MACs, bound, position; and by bound first. */
 int rfx_candidate_compare_cost(const void *a, const void *b);

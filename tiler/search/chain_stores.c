@@ -43,8 +43,8 @@ static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Whether a chain stores a node's map in any case: a node that is not local reads it, or it is an
- * output that cannot be handed out as it is computed. */
+/* Returns whether a chain stores a node's map in any case: a node that is not local reads it, or it
+ * is an output that cannot be handed out as it is computed. */
 static bool has_to_be(const struct rfx_levels *levels, int i) {
     unsigned read = RFX_USE_OUTPUT | RFX_USE_LOCAL;
     bool output = (levels->uses[i] & read) == read;
@@ -119,7 +119,7 @@ int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *s) {
     return (int64_t)s->levels->n * s->levels->graph->n_nodes * (s->n_offers + 1);
 }
 
-/* Whether the stage of a level computes the node as a target. */
+/* Returns whether the stage of a level computes the node as a target. */
 static bool is_target(const struct rfx_levels *levels, const int *until, int i) {
     unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
     if (levels->local[i]) return until[i] >= 0 || (levels->uses[i] & kept) != 0;

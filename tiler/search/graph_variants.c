@@ -38,7 +38,7 @@ static double node_cost(const struct chooser *c, int i) {
     return time_of(c, &counts);
 }
 
-/* Whether a node may be computed piece by piece without computing anything twice. */
+/* Returns whether a node may be computed piece by piece without computing anything twice. */
 static bool may_join(const struct chooser *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
     struct rfx_conv_block block = rfx_conv_block_of(c->graph, node);
@@ -311,8 +311,8 @@ static void keep_plain(struct answers *a) {
     a->plain = a->plain_smallest = NULL;
 }
 
-/* Whether the plain graph may be faster. Groups are chosen for whole maps; in short bands or narrow
- * tiles their edges may cost more time than they save. */
+/* Returns whether the plain graph may be faster. Groups are chosen for whole maps; in short bands
+ * or narrow tiles their edges may cost more time than they save. */
 static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
     bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
     return in_parts || request->memory_bytes != 0;

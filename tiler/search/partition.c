@@ -133,18 +133,19 @@ int rfx_partition_max_stages(const struct rfx_levels *levels) {
     return chain > cuts ? chain : cuts;
 }
 
-/* Whether a reduction's input is local, so that it is fed tile by tile. */
+/* Returns whether a reduction's input is local, so that it is fed tile by tile. */
 static bool is_fed(const struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
 }
 
-/* Whether a node's values exist without a stage that computes them. */
+/* Returns whether a node's values exist without a stage that computes them. */
 static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Whether the stage of a node's level stores its map, so that later stages do not compute it again.
+/* Returns whether the stage of a node's level stores its map, so that later stages do not compute
+ * it again.
  */
 static bool stores(const struct rfx_levels *levels, const struct rfx_partition *chain, int i) {
     int level = levels->level[i];
@@ -258,7 +259,7 @@ static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     return 1;
 }
 
-/* Whether a chain may spill a target: a map that only later stages read. */
+/* Returns whether a chain may spill a target: a map that only later stages read. */
 static bool may_spill(const struct rfx_levels *levels, int i) {
     const struct rfx_node *node = &levels->graph->nodes[i];
     unsigned later = RFX_USE_ONWARD | RFX_USE_REST;

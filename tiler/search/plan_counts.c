@@ -52,7 +52,8 @@ static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
         made[0] = rfx_range_size(range);
 }
 
-/* Whether the stage's body runs the node; reductions only take values that others compute. */
+/* Returns whether the stage's body runs the node; reductions only take values that others compute.
+ */
 static bool is_run(const struct rfx_stage *stage, int node) {
     return stage->places[node] >= RFX_PLACE_LOCAL && stage->places[node] != RFX_PLACE_REDUCED;
 }

@@ -1,4 +1,4 @@
-/* Rivals and fronts, from the planner's own candidates; see plan_survey.h. */
+/* Rivals and fronts, chosen from the planner's own candidates. */
 #include "tiler/search/plan_survey.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static bool has_groups(const struct rfx_graph *graph) {
     return false;
 }
 
-/* Places the candidate and describes it; of one that needs more than `most` bytes only the peak
- * counts, because MACs of groups are counted step by step. */
+/* Places the candidate and describes it. If it needs more than `most` bytes only its peak is
+ * computed, because MACs of groups are counted step by step. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
                                  size_t most, struct rfx_plan_summary *summary,
                                  struct rfx_error *err) {

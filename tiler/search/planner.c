@@ -20,7 +20,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/search/candidates.h"
 
-/* Checks that some stage makes every output. */
+/* Checks that some stage computes every output. */
 static enum rfx_status check_outputs(const struct rfx_search *search, int n_stages,
                                      struct rfx_error *err) {
     const struct rfx_graph *graph = search->context.graph;
@@ -97,7 +97,8 @@ static int64_t looks_of(const struct rfx_graph *graph, const struct rfx_stage *s
     return n;
 }
 
-/* Whether there are several stages, and few enough rows and nodes to walk through them in a moment.
+/* Returns whether there are several stages, and few enough rows and nodes to walk through them in a
+ * moment.
  */
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
@@ -132,11 +133,12 @@ struct chooser {
     int n_stages;
     uint64_t cost;
     int64_t *best; /* rows per step of each stage, and whether they have staging rows */
-    bool best_tight;
+    bool best_staging;
     uint64_t best_cost;
 };
 
-/* Whether the measured stages fit and take less time than c->cost, which is then updated. */
+/* *better: whether the measured stages fit and take less time than c->cost, which is then updated.
+ */
 static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struct rfx_error *err) {
     struct rfx_plan_context *context = &c->search->context;
     size_t budget = context->request->memory_bytes, peak = SIZE_MAX;
@@ -182,28 +184,29 @@ static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     if (status != RFX_OK || c->cost >= c->best_cost) return status;
     c->best_cost = c->cost;
     for (int s = 0; s < c->n_stages; s++)
-        if (has_rows(&c->search->specs[s])) c->best_tight = c->search->specs[s].staging;
+        if (has_rows(&c->search->specs[s])) c->best_staging = c->search->specs[s].staging;
     for (int s = 0; s < c->n_stages; s++) c->best[s] = c->search->specs[s].band_rows;
     return status;
 }
 
 /* Sets the same rows per step for all stages, or (0) the best known ones. */
-static enum rfx_status set_all(struct chooser *c, int64_t rows, bool tight, struct rfx_error *err) {
+static enum rfx_status set_all(struct chooser *c, int64_t rows, bool staging,
+                               struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int s = 0; status == RFX_OK && s < c->n_stages; s++) {
         struct rfx_stage_spec *spec = &c->search->specs[s];
         if (!has_rows(spec)) continue;
-        spec->staging = c->search->shapes[s].spec.staging = tight;
+        spec->staging = c->search->shapes[s].spec.staging = staging;
         status = rfx_search_set_rows(c->search, s, rows > 0 ? rows : c->best[s], err);
     }
     return status;
 }
 
-static enum rfx_status start_from(struct chooser *c, int64_t rows, bool tight,
+static enum rfx_status start_from(struct chooser *c, int64_t rows, bool staging,
                                   struct rfx_error *err) {
     bool fits = false;
     c->cost = UINT64_MAX;
-    enum rfx_status status = set_all(c, rows, tight, err);
+    enum rfx_status status = set_all(c, rows, staging, err);
     if (status == RFX_OK) status = fits_and_is_better(c, &fits, err);
     return fits ? descend(c, err) : status;
 }
@@ -219,13 +222,13 @@ static enum rfx_status choose_all(struct chooser *c, const struct rfx_plan *plan
         if (!has_rows(spec)) continue;
         if (c->n_stages <= FEW_STAGES) n = list_rows(spec->mode, &rows);
         memory_modes = !spec->staging && (spec->mode->knows & RFX_KNOWS_STAGING) != 0 ? 2 : 1;
-        c->best_tight = spec->staging;
+        c->best_staging = spec->staging;
     }
     if (status == RFX_OK) status = descend(c, err);
-    bool first = c->best_tight;
+    bool first = c->best_staging;
     for (int i = 0; status == RFX_OK && i < memory_modes * n; i++)
         status = start_from(c, rows[i % n], first || i >= n, err);
-    return status == RFX_OK ? set_all(c, 0, c->best_tight, err) : status;
+    return status == RFX_OK ? set_all(c, 0, c->best_staging, err) : status;
 }
 
 static enum rfx_status choose_rows_of_plan(struct rfx_search *search, struct rfx_plan **plan,
@@ -300,9 +303,9 @@ size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages) {
 size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages) {
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
     size_t node = PLANNING_BYTES_PER_NODE + (size_t)max_stages * PLANNING_BYTES_PER_STAGE;
-    size_t known = (size_t)graph->n_nodes * PLANNING_CACHE_PER_NODE;
-    if (known > PLANNING_CACHE_BYTES) known = PLANNING_CACHE_BYTES;
-    size_t planning = PLANNING_BYTES + known + graph->held_bytes + (size_t)graph->n_nodes * node +
+    size_t cache = (size_t)graph->n_nodes * PLANNING_CACHE_PER_NODE;
+    if (cache > PLANNING_CACHE_BYTES) cache = PLANNING_CACHE_BYTES;
+    size_t planning = PLANNING_BYTES + cache + graph->held_bytes + (size_t)graph->n_nodes * node +
                       3 * rfx_plan_table_bytes(graph, n_stages);
     return graph->model_bytes + (load > planning ? load : planning);
 }
@@ -319,13 +322,13 @@ static enum rfx_status build_within(struct rfx_search *search, struct rfx_candid
     return rfx_search_build(search, c, out, err);
 }
 
-static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *known) {
-    return c->cost < known->cost || (c->cost == known->cost && c->macs < known->macs);
+static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *fitting) {
+    return c->cost < fitting->cost || (c->cost == fitting->cost && c->macs < fitting->macs);
 }
 
 /* Takes the phase's first candidate by time whose placed peak fits and that is better than a known
  * plan (or NULL); *out stays NULL when there is none. */
-static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *known,
+static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *fitting,
                                      struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
     size_t n = search->n_candidates - search->first;
@@ -334,7 +337,7 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     qsort(candidates, n, sizeof *candidates, rfx_candidate_compare_cost);
     for (size_t i = 0; i < n && *out == NULL; i++) {
         struct rfx_candidate *c = &candidates[i];
-        if (known != NULL && !is_better(c, known)) continue;
+        if (fitting != NULL && !is_better(c, fitting)) continue;
         if (budget != 0 && c->bound > budget) continue;
         enum rfx_status status = build_within(search, c, out, err);
         if (status != RFX_OK) return status;
@@ -491,16 +494,16 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
  * that choosing rows per stage (which the known plan has done) may make up for it. If the known
  * plan takes little longer than an untiled run, candidates that compute anything twice would hardly
  * be better. */
-static void limit_to_better(struct rfx_search *search, const struct rfx_plan *known) {
+static void limit_to_better(struct rfx_search *search, const struct rfx_plan *previous) {
     enum { LITTLE = 8 };
-    bool exact = known->cost / 23 <= known->cost_untiled / 20;
-    search->cost_limit = known->cost + known->cost / LITTLE;
+    bool exact = previous->cost / 23 <= previous->cost_untiled / 20;
+    search->cost_limit = previous->cost + previous->cost / LITTLE;
     if (exact && search->context.request->asked.mode == NULL) search->phases = RFX_PHASE_RECOMPUTE;
     take_only_fitting(search);
 }
 
 enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_plan_request *asked,
-                                const struct rfx_plan *known, struct rfx_plan **out,
+                                const struct rfx_plan *previous, struct rfx_plan **out,
                                 struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
@@ -509,7 +512,7 @@ enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
-    if (status == RFX_OK && known != NULL) limit_to_better(&search, known);
+    if (status == RFX_OK && previous != NULL) limit_to_better(&search, previous);
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)

@@ -72,7 +72,7 @@ static enum rfx_status read_labels(const char *path, struct rfx_cli_classes *cla
 }
 
 enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                      const struct rfx_cli_options *options,
+                                      const struct rfx_cli_report_options *options,
                                       struct rfx_cli_classes *classes, struct rfx_error *err) {
     if (!rfx_cli_has_classes(graph)) return RFX_OK;
     int64_t elems = graph->nodes[graph->outputs[0].node].out.elems;
@@ -88,14 +88,14 @@ void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end 
     if (classes->capacity == 0) return;
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
-            const float *pixel = rfx_view_at(view, y, x);
+            const float *pixel = rfx_view_f32_at(view, y, x);
             int64_t first = end->at.first + y * end->at.row_step + x * end->at.column_step;
             for (int64_t c = 0; c < end->channels; ++c)
                 insert_class(classes, first + c * end->at.channel_step, rfx_one_nan(pixel[c]));
         }
 }
 
-enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_report_options *options,
                                        struct rfx_cli_classes *classes, struct rfx_error *err) {
     if (classes->capacity == 0 || options->labels == NULL) return RFX_OK;
     return read_labels(options->labels, classes, err);

@@ -1,4 +1,4 @@
-/* The highest elements of an output that is a vector of classes, with their labels. */
+/* The largest elements of an output that is a vector of classes, with their labels. */
 #ifndef RFX_TOOLS_CLI_CLASSES_H
 #define RFX_TOOLS_CLI_CLASSES_H
 
@@ -14,32 +14,32 @@ struct rfx_cli_class {
 
 struct rfx_cli_classes { /* by falling value */
     struct rfx_memory *mem;
-    int count, capacity; /* capacity 0: nothing is looked for */
+    int count, capacity; /* capacity 0: no classes are wanted */
     struct rfx_cli_class *items;
-    char *labels;     /* the label file, lines cut at their ends */
-    int64_t n_labels; /* lines of it */
+    char *labels;     /* text of the label file, lines ended by NUL */
+    int64_t n_labels; /* lines of the file */
 };
 
-/* Whether all elements lie along one dimension, more than one. */
+/* Whether the tensor has more than one element and all lie along one dimension. */
 bool rfx_cli_is_vector(const struct rfx_tensor *tensor);
 
 /* Whether the first output is a vector. */
 bool rfx_cli_has_classes(const struct rfx_graph *graph);
 
-/* Before a run: room for the highest elements of the first output where it is a vector; none
- * otherwise. */
+/* Called before a run: allocates room for the largest elements of the first output, if it is a
+ * vector. */
 RFX_NODISCARD enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem,
                                                     const struct rfx_graph *graph,
-                                                    const struct rfx_cli_options *options,
+                                                    const struct rfx_cli_report_options *options,
                                                     struct rfx_cli_classes *classes,
                                                     struct rfx_error *err);
 
-/* Takes a piece of the first output, as a sink gets it. */
+/* Takes a piece of the first output, with the arguments of a sink. */
 void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end *end,
                           struct rfx_rect rect, const struct rfx_view *view);
 
-/* After the run: reads the labels of --labels. */
-RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_options *options,
+/* Called after the run: reads the file of --labels. */
+RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_report_options *options,
                                                      struct rfx_cli_classes *classes,
                                                      struct rfx_error *err);
 

@@ -1,7 +1,8 @@
 /* The commands of rfexec and the exit codes they return.
  *
- * A command gets parsed options, writes its result to stdout and messages to stderr, and returns an
- * exit code. Adding a command touches its cmd_<name>.c, the declaration here and a row in main.c.
+ * A command gets its parsed options, writes its result to stdout and messages to stderr, and
+ * returns an exit code. A new command is a file cmd_<name>.c, which holds its text, its table of
+ * options and its code, and a line in commands.c.
  */
 #ifndef RFX_TOOLS_CLI_COMMAND_H
 #define RFX_TOOLS_CLI_COMMAND_H
@@ -23,12 +24,20 @@ struct rfx_cli_command {
     const char *name;
     const char *args; /* in the usage line */
     const char *summary;
-    const char *details;  /* paragraphs of the help, each line ending in \n */
-    const char *examples; /* likewise, one command a line */
-    unsigned groups;      /* of options */
+    const char *details;            /* paragraphs of the help, each line ending in \n */
+    const char *examples;           /* likewise, one command a line */
+    const struct rfx_cli_use *uses; /* the table of options */
+    int n_uses;
+    const char *needs; /* options one of which must be given; NULL: none must */
     int min_args, max_args;
-    int (*run)(const struct rfx_cli_options *options);
+    int input;           /* the argument, from 1 on, that may be '-', standard input; 0: none may */
+    void *values;        /* the command's struct, zeros; begins with struct rfx_cli_words */
+    bool writes_nothing; /* it takes names of results and makes none */
+    int (*run)(void *values); /* an exit code */
 };
+
+/* All commands of rfexec, in the order of the help; NULL ends them. */
+extern const struct rfx_cli_command *const rfx_cli_commands[];
 
 /* How long the commands that only pack (`alloc`, `memory`) search for a better packing at most: 10
  * s, what somebody may wait for an answer. The help of --time-limit states it too. */
@@ -39,23 +48,4 @@ int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err);
 
 /* Prints "rfexec: ..." to stderr. */
 void rfx_cli_message(const char *format, ...) RFX_PRINTF(1, 2);
-
-int rfx_cmd_advise(const struct rfx_cli_options *options);
-int rfx_cmd_alloc(const struct rfx_cli_options *options);
-int rfx_cmd_analyze(const struct rfx_cli_options *options);
-int rfx_cmd_check(const struct rfx_cli_options *options);
-int rfx_cmd_explain(const struct rfx_cli_options *options);
-int rfx_cmd_chart(const struct rfx_cli_options *options);
-int rfx_cmd_bench(const struct rfx_cli_options *options);
-int rfx_cmd_curve(const struct rfx_cli_options *options);
-int rfx_cmd_export(const struct rfx_cli_options *options);
-int rfx_cmd_info(const struct rfx_cli_options *options);
-int rfx_cmd_memory(const struct rfx_cli_options *options);
-int rfx_cmd_merge(const struct rfx_cli_options *options);
-int rfx_cmd_models(const struct rfx_cli_options *options);
-int rfx_cmd_operators(const struct rfx_cli_options *options);
-int rfx_cmd_plan(const struct rfx_cli_options *options);
-int rfx_cmd_run(const struct rfx_cli_options *options);
-int rfx_cmd_selftest(const struct rfx_cli_options *options);
-int rfx_cmd_verify(const struct rfx_cli_options *options);
 #endif

@@ -1,21 +1,234 @@
-/* Opening and planning; see job.h. Models: job_model.c. */
-#include "tools/cli/job.h"
-
+/* Loading, opening and planning; see job.h. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "layers/core/checked.h"
+#include "layers/graph/near_names.h"
 #include "rfexec/output/georeferenced.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
 #include "tools/cli/classes.h"
+#include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
+enum { LEAST_BEGUN = 3, NEAR_TEXT = 200 };
+
+/* Writes the built-ins that a word of some letters begins, or else the one that it is closest to:
+ * "'a' or 'b'". An empty text: none. */
+static void near_builtins(const char *word, char text[NEAR_TEXT]) {
+    struct rfx_nearest nearest = {.word = word};
+    int count;
+    const struct rfx_builtin *builtins = rfx_builtin_list(&count);
+    size_t length = strlen(word), used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < count; ++i) {
+        const char *name = builtins[i].name;
+        rfx_nearest_consider(&nearest, name);
+        bool fits = used + strlen(name) + sizeof " or ''" < NEAR_TEXT;
+        if (length < LEAST_BEGUN || strncasecmp(name, word, length) != 0 || !fits) continue;
+        used += (size_t)snprintf(text + used, NEAR_TEXT - used, "%s'%s'", used == 0 ? "" : " or ",
+                                 name);
+    }
+    if (used == 0 && nearest.name != NULL) (void)snprintf(text, NEAR_TEXT, "'%s'", nearest.name);
+}
+
+int rfx_cli_refuse_model(const char *name, const char *words) {
+    char near[NEAR_TEXT];
+    near_builtins(name, near);
+    rfx_cli_message("model '%s': %s", name, words);
+    if (near[0] != '\0')
+        rfx_cli_message("did you mean %s? 'rfexec models' lists the built-in ones", near);
+    else
+        rfx_cli_message("'rfexec models' lists the built-in ones");
+    return RFX_EXIT_REFUSED;
+}
+
+/* What kind of picture a file is by its first bytes; NULL: none. */
+static const char *picture_kind(const char *path) {
+    static const struct {
+        const char *name, *head;
+        size_t size;
+    } kinds[] = {
+        {"PNG", "\x89PNG", 4},   {"JPEG", "\xff\xd8\xff", 3},
+        {"GIF", "GIF8", 4},      {"TIFF", "II*\0", 4},
+        {"TIFF", "MM\0*", 4},    {"BigTIFF", "II+\0", 4},
+        {"WebP", "RIFF", 4},     {"BMP", "BM", 2},
+        {"npy", "\x93NUMPY", 6},
+    };
+    char head[8] = {0};
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) return NULL;
+    size_t n = fread(head, 1, sizeof head, file);
+    (void)fclose(file);
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; ++i)
+        if (n >= kinds[i].size && memcmp(head, kinds[i].head, kinds[i].size) == 0)
+            return kinds[i].name;
+    return NULL;
+}
+
+bool rfx_cli_tell_picture(const char *model) {
+    const char *picture = picture_kind(model);
+    if (picture == NULL) return false;
+    rfx_cli_message("model '%s' is a %s file, not an .onnx one: the model comes first", model,
+                    picture);
+    return true;
+}
+
+static bool is_model_name(const char *name) {
+    const char *end = strrchr(name, '.');
+    return rfx_builtin_exists(name) || (end != NULL && strcasecmp(end, ".onnx") == 0);
+}
+
+static bool is_input_name(const char *name) {
+    return strncmp(name, "synthetic:", sizeof "synthetic:" - 1) == 0 ||
+           strncmp(name, "bands:", sizeof "bands:" - 1) == 0 || picture_kind(name) != NULL;
+}
+
+bool rfx_cli_tell_exchanged(const char *model, const char *input) {
+    bool takes_model = is_model_name(input);
+    if (!takes_model && !is_input_name(model)) return false;
+    rfx_cli_message("'%s' is a %s: the model comes first, then the picture (given: '%s' '%s')",
+                    takes_model ? input : model,
+                    takes_model ? "model, not a picture" : "picture, not a model", model, input);
+    return true;
+}
+
+/* Whether the model loads at sizes of so many times the multiple from the image's on. */
+static bool loads_at_multiples(struct rfx_memory *mem, const char *model,
+                               const struct rfx_load_options *load, int64_t multiple, int times) {
+    struct rfx_load_options tried = *load;
+    struct rfx_graph *graph;
+    tried.h = rfx_ceil_div(load->h, multiple) * multiple;
+    tried.w = rfx_ceil_div(load->w, multiple) * multiple;
+    for (int i = 0; i < times; ++i, tried.h += multiple, tried.w += multiple) {
+        if (rfx_model_load(mem, model, &tried, &graph, NULL) != RFX_OK) return false;
+        rfx_graph_free(graph);
+    }
+    return true;
+}
+
+/* Says which multiple of rows and columns would do, where an image of this size does not. A
+ * multiple is the reason only where the model loads at several of them, one after the other. */
+static void tell_multiple(struct rfx_memory *mem, const char *model,
+                          const struct rfx_load_options *load) {
+    static const int64_t multiples[] = {2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
+    enum { N = sizeof multiples / sizeof multiples[0], SURE = 3 * 256, TIMES = 4 };
+    if (load->fit.multiple > 1 || load->h < 1 || load->w < 1) return;
+    if (!loads_at_multiples(mem, model, load, SURE, 1)) return; /* a multiple of all of them */
+    for (int i = 0; i < N; ++i) {
+        if (!loads_at_multiples(mem, model, load, multiples[i], TIMES)) continue;
+        rfx_cli_message(
+            "'%s' takes sizes that are multiples of %lld: --pad-to %lld fills %lld x "
+            "%lld up and cuts the output back",
+            model, (long long)multiples[i], (long long)multiples[i], (long long)load->h,
+            (long long)load->w);
+        return;
+    }
+}
+
+static int load_model(struct rfx_memory *mem, const char *model,
+                      const struct rfx_load_options *load, struct rfx_graph **out) {
+    struct rfx_error err = {{0}};
+    if (!rfx_builtin_exists(model) && access(model, R_OK) != 0)
+        return rfx_cli_refuse_model(model, "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_model_load(mem, model, load, out, &err);
+    if (status == RFX_STATUS_MALFORMED && rfx_cli_tell_picture(model)) return RFX_EXIT_REFUSED;
+    if (status != RFX_OK && strstr(err.text, model) == NULL)
+        status = rfx_fail_within(&err, status, "model '%s'", model);
+    if (status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED) {
+        int code = rfx_cli_fail(status, &err);
+        tell_multiple(mem, model, load);
+        return code;
+    }
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if ((*out)->halves)
+        rfx_cli_message("model '%s' is of half precision; it is computed in float32", model);
+    const int64_t *declared = (*out)->declared, *filled = (*out)->filled;
+    if (declared[0] > 0)
+        rfx_cli_message("model '%s' states images of %lldx%lld; it is run at %lldx%lld", model,
+                        (long long)declared[0], (long long)declared[1], (long long)load->h,
+                        (long long)load->w);
+    if (filled[0] > 0)
+        rfx_cli_message(
+            "model '%s' fills images of %lldx%lld up to %lldx%lld with zeros, at their right and "
+            "below: outputs are those of the larger size",
+            model, (long long)load->h, (long long)load->w, (long long)filled[0],
+            (long long)filled[1]);
+    if ((*out)->batch > 0)
+        rfx_cli_message("model '%s' is fixed to a batch of %lld; images are run one by one", model,
+                        (long long)(*out)->batch);
+    return RFX_EXIT_DONE;
+}
+
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options) {
+    static const struct rfx_fuse_options nothing = {0};
+    static const struct rfx_fuse_options no_add = {true, true, false, true, true};
+    if (options->no_fuse) return &nothing;
+    return options->no_fuse_add ? &no_add : NULL;
+}
+
+int rfx_cli_load(struct rfx_memory *mem, const char *model,
+                 const struct rfx_cli_model_options *options, int64_t h, int64_t w,
+                 size_t memory_bytes, struct rfx_graph **out) {
+    struct rfx_load_options load = {.h = h,
+                                    .w = w,
+                                    .fit = options->fit,
+                                    .seed = options->seed,
+                                    .conv = options->conv,
+                                    .fuse = rfx_cli_fuse(options),
+                                    .keep = options->kept.tensors,
+                                    .n_keep = options->kept.n,
+                                    .memory_bytes = memory_bytes};
+    return load_model(mem, model, &load, out);
+}
+
+int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
+                       const struct rfx_cli_model_options *options,
+                       const struct rfx_fuse_options *fuse, struct rfx_graph **out) {
+    struct rfx_load_options load = {.h = options->size.y,
+                                    .w = options->size.x,
+                                    .fit = options->fit,
+                                    .seed = options->seed,
+                                    .conv = options->conv,
+                                    .fuse = fuse};
+    return load_model(mem, model, &load, out);
+}
+
 enum { MOST_SIDE = 1000000 }; /* of synthetic pictures */
 
-static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options *options,
+                                               int64_t channels) {
+    const struct rfx_cli_input_options *input = &options->input;
+    struct rfx_image_options image = rfx_image_default_options();
+    if (input->scale.given) image.scale = input->scale.factor;
+    image.raw = input->scale.raw;
+    image.nodata = (struct rfx_image_nodata){
+        .given = input->nodata.given, .value = input->nodata.value, .fill = input->nodata.fill};
+    if (input->mean.n > 0) image.mean = input->mean.values;
+    if (input->std.n > 0) image.std = input->std.values;
+    image.n_mean = input->mean.n;
+    image.n_std = input->std.n;
+    image.bgr = input->bgr;
+    /* A budget limits images by itself. */
+    if (options->plan.memory_bytes != 0) image.max_pixels = 0;
+    if (input->max_pixels != 0) image.max_pixels = input->max_pixels;
+    image.channels = channels;
+    image.max_images = options->images;
+    image.slide = input->level.given;
+    image.page = image.slide ? input->level.value : input->page.value;
+    image.only_page = input->page.given;
+    image.region = input->region;
+    image.as_stored = input->no_orient;
+    image.folder = options->plan.spill;
+    if (input->channels.n > 0) image.bands = &input->channels;
+    return image;
+}
+
+static int open_image(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                       const char *spec, int64_t channels) {
     struct rfx_image_options image = rfx_cli_image_options(options, channels);
     struct rfx_error err = {{0}};
@@ -26,11 +239,11 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
     if (status == RFX_OK) return RFX_EXIT_DONE;
     bool refused = status != RFX_STATUS_OUT_OF_MEMORY;
-    if (refused && rfx_cli_tell_exchanged(options->args[0], spec)) return RFX_EXIT_REFUSED;
+    if (refused && rfx_cli_tell_exchanged(options->words.args[0], spec)) return RFX_EXIT_REFUSED;
     return rfx_cli_fail(status, &err);
 }
 
-int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                            const char *spec, struct rfx_image **out) {
     struct rfx_cli_job other = {
         .mem = job->mem, .nodata = job->nodata, .channels_last = job->channels_last};
@@ -41,13 +254,13 @@ int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_o
 }
 
 /* Where the picture lies in the world. */
-static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                              const char *spec) {
     struct rfx_error err = {{0}};
     rfx_georeference_release(&job->geo.geo);
     enum rfx_status status =
-        rfx_geo_source_of(job->mem, job->image, spec, rfx_cli_page(options), options->region.y0,
-                          options->region.x0, &job->geo, &err);
+        rfx_geo_source_of(job->mem, job->image, spec, options->input.page.value,
+                          options->input.region.y0, options->input.region.x0, &job->geo, &err);
     if (status == RFX_OK && job->geo.dropped != NULL)
         rfx_cli_message("'%s': its %s is too long or none: it is not kept", spec, job->geo.dropped);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
@@ -73,10 +286,10 @@ static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
 }
 
 /* Says that a picture names missing samples which are read as data. */
-static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                         const char *spec) {
     double value;
-    if (options->nodata.given || !tagged_nodata(job, &value)) return;
+    if (options->input.nodata.given || !tagged_nodata(job, &value)) return;
     rfx_cli_message(
         "'%s': its no-data value %g is read as data: --nodata file=F reads F in its "
         "place and marks the output",
@@ -85,17 +298,17 @@ static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_opti
 
 /* What --nodata says, with the file's own value looked up; *again: the image was opened without
  * it. */
-static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                          const char *spec, bool *again) {
-    *again = options->nodata.of_file;
+    *again = options->input.nodata.of_file;
     job->nodata = rfx_cli_image_options(options, 0).nodata;
-    if (!options->nodata.of_file) return RFX_EXIT_DONE;
+    if (!options->input.nodata.of_file) return RFX_EXIT_DONE;
     int code = read_georeference(job, options, spec);
     if (code != RFX_EXIT_DONE || tagged_nodata(job, &job->nodata.value)) return code;
     rfx_cli_message(
         "--nodata file=%g: '%s' names no no-data value (GDAL's tag of a TIFF): give "
         "the value, such as --nodata 0=%g",
-        (double)options->nodata.fill, spec, (double)options->nodata.fill);
+        (double)options->input.nodata.fill, spec, (double)options->input.nodata.fill);
     return RFX_EXIT_USAGE;
 }
 
@@ -117,14 +330,17 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
 }
 
 /* The picture that stands for "an image of this size" where no input is given. */
-static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char spec[64];
-    if (options->size.y > MOST_SIDE || options->size.x > MOST_SIDE) {
-        rfx_cli_message("--size %lldx%lld: at most %d rows and columns", (long long)options->size.y,
-                        (long long)options->size.x, MOST_SIDE);
+    if (options->model.size.y > MOST_SIDE || options->model.size.x > MOST_SIDE) {
+        rfx_cli_message("--size %lldx%lld: at most %d rows and columns",
+                        (long long)options->model.size.y, (long long)options->model.size.x,
+                        MOST_SIDE);
         return RFX_EXIT_USAGE;
     }
-    int code = rfx_cli_load(job->mem, options, options->size.y, options->size.x, &job->graph);
+    int code =
+        rfx_cli_load(job->mem, options->words.args[0], &options->model, options->model.size.y,
+                     options->model.size.x, options->plan.memory_bytes, &job->graph);
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)input->h,
@@ -144,12 +360,12 @@ static bool lies_as_declared(const struct rfx_cli_job *job, const char *model) {
     return channels > 0 && t.c != channels && t.w == channels;
 }
 
-static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int open_given(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                       const char *spec) {
     job->nodata = rfx_cli_image_options(options, 0).nodata;
-    if (options->nodata.of_file) job->nodata.given = false; /* not known before it is open */
+    if (options->input.nodata.of_file) job->nodata.given = false; /* not known before it is open */
     int code = open_image(job, options, spec, 0);
-    if (code == RFX_EXIT_DONE && lies_as_declared(job, options->args[0])) {
+    if (code == RFX_EXIT_DONE && lies_as_declared(job, options->words.args[0])) {
         job->channels_last = true;
         rfx_image_free(job->image);
         job->image = NULL;
@@ -157,13 +373,15 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
     }
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_source_traits traits = rfx_image_traits(job->image);
-    code = rfx_cli_load(job->mem, options, traits.h, traits.w, &job->graph);
+    code = rfx_cli_load(job->mem, options->words.args[0], &options->model, traits.h, traits.w,
+                        options->plan.memory_bytes, &job->graph);
     if (code != RFX_EXIT_DONE) {
         tell_layout(job, spec, 0);
         return code;
     }
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
-    bool counted = options->mean.n > 1 || options->std.n > 1; /* held against the network's */
+    bool counted =
+        options->input.mean.n > 1 || options->input.std.n > 1; /* held against the network's */
     bool again;
     code = settle_nodata(job, options, spec, &again);
     if (code != RFX_EXIT_DONE) return code;
@@ -174,14 +392,14 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_options *opt
 }
 
 /* Lets the request ask for what --plan says. */
-static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     struct rfx_error err = {{0}};
-    if (options->plan_file == NULL) return RFX_EXIT_DONE;
+    if (options->plan.plan_file == NULL) return RFX_EXIT_DONE;
     enum rfx_status status =
-        rfx_plan_file_read(job->graph, options->plan_file, &job->plan_file, &err);
+        rfx_plan_file_read(job->graph, options->plan.plan_file, &job->plan_file, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     rfx_plan_file_apply(job->plan_file, &job->request);
-    if (options->threads_given) job->request.threads = (int)options->threads;
+    if (options->plan.threads.given) job->request.threads = (int)options->plan.threads.n;
     return RFX_EXIT_DONE;
 }
 
@@ -202,7 +420,7 @@ static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes)
     return (now - counted + RUN_CODE_BYTES + unit - 1) / unit * unit;
 }
 
-int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                      const char *spec) {
     *job = (struct rfx_cli_job){.mem = rfx_cli_memory_create()};
     if (job->mem == NULL) {
@@ -213,24 +431,25 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     if (code != RFX_EXIT_DONE) return code;
     job->request = (struct rfx_plan_request){
         .source = rfx_image_traits(job->image),
-        .threads = (int)options->threads,
-        .memory_bytes = options->memory_bytes,
-        .split = options->split,
+        .threads = (int)options->plan.threads.n,
+        .memory_bytes = options->plan.memory_bytes,
+        .split = options->plan.split,
         /* Classes are looked for in a stored vector. */
         .emit_outputs = !rfx_cli_has_classes(job->graph),
-        .no_inplace = options->no_inplace,
-        .may_spill = options->spill != NULL,
+        .no_inplace = options->plan.no_inplace,
+        .may_spill = options->plan.spill != NULL,
         .caches = rfx_machine_caches(),
-        .no_groups = options->no_groups,
+        .no_groups = options->plan.no_groups,
     };
     job->request.process_bytes = measure_process(job, job->request.source.fixed_bytes);
-    if (options->untiled) job->request.asked = rfx_ask_whole();
-    if (options->tiles.y != 0)
-        job->request.asked = rfx_ask_tiles(options->tiles.y, options->tiles.x);
-    if (options->bands != 0) job->request.asked = rfx_ask_bands(options->bands, options->strips);
-    job->request.asked.row_by_row = options->row_by_row;
-    job->request.asked.weights_by_stage = options->weights_by_stage;
-    job->request.asked.staging = options->tight;
+    if (options->plan.untiled) job->request.asked = rfx_ask_whole();
+    if (options->plan.tiles.y != 0)
+        job->request.asked = rfx_ask_tiles(options->plan.tiles.y, options->plan.tiles.x);
+    if (options->plan.bands != 0)
+        job->request.asked = rfx_ask_bands(options->plan.bands, options->plan.strips);
+    job->request.asked.row_by_row = options->plan.row_by_row;
+    job->request.asked.weights_by_stage = options->plan.weights_by_stage;
+    job->request.asked.staging = options->plan.tight;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     const struct rfx_source_traits *traits = &job->request.source;
     if (traits->h == input->h && traits->w == input->w && traits->c == input->c) {
@@ -241,7 +460,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     }
     rfx_cli_message(
         "model '%s' takes %lldx%lldx%lld (channels, rows, columns), '%s' is %lldx%lldx%lld",
-        options->args[0], (long long)input->c, (long long)input->h, (long long)input->w,
+        options->words.args[0], (long long)input->c, (long long)input->h, (long long)input->w,
         spec != NULL ? spec : "the picture", (long long)traits->c, (long long)traits->h,
         (long long)traits->w);
     if (traits->c != input->c && spec != NULL) tell_layout(job, spec, input->c);
@@ -250,7 +469,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *opti
     return RFX_EXIT_REFUSED;
 }
 
-int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                        const char *spec) {
     rfx_image_free(job->image);
     job->image = NULL;
@@ -279,9 +498,9 @@ void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
 }
 
 /* Plans from files are always walked by the checker, others when asked. */
-static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char why[200];
-    if (options->plan_file == NULL && !options->check) return RFX_EXIT_DONE;
+    if (options->plan.plan_file == NULL && !options->plan.check) return RFX_EXIT_DONE;
     if (rfx_plan_check(job->plan, why, sizeof why)) return RFX_EXIT_DONE;
     if (strstr(why, RFX_PLAN_CHECK_NO_MEMORY) != NULL) {
         struct rfx_error err;
@@ -289,27 +508,31 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_option
                             &err);
     }
     rfx_cli_message("the plan is not sound: %s", why);
-    return options->plan_file != NULL ? RFX_EXIT_REFUSED : RFX_EXIT_SYSTEM; /* our own mistake */
+    return options->plan.plan_file != NULL ? RFX_EXIT_REFUSED
+                                           : RFX_EXIT_SYSTEM; /* our own mistake */
 }
 
 /* A map has no more parts than positions: says when fewer are made than were asked for. */
-static void tell_fewer_tiles(const struct rfx_plan *plan, const struct rfx_cli_options *options) {
+static void tell_fewer_tiles(const struct rfx_plan *plan,
+                             const struct rfx_cli_run_options *options) {
     for (int i = 0; i < plan->n_stages; ++i) {
         const struct rfx_stage_spec *spec = &plan->stages[i].spec;
         if (spec->tiles_y * spec->tiles_x == 1) continue;
-        if (spec->tiles_y == options->tiles.y && spec->tiles_x == options->tiles.x) return;
+        if (spec->tiles_y == options->plan.tiles.y && spec->tiles_x == options->plan.tiles.x)
+            return;
         rfx_cli_message(
             "%lldx%lld tiles instead of %lldx%lld: the map where the network is cut has "
             "no more positions",
-            (long long)spec->tiles_y, (long long)spec->tiles_x, (long long)options->tiles.y,
-            (long long)options->tiles.x);
+            (long long)spec->tiles_y, (long long)spec->tiles_x, (long long)options->plan.tiles.y,
+            (long long)options->plan.tiles.x);
         return;
     }
 }
 
-bool rfx_cli_plan_is_asked(const struct rfx_cli_options *o) {
-    return o->plan_file != NULL || o->untiled || o->bands != 0 || o->tiles.y != 0 ||
-           o->split != NULL || o->row_by_row || o->weights_by_stage || o->no_inplace;
+bool rfx_cli_plan_is_asked(const struct rfx_cli_run_options *o) {
+    return o->plan.plan_file != NULL || o->plan.untiled || o->plan.bands != 0 ||
+           o->plan.tiles.y != 0 || o->plan.split != NULL || o->plan.row_by_row ||
+           o->plan.weights_by_stage || o->plan.no_inplace;
 }
 
 /* The smallest plan of a request; *out stays NULL when there is none. */
@@ -324,7 +547,7 @@ static enum rfx_status find_smallest(const struct rfx_cli_job *job,
     return status == RFX_STATUS_BUDGET_IMPOSSIBLE ? RFX_OK : status;
 }
 
-int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                       struct rfx_cli_least *least) {
     struct rfx_plan_request asked = job->request, any = asked;
     struct rfx_plan *by_asked = NULL, *by_any = NULL;
@@ -352,10 +575,10 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_option
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                             enum rfx_status status) {
+void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
+                             const struct rfx_cli_run_options *options, enum rfx_status status) {
     struct rfx_cli_least least = {.bytes = 0};
-    if (status != RFX_STATUS_OUT_OF_MEMORY || options->memory_bytes != 0 || job->plan == NULL)
+    if (status != RFX_STATUS_OUT_OF_MEMORY || options->plan.memory_bytes != 0 || job->plan == NULL)
         return;
     if (rfx_cli_job_least(job, options, &least) == RFX_EXIT_DONE && least.bytes != 0)
         rfx_report_no_budget(job->plan, &least);
@@ -365,16 +588,16 @@ void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli
 #define LIKELY_BYTES ((size_t)1 << 16)
 
 /* Says what would fit: with these options, and with any. */
-static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                           const char *command, const struct rfx_plan *smallest) {
     struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
     bool any = smallest->threads > 1 || rfx_cli_plan_is_asked(options);
     if (any && rfx_cli_job_least(job, options, &least) != RFX_EXIT_DONE) return;
-    if (options->memory_bytes < LIKELY_BYTES)
+    if (options->plan.memory_bytes < LIKELY_BYTES)
         rfx_cli_message("--memory %zu means bytes; was a unit left out, as in --memory %zuMiB?",
-                        options->memory_bytes, options->memory_bytes);
-    rfx_report_smallest(command, options->shown[0], options->memory_bytes, smallest, &least,
-                        options->json);
+                        options->plan.memory_bytes, options->plan.memory_bytes);
+    rfx_report_smallest(command, options->words.shown[0], options->plan.memory_bytes, smallest,
+                        &least, options->json);
 }
 
 static void forget(struct rfx_cli_job *job) {
@@ -383,7 +606,7 @@ static void forget(struct rfx_cli_job *job) {
 }
 
 /* Planning itself may not take more than the budget: BUDGET_IMPOSSIBLE where it did. */
-static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                           const char *command) {
     const size_t unit = (size_t)1 << 20;
     size_t peak = rfx_peak_rss_bytes(), budget = job->request.memory_bytes;
@@ -398,7 +621,7 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_op
     int code = rfx_cli_fail(status, &err);
     job->plan->bytes.reserve += least.bytes - job->plan->peak_bytes;
     job->plan->peak_bytes = least.bytes;
-    rfx_report_smallest(command, options->shown[0], budget, job->plan, &least, options->json);
+    rfx_report_smallest(command, options->words.shown[0], budget, job->plan, &least, options->json);
     return code;
 }
 
@@ -426,20 +649,20 @@ static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_pl
     return rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
 }
 
-int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                      const char *command) {
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
     enum rfx_status status = rfx_plan_cache_create(job->mem, &job->request.cache, &err);
     if (status == RFX_OK) status = plan_once_or_twice(job, &smallest, &err);
-    if (status == RFX_OK && options->tiles.y != 0) tell_fewer_tiles(job->plan, options);
+    if (status == RFX_OK && options->plan.tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK && !job->plans_again) forget(job);
     if (status == RFX_OK) {
         int fits = check_planning(job, options, command);
         return fits == RFX_EXIT_DONE ? check_plan(job, options) : fits;
     }
-    if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan_file != NULL)
-        status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan_file);
+    if (status == RFX_STATUS_INVALID_ARGUMENT && options->plan.plan_file != NULL)
+        status = rfx_fail_within(&err, RFX_STATUS_MALFORMED, "%.100s", options->plan.plan_file);
     int code = rfx_cli_fail(status, &err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && smallest != NULL)
         tell_smallest(job, options, command, smallest);

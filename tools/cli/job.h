@@ -1,8 +1,9 @@
-/* What run, verify, plan and bench do first: open the image, load the model for its size, plan.
+/* The first steps of every command that runs or plans a network: open the image, load the model for
+ * the image's size, make the plan.
  *
- * Invariants: 1. members are made in the order image, graph, plan file, plan and freed in reverse
- * by rfx_cli_job_free; 2. a message has been printed whenever an exit code other than RFX_EXIT_DONE
- * is returned. */
+ * Invariants: 1. the members are made in the order image, graph, plan file, plan, and
+ * rfx_cli_job_free frees them in reverse; 2. a function that returns an exit code other than
+ * RFX_EXIT_DONE has printed a message. */
 #ifndef RFX_TOOLS_CLI_JOB_H
 #define RFX_TOOLS_CLI_JOB_H
 
@@ -17,85 +18,94 @@
 struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
-    struct rfx_geo_source geo;      /* of the image, where it is a GeoTIFF */
-    bool channels_last;             /* the image is an array of that form */
-    struct rfx_image_nodata nodata; /* as the image is read: of --nodata, the file's looked up */
+    struct rfx_geo_source geo;      /* place in the world, of a GeoTIFF */
+    bool channels_last;             /* the image is an array whose last axis is the channels */
+    struct rfx_image_nodata nodata; /* --nodata; of "file" with the value of the file's tag */
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */
-    bool plans_again;    /* what planning has measured is kept for more of it: nothing runs here */
-    bool process_varies; /* other processes of this command measure other sizes: of MPI */
+    bool plans_again; /* keep the measurements of planning: the command plans more and runs nothing
+                       */
+    bool process_varies; /* ranks of MPI: each process measures another size of its own */
     struct rfx_plan *plan;
     struct rfx_plan_request request;
 };
 
-/* Opens `spec` (NULL: a synthetic picture of --size or the model's own size) and loads args[0] for
- * it. The image has as many channels as the network takes. The request lets maps be handed out
- * while a run goes on: sessions need a sink. */
-RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                   const char *spec);
+/* Returns the options of reading and preprocessing for rfx_image_open. The result borrows
+ * `options`. channels 0: as many as the file has. */
+struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options *options,
+                                               int64_t channels);
 
-/* Opens the job's picture once more, to find its missing samples (nodata.flags). */
+/* Opens the image `spec` (NULL: a synthetic image of --size or the model's own size), loads the
+ * model args[0] for its size, and fills the plan request from the options. The image gets as many
+ * channels as the network takes. The request allows outputs to be written during the run, so the
+ * session needs a sink. */
+RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job,
+                                   const struct rfx_cli_run_options *options, const char *spec);
+
+/* Opens the job's image once more, so that reading it gives flags of missing samples
+ * (nodata.flags). */
 RFX_NODISCARD int rfx_cli_job_open_flags(const struct rfx_cli_job *job,
-                                         const struct rfx_cli_options *options, const char *spec,
-                                         struct rfx_image **out);
+                                         const struct rfx_cli_run_options *options,
+                                         const char *spec, struct rfx_image **out);
 
-/* Another picture for a job, with as many channels as the network takes; the one before is freed.
- * Whether the plan suits it is for the caller to see. */
-RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                     const char *spec);
+/* Frees the job's image and opens another one, with as many channels as the network takes. The
+ * caller checks that the plan suits its size. */
+RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job,
+                                     const struct rfx_cli_run_options *options, const char *spec);
 
-/* Makes job->plan from job->request, which rfx_cli_job_open filled from the options. When no plan
- * fits, says which budget would (command: for the JSON document) and returns RFX_EXIT_BUDGET. With
- * --plan or --check the plan has passed the checker. */
-RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                                   const char *command);
+/* Makes job->plan from job->request. When no plan fits, prints the smallest budget that does
+ * (command: its name in the JSON document) and returns RFX_EXIT_BUDGET. With --plan or --check the
+ * checker has passed the plan. */
+RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job,
+                                   const struct rfx_cli_run_options *options, const char *command);
 
 /* The smallest budget over all plans and numbers of threads. */
 struct rfx_cli_least {
     size_t bytes;
     int threads;
-    bool other_plan;          /* than what the options ask for: they have to go */
+    bool other_plan;          /* the options ask for a plan that needs more */
     char text[RFX_PLAN_TEXT]; /* the plan */
 };
 
-/* Finds it for job->request, whatever its budget. A message has been printed when it fails. */
+/* Finds the smallest budget for job->request, which may have any budget itself. */
 RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job,
-                                    const struct rfx_cli_options *options,
+                                    const struct rfx_cli_run_options *options,
                                     struct rfx_cli_least *least);
 
-/* What to do about a run without a budget that failed because there is not so much memory: words,
- * or nothing when that is not it. */
-void rfx_cli_job_tell_budget(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
-                             enum rfx_status status);
+/* After a run without a budget that ended with OUT_OF_MEMORY: prints which --memory would do. Does
+ * nothing after other runs. */
+void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
+                             const struct rfx_cli_run_options *options, enum rfx_status status);
 
-/* Whether an option says how to run, so that the planner has less choice. */
-bool rfx_cli_plan_is_asked(const struct rfx_cli_options *options);
+/* Whether an option fixes a part of the plan, which leaves the planner less choice. */
+bool rfx_cli_plan_is_asked(const struct rfx_cli_run_options *options);
 
-/* Lets the request ask for a grid of tiles where nothing says how to run. */
+/* Makes the request ask for a grid of tiles; flags of the options stay. */
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
 
 void rfx_cli_job_free(struct rfx_cli_job *job);
 
-/* Says that there is no such model, why, and which built-in one has a name like it; returns
+/* Prints that there is no such model, why, and which built-in network has a similar name. Returns
  * RFX_EXIT_REFUSED. */
 RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
 
-/* Whether a file that is no model is a picture, by its first bytes; then says so. */
+/* Returns whether the file of a model is an image, by its first bytes, and prints that it is. */
 bool rfx_cli_tell_picture(const char *model);
 
-/* Whether an input that cannot be opened is a model, or its model a picture; then says so. */
+/* Returns whether model and input were given in the wrong order, and prints that they were. */
 bool rfx_cli_tell_exchanged(const char *model, const char *input);
 
-/* What --no-fuse and --no-fuse-add ask for, as struct rfx_load_options takes it (NULL: fuse all).
- */
-const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_options *options);
+/* Returns what --no-fuse and --no-fuse-add ask for, for struct rfx_load_options; NULL: fuse all. */
+const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options);
 
-/* Loads args[0] for --size (0 x 0: the model's own). */
-RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                               int64_t h, int64_t w, struct rfx_graph **out);
+/* Loads `model` for images of h x w (0 x 0: the model's own size), with the tensors of --keep.
+ * memory_bytes: budget of the process that loads the file; 0: none. */
+RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const char *model,
+                               const struct rfx_cli_model_options *options, int64_t h, int64_t w,
+                               size_t memory_bytes, struct rfx_graph **out);
 
 /* Loads `model` for --size, fused as asked. */
-RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const struct rfx_cli_options *options,
-                                     const char *model, const struct rfx_fuse_options *fuse,
-                                     struct rfx_graph **out);
+RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
+                                     const struct rfx_cli_model_options *options,
+                                     const struct rfx_fuse_options *fuse, struct rfx_graph **out);
 #endif

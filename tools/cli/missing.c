@@ -227,7 +227,7 @@ struct rfx_view rfx_missing_row(const struct rfx_missing *missing, int k, int64_
     struct rfx_view row = rfx_view_dense(missing->row, rfx_rect_make(y, y + 1, x0, x1), channels);
     float *to = missing->row;
     for (int64_t x = x0; x < x1; x++, to += channels) {
-        const float *from = rfx_view_at(view, y, x);
+        const float *from = rfx_view_f32_at(view, y, x);
         bool marked = is_marked(map, y, x);
         for (int64_t c = 0; c < channels; c++) to[c] = marked ? NAN : from[c];
     }

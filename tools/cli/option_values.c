@@ -139,6 +139,7 @@ bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out) {
 bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out) {
     static const char word[] = "raw";
     out->raw = strncmp(text, word, strlen(word)) == 0;
+    out->given = true;
     out->factor = 1.0f;
     if (!out->raw) return rfx_cli_parse_float(text, &out->factor);
     text += strlen(word);

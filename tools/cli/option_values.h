@@ -1,6 +1,7 @@
-/* What the values of options look like: text to sizes, counts, grids and numbers.
+/* Parsing of single values: text to sizes, counts, grids and numbers.
  *
- * Every function returns false when the whole text is not such a value; *out is of no use then. */
+ * Every function returns false when the text as a whole is not such a value; *out is undefined
+ * then. */
 #ifndef RFX_TOOLS_CLI_OPTION_VALUES_H
 #define RFX_TOOLS_CLI_OPTION_VALUES_H
 
@@ -46,9 +47,9 @@ struct rfx_cli_numbers {
 /* "0.5" or "0.1,0.2,0.3", at most RFX_IMAGE_MAX_BANDS of them. */
 bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out);
 
-/* Samples that stand for nothing, and what is read in their place. */
+/* Samples that are missing, and the value that is read instead. */
 struct rfx_cli_nodata {
-    bool given, of_file; /* of_file: the value is that of the picture's GDAL tag */
+    bool given, of_file; /* of_file: the value is in the GDAL tag of the image file */
     double value;
     float fill;
 };
@@ -56,8 +57,9 @@ struct rfx_cli_nodata {
 /* "0=127", "nan=0" or "file=0". */
 bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out);
 
-/* How samples are taken: multiplied by a number, from 0..255 or as they are stored. */
+/* Factor of samples, which are scaled to 0..255 first or, with raw, taken as they are stored. */
 struct rfx_cli_scale {
+    bool given;
     float factor;
     bool raw;
 };
@@ -68,12 +70,12 @@ bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out);
 /* "4,3,2": numbers of bands, 1 to 65,535, in any order and also several times. */
 bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out);
 
-/* "32": a multiple, 1 to RFX_FIT_MOST, filled up by reflecting; "32,edge", "32,zero". */
+/* "32": a multiple, 1 to RFX_FIT_MOST, padded by reflecting; "32,edge", "32,zero". */
 bool rfx_cli_parse_fit(const char *text, struct rfx_fit_size *out);
 
 /* "-1,1", rising; out: 2. */
 bool rfx_cli_parse_range(const char *text, float *out);
 
-/* "0,0,512,768": first row and column, and those behind the last. */
+/* "0,0,512,768": first row and column, then row and column behind the last. */
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out);
 #endif

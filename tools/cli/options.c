@@ -1,337 +1,69 @@
-/* The option table, its parser and its help; see options.h. What a value looks like:
- * option_values.h. */
+/* Parsing and checking of command lines, from the tables of commands; see options.h. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
 #include "tools/cli/options.h"
 
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "layers/conv/conv_backend.h"
-#include "layers/core/checked.h"
 #include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
+#include "rfexec/output/output_format.h"
 #include "tools/cli/command.h"
-#include "tools/cli/option_checks.h"
 
-enum option_kind {
-    KIND_FLAG,   /* bool */
-    KIND_BYTES,  /* size_t */
-    KIND_PAIR,   /* struct rfx_cli_pair */
-    KIND_GRID,   /* the same, or a count alone */
-    KIND_COUNT,  /* int64_t, 1 .. limit */
-    KIND_INDEX,  /* int64_t, 0 .. limit */
-    KIND_SEED,   /* uint64_t */
-    KIND_TEXT,   /* const char * */
-    KIND_FLOAT,  /* float */
-    KIND_FLOATS, /* struct rfx_cli_numbers */
-    KIND_NODATA, /* struct rfx_cli_nodata */
-    KIND_SCALE,  /* struct rfx_cli_scale */
-    KIND_RANGE,  /* float[2], the first less than the second */
-    KIND_BANDS,  /* struct rfx_image_bands */
-    KIND_FIT,    /* struct rfx_fit_size */
-    KIND_RECT,   /* struct rfx_rect, not empty */
-    KIND_KEEP,   /* struct rfx_cli_kept: a tensor more */
-    KIND_DUMP,   /* the same, with its file: TENSOR=FILE */
-    KIND_CONV,   /* enum rfx_conv_choice */
-};
-
-struct option_row {
-    const char *name;
-    char letter; /* 0: none */
-    enum option_kind kind;
-    unsigned group; /* 0: every command */
-    size_t offset;
-    const char *value; /* in the help; NULL for flags */
-    const char *help;
-    int64_t limit;
-};
-
-/* Counts beyond these are slips of the finger: no image has so many rows, no network so many
- * classes, and a thread more than processors gains nothing. */
-enum { MOST = 1000000, MOST_THREADS = 1024, MOST_PER_PROCESSOR = 8 /* without a word */ };
-enum { MOST_PAGES = 100000 }; /* more than are read */
-#define MOST_PIXELS ((int64_t)MOST * MOST)
+enum { MOST_PER_PROCESSOR = 8 /* threads; of more a message is printed */, NAME = 32, LIST = 512 };
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
+_Static_assert(RFX_IMAGE_MAX_BANDS == 512, "the messages of bands and numbers say 512");
 
-_Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
+/* Every command has --help. */
+static const struct rfx_cli_option help_row = {
+    .name = "help", .letter = 'h', .kind = RFX_CLI_FLAG, .help = "print this text"};
+static const struct rfx_cli_group help_group = {rfx_cli_heading_report, &help_row, 1};
 
-_Static_assert(RFX_IMAGE_MAX_BANDS == 512, "the message of --channels says 512");
+const struct rfx_cli_option *rfx_cli_option_at(const struct rfx_cli_command *command, int k,
+                                               struct rfx_cli_use *use) {
+    struct rfx_cli_use found = {&help_group, offsetof(struct rfx_cli_words, help)};
+    int i = 0;
+    for (; i < command->n_uses && k >= command->uses[i].group->n; ++i)
+        k -= command->uses[i].group->n;
+    if (i < command->n_uses) found = command->uses[i];
+    if (use != NULL) *use = found;
+    return k < found.group->n ? &found.group->rows[k] : NULL;
+}
 
-#define AT(member) offsetof(struct rfx_cli_options, member)
+/* The number of the option that these characters name (or one letter); -1: none. */
+static int find_row(const struct rfx_cli_command *command, const char *name, size_t length) {
+    const struct rfx_cli_option *row;
+    for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k) {
+        bool by_name = strlen(row->name) == length && strncmp(row->name, name, length) == 0;
+        if (by_name || (length == 1 && row->letter == name[0])) return k;
+    }
+    return -1;
+}
 
-static const struct option_row rows[] = {
-    {"size", 0, KIND_PAIR, RFX_CLI_SIZE, AT(size), "HxW",
-     "image size, rows x columns (default: the model's own)", 0},
-    {"memory", 'm', KIND_BYTES, RFX_CLI_PLAN | RFX_CLI_MERGE, AT(memory_bytes), "BYTES",
-     "budget of the whole process: 64MiB, 1.5GiB, 200MB, 4096; the planner chooses", 0},
-    {"tiles", 't', KIND_PAIR, RFX_CLI_PLAN, AT(tiles), "RxC",
-     "tiles over the map where the network is cut, rows x columns", 0},
-    {"tiles", 't', KIND_GRID, RFX_CLI_CURVE, AT(tiles), "N|RxC",
-     "number of tiles (the most square grid) or rows x columns (default 16)", 0},
-    {"baseline", 0, KIND_TEXT, RFX_CLI_CURVE, AT(baseline), "NAME",
-     "what counts as a tensor: eager, fused (default; of analyze: as executed) or coalesced", 0},
-    {"split", 's', KIND_TEXT, RFX_CLI_PLAN, AT(split), "NAME",
-     "where the network is cut (see analyze; default: the planner chooses)", 0},
-    {"split", 's', KIND_TEXT, RFX_CLI_PLOT, AT(split), "NAME",
-     "where the network is cut (default: where the least memory is needed)", 0},
-    {"plot", 0, KIND_TEXT, RFX_CLI_PLOT, AT(plot), "FILE",
-     "also draw the memory over the layers, .svg or .png; tiled with --tiles or --split", 0},
-    {"plot", 0, KIND_TEXT, RFX_CLI_PICTURE, AT(plot), "FILE",
-     "also draw the best placement, .svg or .png: time across, address up", 0},
-    {"plot", 0, KIND_TEXT, RFX_CLI_LAYERS, AT(plot), "FILE",
-     "with --layers: also draw the roofline and the time of every layer, .svg or .png", 0},
-    {"title", 0, KIND_TEXT, RFX_CLI_CHART, AT(title), "TEXT", "above the chart", 0},
-    {"subtitle", 0, KIND_TEXT, RFX_CLI_CHART, AT(subtitle), "TEXT", "below the title", 0},
-    {"x-label", 0, KIND_TEXT, RFX_CLI_CHART, AT(x_label), "TEXT", "what x is, with its unit", 0},
-    {"y-label", 0, KIND_TEXT, RFX_CLI_CHART, AT(y_label), "TEXT", "what y is, with its unit", 0},
-    {"log-x", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_x), NULL, "logarithmic x", 0},
-    {"log-y", 0, KIND_FLAG, RFX_CLI_CHART, AT(log_y), NULL, "logarithmic y", 0},
-    {"bands", 'b', KIND_COUNT, RFX_CLI_PLAN, AT(bands), "ROWS",
-     "stream the rows of the image through the network, so many a step", MOST},
-    {"strips", 0, KIND_COUNT, RFX_CLI_PLAN, AT(strips), "N",
-     "with --bands: in so many column strips, one after the other", MOST},
-    {"tight", 0, KIND_FLAG, RFX_CLI_PLAN, AT(tight), NULL,
-     "with --bands: new rows share bytes, those that outlive their step are copied away", 0},
-    {"untiled", 0, KIND_FLAG, RFX_CLI_PLAN, AT(untiled), NULL, "run whole maps", 0},
-    {"row-by-row", 0, KIND_FLAG, RFX_CLI_PLAN, AT(row_by_row), NULL,
-     "maps are made row by row, over dead rows of what they are made of where that saves memory",
-     0},
-    {"weights-by-stage", 0, KIND_FLAG, RFX_CLI_PLAN, AT(weights_by_stage), NULL,
-     "weights are in memory only while their stage runs", 0},
-    {"spill", 0, KIND_TEXT, RFX_CLI_PLAN, AT(spill), "DIR",
-     "large maps that are needed again may wait in nameless files in this folder (default: none)",
-     0},
-    {"no-inplace", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_inplace), NULL,
-     "no tensor takes over the bytes of another", 0},
-    {"no-groups", 0, KIND_FLAG, RFX_CLI_PLAN, AT(no_groups), NULL,
-     "every layer by itself, not several at a time in a core's cache", 0},
-    {"plan", 'p', KIND_TEXT, RFX_CLI_PLAN, AT(plan_file), "FILE",
-     "stages and flags from a file that 'rfexec plan -o' wrote, perhaps edited; it is checked", 0},
-    {"pareto", 0, KIND_FLAG, RFX_CLI_FRONT, AT(pareto), NULL,
-     "all kinds of plans instead: which budget buys how few MACs and how little time", 0},
-    {"for-output", 0, KIND_TEXT, RFX_CLI_FOR, AT(for_output), "FILE",
-     "what run's -o will be: writing it counts (default: some .npy); none: no file", 0},
-    {"check", 0, KIND_FLAG, RFX_CLI_CHECK, AT(check), NULL,
-     "walk the plan with a checker that knows nothing of the planner (with --plan: always)", 0},
-    {"keep", 0, KIND_KEEP, RFX_CLI_PLAN, AT(kept), "TENSOR",
-     "keep an intermediate tensor as one more output, written by -o F.EXT to F.TENSOR.EXT (again "
-     "for more)",
-     0},
-    {"dump", 0, KIND_DUMP, RFX_CLI_DUMP, AT(kept), "TENSOR=FILE",
-     "keep an intermediate tensor and write it to a file: .npy, .tif, .png or .zarr (again for "
-     "more)",
-     0},
-    {"conv", 0, KIND_CONV, RFX_CLI_PLAN, AT(conv), "direct|openblas|winograd",
-     "what computes convolutions; each has its own roundings (default: direct)", 0},
-    {"threads", 'j', KIND_COUNT, RFX_CLI_PLAN | RFX_CLI_GOLDEN | RFX_CLI_PLACE, AT(threads), "N",
-     "threads (default: the processors this process may use)", MOST_THREADS},
-    {"output", 'o', KIND_TEXT, RFX_CLI_OUTPUT, AT(output), "FILE",
-     "file to write, - for standard output; it appears under its name only when complete", 0},
-    {"report", 0, KIND_TEXT, RFX_CLI_PAGE, AT(report), "FILE.html",
-     "also a page about the run: plan, memory and time in pictures, previews of the outputs, and "
-     "the input with one of them over it",
-     0},
-    {"overlay", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay), "FILE",
-     "also the input with an output over it, half transparent: .png or .tif", 0},
-    {"overlay-of", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay_of), "labels|C",
-     "labels: the largest channel, or a map of labels; or the values of channel C, from 1 "
-     "(default: "
-     "labels where there are several channels)",
-     0},
-    {"overlay-output", 0, KIND_TEXT, RFX_CLI_OVERLAY, AT(overlay_output), "NAME",
-     "the output that is shown (default: the first that is a map)", 0},
-    {"overlay-range", 0, KIND_RANGE, RFX_CLI_OVERLAY, AT(overlay_range), "LO,HI",
-     "values of a channel that are clear and brightest (default: its extremes)", 0},
-    {"part", 0, KIND_TEXT, RFX_CLI_PART, AT(part), "I/N",
-     "only rows I of N of the output and what they need of the image, into a file for 'merge'", 0},
-    {"whole-input-hash", 0, KIND_FLAG, RFX_CLI_PART | RFX_CLI_RANKS, AT(whole_input_hash), NULL,
-     "of parts and ranks: compare all bytes of the image's file, not only up to 256 MiB of it", 0},
-    {"part-rect", 0, KIND_TEXT, RFX_CLI_PART, AT(part_rect), "Y0,X0,Y1,X1",
-     "likewise a rectangle of the output", 0},
-    {"part-output", 0, KIND_TEXT, RFX_CLI_PART | RFX_CLI_PARTS, AT(part_output), "NAME",
-     "the output that parts are of, where there are several", 0},
-    {"states", 0, KIND_TEXT, RFX_CLI_PART, AT(states), "FILE",
-     "with --part: what merge made of the parts of the round before", 0},
-    {"mask", 0, KIND_TEXT, RFX_CLI_PART, AT(mask), "FILE",
-     "picture laid over the output: where it is 0 nothing is computed, and 0 written (or no-data)",
-     0},
-    {"parts", 0, KIND_COUNT, RFX_CLI_PARTS, AT(parts), "N",
-     "what each of N parts of the output (run --part I/N) would take", MOST},
-    {"list", 0, KIND_TEXT, RFX_CLI_LIST, AT(list), "FILE",
-     "instead of INPUT: paths of pictures, one a line (- for standard input), one result each", 0},
-    {"out-dir", 0, KIND_TEXT, RFX_CLI_LIST, AT(out_dir), "DIR",
-     "with --list: folder of the results, each named as its picture and .npy", 0},
-    {"as", 0, KIND_TEXT, RFX_CLI_LIST, AT(as), "KIND",
-     "with --list: results are npy (default), tif, ome.tif, png, pfm, zarr or ome.zarr files", 0},
-    {"resume", 0, KIND_FLAG, RFX_CLI_LIST, AT(resume), NULL,
-     "with --list: results that are there already are not made again", 0},
-    {"status", 0, KIND_TEXT, RFX_CLI_MERGE, AT(status), "DIR",
-     "merge nothing: say which parts in this folder are there, missing or damaged, and which "
-     "commands make the others",
-     0},
-    {"bits", 0, KIND_COUNT, RFX_CLI_SAMPLES, AT(bits), "N",
-     "bits of a sample in the file: PNG 8 (default) or 16, TIFF and Zarr 8, 16 or 32 (default, "
-     "float)",
-     32},
-    {"range", 0, KIND_RANGE, RFX_CLI_SAMPLES, AT(range), "LO,HI",
-     "values that become black and white with 8 and 16 bits (default: the output's extremes)", 0},
-    {"tiff-tile", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(tiff_tile), "N",
-     "a TIFF file in tiles of N x N pixels, such as 256 or 512 (default: strips of rows)", 4096},
-    {"tiff-compress", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(tiff_compress), "KIND",
-     "a TIFF file compressed by deflate or zstd, in tiles (of 256 unless given); none (default)",
-     0},
-    {"overviews", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(overviews), "KIND",
-     "a tiled TIFF, .ome.tif or .ome.zarr with smaller copies for viewers, by mean or, of labels, "
-     "nearest",
-     0},
-    {"cog", 0, KIND_FLAG, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(cog), NULL,
-     "a TIFF file as a cloud optimized GeoTIFF (COG): tiles, overviews (mean unless given), tables "
-     "first",
-     0},
-    {"channel-names", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(channel_names), "FILE",
-     "names of the channels of an .ome.tif, one a line", 0},
-    {"zarr-chunk", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_chunk), "N",
-     "a Zarr folder in chunks of N x N pixels of a channel (default: of 65536 pixels)", 4096},
-    {"zarr-compress", 0, KIND_TEXT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_compress), "KIND",
-     "a Zarr folder compressed by zstd; none (default)", 0},
-    {"zarr-format", 0, KIND_COUNT, RFX_CLI_SAMPLES | RFX_CLI_FOR, AT(zarr_format), "N",
-     "version of Zarr that a folder is written in: 2 or 3 (default)", 3},
-    {"top", 'k', KIND_COUNT, RFX_CLI_CLASSES, AT(top), "K",
-     "how many classes to show when the output is a vector (default 5)", MOST},
-    {"labels", 0, KIND_TEXT, RFX_CLI_CLASSES, AT(labels), "FILE", "class names, one a line", 0},
-    {"naive", 0, KIND_FLAG, RFX_CLI_NAIVE, AT(naive), NULL,
-     "also show the error of the same tiles cut without halos", 0},
-    {"against", 0, KIND_BYTES, RFX_CLI_NAIVE, AT(against_bytes), "BYTES",
-     "compare with the plan for this budget instead of the untiled run, where that does not fit",
-     0},
-    {"runs", 'n', KIND_COUNT, RFX_CLI_RUNS, AT(runs), "N", "timed runs (default 5)", MOST},
-    {"layers", 0, KIND_FLAG, RFX_CLI_LAYERS, AT(layers), NULL,
-     "time, speed and traffic of every layer, and what the machine can do at most", 0},
-    {"max-pixels", 0, KIND_COUNT, RFX_CLI_IMAGE, AT(max_pixels), "N",
-     "largest picture that is decoded whole (default 100000000; with --memory: what fits)",
-     MOST_PIXELS},
-    {"page", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(page), "K",
-     "picture of a TIFF file, or level of a slide or Zarr folder, as 'rfexec info' numbers them "
-     "(default 0; of grey pages of one size all, as bands)",
-     MOST_PAGES},
-    {"level", 0, KIND_INDEX, RFX_CLI_IMAGE, AT(level), "L",
-     "level of a slide or Zarr folder, 0 the largest; also reads a tiled TIFF of any name by "
-     "OpenSlide",
-     MOST_PAGES},
-    {"region", 0, KIND_RECT, RFX_CLI_IMAGE, AT(region), "Y0,X0,Y1,X1",
-     "read this rectangle of the picture only: rows Y0 to Y1-1, columns X0 to X1-1", 0},
-    {"no-orient", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(no_orient), NULL,
-     "read pictures as they are stored: not turned as EXIF or TIFF's tag say", 0},
-    {"channels", 0, KIND_BANDS, RFX_CLI_IMAGE, AT(channels), "B,B,...",
-     "bands of the picture (pages of a TIFF with grey pages of one size) to take, counted from 1, "
-     "in this order (default: all but alpha)",
-     0},
-    {"bands-from", 0, KIND_TEXT, RFX_CLI_IMAGE, AT(bands_from), "FILE,FILE,...",
-     "instead of INPUT: files of one size that have one or more bands each, as satellites' have",
-     0},
-    {"pad-to", 0, KIND_FIT, RFX_CLI_PLAN, AT(fit), "N[,MODE]",
-     "fill pictures up to multiples of N at the right and below, by reflect (default), edge or "
-     "zero "
-     "(after mean and std); maps that come out are cut back",
-     0},
-    {"scale", 0, KIND_SCALE, RFX_CLI_IMAGE, AT(scale), "F|raw[,F]",
-     "samples 0..255 (16-bit ones divided by 257) are multiplied by this (default 1/255); raw: "
-     "samples as they are stored, times F (default 1)",
-     0},
-    {"mean", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(mean), "M[,M,...]",
-     "then this is subtracted: one number, or one for each channel (default ImageNet's "
-     "0.485,0.456,0.406; 0 with --scale raw and for other than 1 or 3 channels)",
-     0},
-    {"std", 0, KIND_FLOATS, RFX_CLI_IMAGE, AT(std), "S[,S,...]",
-     "and this is divided by: one number, or one for each channel (default ImageNet's "
-     "0.229,0.224,0.225; 1 with --scale raw and for other than 1 or 3 channels)",
-     0},
-    {"bgr", 0, KIND_FLAG, RFX_CLI_IMAGE, AT(bgr), NULL,
-     "channels in blue, green, red order (mean and std too)", 0},
-    {"nodata", 0, KIND_NODATA, RFX_CLI_IMAGE, AT(nodata), "V|nan|file=F",
-     "samples V (nan: every NaN; file: those of the picture's GDAL no-data tag) are missing: F is "
-     "read in their place, and output pixels made of them become NaN",
-     0},
-    {"nodata-mark", 0, KIND_TEXT, RFX_CLI_IMAGE, AT(nodata_mark), "field|centre|none",
-     "which output pixels --nodata marks: those with a missing sample in their receptive field "
-     "(default), or in its centre, or none",
-     0},
-    {"seed", 0, KIND_SEED, RFX_CLI_SEED, AT(seed), "N",
-     "seed of a built-in network's weights (default 0)", 0},
-    {"no-fuse", 0, KIND_FLAG, RFX_CLI_FUSE | RFX_CLI_EAGER, AT(no_fuse), NULL,
-     "batch norm, activation and Add stay nodes of their own (curves: as --baseline eager)", 0},
-    {"no-fuse-add", 0, KIND_FLAG, RFX_CLI_FUSE, AT(no_fuse_add), NULL,
-     "only the addition of residual connections stays a node of its own", 0},
-    {"strategy", 0, KIND_TEXT, RFX_CLI_PLACE, AT(strategy), "NAME",
-     "by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first, bigger-first (greedy); "
-     "best, exact: the best of them, improved by an exact search (default)",
-     0},
-    {"capacity", 0, KIND_BYTES, RFX_CLI_PLACE, AT(capacity_bytes), "BYTES",
-     "bytes the arena may have: stops as soon as it is known whether that is enough", 0},
-    {"time-limit", 0, KIND_FLOAT, RFX_CLI_PLACE, AT(time_limit), "SECONDS",
-     "how long to search at most (default 10)", 0},
-    {"all", 0, KIND_FLAG, RFX_CLI_GOLDEN, AT(all), NULL,
-     "every network at both sizes (about a minute, 1.1 GiB)", 0},
-    {"table", 0, KIND_TEXT, RFX_CLI_GOLDEN, AT(table), "FILE",
-     "fingerprints to compare with, as data/fingerprints.csv (default: the program's own)", 0},
-    {"exchange", 0, KIND_TEXT, RFX_CLI_RANKS, AT(exchange), "auto|never|TENSOR,...",
-     "maps of which ranks exchange rows instead of making halos again: those that are predicted to "
-     "pay (auto, the default), none, or these",
-     0},
-    {"link-bandwidth", 0, KIND_BYTES, RFX_CLI_RANKS, AT(link_bytes), "BYTES",
-     "bytes a second between ranks, for --exchange auto (default 1GB); a message is taken to wait "
-     "50 us",
-     0},
-    {"json", 0, KIND_FLAG, RFX_CLI_JSON, AT(json), NULL, "result as JSON on stdout", 0},
-    {"csv", 0, KIND_FLAG, RFX_CLI_CSV, AT(csv), NULL, "result as CSV on stdout", 0},
-    {"help", 'h', KIND_FLAG, 0, AT(help), NULL, "this text", 0},
-};
-enum { N_ROWS = sizeof rows / sizeof rows[0] };
+const char *rfx_cli_given(const struct rfx_cli_words *words, const char *name) {
+    int k = find_row(words->command, name, strlen(name));
+    return k < 0 ? NULL : words->given[k];
+}
 
-static int64_t usable_processors(void) {
+int64_t rfx_cli_usable_processors(void) {
     cpu_set_t set;
     if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
     int count = CPU_COUNT(&set);
     return count > 0 ? count : 1;
 }
 
-void rfx_cli_options_init(struct rfx_cli_options *options) {
-    struct rfx_image_options image = rfx_image_default_options();
-    *options = (struct rfx_cli_options){.top = -1, .runs = 5, .level = -1, .page = -1};
-    options->scale.factor = image.scale;
+bool rfx_cli_may_come_again(const struct rfx_cli_option *row) {
+    return row->kind == RFX_CLI_KEEP || row->kind == RFX_CLI_DUMP;
 }
 
-struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
-                                               int64_t channels) {
-    struct rfx_image_options image = rfx_image_default_options();
-    image.scale = options->scale.factor;
-    image.raw = options->scale.raw;
-    image.nodata = (struct rfx_image_nodata){.given = options->nodata.given,
-                                             .value = options->nodata.value,
-                                             .fill = options->nodata.fill};
-    if (options->mean.n > 0) image.mean = options->mean.values;
-    if (options->std.n > 0) image.std = options->std.values;
-    image.n_mean = options->mean.n;
-    image.n_std = options->std.n;
-    image.bgr = options->bgr;
-    /* A budget limits pictures by itself. */
-    if (options->memory_bytes != 0) image.max_pixels = 0;
-    if (options->max_pixels != 0) image.max_pixels = options->max_pixels;
-    image.channels = channels;
-    image.max_images = options->images;
-    image.slide = options->level >= 0;
-    image.page = image.slide ? options->level : rfx_cli_page(options);
-    image.only_page = options->page >= 0;
-    image.region = options->region;
-    image.as_stored = options->no_orient;
-    image.folder = options->spill;
-    if (options->channels.n > 0) image.bands = &options->channels;
-    return image;
-}
+/* Values. */
 
 static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
     char *mark = dump ? strrchr(text, '=') : NULL;
@@ -343,77 +75,384 @@ static bool store_kept(char *text, bool dump, struct rfx_cli_kept *kept) {
     return true;
 }
 
-static bool store(const struct option_row *row, char *text, struct rfx_cli_options *options) {
-    void *at = (char *)options + row->offset;
+static bool is_word(const char *text, const char *words) {
+    size_t length = strlen(text);
+    for (const char *at = words; at != NULL; at = strchr(at, '|')) {
+        at += *at == '|';
+        if (strncmp(at, text, length) == 0 && (at[length] == '|' || at[length] == '\0'))
+            return length > 0;
+    }
+    return false;
+}
+
+static bool is_file_end(const char *text) {
+    char name[NAME];
+    int n = snprintf(name, sizeof name, "x.%s", text);
+    return n < (int)sizeof name && rfx_output_kind_of(name) != NULL;
+}
+
+static bool parse_divisors(const char *text, struct rfx_cli_numbers *out) {
+    if (!rfx_cli_parse_floats(text, out)) return false;
+    for (int i = 0; i < out->n; ++i)
+        if (out->values[i] == 0.0F) return false;
+    return true;
+}
+
+static bool store_number(const struct rfx_cli_option *row, const char *text, void *at) {
+    if (row->kind == RFX_CLI_INDEX) {
+        struct rfx_cli_index *index = at;
+        index->given = true;
+        return rfx_cli_parse_index(text, row->most, &index->value);
+    }
+    if (row->kind == RFX_CLI_THREADS) {
+        struct rfx_cli_threads *threads = at;
+        threads->given = true;
+        return rfx_cli_parse_count(text, row->most, &threads->n);
+    }
+    int64_t *count = at;
+    if (!rfx_cli_parse_count(text, row->most, count) || *count < row->least) return false;
+    return row->kind != RFX_CLI_SIDE || *count % 16 == 0;
+}
+
+static bool store_text(const struct rfx_cli_option *row, const char *text, void *at) {
+    *(const char **)at = text;
+    if (row->kind == RFX_CLI_WORD) return is_word(text, row->value);
+    if (row->kind == RFX_CLI_FILE_END) return is_file_end(text);
+    return *text != '\0';
+}
+
+static bool store(const struct rfx_cli_option *row, char *text, void *at) {
     switch (row->kind) {
-        case KIND_FLAG:
+        case RFX_CLI_FLAG:
             *(bool *)at = true;
             return true;
-        case KIND_BYTES:
+        case RFX_CLI_BYTES:
             return rfx_cli_parse_bytes(text, at);
-        case KIND_PAIR:
+        case RFX_CLI_PAIR:
             return rfx_cli_parse_pair(text, at);
-        case KIND_GRID:
+        case RFX_CLI_GRID:
             return rfx_cli_parse_grid(text, at);
-        case KIND_COUNT:
-            return rfx_cli_parse_count(text, row->limit, at);
-        case KIND_INDEX:
-            return rfx_cli_parse_index(text, row->limit, at);
-        case KIND_SEED:
+        case RFX_CLI_COUNT:
+        case RFX_CLI_INDEX:
+        case RFX_CLI_SIDE:
+        case RFX_CLI_THREADS:
+            return store_number(row, text, at);
+        case RFX_CLI_SEED:
             return rfx_cli_parse_seed(text, at);
-        case KIND_TEXT:
-            *(const char **)at = text;
-            return *text != '\0';
-        case KIND_FLOAT:
+        case RFX_CLI_TEXT:
+        case RFX_CLI_RESULT:
+        case RFX_CLI_WORD:
+        case RFX_CLI_FILE_END:
+            return store_text(row, text, at);
+        case RFX_CLI_FLOAT:
             return rfx_cli_parse_float(text, at);
-        case KIND_FLOATS:
+        case RFX_CLI_FLOATS:
             return rfx_cli_parse_floats(text, at);
-        case KIND_NODATA:
+        case RFX_CLI_DIVISORS:
+            return parse_divisors(text, at);
+        case RFX_CLI_NODATA:
             return rfx_cli_parse_nodata(text, at);
-        case KIND_SCALE:
+        case RFX_CLI_SCALE:
             return rfx_cli_parse_scale(text, at);
-        case KIND_RANGE:
+        case RFX_CLI_RANGE:
             return rfx_cli_parse_range(text, at);
-        case KIND_BANDS:
+        case RFX_CLI_BANDS:
             return rfx_cli_parse_bands(text, at);
-        case KIND_FIT:
+        case RFX_CLI_FIT:
             return rfx_cli_parse_fit(text, at);
-        case KIND_RECT:
+        case RFX_CLI_RECT:
             return rfx_cli_parse_rect(text, at);
-        case KIND_KEEP:
+        case RFX_CLI_KEEP:
             return store_kept(text, false, at);
-        case KIND_DUMP:
+        case RFX_CLI_DUMP:
             return store_kept(text, true, at);
-        case KIND_CONV:
+        case RFX_CLI_CONV:
             return rfx_conv_choice_find(text, at);
     }
     return false;
 }
 
-static bool row_taken(const struct option_row *row, unsigned groups) {
-    return row->group == 0 || (row->group & groups) != 0;
+/* Messages. */
+
+static void append(char *text, size_t size, const char *more) {
+    size_t used = strlen(text);
+    (void)snprintf(text + used, size - used, "%s", more);
 }
 
-/* The row of an option by name or letter: this command's, or else any command's. */
-static const struct option_row *find_row(const char *name, size_t length, unsigned groups) {
-    const struct option_row *other = NULL;
-    for (int i = 0; i < N_ROWS; ++i) {
-        bool by_name = strlen(rows[i].name) == length && strncmp(rows[i].name, name, length) == 0;
-        bool by_letter = length == 1 && rows[i].letter == name[0];
-        if (!by_name && !by_letter) continue;
-        if (row_taken(&rows[i], groups)) return &rows[i];
-        if (other == NULL) other = &rows[i];
+/* How a message names an option: "--tiles" or "--bits 8", but "-o", which everybody writes so. */
+static const char *label(const char *name, char text[NAME]) {
+    bool output = strcmp(name, "output") == 0;
+    (void)snprintf(text, NAME, "%s%.28s", output ? "-" : "--", output ? "o" : name);
+    char *mark = strchr(text, '=');
+    if (mark != NULL) *mark = ' ';
+    return text;
+}
+
+/* Appends "a, b or c" for the items of a list with this mark between them; options: items are names
+ * of options. */
+static void append_choice(char *text, size_t size, const char *list, char mark, bool options) {
+    const char marks[] = {mark, '\0'};
+    for (const char *at = list; *at != '\0';) {
+        size_t n = strcspn(at, marks);
+        char word[NAME], item[NAME];
+        (void)snprintf(word, sizeof word, "%.*s", (int)n, at);
+        const char *next = at + n + (at[n] == mark);
+        if (at != list) append(text, size, *next == '\0' ? " or " : ", ");
+        append(text, size, options ? label(word, item) : word);
+        at = next;
     }
-    return other;
 }
 
-static bool refuse_unknown(const char *arg, const char *name, size_t length, unsigned groups,
-                           char *why, size_t why_size) {
-    char word[32]; /* longer than any option */
-    (void)snprintf(word, sizeof word, "%.*s", length < 31 ? (int)length : 31, name);
+/* What a number looks like. */
+static void form_of_number(const struct rfx_cli_option *row, char *text, size_t size) {
+    long long least = row->kind == RFX_CLI_INDEX ? 0 : row->least > 0 ? row->least : 1;
+    if (row->kind == RFX_CLI_SIDE)
+        (void)snprintf(text, size, "one of 16, 32, ... %lld", (long long)row->most);
+    else if (row->most == least + 1)
+        (void)snprintf(text, size, "%lld or %lld", least, (long long)row->most);
+    else
+        (void)snprintf(text, size, "a whole number from %lld to %lld", least, (long long)row->most);
+}
+
+/* What a value of this option looks like. */
+static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
+    static const char *const forms[] = {
+        [RFX_CLI_BYTES] = "a positive number of bytes such as 64MiB",
+        [RFX_CLI_DUMP] = "TENSOR=FILE, or more than 16 are kept",
+        [RFX_CLI_KEEP] = "a tensor, or more than 16 are kept",
+        [RFX_CLI_PAIR] = "rows x columns such as 4x6",
+        [RFX_CLI_BANDS] = "bands from 1 on such as 4,3,2 (at most 512)",
+        [RFX_CLI_FIT] = "a multiple such as 32, or 32,edge (reflect, edge or zero)",
+        [RFX_CLI_RECT] = "a rectangle Y0,X0,Y1,X1 such as 0,0,512,768",
+        [RFX_CLI_FLOATS] =
+            "a number such as 0.5, or one for each channel such as 0.1,0.2 (at most 512)",
+        [RFX_CLI_DIVISORS] =
+            "a number other than 0 such as 0.5, or one for each channel such as "
+            "0.1,0.2 (at most 512)",
+        [RFX_CLI_NODATA] =
+            "a sample or file, and what replaces it, such as -9999=0, nan=0 or file=0",
+        [RFX_CLI_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
+        [RFX_CLI_RANGE] = "two rising numbers such as 0,1",
+        [RFX_CLI_GRID] = "a number of tiles or rows x columns such as 4x6",
+        [RFX_CLI_CONV] = NULL, /* the last */
+    };
+    char ends[RFX_OUTPUT_ENDS];
+    text[0] = '\0';
+    if (row->most != 0)
+        form_of_number(row, text, size);
+    else if (row->kind == RFX_CLI_WORD)
+        append_choice(text, size, row->value, '|', false);
+    else if (row->kind == RFX_CLI_FILE_END)
+        (void)snprintf(text, size, "a kind of file: results are %s", rfx_output_ends(ends));
+    else
+        append(text, size, forms[row->kind] != NULL ? forms[row->kind] : row->value);
+}
+
+/* Which options go together. */
+
+/* Cuts the next "name" or "name=value" from a list; *value is NULL or what follows the '='. */
+static bool next_item(const char **list, char item[NAME], const char **value) {
+    if (*list == NULL || **list == '\0') return false;
+    size_t n = strcspn(*list, " ");
+    (void)snprintf(item, NAME, "%.*s", (int)n, *list);
+    *list += n + ((*list)[n] == ' ');
+    char *mark = strchr(item, '=');
+    *value = mark != NULL ? mark + 1 : NULL;
+    if (mark != NULL) *mark = '\0';
+    return true;
+}
+
+/* Whether two texts are one value: "08" is 8. */
+static bool same_value(const char *a, const char *b) {
+    int64_t x, y;
+    if (rfx_cli_parse_index(a, INT32_MAX, &x) && rfx_cli_parse_index(b, INT32_MAX, &y))
+        return x == y;
+    return strcmp(a, b) == 0;
+}
+
+/* Whether one of the options in a list is given; `item` and *value are that one. */
+static bool any_given(const struct rfx_cli_words *words, const char *list, char item[NAME],
+                      const char **value) {
+    while (next_item(&list, item, value)) {
+        const char *text = rfx_cli_given(words, item);
+        if (text != NULL && (*value == NULL || same_value(text, *value))) return true;
+    }
+    return false;
+}
+
+/* The part of a list whose options the command takes. */
+static const char *known_options(const struct rfx_cli_command *command, const char *list,
+                                 char text[LIST]) {
+    char item[NAME];
+    const char *value;
+    text[0] = '\0';
+    while (next_item(&list, item, &value)) {
+        if (find_row(command, item, strlen(item)) < 0) continue;
+        if (text[0] != '\0') append(text, LIST, " ");
+        append(text, LIST, item);
+        if (value != NULL) append(text, LIST, "=");
+        if (value != NULL) append(text, LIST, value);
+    }
+    return text;
+}
+
+void rfx_cli_option_help(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
+                         char *text, size_t size) {
+    char needs[LIST], excludes[LIST];
+    (void)known_options(command, row->needs, needs);
+    (void)known_options(command, row->excludes, excludes);
+    (void)snprintf(text, size, "%s", row->help);
+    if (needs[0] != '\0') append(text, size, " (needs ");
+    append_choice(text, size, needs, ' ', true);
+    if (excludes[0] != '\0') append(text, size, needs[0] != '\0' ? "; not with " : " (not with ");
+    append_choice(text, size, excludes, ' ', true);
+    if (needs[0] != '\0' || excludes[0] != '\0') append(text, size, ")");
+}
+
+static bool check_row(const struct rfx_cli_words *words, const struct rfx_cli_option *row,
+                      char *why, size_t why_size) {
+    char item[NAME], unless[NAME], own[NAME], other[NAME], list[LIST];
+    const char *value, *ignored;
+    if (any_given(words, row->excludes, item, &value) &&
+        !any_given(words, row->unless, unless, &ignored)) {
+        (void)snprintf(why, why_size, "%s excludes %s%s%s%s%s", label(row->name, own),
+                       label(item, other), value != NULL ? " " : "", value != NULL ? value : "",
+                       row->because != NULL ? ": " : "", row->because != NULL ? row->because : "");
+        return false;
+    }
+    if (known_options(words->command, row->needs, list)[0] == '\0') return true;
+    if (any_given(words, row->needs, item, &value)) return true;
+    (void)snprintf(why, why_size, "%s needs ", label(row->name, own));
+    append_choice(why, why_size, list, ' ', true);
+    if (row->because == NULL) return false;
+    append(why, why_size, ": ");
+    append(why, why_size, row->because);
+    return false;
+}
+
+/* A file that is written, and the option that names it. */
+struct result {
+    const struct rfx_cli_option *row;
+    const char *file;
+};
+
+/* The next file; *k is the option that it is of and *i the next file of this option, 0 at first. */
+static bool next_result(const struct rfx_cli_words *words, int *k, int *i, struct result *out) {
+    struct rfx_cli_use use;
+    for (; (out->row = rfx_cli_option_at(words->command, *k, &use)) != NULL; ++*k, *i = 0) {
+        const void *member = (const char *)words + use.at + out->row->at;
+        if (words->given[*k] == NULL) continue;
+        if (out->row->kind == RFX_CLI_RESULT && (*i)++ == 0) {
+            out->file = words->given[*k];
+            return true;
+        }
+        const struct rfx_cli_kept *kept = member;
+        while (out->row->kind == RFX_CLI_DUMP && *i < kept->n)
+            if ((out->file = kept->files[(*i)++]) != NULL) return true;
+    }
+    return false;
+}
+
+static int count_stdout(const struct rfx_cli_words *words) {
+    struct result result;
+    int n = 0;
+    for (int k = 0, i = 0; next_result(words, &k, &i, &result);) n += strcmp(result.file, "-") == 0;
+    return n;
+}
+
+bool rfx_cli_use_stdout(const struct rfx_cli_words *words) {
+    return count_stdout(words) > 0;
+}
+
+static bool check_ends(const struct result *result, char *why, size_t why_size) {
+    const char *list = result->row->ends, *value;
+    char end[NAME], own[NAME];
+    size_t length = strlen(result->file);
+    if (list == NULL || strcmp(result->file, "-") == 0) return true;
+    while (next_item(&list, end, &value)) {
+        size_t n = strlen(end);
+        if (length > n && strcasecmp(result->file + length - n, end) == 0) return true;
+    }
+    (void)snprintf(why, why_size, "%s '%.150s': the name must end in ",
+                   label(result->row->name, own), result->file);
+    append_choice(why, why_size, result->row->ends, ' ', false);
+    return false;
+}
+
+/* Whether an option before this one names the same file. */
+static bool check_alone(const struct rfx_cli_words *words, int k, const struct result *result,
+                        char *why, size_t why_size) {
+    struct result other;
+    char a[NAME], b[NAME];
+    for (int m = 0, i = 0; next_result(words, &m, &i, &other) && m < k;) {
+        if (strcmp(result->file, other.file) != 0) continue;
+        (void)snprintf(why, why_size, "%s and %s would both go to '%.150s'",
+                       label(other.row->name, a), label(result->row->name, b), result->file);
+        return false;
+    }
+    return true;
+}
+
+/* One file can be standard output, and then nothing else. Other files have names of their own. */
+static bool check_results(const struct rfx_cli_words *words, char *why, size_t why_size) {
+    struct result result;
+    int files = count_stdout(words);
+    bool json = rfx_cli_given(words, "json") != NULL, csv = rfx_cli_given(words, "csv") != NULL;
+    if (files > 0 && files + (json || csv) > 1) {
+        (void)snprintf(why, why_size,
+                       "only one of --json, --csv and files '-' can be standard output");
+        return false;
+    }
+    for (int k = 0, i = 0; next_result(words, &k, &i, &result);)
+        if (!check_ends(&result, why, why_size) || !check_alone(words, k, &result, why, why_size))
+            return false;
+    return true;
+}
+
+static bool check_options(const struct rfx_cli_words *words, char *why, size_t why_size) {
+    const struct rfx_cli_command *command = words->command;
+    const struct rfx_cli_option *row;
+    const char *value;
+    char item[NAME];
+    for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k)
+        if (words->given[k] != NULL && !check_row(words, row, why, why_size)) return false;
+    if (command->needs != NULL && !any_given(words, command->needs, item, &value)) {
+        (void)snprintf(why, why_size, "%s needs ", command->name);
+        append_choice(why, why_size, command->needs, ' ', true);
+        return false;
+    }
+    return check_results(words, why, why_size);
+}
+
+/* The command line. */
+
+/* Cuts the name of an option from a word; *is_long: two dashes, not a letter behind one. */
+static const char *name_of(const char *word, size_t *length, bool *is_long) {
+    *is_long = word[1] == '-';
+    const char *name = word + (*is_long ? 2 : 1);
+    *length = *is_long ? strcspn(name, "=") : 1;
+    return name;
+}
+
+/* An option that the command does not take, but perhaps another one. */
+static bool refuse_option(const struct rfx_cli_command *command, const char *arg, char *why,
+                          size_t why_size) {
+    char word[NAME]; /* longer than any option */
+    const struct rfx_cli_option *row;
+    size_t length;
+    bool is_long;
+    const char *name = name_of(arg, &length, &is_long);
+    (void)snprintf(word, sizeof word, "%.*s", length < NAME - 1 ? (int)length : NAME - 1, name);
+    for (int i = 0; (length > 1 || !is_long) && rfx_cli_commands[i] != NULL; ++i) {
+        int k = find_row(rfx_cli_commands[i], name, length);
+        if (k < 0) continue;
+        (void)snprintf(why, why_size, "option '--%s' is not one of this command's",
+                       rfx_cli_option_at(rfx_cli_commands[i], k, NULL)->name);
+        return false;
+    }
     struct rfx_nearest nearest = {.word = word};
-    for (int i = 0; i < N_ROWS; ++i)
-        if (row_taken(&rows[i], groups)) rfx_nearest_consider(&nearest, rows[i].name);
+    for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k)
+        rfx_nearest_consider(&nearest, row->name);
     if (nearest.name != NULL)
         (void)snprintf(why, why_size, "unknown option '%s': did you mean '--%s'?", arg,
                        nearest.name);
@@ -422,69 +461,37 @@ static bool refuse_unknown(const char *arg, const char *name, size_t length, uns
     return false;
 }
 
-/* What a value of this option looks like. */
-static const char *form_of(const struct option_row *row, char *room, size_t size) {
-    static const char *const forms[] = {
-        [KIND_BYTES] = "a positive number of bytes such as 64MiB",
-        [KIND_DUMP] = "TENSOR=FILE, or more than 16 are kept",
-        [KIND_KEEP] = "a tensor, or more than 16 are kept",
-        [KIND_PAIR] = "rows x columns such as 4x6",
-        [KIND_BANDS] = "bands from 1 on such as 4,3,2 (at most 512)",
-        [KIND_FIT] = "a multiple such as 32, or 32,edge (reflect, edge or zero)",
-        [KIND_RECT] = "a rectangle Y0,X0,Y1,X1 such as 0,0,512,768",
-        [KIND_FLOATS] =
-            "a number such as 0.5, or one for each channel such as 0.1,0.2 (at most 512)",
-        [KIND_NODATA] = "a sample or file, and what replaces it, such as -9999=0, nan=0 or file=0",
-        [KIND_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
-        [KIND_RANGE] = "two rising numbers such as 0,1",
-        [KIND_GRID] = "a number of tiles or rows x columns such as 4x6",
-        [KIND_CONV] = NULL, /* the last */
-    };
-    if (row->kind != KIND_COUNT && row->kind != KIND_INDEX)
-        return forms[row->kind] != NULL ? forms[row->kind] : row->value;
-    (void)snprintf(room, size, "a whole number from %d to %lld", row->kind == KIND_COUNT,
-                   (long long)row->limit);
-    return room;
-}
-
-/* Parses the option at argv[*i] and moves *i to the last word it used; `given` are the rows seen.
- */
-static bool parse_option(struct rfx_cli_options *options, unsigned groups, int argc, char **argv,
-                         int *i, bool given[N_ROWS], char *why, size_t why_size) {
-    char *arg = argv[*i];
-    bool is_long = arg[1] == '-';
-    char *name = arg + (is_long ? 2 : 1);
-    size_t length = is_long ? strcspn(name, "=") : 1;
-    const struct option_row *row = find_row(name, length, groups);
-    if (row != NULL && is_long && length == 1) row = NULL; /* --m is not -m */
-    if (row == NULL) return refuse_unknown(arg, name, length, groups, why, why_size);
-    if (!row_taken(row, groups)) {
-        (void)snprintf(why, why_size, "option '--%s' is not one of this command's", row->name);
-        return false;
-    }
-    char *value = name[length] != '\0' ? name + length + (is_long ? 1 : 0) : NULL;
-    if (row->kind == KIND_FLAG && value != NULL) {
+/* Parses the option at argv[*i] and moves *i to the last word it used. */
+static bool parse_option(struct rfx_cli_words *words, int argc, char **argv, int *i, char *why,
+                         size_t why_size) {
+    char *arg = argv[*i], form[200];
+    struct rfx_cli_use use;
+    size_t length;
+    bool is_long;
+    const char *name = name_of(arg, &length, &is_long);
+    /* --m is not -m */
+    int k = is_long && length == 1 ? -1 : find_row(words->command, name, length);
+    if (k < 0) return refuse_option(words->command, arg, why, why_size);
+    const struct rfx_cli_option *row = rfx_cli_option_at(words->command, k, &use);
+    char *value = name[length] != '\0' ? arg + (is_long ? length + 3 : 2) : NULL;
+    if (row->kind == RFX_CLI_FLAG && value != NULL) {
         (void)snprintf(why, why_size, "option '--%s' takes no value: '%s'", row->name, arg);
         return false;
     }
-    if (row->kind != KIND_FLAG && value == NULL) {
+    if (row->kind != RFX_CLI_FLAG && value == NULL) {
         if (*i + 1 >= argc) {
             (void)snprintf(why, why_size, "option '--%s' needs a value: %s", row->name, row->value);
             return false;
         }
         value = argv[++*i];
     }
-    bool again = row->kind == KIND_KEEP || row->kind == KIND_DUMP || row->kind == KIND_FLAG;
-    if (given[row - rows] && !again)
+    if (words->given[k] != NULL && row->kind != RFX_CLI_FLAG && !rfx_cli_may_come_again(row))
         rfx_cli_message("option '--%s' is given twice: the last one counts", row->name);
-    given[row - rows] = true;
-    if (!store(row, value, options)) {
-        char room[48];
-        (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value,
-                       form_of(row, room, sizeof room));
-        return false;
-    }
-    return true;
+    words->given[k] = value != NULL ? value : "";
+    if (store(row, value, (char *)words + use.at + row->at)) return true;
+    form_of(row, form, sizeof form);
+    (void)snprintf(why, why_size, "option '--%s': '%s' is not %s", row->name, value, form);
+    return false;
 }
 
 /* The printable form of argument k, cut where it is very long. */
@@ -495,93 +502,96 @@ static const char *show(const char *arg, int k) {
     return forms[k];
 }
 
+static void add_argument(struct rfx_cli_words *words, const char *arg) {
+    words->shown[words->n_args] = show(arg, words->n_args);
+    words->args[words->n_args++] = arg;
+}
+
 /* --bands-from is the INPUT "bands:FILE,FILE,...". */
-static bool take_bands_from(struct rfx_cli_options *options, int max_args, char *why,
-                            size_t why_size) {
+static bool take_bands_from(struct rfx_cli_words *words, char *why, size_t why_size) {
     static char spec[65536];
-    if (options->bands_from == NULL) return true;
-    if (options->n_args != 1 || max_args < 2) {
+    const char *files = rfx_cli_given(words, "bands-from");
+    if (files == NULL) return true;
+    if (words->n_args != 1 || words->command->max_args < 2) {
         (void)snprintf(why, why_size, "--bands-from takes the place of INPUT%s",
-                       options->n_args > 1 ? ": leave one of them out" : "");
+                       words->n_args > 1 ? ": leave one of them out" : "");
         return false;
     }
-    if (snprintf(spec, sizeof spec, "bands:%s", options->bands_from) >= (int)sizeof spec) {
+    if (snprintf(spec, sizeof spec, "bands:%s", files) >= (int)sizeof spec) {
         (void)snprintf(why, why_size, "--bands-from has more than 65000 characters");
         return false;
     }
-    options->shown[options->n_args] = show(spec, options->n_args);
-    options->args[options->n_args++] = spec;
+    add_argument(words, spec);
     return true;
 }
 
-bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
+/* Without --threads a command may use all processors of the process. */
+static void settle_threads(struct rfx_cli_words *words) {
+    int k = find_row(words->command, "threads", strlen("threads"));
+    struct rfx_cli_use use;
+    if (k < 0) return;
+    const struct rfx_cli_option *row = rfx_cli_option_at(words->command, k, &use);
+    struct rfx_cli_threads *threads = (void *)((char *)words + use.at + row->at);
+    int64_t usable = rfx_cli_usable_processors();
+    if (!threads->given) threads->n = usable;
+    if (threads->n > MOST_PER_PROCESSOR * usable)
+        rfx_cli_message(
+            "--threads %lld: %lld processors may be used; more threads only take memory",
+            (long long)threads->n, (long long)usable);
+}
+
+bool rfx_cli_options_parse(const struct rfx_cli_command *command, void *values, int argc,
                            char **argv, char *why, size_t why_size) {
-    bool only_args = false, given[N_ROWS] = {false};
-    options->n_words = argc;
-    options->words = argv;
-    options->groups = groups;
+    static const char *args[RFX_CLI_MAX_PARTS], *shown[RFX_CLI_MAX_PARTS];
+    struct rfx_cli_words *words = values;
+    bool only_args = false;
+    *words = (struct rfx_cli_words){
+        .command = command, .args = args, .shown = shown, .n_all = argc, .all = argv};
     for (int i = 0; i < argc; ++i) {
         const char *arg = argv[i];
         if (!only_args && strcmp(arg, "--") == 0) {
             only_args = true;
         } else if (!only_args && arg[0] == '-' && arg[1] != '\0') {
-            if (!parse_option(options, groups, argc, argv, &i, given, why, why_size)) return false;
-        } else if (options->n_args >= max_args) {
+            if (!parse_option(words, argc, argv, &i, why, why_size)) return false;
+        } else if (words->n_args >= command->max_args) {
             (void)snprintf(why, why_size, "one argument too many: '%s'", arg);
             return false;
         } else {
-            options->shown[options->n_args] = show(arg, options->n_args);
-            options->args[options->n_args++] = arg;
+            add_argument(words, arg);
         }
     }
-    options->threads_given = options->threads != 0;
-    int64_t usable = usable_processors();
-    if (!options->threads_given) options->threads = usable;
-    if (options->threads > MOST_PER_PROCESSOR * usable)
-        rfx_cli_message(
-            "--threads %lld: %lld processors may be used; more threads take memory only",
-            (long long)options->threads, (long long)usable);
-    return options->help || (take_bands_from(options, max_args, why, why_size) &&
-                             rfx_cli_options_check(options, why, why_size));
+    settle_threads(words);
+    if (words->help) return true;
+    if (!take_bands_from(words, why, why_size) || !check_options(words, why, why_size))
+        return false;
+    if (words->n_args >= command->min_args) return true;
+    (void)snprintf(why, why_size, "%s needs %d argument%s, %d given", command->name,
+                   command->min_args, command->min_args == 1 ? "" : "s", words->n_args);
+    return false;
 }
 
-/* The row of a word that is an option, and whether the next word is its value. */
-static const struct option_row *row_of_word(const char *word, unsigned groups, bool *value) {
-    bool is_long = word[1] == '-';
-    const char *name = word + (is_long ? 2 : 1);
-    size_t length = is_long ? strcspn(name, "=") : 1;
-    const struct option_row *row = find_row(name, length, groups);
-    *value = row != NULL && row->kind != KIND_FLAG && name[length] == '\0';
-    return row;
-}
-
-int rfx_cli_options_words(const struct rfx_cli_options *options, const char *const *without,
+int rfx_cli_options_words(const struct rfx_cli_words *words, const char *const *without,
                           int n_without, const char **out, int most) {
     int n = 0;
     bool only_args = false;
-    for (int i = 0; i < options->n_words; ++i) {
-        const char *word = options->words[i];
-        bool value = false, drop = false;
-        bool option = !only_args && word[0] == '-' && word[1] != '\0';
+    for (int i = 0; i < words->n_all;) {
+        const char *word = words->all[i];
+        bool drop = false;
+        int next = i + 1;
         only_args = only_args || strcmp(word, "--") == 0;
-        const struct option_row *row =
-            option && !only_args ? row_of_word(word, options->groups, &value) : NULL;
-        for (int k = 0; row != NULL && k < n_without; ++k)
-            drop = drop || strcmp(row->name, without[k]) == 0;
-        for (int last = i + value; i <= last && i < options->n_words; ++i) {
-            if (!drop && n < most) out[n] = options->words[i];
+        if (!only_args && word[0] == '-' && word[1] != '\0') {
+            size_t length;
+            bool is_long;
+            const char *name = name_of(word, &length, &is_long);
+            int k = find_row(words->command, name, length); /* there: it was parsed */
+            const struct rfx_cli_option *row = rfx_cli_option_at(words->command, k, NULL);
+            for (int w = 0; w < n_without; ++w) drop |= strcmp(row->name, without[w]) == 0;
+            next += row->kind != RFX_CLI_FLAG && name[length] == '\0';
+        }
+        for (; i < next && i < words->n_all; ++i) {
+            if (!drop && n < most) out[n] = words->all[i];
             n += !drop;
         }
-        --i;
     }
     return n;
-}
-
-bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info) {
-    while (*at < N_ROWS && !row_taken(&rows[*at], groups)) ++*at;
-    if (*at == N_ROWS) return false;
-    const struct option_row *row = &rows[(*at)++];
-    *info = (struct rfx_cli_option_info){row->name, row->value, row->help, row->letter,
-                                         row->kind == KIND_KEEP || row->kind == KIND_DUMP};
-    return true;
 }

@@ -1,57 +1,129 @@
-/* Options of the command line: one table row per option, one struct of parsed values.
+/* Options of the command line: tables of options, structs of their values, parsing and checks.
  *
- * Invariants: 1. every option a command accepts is a row of the table, and the help text is printed
- * from the same rows; 2. a value is parsed and range-checked here or the command line is refused;
- * 3. values not given hold the defaults of rfx_cli_options_init. */
+ * A command names groups of options and, for each group, the place in the command's own struct that
+ * takes the group's values (struct rfx_cli_use). Parsing, the checks of which options go together,
+ * help, man page and completions all read these tables.
+ *
+ * Invariants: 1. a value is parsed and its range checked here, or the command line is refused;
+ * 2. a value that was not given is zero, NULL or false, and code that uses the value knows the
+ * default; 3. the struct of every command begins with struct rfx_cli_words. */
 #ifndef RFX_TOOLS_CLI_OPTIONS_H
 #define RFX_TOOLS_CLI_OPTIONS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include "layers/graph/graph.h"
 #include "rfexec/image/image_source.h"
 #include "tools/cli/option_values.h"
 
-/* Which options a command takes: bits of rfx_cli_command.groups. */
-enum rfx_cli_group {
-    RFX_CLI_SIZE = 1 << 0,
-    RFX_CLI_PLAN = 1 << 1,  /* how the network is run: --memory, --plan, --tiles, --bands, ... */
-    RFX_CLI_IMAGE = 1 << 2, /* preprocessing */
-    RFX_CLI_SEED = 1 << 3,
-    RFX_CLI_OUTPUT = 1 << 4,
-    RFX_CLI_CLASSES = 1 << 5, /* --top, --labels */
-    RFX_CLI_NAIVE = 1 << 6,
-    RFX_CLI_RUNS = 1 << 7,
-    RFX_CLI_JSON = 1 << 8,
-    RFX_CLI_CSV = 1 << 9,
-    RFX_CLI_CURVE = 1 << 10,   /* --tiles N or RxC, --baseline */
-    RFX_CLI_PLOT = 1 << 11,    /* --plot, --split */
-    RFX_CLI_CHART = 1 << 12,   /* titles and axes of a chart */
-    RFX_CLI_SAMPLES = 1 << 13, /* --bits, --range */
-    RFX_CLI_LAYERS = 1 << 14,  /* --layers, and --plot of them */
-    RFX_CLI_FOR = 1 << 15,     /* --for-output */
-    RFX_CLI_PART = 1 << 16,    /* --part, --part-rect, --part-output */
-    RFX_CLI_PARTS = 1 << 17,   /* --parts, --part-output */
-    RFX_CLI_MERGE = 1 << 18,   /* --memory of what only copies */
-    RFX_CLI_LIST = 1 << 19,    /* --list and what goes with it */
-    RFX_CLI_FUSE = 1 << 20,    /* --no-fuse, --no-fuse-add */
-    RFX_CLI_EAGER = 1 << 21,   /* --no-fuse alone, where --baseline says the rest */
-    RFX_CLI_OVERLAY = 1 << 22, /* --overlay and what goes with it */
-    RFX_CLI_RANKS = 1 << 23,   /* --exchange, --link-bandwidth */
-    RFX_CLI_PLACE = 1 << 24,   /* --strategy, --capacity, --time-limit, --threads */
-    RFX_CLI_PICTURE = 1 << 25, /* --plot of a placement */
-    RFX_CLI_DUMP = 1 << 26,    /* --dump */
-    RFX_CLI_CHECK = 1 << 27,   /* --check */
-    RFX_CLI_FRONT = 1 << 28,   /* --pareto */
-    RFX_CLI_GOLDEN = 1 << 29,  /* --all, --table */
-    RFX_CLI_PAGE = 1 << 30,    /* --report */
+/* What a value looks like, and the type of the member that takes it. */
+enum rfx_cli_kind {
+    RFX_CLI_FLAG,     /* bool; the option has no value */
+    RFX_CLI_BYTES,    /* size_t */
+    RFX_CLI_PAIR,     /* struct rfx_cli_pair */
+    RFX_CLI_GRID,     /* struct rfx_cli_pair; a count alone is allowed */
+    RFX_CLI_COUNT,    /* int64_t, from `least` (1 where it is 0) to `most` */
+    RFX_CLI_INDEX,    /* struct rfx_cli_index, from 0 to `most` */
+    RFX_CLI_SIDE,     /* int64_t, a multiple of 16 up to `most` */
+    RFX_CLI_THREADS,  /* struct rfx_cli_threads; not given: the processors of this process */
+    RFX_CLI_SEED,     /* uint64_t */
+    RFX_CLI_TEXT,     /* const char *, not empty */
+    RFX_CLI_WORD,     /* const char *, one of the words that `value` lists as "one|two" */
+    RFX_CLI_FILE_END, /* const char *, the end of a name of output files, such as "npy" */
+    RFX_CLI_RESULT,   /* const char *, a file that is written; "-" is standard output */
+    RFX_CLI_FLOAT,    /* float */
+    RFX_CLI_FLOATS,   /* struct rfx_cli_numbers */
+    RFX_CLI_DIVISORS, /* struct rfx_cli_numbers, none of them 0 */
+    RFX_CLI_NODATA,   /* struct rfx_cli_nodata */
+    RFX_CLI_SCALE,    /* struct rfx_cli_scale */
+    RFX_CLI_RANGE,    /* float[2], the first less than the second */
+    RFX_CLI_BANDS,    /* struct rfx_image_bands */
+    RFX_CLI_FIT,      /* struct rfx_fit_size */
+    RFX_CLI_RECT,     /* struct rfx_rect, not empty */
+    RFX_CLI_KEEP,     /* struct rfx_cli_kept: one more tensor */
+    RFX_CLI_DUMP,     /* struct rfx_cli_kept: one more tensor with its file, TENSOR=FILE */
+    RFX_CLI_CONV,     /* enum rfx_conv_choice */
 };
 
-/* Of most commands 16; rfexec merge takes as many as parts may be. */
+/* A row of a table. Lists of options are names with a space between them. "NAME=VALUE" in a list
+ * means the option with this value. Names that the command does not take are ignored. */
+struct rfx_cli_option {
+    const char *name;
+    char letter; /* 0: none */
+    enum rfx_cli_kind kind;
+    size_t at;         /* of the member in the group's struct */
+    const char *value; /* as help shows it; NULL for flags */
+    const char *help;
+    int64_t least, most;  /* of numbers */
+    const char *ends;     /* of results: allowed ends of the name, ".svg .png"; NULL: any */
+    const char *excludes; /* options that may not be given beside this one */
+    const char *needs;    /* one of these options must be given too */
+    const char *unless;   /* with one of these options `excludes` does not count */
+    const char *because;  /* reason for both, for the message; NULL: none */
+};
+
+/* A row: the group's struct and its member, the name, the kind without RFX_CLI_, the value in the
+ * help, the help, and then any other members as designated initialisers. */
+#define RFX_CLI_OPTION(type, option, form, member, shown, ...)                       \
+    {                                                                                \
+        .name = option, .kind = RFX_CLI_##form, .at = offsetof(struct type, member), \
+        .value = shown, .help = __VA_ARGS__                                          \
+    }
+
+/* Rows whose values lie in one struct. Groups of one heading stand together in the help. */
+struct rfx_cli_group {
+    const char *heading;
+    const struct rfx_cli_option *rows;
+    int n;
+};
+
+/* A group of a command, and where the group's struct begins in the command's struct. */
+struct rfx_cli_use {
+    const struct rfx_cli_group *group;
+    size_t at;
+};
+
+/* The same, for a shared group (below), a command's struct and the member that takes the values. */
+#define RFX_CLI_USE(name, type, member) \
+    { &rfx_cli_##name##_group, offsetof(struct type, member) }
+
+/* The members of a command for its table. */
+#define RFX_CLI_TABLE(table) .uses = table, .n_uses = sizeof table / sizeof table[0]
+
+/* A group of a command's own rows. */
+#define RFX_CLI_GROUP(heading, rows) \
+    { heading, rows, (int)(sizeof rows / sizeof rows[0]) }
+
+struct rfx_cli_command;
+
+/* Of most commands 16 arguments; rfexec merge takes as many parts as there may be. */
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_PARTS = 1024, RFX_CLI_MAX_KEPT = 16 };
+enum { RFX_CLI_MAX_OPTIONS = 96 }; /* of a command */
+
+/* What stands on the command line beside values of options. */
+struct rfx_cli_words {
+    const struct rfx_cli_command *command;
+    int n_args;
+    const char **args;  /* positional arguments */
+    const char **shown; /* the same in printable form, for reports */
+    int n_all;
+    char **all; /* every word behind the command's name */
+    bool help;
+    const char *given[RFX_CLI_MAX_OPTIONS]; /* text of each option's value, by its number in the
+                                             * command ("" of flags); NULL: not given */
+};
+
+struct rfx_cli_index {
+    bool given;
+    int64_t value; /* 0 where it is not given */
+};
+
+struct rfx_cli_threads {
+    bool given;
+    int64_t n;
+};
 
 struct rfx_cli_kept { /* --keep and --dump */
     int n;
@@ -59,105 +131,174 @@ struct rfx_cli_kept { /* --keep and --dump */
     const char *files[RFX_CLI_MAX_KEPT]; /* NULL: not written */
 };
 
-struct rfx_cli_options {
-    struct rfx_cli_pair size, tiles; /* 0, 0: not given */
-    int64_t max_pixels;              /* 0: not given */
-    size_t memory_bytes;             /* 0: no budget */
-    const char *split, *output, *labels, *baseline;
-    const char *plot, *title, *subtitle, *x_label, *y_label;
-    const char *strategy;      /* of placement; NULL: the best */
-    size_t capacity_bytes;     /* of the arena; 0: not given */
-    float time_limit;          /* of a search, seconds; 0: not given */
-    bool no_fuse, no_fuse_add; /* of batch norm, activation and Add; of Add alone */
-    const char *report;        /* of a run: its page; NULL: none */
-    const char *overlay, *overlay_output, *overlay_of; /* of a run: the picture; NULL: not given */
-    float overlay_range[2];                            /* of its values; both 0: not given */
-    const char *part, *part_rect, *part_output;        /* of an output; NULL: not given */
-    const char *mask;                                  /* of what is wanted; NULL: everything */
-    const char *states;                                /* of rounds before; NULL: none */
-    int64_t parts;                                     /* that plans are made for; 0: not given */
-    const char *exchange;            /* of rows between ranks: auto (NULL), never or tensors */
-    size_t link_bytes;               /* a second between ranks; 0: not given */
-    const char *list, *out_dir, *as; /* of a run on many pictures; NULL: not given */
-    bool resume;
-    const char *plan_file;
-    const char *spill;      /* folder for spilled maps; NULL: none are */
-    const char *for_output; /* of plans: what the run will write; NULL: .npy */
-    struct rfx_cli_kept kept;
-    bool tight, row_by_row, weights_by_stage, no_inplace, check, threads_given;
-    bool pareto;           /* of curves: all kinds of plans */
-    bool all;              /* of selftest: every network and size */
-    const char *table;     /* of selftest: another table of fingerprints */
-    bool layers;           /* of a benchmark: the time of each */
-    size_t against_bytes;  /* 0: not given */
-    bool no_orient;        /* pictures as they are stored */
-    bool whole_input_hash; /* parts are known by all bytes of the picture */
-    struct rfx_fit_size fit;
-    bool no_groups; /* every layer by itself */
-    bool untiled, bgr, naive, json, csv, log_x, log_y, help;
-    int64_t threads, bands, strips, top, runs; /* bands, strips 0, top -1: not given */
+/* How a network is loaded. */
+struct rfx_cli_model_options {
+    struct rfx_cli_pair size; /* 0, 0: the model's own */
     uint64_t seed;
+    bool no_fuse;     /* batch norm, activation and Add stay nodes of their own */
+    bool no_fuse_add; /* Add alone stays one */
     enum rfx_conv_choice conv;
+    struct rfx_fit_size fit;
+    struct rfx_cli_kept kept;
+};
+
+/* How a network is run. */
+struct rfx_cli_plan_options {
+    size_t memory_bytes; /* 0: no budget */
+    const char *plan_file;
+    struct rfx_cli_pair tiles; /* 0, 0: not given */
+    const char *split;
+    int64_t bands, strips; /* 0: not given */
+    bool tight, untiled, row_by_row, weights_by_stage, no_inplace, no_groups, check;
+    const char *spill; /* folder for feature maps that wait; NULL: none do */
+    struct rfx_cli_threads threads;
+};
+
+/* How the input image is read. */
+struct rfx_cli_input_options {
+    struct rfx_cli_index page, level;
+    struct rfx_rect region; /* empty: the whole image */
+    bool no_orient, bgr;
+    struct rfx_image_bands channels; /* n 0: not given */
+    const char *bands_from;          /* files of INPUT, one or more bands each */
+    int64_t max_pixels;              /* 0: not given */
     struct rfx_cli_scale scale;
     struct rfx_cli_numbers mean, std;
-    struct rfx_cli_nodata nodata;    /* of the picture */
-    const char *nodata_mark;         /* field (NULL), centre or none */
-    int64_t page;                    /* of the picture; -1: not given */
-    int64_t level;                   /* of a slide; -1: not given */
-    struct rfx_rect region;          /* of the picture; empty: all of it */
-    struct rfx_image_bands channels; /* of the picture; n 0: not given */
-    const char *bands_from;          /* files of INPUT, one for each band; NULL: not given */
-    int64_t images; /* the most of a batch that the command takes, and once it is opened those that
-                     * it has; 0: one */
-    int64_t bits;   /* of samples in the output file; 0: not given */
-    bool cog;       /* TIFF files in that order */
-    const char *channel_names;       /* of .ome.tif: a file with a line for each; NULL: none */
-    int64_t tiff_tile;               /* rows and columns of tiles of TIFF files; 0: not given */
-    const char *tiff_compress;       /* of TIFF files; NULL: not given */
-    const char *overviews;           /* of TIFF files and OME-Zarr; NULL: not given */
-    const char *zarr_compress;       /* of Zarr folders; NULL: not given */
-    int64_t zarr_chunk, zarr_format; /* of Zarr folders; 0: not given */
-    float range[2];                  /* of values, black and white; both 0: not given */
-    const char *status;              /* of merge: a folder of parts; NULL: not given */
-    int n_words;
-    char **words;    /* of the command, as they were given */
-    unsigned groups; /* that the command takes */
-    int n_args;
-    const char *args[RFX_CLI_MAX_PARTS];  /* positional */
-    const char *shown[RFX_CLI_MAX_PARTS]; /* the same in printable form, for reports */
+    struct rfx_cli_nodata nodata;
+    const char *nodata_mark; /* field (NULL), centre or none */
 };
 
-/* Defaults: ImageNet's preprocessing, as many threads as the process may use processors. */
-void rfx_cli_options_init(struct rfx_cli_options *options);
+/* Files of outputs. */
+struct rfx_cli_output_options {
+    const char *file;       /* -o */
+    const char *for_output; /* of plans: the -o of the run that is planned; NULL: .npy */
+    int64_t bits;           /* of samples; 0: not given */
+    float range[2];         /* values of black and white; both 0: not given */
+    int64_t tiff_tile;
+    const char *tiff_compress, *overviews, *channel_names;
+    bool cog;
+    int64_t zarr_chunk, zarr_format;
+    const char *zarr_compress;
+};
 
-/* Parses argv[0 .. argc) for a command that takes `groups` and at most `max_args` positional
- * arguments. false: the reason, with a hint where one helps, is in `why`. Texts borrow from argv;
- * of "--dump TENSOR=FILE" the '=' becomes the tensor's end. */
-bool rfx_cli_options_parse(struct rfx_cli_options *options, unsigned groups, int max_args, int argc,
-                           char **argv, char *why, size_t why_size);
+/* Parts of an output. */
+struct rfx_cli_part_options {
+    const char *part, *part_rect, *part_output;
+    const char *states;    /* of earlier rounds */
+    const char *mask;      /* image of the wanted pixels; NULL: all are wanted */
+    bool whole_input_hash; /* parts compare all bytes of the image */
+    int64_t parts;         /* that plans are made for */
+};
+
+/* A run on many images. */
+struct rfx_cli_list_options {
+    const char *list, *out_dir, *as;
+    bool resume;
+};
+
+/* What is told about the outputs of a run. */
+struct rfx_cli_report_options {
+    int64_t top; /* 0: not given */
+    const char *labels;
+    const char *page; /* --report */
+    const char *overlay, *overlay_of, *overlay_output;
+    float overlay_range[2]; /* both 0: not given */
+};
+
+/* What a run of a network is asked: of run, plan, explain, verify, bench and rfexec-mpi, as far as
+ * each command has these options. */
+struct rfx_cli_run_options {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    struct rfx_cli_plan_options plan;
+    struct rfx_cli_input_options input;
+    struct rfx_cli_output_options output;
+    struct rfx_cli_part_options part;
+    struct rfx_cli_list_options list;
+    struct rfx_cli_report_options report;
+    bool json;
+    int64_t images; /* not an option: the most images of a batch that the command takes, and once
+                     * the batch is open the number that it has; 0: one */
+};
+
+/* The groups of struct rfx_cli_run_options that run and explain take. */
+#define RFX_CLI_USES_OF_RUN                                 \
+    RFX_CLI_USE(plan, rfx_cli_run_options, plan),           \
+        RFX_CLI_USE(network, rfx_cli_run_options, model),   \
+        RFX_CLI_USE(fuse, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(seed, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(input, rfx_cli_run_options, input),     \
+        RFX_CLI_USE(file, rfx_cli_run_options, output),     \
+        RFX_CLI_USE(dump, rfx_cli_run_options, model),      \
+        RFX_CLI_USE(samples, rfx_cli_run_options, output),  \
+        RFX_CLI_USE(format, rfx_cli_run_options, output),   \
+        RFX_CLI_USE(part, rfx_cli_run_options, part),       \
+        RFX_CLI_USE(list, rfx_cli_run_options, list),       \
+        RFX_CLI_USE(classes, rfx_cli_run_options, report),  \
+        RFX_CLI_USE(pictures, rfx_cli_run_options, report), \
+        RFX_CLI_USE(json, rfx_cli_run_options, json)
+
+/* Groups that several commands share, and the struct that takes each. */
+extern const struct rfx_cli_group rfx_cli_size_group;     /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_seed_group;     /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_fuse_group;     /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_no_fuse_group;  /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_network_group;  /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_dump_group;     /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_plan_group;     /* struct rfx_cli_plan_options */
+extern const struct rfx_cli_group rfx_cli_check_group;    /* struct rfx_cli_plan_options */
+extern const struct rfx_cli_group rfx_cli_input_group;    /* struct rfx_cli_input_options */
+extern const struct rfx_cli_group rfx_cli_file_group;     /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_samples_group;  /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_planned_group;  /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */
+extern const struct rfx_cli_group rfx_cli_parts_group;    /* struct rfx_cli_part_options */
+extern const struct rfx_cli_group rfx_cli_hash_group;     /* struct rfx_cli_part_options */
+extern const struct rfx_cli_group rfx_cli_list_group;     /* struct rfx_cli_list_options */
+extern const struct rfx_cli_group rfx_cli_classes_group;  /* struct rfx_cli_report_options */
+extern const struct rfx_cli_group rfx_cli_pictures_group; /* struct rfx_cli_report_options */
+extern const struct rfx_cli_group rfx_cli_json_group;     /* bool */
+extern const struct rfx_cli_group rfx_cli_csv_group;      /* bool */
+extern const struct rfx_cli_group rfx_cli_threads_group;  /* struct rfx_cli_threads */
+
+/* Headings of groups. */
+extern const char rfx_cli_heading_plan[], rfx_cli_heading_input[], rfx_cli_heading_output[],
+    rfx_cli_heading_parts[], rfx_cli_heading_report[];
+
+/* The most that a count of rows, classes or runs may be: larger ones are slips of the finger. */
+enum { RFX_CLI_MOST = 1000000, RFX_CLI_MOST_THREADS = 1024 };
+
+/* Row number k of a command, --help last; NULL: there is none. use (may be NULL): its group. */
+const struct rfx_cli_option *rfx_cli_option_at(const struct rfx_cli_command *command, int k,
+                                               struct rfx_cli_use *use);
+
+/* Whether each value that the option is given counts, not the last one alone. */
+bool rfx_cli_may_come_again(const struct rfx_cli_option *row);
+
+/* Parses argv[0 .. argc) into the struct of the command (`values`), which must be zeros, and checks
+ * which options go together. false: the reason, with a hint where one helps, is in `why`. Texts
+ * borrow from argv; of "--dump TENSOR=FILE" the '=' becomes the tensor's end. Arguments are kept in
+ * static memory: a process parses one command line. */
+RFX_NODISCARD bool rfx_cli_options_parse(const struct rfx_cli_command *command, void *values,
+                                         int argc, char **argv, char *why, size_t why_size);
+
+/* Processors that this process may use: threads of a command without --threads. */
+int64_t rfx_cli_usable_processors(void);
 
 /* The words of a command that was parsed, but the options named in without[n_without] and their
- * values: the first `most` of them into out. The number of all. */
-int rfx_cli_options_words(const struct rfx_cli_options *options, const char *const *without,
+ * values: the first `most` of them into out. Returns the number of all. */
+int rfx_cli_options_words(const struct rfx_cli_words *words, const char *const *without,
                           int n_without, const char **out, int most);
 
-/* A row of the table as help, man pages and completions show it. */
-struct rfx_cli_option_info {
-    const char *name, *value, *help; /* value NULL: none is taken */
-    char letter;                     /* 0: none */
-    bool again;                      /* may be given several times */
-};
+/* The text of an option's value ("" of a flag); NULL: the option was not given. */
+const char *rfx_cli_given(const struct rfx_cli_words *words, const char *name);
 
-/* The next row of these groups from *at on, which moves behind it; false: there is none. */
-bool rfx_cli_options_next(int *at, unsigned groups, struct rfx_cli_option_info *info);
+/* Whether a result is written to standard output ("-"), so that messages must go elsewhere. */
+bool rfx_cli_use_stdout(const struct rfx_cli_words *words);
 
-/* The page that is read: 0 where none is given. */
-static inline int64_t rfx_cli_page(const struct rfx_cli_options *options) {
-    return options->page > 0 ? options->page : 0;
-}
-
-/* Preprocessing as the image source takes it, which borrows the options; channels 0: as the file
- * has them. */
-struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_options *options,
-                                               int64_t channels);
+/* Writes the help of a row with what it needs and excludes, as far as the command takes these
+ * options: "... (needs --bands; not with --tiles)". */
+void rfx_cli_option_help(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
+                         char *text, size_t size);
 #endif

@@ -9,31 +9,92 @@
 #include "layers/core/checked.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
 enum { MAX_NAME = RFX_CLI_FILE_NAME };
+
+bool rfx_cli_options_mark(const struct rfx_cli_input_options *options) {
+    const char *mark = options->nodata_mark;
+    return options->nodata.given && (mark == NULL || strcmp(mark, "none") != 0);
+}
+
+static bool of_tiff(const struct rfx_cli_output_options *options) {
+    return options->tiff_tile != 0 || options->tiff_compress != NULL || options->cog;
+}
+
+static bool of_zarr(const struct rfx_cli_output_options *options) {
+    return options->zarr_chunk != 0 || options->zarr_compress != NULL || options->zarr_format != 0;
+}
+
+const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
+    if ((takes & RFX_OUTPUT_TAKES_NAMES) == 0 && options->channel_names != NULL)
+        return "--channel-names is for files of -o that end in .ome.tif";
+    if ((takes & RFX_OUTPUT_TAKES_TILES) == 0 && of_tiff(options))
+        return "--tiff-tile, --tiff-compress and --cog are for files of -o that end in .tif";
+    if ((takes & RFX_OUTPUT_TAKES_COG) == 0 && options->cog)
+        return "--cog is for files of -o that end in .tif, not in .ome.tif";
+    if ((takes & RFX_OUTPUT_TAKES_CHUNKS) == 0 && of_zarr(options))
+        return "options --zarr-... are for folders of -o that end in .zarr";
+    if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
+        return "--overviews are for -o that ends in .tif or .ome.zarr";
+    return NULL;
+}
+
+bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options) {
+    return options->bits != 0 || options->range[0] < options->range[1] ||
+           options->overviews != NULL || options->channel_names != NULL || of_tiff(options) ||
+           of_zarr(options);
+}
+
+static bool is_word(const char *given, const char *word) {
+    return given != NULL && strcmp(given, word) == 0;
+}
+
+bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
+                           const char *path, struct rfx_output_format *format) {
+    *format = (struct rfx_output_format){
+        .images = images,
+        .bits = (int)options->bits,
+        .has_range = options->range[0] < options->range[1],
+        .range = {(double)options->range[0], (double)options->range[1]},
+        .zarr_format = (int)options->zarr_format,
+        .chunk = options->zarr_chunk,
+        .zstd = is_word(options->zarr_compress, "zstd"),
+        .cog = options->cog,
+        .channel_names = options->channel_names,
+    };
+    if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
+    if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
+    format->kind = rfx_output_kind_of(path);
+    if (format->kind == NULL) return false;
+    if ((format->kind->takes & RFX_OUTPUT_TAKES_TILES) == 0) return true;
+    if (is_word(options->tiff_compress, "deflate")) format->packing = RFX_TIFF_DEFLATE;
+    if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
+    format->tile = (int)options->tiff_tile;
+    rfx_output_format_settle(format);
+    return true;
+}
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
 /* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
-static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
+static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_run_options *options, int k,
                     const char **file) {
     bool kept = false;
     *file = NULL;
-    for (int i = 0; i < options->kept.n; ++i) {
-        if (strcmp(options->kept.tensors[i], graph->outputs[k].name) != 0) continue;
+    for (int i = 0; i < options->model.kept.n; ++i) {
+        if (strcmp(options->model.kept.tensors[i], graph->outputs[k].name) != 0) continue;
         kept = true;
-        if (options->kept.files[i] != NULL) *file = options->kept.files[i];
+        if (options->model.kept.files[i] != NULL) *file = options->model.kept.files[i];
     }
     return kept;
 }
 
 /* How many outputs are the network's own; counting ends at the limit. */
-static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+static int count_own(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                      int limit) {
     int n = 0;
     const char *file;
@@ -43,18 +104,18 @@ static int count_own(const struct rfx_graph *graph, const struct rfx_cli_options
 
 /* Where output k goes: the file of --dump or of -o, or NULL. *named: the output's name is put into
  * that of the file, as several go there, or what --keep keeps goes beside the network's own. */
-static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                            int k, bool *named) {
     const char *file;
     bool kept = is_kept(graph, options, k, &file);
     *named = file == NULL && (kept || count_own(graph, options, 2) > 1);
-    return file != NULL ? file : options->output;
+    return file != NULL ? file : options->output.file;
 }
 
 /* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" (names of outputs
  * may look like paths); "" when none is asked for. */
-static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_options *options, int k,
-                      char name[MAX_NAME]) {
+static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
+                      int k, char name[MAX_NAME]) {
     bool named;
     const char *path = path_of(graph, options, k, &named);
     if (path == NULL) path = "";
@@ -71,8 +132,8 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_option
 }
 
 /* Standard output takes one output. */
-static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
-    if (options->output == NULL || strcmp(options->output, "-") != 0) return true;
+static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
+    if (options->output.file == NULL || strcmp(options->output.file, "-") != 0) return true;
     int n = count_own(graph, options, graph->n_outputs);
     if (n > 1) {
         rfx_cli_message("-o -: %d outputs do not fit one stream; -o FILE writes one file each", n);
@@ -89,7 +150,7 @@ static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_opt
 }
 
 /* Two outputs "a/b" and "a_b" would meet in one file. */
-static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     if (!check_stdout(graph, options)) return false;
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME], other[MAX_NAME];
@@ -109,15 +170,15 @@ static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_opti
 }
 
 /* Whether the file of output k, if one is asked for, can hold it. */
-static int check_format(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                         int k) {
     struct rfx_output_format format;
     struct rfx_error err = {{0}};
     bool named;
     char what[256];
     const char *file = path_of(graph, options, k, &named);
-    const char *output = options->for_output != NULL ? "--for-output" : "-o";
-    const char *option = file == options->output ? output : "--dump";
+    const char *output = options->output.for_output != NULL ? "--for-output" : "-o";
+    const char *option = file == options->output.file ? output : "--dump";
     struct stat at;
     if (file == NULL) return RFX_EXIT_DONE;
     const struct rfx_output_kind *kind = rfx_output_kind_of(file);
@@ -126,14 +187,14 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
                         file, file[strlen(file) - 1] == '/' ? "" : "/");
         return RFX_EXIT_USAGE;
     }
-    if (!rfx_cli_output_format(options, file, &format)) {
+    if (!rfx_cli_output_format(&options->output, options->images, file, &format)) {
         char ends[RFX_OUTPUT_ENDS];
         rfx_cli_message("%s '%s': the name must end in %s", option, file, rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
     }
     rfx_output_declare(&format, graph, k);
     bool floats = rfx_output_sample(&format) == RFX_TYPE_FLOAT32;
-    if (rfx_cli_options_mark(options) && !floats) {
+    if (rfx_cli_options_mark(&options->input) && !floats) {
         rfx_cli_message(
             "%s '%s': --nodata marks pixels as NaN, which such a file cannot hold: write a .npy, "
             ".tif or .zarr of floats, or --nodata-mark none",
@@ -146,14 +207,14 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_opti
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-static bool writes_files(const struct rfx_cli_options *options) {
-    bool any = options->output != NULL;
-    for (int i = 0; i < options->kept.n; ++i) any |= options->kept.files[i] != NULL;
+static bool writes_files(const struct rfx_cli_run_options *options) {
+    bool any = options->output.file != NULL;
+    for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] != NULL;
     return any;
 }
 
 /* Whether there are files for the options of TIFF and Zarr; says where not. */
-static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     unsigned takes = 0;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
@@ -161,14 +222,15 @@ static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_opti
         const struct rfx_output_kind *kind = path != NULL ? rfx_output_kind_of(path) : NULL;
         if (kind != NULL) takes |= kind->takes;
     }
-    const char *why = rfx_cli_options_misfit(options, takes);
+    const char *why = rfx_cli_options_misfit(&options->output, takes);
     if (why != NULL) rfx_cli_message("%s", why);
     return why == NULL;
 }
 
-int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+int rfx_cli_outputs_check(const struct rfx_graph *graph,
+                          const struct rfx_cli_run_options *options) {
     const struct rfx_tensor *first = tensor_of(graph, 0);
-    bool classes_asked = options->top > 0 || options->labels != NULL;
+    bool classes_asked = options->report.top > 0 || options->report.labels != NULL;
     if (classes_asked && !rfx_cli_is_vector(first)) {
         char shape[96];
         rfx_cli_message("--top and --labels need a vector of classes; output '%s' is %s",
@@ -176,7 +238,7 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_op
         return RFX_EXIT_USAGE;
     }
     if (!writes_files(options)) {
-        if (!rfx_cli_options_of_files(options)) return RFX_EXIT_DONE;
+        if (!rfx_cli_options_of_files(&options->output)) return RFX_EXIT_DONE;
         rfx_cli_message("--bits, --range and those of TIFF and Zarr are for the file of -o");
         return RFX_EXIT_USAGE;
     }
@@ -188,7 +250,8 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph, const struct rfx_cli_op
     return check_names(graph, options) ? RFX_EXIT_DONE : RFX_EXIT_USAGE;
 }
 
-bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options) {
+bool rfx_cli_outputs_exist(const struct rfx_graph *graph,
+                           const struct rfx_cli_run_options *options) {
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
         if (!file_name(graph, options, k, name) || access(name, F_OK) != 0) return false;
@@ -197,22 +260,25 @@ bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_o
 }
 
 static struct rfx_output_files files_of(const struct rfx_graph *graph,
-                                        const struct rfx_cli_options *options,
+                                        const struct rfx_cli_run_options *options,
                                         const struct rfx_geo_source *source) {
-    return (struct rfx_output_files){.graph = graph,
-                                     .source = source,
-                                     .as_stored = options->no_orient,
-                                     .no_data = rfx_cli_options_mark(options) ? "nan" : NULL};
+    return (struct rfx_output_files){
+        .graph = graph,
+        .source = source,
+        .as_stored = options->input.no_orient,
+        .no_data = rfx_cli_options_mark(&options->input) ? "nan" : NULL};
 }
 
-size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
+                             const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source) {
     const struct rfx_output_files files = files_of(graph, options, source);
     struct rfx_output_files_bytes sum = {0};
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
         struct rfx_output_format format;
-        if (!file_name(graph, options, k, name) || !rfx_cli_output_format(options, name, &format))
+        if (!file_name(graph, options, k, name) ||
+            !rfx_cli_output_format(&options->output, options->images, name, &format))
             continue;
         rfx_output_declare(&format, graph, k);
         rfx_output_files_add(&sum, &files, k, &format);
@@ -221,7 +287,7 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli
 }
 
 enum rfx_status rfx_cli_outputs_open_file(const struct rfx_graph *graph,
-                                          const struct rfx_cli_options *options,
+                                          const struct rfx_cli_run_options *options,
                                           const struct rfx_geo_source *source, int k,
                                           const char *name, const struct rfx_output_format *format,
                                           struct rfx_output_stream **out, struct rfx_error *err) {
@@ -253,20 +319,20 @@ enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem, const struct rfx_gr
 }
 
 enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
-                                     const struct rfx_cli_options *options, int k,
+                                     const struct rfx_cli_run_options *options, int k,
                                      char name[MAX_NAME], struct rfx_output_format *format,
                                      struct rfx_error *err) {
     if (!file_name(graph, options, k, name))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "the file name of output '%s' is too long", graph->outputs[k].name);
-    if (name[0] != '\0' && !rfx_cli_output_format(options, name, format))
+    if (name[0] != '\0' && !rfx_cli_output_format(&options->output, options->images, name, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
     if (name[0] != '\0') rfx_output_declare(format, graph, k);
     return RFX_OK;
 }
 
 enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                     const struct rfx_cli_options *options,
+                                     const struct rfx_cli_run_options *options,
                                      const struct rfx_geo_source *source,
                                      struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     int64_t images = rfx_max_i64(options->images, 1);

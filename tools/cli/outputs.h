@@ -1,8 +1,8 @@
-/* What happens to the outputs of a run: fingerprints, classes and files.
+/* The sink of a run's outputs: fingerprints, classes and files.
  *
- * Invariants: 1. files are opened before the run, without their names; 2. they get their names
- * after it, one after the other, none when the run failed or was stopped; 3. file and fingerprint
- * do not depend on how an output is cut into pieces. */
+ * Invariants: 1. files are opened before the run and have no name yet; 2. files get their names
+ * after the run, one after the other, and none gets a name when the run failed or was stopped;
+ * 3. file and fingerprint do not depend on the pieces that an output comes in. */
 #ifndef RFX_TOOLS_CLI_OUTPUTS_H
 #define RFX_TOOLS_CLI_OUTPUTS_H
 
@@ -36,59 +36,78 @@ struct rfx_cli_outputs {
     struct rfx_cli_classes *classes;   /* of output 0; NULL: none are looked for */
 };
 
-/* Whether -o, --dump, --bits, --range and --top suit the network's outputs; called before anything
- * is run. Prints why not and returns RFX_EXIT_USAGE. */
+/* Whether output pixels that depend on missing samples are marked. */
+bool rfx_cli_options_mark(const struct rfx_cli_input_options *options);
+
+/* The format of a file of this name, for so many images; false: the name has an unknown end. */
+bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
+                           const char *path, struct rfx_output_format *format);
+
+/* Whether options are given that are about the samples or the layout of files. */
+bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options);
+
+/* Why options of one kind of file do not suit the kinds that are written, as a text; NULL: they do.
+ * takes: of all kinds that are written (struct rfx_output_kind). */
+const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes);
+
+/* Checks before the run that -o, --dump, --bits, --range and --top suit the network's outputs.
+ * Prints why they do not and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
-                                        const struct rfx_cli_options *options);
+                                        const struct rfx_cli_run_options *options);
 
-/* Whether every file that -o asks for is there. */
-bool rfx_cli_outputs_exist(const struct rfx_graph *graph, const struct rfx_cli_options *options);
+/* Whether every file of -o exists already. */
+bool rfx_cli_outputs_exist(const struct rfx_graph *graph,
+                           const struct rfx_cli_run_options *options);
 
-/* Bytes that writing the files holds while the network runs. */
-size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+/* Bytes that encoders and buffers of the files hold during the run. */
+size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
+                             const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source);
 
-/* Lists the outputs of so many images, without files. The graph must outlive them. */
+/* Lists the outputs of a batch of `images`, without files. The graph must outlive the list. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_list(struct rfx_memory *mem,
                                                    const struct rfx_graph *graph, int64_t images,
                                                    struct rfx_cli_outputs *outputs,
                                                    struct rfx_error *err);
 
-/* The file that output k goes to and its format; an empty name: none is asked for. */
+/* Returns the file name of output k and its format; the name is empty where there is no file. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
-                                                   const struct rfx_cli_options *options, int k,
+                                                   const struct rfx_cli_run_options *options, int k,
                                                    char name[RFX_CLI_FILE_NAME],
                                                    struct rfx_output_format *format,
                                                    struct rfx_error *err);
 
-/* Opens such a file. A TIFF is given the georeference of `source` (NULL: none) on the grid of the
- * output's pixels; what is lost by that is said. */
+/* Opens the file of an output. A TIFF file gets the georeference of `source` (NULL: none), moved to
+ * the grid of the output's pixels; prints what this loses. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open_file(
-    const struct rfx_graph *graph, const struct rfx_cli_options *options,
+    const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
     const struct rfx_geo_source *source, int k, const char *name,
     const struct rfx_output_format *format, struct rfx_output_stream **out, struct rfx_error *err);
 
-/* Opens the files of -o and --dump, which rfx_cli_outputs_check has passed: one output goes to the
- * name of -o, several to NAME.<output>.EXT, and so do tensors of --keep, whatever else there is.
- * The graph must outlive the outputs. */
-RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(
-    struct rfx_memory *mem, const struct rfx_graph *graph, const struct rfx_cli_options *options,
-    const struct rfx_geo_source *source, struct rfx_cli_outputs *outputs, struct rfx_error *err);
+/* Opens the files of -o and --dump, after rfx_cli_outputs_check. One output goes to the name of -o,
+ * several go to NAME.<output>.EXT, and tensors of --keep always do. The graph must outlive the
+ * outputs. */
+RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
+                                                   const struct rfx_graph *graph,
+                                                   const struct rfx_cli_run_options *options,
+                                                   const struct rfx_geo_source *source,
+                                                   struct rfx_cli_outputs *outputs,
+                                                   struct rfx_error *err);
 
-/* Takes the outputs of a run; valid as long as the outputs. */
+/* Returns a sink that takes the outputs of a run; valid as long as `outputs`. */
 struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
 
-/* Between two images of a batch: what comes from now on is of the next image. */
+/* Called between two images of a batch: later pieces belong to the next image. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
                                                    struct rfx_error *err);
 
-/* After a run, of a batch that of its last image: sets the hashes, completes the files.
- * INVALID_ARGUMENT: elements did not come. CANCELLED: a signal came before the first file was
+/* Called after the run, of a batch after its last image: sets the hashes and gives the files their
+ * names. INVALID_ARGUMENT: elements are missing. CANCELLED: a signal came before the first file was
  * complete. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
                                                      struct rfx_error *err);
 
-/* Frees; files not completed are removed. Zeroed outputs are fine. */
+/* Frees the outputs and removes files that have no name yet. Zeroed outputs are fine. */
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs);
 
 #endif

@@ -1,10 +1,10 @@
-/* The progress bar and cancelling: a bar on stderr only when that is a terminal; SIGINT, SIGTERM
- * and SIGHUP make the next progress call ask the run to stop, and end all other work of a command
- * through its allocator.
+/* Progress bar and cancelling. The bar is on stderr, and only when stderr is a terminal. After
+ * SIGINT, SIGTERM or SIGHUP the next progress call asks the run to stop, and the command's
+ * allocator stops all other work.
  *
  *     run [########........]  41 %  3358/8192 rows  12.3 MPix/s  0:42 left  61.2 MiB, peak 63.0 MiB
  *
- * Rows and rate are shown where the picture goes through the network by rows. */
+ * Rows and rate are shown where rows of the image stream through the network. */
 #ifndef RFX_TOOLS_CLI_PROGRESS_H
 #define RFX_TOOLS_CLI_PROGRESS_H
 
@@ -14,11 +14,11 @@
 
 struct rfx_cli_progress {
     const char *what;   /* before the bar: "run" */
-    int64_t rows, cols; /* of the picture; 0: it does not go through by rows */
-    int64_t limit_ns;   /* of a search that ends by its time; 0: it is none */
+    int64_t rows, cols; /* of the image; 0: its rows do not stream */
+    int64_t limit_ns;   /* of a search with a time limit; 0: none */
     bool shown;
     double started, drawn; /* seconds, monotonic */
-    double told;           /* of the last line where there is no terminal; 0: none yet */
+    double told;           /* when the last line was printed, without a terminal; 0: never */
 };
 
 /* What one line shows. */
@@ -31,29 +31,30 @@ struct rfx_cli_progress_line {
     int columns;                  /* of the terminal */
 };
 
-/* Routes SIGINT, SIGTERM and, unless it is ignored, SIGHUP to the flag that rfx_cli_progress_step
- * looks at; a second one ends the process at once. A file size limit becomes an error of writing.
- */
+/* Makes SIGINT, SIGTERM and, unless it is ignored, SIGHUP set a flag that rfx_cli_progress_step
+ * reads; a second signal ends the process at once. Writing beyond a file size limit becomes an
+ * error instead of a signal. */
 void rfx_cli_progress_catch_signals(void);
 
 /* Whether one of the signals has come. */
 bool rfx_cli_progress_cancelled(void);
 
-/* An allocator whose work stops when a signal asks for it. NULL when the system has no memory. */
+/* Creates an allocator that refuses memory once a signal has come, which ends the work with it.
+ * NULL: the system has no memory. */
 struct rfx_memory *rfx_cli_memory_create(void);
 
-/* Work with `mem` may be stopped by a signal again, after a part of it that must not be. */
+/* Lets signals stop work with `mem` again, after a step that must not be stopped. */
 void rfx_cli_memory_may_stop(struct rfx_memory *mem);
 
-/* Whether work that has lasted so many seconds tells of itself where there is no terminal: after 10
- * seconds, and from then on every 30; *told, which begins at 0, is when it has done so last. */
+/* Whether work that has lasted `seconds` is to print a line where there is no terminal: after 10
+ * seconds and then every 30. *told is the time of the last line, 0 at first. */
 bool rfx_cli_progress_is_due(double seconds, double *told);
 
-/* From here on this process shows no progress: another one of the same job does. */
+/* Turns progress off for this process: another process of the job shows it. */
 void rfx_cli_progress_silence(void);
 
-/* Starts a bar; nothing is drawn before half a second. Without a terminal a line tells after 10
- * seconds, and then every 30, what runs, how far it is and how long it will take. */
+/* Starts a bar, which is drawn after half a second. Without a terminal a line is printed after 10
+ * seconds and then every 30: what runs, how much is done and how long the rest will take. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);
 
 /* An rfx_progress_fn; user: struct rfx_cli_progress. */
@@ -62,13 +63,13 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total);
 /* Clears the line. */
 void rfx_cli_progress_end(struct rfx_cli_progress *progress);
 
-/* For work of one thread whose end is not known: shows how long it has lasted, on a terminal,
- * whenever the work asks `mem` whether it is to stop. `mem` was made by rfx_cli_memory_create. */
+/* For work of one thread whose length is not known: shows on a terminal how long the work has
+ * lasted, whenever the work asks `mem` whether to stop. rfx_cli_memory_create made `mem`. */
 void rfx_cli_progress_watch(struct rfx_cli_progress *progress, const char *what,
                             struct rfx_memory *mem);
 void rfx_cli_progress_unwatch(struct rfx_cli_progress *progress, struct rfx_memory *mem);
 
-/* Writes the line, shorter than `columns` characters as far as its first words allow: what does not
- * fit is left out, the rate first, then rows, memory and the time left. */
+/* Writes the line in fewer than `columns` characters. Items that do not fit are left out: first the
+ * rate, then rows, memory and the time left. */
 void rfx_cli_progress_format(const struct rfx_cli_progress_line *line, char *text, size_t size);
 #endif

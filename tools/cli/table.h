@@ -1,9 +1,9 @@
-/* Tables for people: columns as wide as what is in them.
+/* Tables for people: a column is as wide as its widest cell.
  *
- * Invariants: 1. with width 0 (a pipe, a file) nothing is ever cut; 2. with a width, columns of
- * words give way, the widest first and never below 12 characters, and cut words end in ".." (names
- * begin so); numbers are never cut, and nothing is where lines would be too long all the same.
- * Columns are counted in characters, not bytes. */
+ * Invariants: 1. with width 0 (a pipe, a file) no cell is cut; 2. with a width, columns of words
+ * are cut, the widest first and none below 12 characters; cut words end in "..", cut names begin
+ * with it; numbers are never cut, and no cell is cut where lines would still be too long. Widths
+ * are counted in characters, not bytes. */
 #ifndef RFX_TOOLS_CLI_TABLE_H
 #define RFX_TOOLS_CLI_TABLE_H
 
@@ -12,10 +12,10 @@
 #include "layers/core/memory.h"
 
 enum rfx_table_kind {
-    RFX_TABLE_NUMBER, /* to the right */
-    RFX_TABLE_WORDS,  /* to the left; may be cut on a narrow terminal */
-    RFX_TABLE_NAMES,  /* as words, but cut at their beginning: layers differ in how names end */
-    RFX_TABLE_MARK,   /* to the left, never cut */
+    RFX_TABLE_NUMBER, /* aligned right */
+    RFX_TABLE_WORDS,  /* aligned left; cut on a narrow terminal */
+    RFX_TABLE_NAMES,  /* as words, but cut at the beginning: names of layers differ at the end */
+    RFX_TABLE_MARK,   /* aligned left, never cut */
 };
 
 struct rfx_table_column {
@@ -27,23 +27,23 @@ enum { RFX_TABLE_MAX_COLUMNS = 16 };
 
 struct rfx_table;
 
-/* A table without rows; columns are borrowed. NULL: no memory, which the report notes; the
- * functions below do nothing then. Free with rfx_table_free. */
+/* Creates a table without rows, which borrows the columns; freed by rfx_table_free. NULL: no
+ * memory, which the report notes; the functions below take NULL and do nothing. */
 struct rfx_table *rfx_table_create(struct rfx_memory *mem, const struct rfx_table_column *columns,
                                    int n_columns);
 void rfx_table_free(struct rfx_table *table);
 
-/* The next cell, row after row. */
+/* Adds the next cell; rows follow each other. */
 void rfx_table_cell(struct rfx_table *table, const char *format, ...) RFX_PRINTF(2, 3);
 
-/* Prints head (unless all are empty) and rows; lines have at most `width` characters as far as
- * words can give way. 0: no limit. */
+/* Prints the heads (unless all are empty) and the rows, in lines of at most `width` characters
+ * where cutting words is enough. 0: no limit. */
 void rfx_table_print(const struct rfx_table *table, FILE *stream, int width);
 
-/* Columns of the terminal that stdout is; 0: it is none. */
+/* Returns the width of the terminal in characters; 0: stdout is no terminal. */
 int rfx_table_terminal_width(void);
 
-/* Prints `text` in lines that break between words, the later ones indented by `indent`; width 0:
- * one line. */
+/* Prints `text` in lines that break between words; lines after the first are indented by `indent`.
+ * width 0: one line. */
 void rfx_table_print_wrapped(FILE *stream, const char *text, int indent, int width);
 #endif

@@ -68,17 +68,23 @@ endfunction()
 # A library rfx_<folder>, of RFX_FOLDER_KIND, of all .c files in the folder and below, but for the
 # kernels that are compiled per instruction set.
 function(rfx_add_folder folder)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
-  list(FILTER sources EXCLUDE REGEX "/kernels/.*/")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR}
+       ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/*.c)
+  foreach(regex IN ITEMS "/kernels/.*/" LISTS RFX_LEFT_OUT)
+    list(FILTER sources EXCLUDE REGEX ${regex})
+  endforeach()
   add_library(rfx_${folder} ${RFX_FOLDER_KIND} ${sources})
   rfx_set_flags(rfx_${folder})
+  if(NOT RFX_SANITIZE) # librfexec leaves out what only the program calls
+    target_compile_options(rfx_${folder} PRIVATE -ffunction-sections -fdata-sections)
+  endif()
   target_include_directories(rfx_${folder} PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 endfunction()
 
 # The sources of the kernels, by where they are compiled. A file that is written for one instruction
 # set stands in that set's list alone, and so does a flag; generic files are written with the
 # compiler's vectors and stand in every list.
-set(RFX_KERNELS_GENERIC generic/channel_norm.c generic/conv.c generic/dense.c
+set(RFX_KERNELS_GENERIC generic/bytes.c generic/channel_norm.c generic/conv.c generic/dense.c
     generic/depthwise.c generic/elementwise.c generic/exact.c generic/lanes.c generic/peak.c
     generic/pixels.c generic/planes.c generic/pool.c generic/table.c generic/winograd.c)
 set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
@@ -90,12 +96,14 @@ set(RFX_KERNELS_NEON ${RFX_KERNELS_GENERIC}) # AArch64 has NEON and fused multip
 set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC}) # without fused multiply-add
 
 # The instruction sets that are built for this processor, best first; the last one runs on all.
-set(RFX_KERNEL_SETS base)
+set(rfx_kernel_sets base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  list(PREPEND RFX_KERNEL_SETS avx512 avx2)
+  list(PREPEND rfx_kernel_sets avx512 avx2)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
-  set(RFX_KERNEL_SETS neon)
+  set(rfx_kernel_sets neon)
 endif()
+set(RFX_KERNEL_SETS ${rfx_kernel_sets} CACHE STRING
+    "Instruction sets with kernels of their own, best first; the last one runs on all processors")
 if(RFX_SANITIZE STREQUAL "thread") # threads do the same with every set, and clang takes long for each
   list(REMOVE_ITEM RFX_KERNEL_SETS avx512)
 endif()

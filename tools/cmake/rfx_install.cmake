@@ -42,11 +42,12 @@ endfunction()
 rfx_add_library(rfx_library SHARED rfexec)
 set_target_properties(rfx_library PROPERTIES VERSION ${PROJECT_VERSION}
                       SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
-set(rfx_dependencies OpenMP::OpenMP_C PNG::PNG ZLIB::ZLIB JPEG::JPEG
-    PkgConfig::JANSSON PkgConfig::XXHASH ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
-target_link_libraries(rfx_library PRIVATE ${rfx_dependencies})
+target_link_libraries(rfx_library PRIVATE ${RFX_LIBRARIES} ${NANOPB_LIBRARY} m ${CMAKE_DL_LIBS})
 # Nothing but what the public header declares: not what static libraries bring along either.
 target_link_options(rfx_library PRIVATE -Wl,--exclude-libs,ALL)
+if(NOT RFX_SANITIZE) # whose runtime is the program's
+  target_link_options(rfx_library PRIVATE -Wl,--no-undefined -Wl,--gc-sections)
+endif()
 if(RFX_SANITIZE)
   target_link_options(rfx_library PRIVATE -fsanitize=${RFX_SANITIZERS})
 endif()
@@ -61,10 +62,17 @@ rfx_add_library(rfx_archive STATIC rfexec_static)
 # The archive exports what the public header declares and nothing else, as the shared library does: a
 # program with an ONNX reader of its own links with it. So its objects become one, in which all other
 # names are local.
+set(rfx_static_nanopb)
+set(rfx_nanopb_name protobuf-nanopb)
 if(NOT RFX_SANITIZE)
+  if(NANOPB_LIBRARY MATCHES "\\.a$") # becomes part of the archive
+    set(rfx_static_nanopb ${NANOPB_LIBRARY})
+    set(rfx_nanopb_name)
+  endif()
   set(rfx_one_object ${CMAKE_CURRENT_BINARY_DIR}/librfexec.o)
   add_custom_command(TARGET rfx_archive POST_BUILD
-    COMMAND ${CMAKE_LINKER} -r --whole-archive $<TARGET_FILE:rfx_archive> -o ${rfx_one_object}
+    COMMAND ${CMAKE_LINKER} -r --gc-sections --gc-keep-exported -e rfx_version --whole-archive $<TARGET_FILE:rfx_archive> --no-whole-archive
+            ${rfx_static_nanopb} -o ${rfx_one_object}
     COMMAND ${CMAKE_OBJCOPY} --keep-global-symbols=${PROJECT_SOURCE_DIR}/rfexec/api/exported_symbols.txt
             ${rfx_one_object}
     COMMAND ${CMAKE_COMMAND} -E rm -f $<TARGET_FILE:rfx_archive>
@@ -74,7 +82,7 @@ if(NOT RFX_SANITIZE)
 endif()
 # What a program that takes in the archive links besides: by names that any linker finds, so that no
 # package has to be looked for. rfexec.pc has the same list as Libs.private.
-set(rfx_static_names protobuf-nanopb png z jpeg jansson xxhash ${OpenMP_C_LIB_NAMES} m ${CMAKE_DL_LIBS})
+set(rfx_static_names ${rfx_nanopb_name} ${RFX_LIBRARY_NAMES} m ${CMAKE_DL_LIBS})
 foreach(name IN LISTS rfx_static_names)
   target_link_libraries(rfx_archive INTERFACE $<INSTALL_INTERFACE:${name}>)
 endforeach()

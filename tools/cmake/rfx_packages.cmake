@@ -54,7 +54,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEV_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
     "librfexec${rfx_so_version} (= ${PROJECT_VERSION}), libpng-dev, zlib1g-dev, libjpeg-dev, \
-libjansson-dev, libxxhash-dev, libnanopb-dev")
+libjansson-dev")
 
 set(CPACK_COMPONENT_GROUP_MPI_DESCRIPTION
     "Runs a convolutional network on one image by several processes, with MPI, and gives the bits of\

@@ -7,7 +7,7 @@
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/curves.h"
-#include "tools/program/run_request.h"
+#include "tools/commands/run_request.h"
 #include "tools/study/advise.h"
 
 enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
@@ -257,15 +257,24 @@ static void print_text(const struct advise *a, const struct guideline *g) {
     print_budgets(a);
 }
 
-int rfx_cmd_advise(const struct rfx_cli_options *options) {
+struct advise_options {
+    struct rfx_cli_curves_asked asked;
+    bool json;
+};
+
+static int run(void *given) {
+    static struct rfx_cli_run_options of_run; /* of a run of the same model */
+    const struct advise_options *options = given;
     struct advise a = {.n_budgets = 0};
     struct guideline guidelines[N_GUIDELINES];
     struct rfx_error err = {{0}};
-    int code = rfx_cli_curves_open(&a.curves, options, true, false);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, options, NULL);
+    int code = rfx_cli_curves_open(&a.curves, &options->asked, true, false);
+    of_run.words = options->asked.words;
+    of_run.model = options->asked.model;
+    of_run.plan.threads.n = rfx_cli_usable_processors();
+    if (code == RFX_EXIT_DONE) code = rfx_cli_job_open(&a.job, &of_run, NULL);
     if (code != RFX_EXIT_DONE) goto done;
-    a.job.request.asked.mode = NULL; /* the planner is to choose */
-    code = rfx_run_request_count(&a.job, options);
+    code = rfx_run_request_count(&a.job, &of_run);
     if (code == RFX_EXIT_DONE) code = rfx_run_request_untiled(&a.job, &a.untiled_bytes);
     if (code != RFX_EXIT_DONE) goto done;
     enum rfx_status status = rfx_advice_create(a.curves.curves[0], &a.advice, &err);
@@ -286,3 +295,32 @@ done:
     rfx_cli_curves_free(&a.curves);
     return code;
 }
+
+static struct advise_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(curves, advise_options, asked),
+    RFX_CLI_USE(size, advise_options, asked.model),
+    RFX_CLI_USE(no_fuse, advise_options, asked.model),
+    RFX_CLI_USE(seed, advise_options, asked.model),
+    RFX_CLI_USE(json, advise_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_advise = {
+    .name = "advise",
+    .args = "MODEL [--size HxW] [--tiles N|RxC] [--baseline NAME] [--json]",
+    .summary = "show which layer limits tiling, and the best cut and tiles for each budget",
+    .details =
+        "Runs nothing. The cases are those of section 3.3 of paper 003: 1 before the peak, 2 the\n"
+        "ratio does not change, 3 the ratio rises, 4 the ratio falls. Budgets of the table count\n"
+        "the weights and activations of the network; the column 'run --memory' shows the plan of\n"
+        "that command with as many bytes for the whole process.\n",
+    .examples =
+        "rfexec advise mobilenet_v2 --size 1024x1024\n"
+        "rfexec advise net.onnx --size 4096x4096 --json\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "rfexec/output/output_file.h"
-#include "tiler/packer/packer.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -19,6 +19,16 @@ struct alloc_job {
     struct rfx_place_problem *problem;
     size_t *offsets;
     struct rfx_packer_result result;
+};
+
+struct alloc_options {
+    struct rfx_cli_words words;
+    const char *strategy;  /* NULL: the best */
+    size_t capacity_bytes; /* 0: not given */
+    float time_limit;      /* seconds; 0: not given */
+    struct rfx_cli_threads threads;
+    const char *file, *plot;
+    bool json;
 };
 
 /* The names of --strategy: "best", the greedy strategies, then names of searches. */
@@ -67,12 +77,12 @@ static bool must_stop(void *user, int64_t done_ns) {
 }
 
 /* The greedy strategies and the search, on all processors, for as long as the user allows. */
-static enum rfx_status search(const struct rfx_cli_options *options, struct alloc_job *job,
+static enum rfx_status search(const struct alloc_options *options, struct alloc_job *job,
                               struct rfx_error *err) {
     struct rfx_cli_progress progress;
     struct rfx_packer_limits limits = {.time_ns = RFX_CLI_PACK_TIME_NS,
                                        .target_bytes = options->capacity_bytes,
-                                       .threads = (int)options->threads,
+                                       .threads = (int)options->threads.n,
                                        .must_stop = must_stop,
                                        .user = &progress};
     if (options->time_limit > 0) limits.time_ns = (int64_t)((double)options->time_limit * 1e9);
@@ -84,11 +94,12 @@ static enum rfx_status search(const struct rfx_cli_options *options, struct allo
     return status;
 }
 
-static enum rfx_status pack(struct rfx_memory *mem, const struct rfx_cli_options *options,
+static enum rfx_status pack(struct rfx_memory *mem, const struct alloc_options *options,
                             struct alloc_job *job, struct rfx_error *err) {
     int strategy;
     enum rfx_status status = find_strategy(options->strategy, &strategy, err);
-    if (status == RFX_OK) status = rfx_place_table_read(mem, options->args[0], &job->table, err);
+    if (status == RFX_OK)
+        status = rfx_place_table_read(mem, options->words.args[0], &job->table, err);
     if (status == RFX_OK)
         status =
             rfx_place_problem_create(mem, job->table->items, job->table->n, &job->problem, err);
@@ -150,11 +161,11 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
 }
 
 /* Draws the answer to --plot. */
-static enum rfx_status draw(struct rfx_memory *mem, const struct rfx_cli_options *options,
+static enum rfx_status draw(struct rfx_memory *mem, const struct alloc_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
-    const char *slash = strrchr(options->shown[0], '/');
+    const char *slash = strrchr(options->words.shown[0], '/');
     struct rfx_placement_drawing picture = {
-        .subject = slash != NULL ? slash + 1 : options->shown[0],
+        .subject = slash != NULL ? slash + 1 : options->words.shown[0],
         .items = "items",
         .problem = job->problem,
         .offsets = job->offsets,
@@ -176,12 +187,12 @@ static json_t *items_json(const struct alloc_job *job) {
     return items;
 }
 
-static int report(const struct rfx_cli_options *options, const struct alloc_job *job,
+static int report(const struct alloc_options *options, const struct alloc_job *job,
                   const struct rfx_error *refusal) {
     const struct rfx_packer_result *result = &job->result;
     if (!options->json) {
         if (refusal != NULL) return RFX_EXIT_DONE;
-        if (options->output == NULL) {
+        if (options->file == NULL) {
             if (!rfx_place_table_write(job->table, job->offsets, stdout)) return RFX_EXIT_SYSTEM;
         }
         rfx_cli_message("%d items in %zu bytes (%s); lower bound %zu%s; one beside the other %zu",
@@ -193,9 +204,9 @@ static int report(const struct rfx_cli_options *options, const struct alloc_job 
     json_t *document = rfx_report_document("alloc", NULL);
     (void)json_object_update_new(
         document, json_pack("{s:s, s:i, s:s, s:I, s:I, s:I, s:b, s:I, s:o}", "problem",
-                            options->shown[0], "count", job->table->n, "strategy", result->method,
-                            "arena_bytes", (json_int_t)result->arena_bytes, "lower_bound_bytes",
-                            (json_int_t)result->lower_bound_bytes, "sum_bytes",
+                            options->words.shown[0], "count", job->table->n, "strategy",
+                            result->method, "arena_bytes", (json_int_t)result->arena_bytes,
+                            "lower_bound_bytes", (json_int_t)result->lower_bound_bytes, "sum_bytes",
                             (json_int_t)job->problem->sum_bytes, "optimal", result->optimal,
                             "nodes", (json_int_t)result->nodes, "items", items_json(job)));
     if (refusal != NULL)
@@ -206,7 +217,8 @@ static int report(const struct rfx_cli_options *options, const struct alloc_job 
     return rfx_report_print(document);
 }
 
-int rfx_cmd_alloc(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct alloc_options *options = given;
     struct rfx_memory *mem = rfx_cli_memory_create();
     struct alloc_job job = {0};
     struct rfx_error err = {{0}};
@@ -216,7 +228,7 @@ int rfx_cmd_alloc(const struct rfx_cli_options *options) {
     if (status == RFX_OK) {
         status = check_capacity(&job, options->capacity_bytes, &err);
         bool fits = status == RFX_OK;
-        if (fits && options->output != NULL) status = write_file(mem, &job, options->output, &err);
+        if (fits && options->file != NULL) status = write_file(mem, &job, options->file, &err);
         if (fits && status == RFX_OK && options->plot != NULL)
             status = draw(mem, options, &job, &err);
         if (fits == (status == RFX_OK)) code = report(options, &job, fits ? NULL : &err);
@@ -228,3 +240,63 @@ int rfx_cmd_alloc(const struct rfx_cli_options *options) {
     rfx_memory_free(mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(
+        alloc_options, "strategy", TEXT, strategy, "NAME",
+        "a greedy packer: by-size, by-breadth, strip-packing, first-fit, best-fit, longer-first or "
+        "bigger-first; or best, exact: the best of them, improved by an exact search (default)"),
+    RFX_CLI_OPTION(alloc_options, "capacity", BYTES, capacity_bytes, "BYTES",
+                   "size of the arena: stop as soon as it is known whether all buffers fit"),
+    RFX_CLI_OPTION(alloc_options, "time-limit", FLOAT, time_limit, "SECONDS",
+                   "longest time to search (default 10)"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("packing options", rows);
+
+static const struct rfx_cli_option result_rows[] = {
+    RFX_CLI_OPTION(alloc_options, "output", RESULT, file, "FILE",
+                   "write the table with offsets to this file instead of standard output",
+                   .letter = 'o'),
+    RFX_CLI_OPTION(alloc_options, "plot", RESULT, plot, "FILE",
+                   "draw the placement: time across, address up", .ends = ".svg .png"),
+};
+static const struct rfx_cli_group results = RFX_CLI_GROUP("result options", result_rows);
+
+static struct alloc_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(threads, alloc_options, threads),
+    {&results, 0},
+    RFX_CLI_USE(json, alloc_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_alloc = {
+    .name = "alloc",
+    .args =
+        "PROBLEM.csv [--strategy NAME] [--capacity BYTES] [--time-limit SECONDS] [-o FILE] "
+        "[--plot FILE] [--json]",
+    .summary = "pack buffers of given sizes and lifetimes into one arena",
+    .details =
+        "Each item needs size bytes from time lower up to, not including, time upper.\n"
+        "PROBLEM.csv:\n"
+        "  id,lower,upper,size,alignment      the column alignment may be left out\n"
+        "  a,0,2,4096,64\n"
+        "  b,1,3,1024,64\n"
+        "The result is the same table with an offset for each item. Without --strategy the best\n"
+        "greedy placement is taken; where it is above the lower bound, an exact search on all\n"
+        "processors improves it for at most --time-limit seconds. With more than 4,096 items\n"
+        "there is no search. tight, loose, fronts, sections, canonical, skyline, overlaps and\n"
+        "clauses named other searches in earlier versions and mean exact. The exit code is 4 when\n"
+        "the items do not fit --capacity; the message says whether this is proven. A signal ends\n"
+        "the search with exit code 5 and no result.\n",
+    .examples =
+        "rfexec alloc problem.csv -o placed.csv --plot placed.svg\n"
+        "rfexec alloc problem.csv --strategy by-size --json\n"
+        "rfexec alloc problem.csv --capacity 1MiB\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

@@ -10,8 +10,174 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
-#include "tools/commands/curve_chart.h"
+#include "tools/commands/curves.h"
 #include "tools/study/chart.h"
+
+struct analyze_options {
+    struct rfx_cli_curves_asked asked;
+    const char *plot, *split;
+    bool json, csv;
+};
+
+enum { N_SERIES = 4, TEXT_CHARS = 160 };
+
+/* The arrays of a footprint: one element per layer that makes an activation. */
+struct footprint {
+    struct rfx_memory *mem;
+    int n;
+    const char **names;
+    double *weights_mib, *untiled_mib, *tiled_mib;
+    size_t *bytes; /* per node of the graph */
+};
+
+static double mib(size_t bytes) {
+    return (double)bytes / (1024.0 * 1024.0);
+}
+
+static bool shown(const struct rfx_graph *graph, int node) {
+    return !rfx_node_is_constant(&graph->nodes[node]);
+}
+
+/* Copies bytes[] of the shown nodes as MiB. */
+static void take_values(const struct rfx_graph *graph, const size_t *bytes, double *values) {
+    for (int i = 0, k = 0; i < graph->n_nodes; ++i)
+        if (shown(graph, i)) values[k++] = mib(bytes[i]);
+}
+
+static enum rfx_status fill_footprint(struct footprint *f, const struct rfx_curve *curve,
+                                      const struct rfx_curve_point *point, struct rfx_error *err) {
+    const struct rfx_graph *graph = curve->graph;
+    enum rfx_status status = rfx_curve_footprint(curve, NULL, f->bytes, err);
+    if (status != RFX_OK) return status;
+    take_values(graph, f->bytes, f->untiled_mib);
+    if (point != NULL) {
+        status = rfx_curve_footprint(curve, point, f->bytes, err);
+        if (status != RFX_OK) return status;
+        take_values(graph, f->bytes, f->tiled_mib);
+    }
+    f->n = 0;
+    for (int i = 0; i < graph->n_nodes; ++i) {
+        if (!shown(graph, i)) continue;
+        f->names[f->n] = rfx_split_label(graph, i);
+        f->weights_mib[f->n++] = mib(curve->weights_bytes);
+    }
+    return RFX_OK;
+}
+
+/* The place_of of a node among the shown ones. */
+static int place_of(const struct rfx_graph *graph, int node) {
+    int k = 0;
+    for (int i = 0; i < node; ++i) k += shown(graph, i);
+    return k;
+}
+
+static enum rfx_status draw_chart(const struct footprint *f, const struct rfx_cli_curves *curves,
+                                  const struct rfx_curve_point *point, const char *path,
+                                  struct rfx_error *err) {
+    const struct rfx_curve *curve = curves->curves[0];
+    const struct rfx_graph *graph = curve->graph;
+    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
+    char title[TEXT_CHARS], subtitle[TEXT_CHARS], weights[TEXT_CHARS], untiled[TEXT_CHARS],
+        tiled[TEXT_CHARS], cut[TEXT_CHARS], size[RFX_HUMAN_CHARS], name[32];
+    (void)snprintf(title, sizeof title, "%.80s, %lldx%lld: memory over the layers",
+                   curves->models[0], (long long)in->h, (long long)in->w);
+    (void)snprintf(weights, sizeof weights, "parameters: %s",
+                   rfx_human_bytes(curve->weights_bytes, size));
+    (void)snprintf(untiled, sizeof untiled, "with activations, untiled: peak %s at %.60s",
+                   rfx_human_bytes(curve->untiled.peak_bytes, size),
+                   rfx_split_label(graph, curve->untiled.peak_node));
+    (void)snprintf(subtitle, sizeof subtitle, "%s", rfx_cli_curves_baseline(curves, name));
+    struct rfx_chart_series series[N_SERIES] = {
+        {.name = weights, .style = RFX_CHART_FILLED, .n = f->n, .y = f->weights_mib, .color = 8},
+        {.name = untiled, .style = RFX_CHART_STEPS, .n = f->n, .y = f->untiled_mib, .color = 1}};
+    double cut_x[2] = {0}, cut_y[2] = {0, mib(curve->untiled.peak_bytes)};
+    if (point != NULL) {
+        (void)snprintf(subtitle, sizeof subtitle, "%s; %lldx%lld tiles, MACs x %.3f, memory / %.2f",
+                       rfx_cli_curves_baseline(curves, name), (long long)point->tiles_y,
+                       (long long)point->tiles_x, rfx_curve_macs_ratio(curve, point),
+                       rfx_curve_memory_ratio(curve, point));
+        (void)snprintf(tiled, sizeof tiled, "with activations, tiled: peak %s at %.60s",
+                       rfx_human_bytes(point->peak_bytes, size),
+                       rfx_split_label(graph, point->peak_node));
+        (void)snprintf(cut, sizeof cut, "cut after %.80s", rfx_split_label(graph, point->split));
+        cut_x[0] = cut_x[1] = place_of(graph, point->split) + 0.5;
+        series[2] = (struct rfx_chart_series){
+            .name = tiled, .style = RFX_CHART_STEPS, .n = f->n, .y = f->tiled_mib, .color = 2};
+        series[3] = (struct rfx_chart_series){.name = cut,
+                                              .style = RFX_CHART_LINES,
+                                              .n = 2,
+                                              .x = cut_x,
+                                              .y = cut_y,
+                                              .color = 7,
+                                              .dashed = true};
+    }
+    struct rfx_chart chart = {.title = title,
+                              .subtitle = subtitle,
+                              .x = {.label = "layers in the order they run",
+                                    .categories = f->names,
+                                    .n_categories = f->n},
+                              .y = {.label = "memory [MiB]"},
+                              .n_series = point != NULL ? 4 : 2,
+                              .series = series};
+    return rfx_chart_write(&chart, f->mem, path, err);
+}
+
+/* The point that --split names, else the best one; NULL: neither --tiles nor --split was given. */
+static enum rfx_status choose_point(const struct rfx_curve *curve,
+                                    const struct rfx_cli_curves_asked *asked, const char *named,
+                                    const struct rfx_curve_point **out, struct rfx_error *err) {
+    *out = NULL;
+    if (asked->tiles.y == 0 && named == NULL) return RFX_OK;
+    if (named == NULL) {
+        if (curve->best < 0)
+            return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: this network cannot be cut",
+                            asked->words.args[0]);
+        *out = &curve->points[curve->best];
+        return RFX_OK;
+    }
+    int split;
+    enum rfx_status status = rfx_split_find(curve->graph, named, &split, err);
+    if (status != RFX_OK) return status;
+    for (int i = 0; i < curve->n_points; ++i)
+        if (curve->points[i].split == split) *out = &curve->points[i];
+    return *out != NULL ? RFX_OK
+                        : rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                                   "--split '%s': not a point of the curve", named);
+}
+
+/* Memory over the layers of the first model: parameters, untiled and, when --tiles is given or
+ * `split` is not NULL, tiled. Writes `file`. Prints why not and returns the exit code. */
+static int draw_footprint(const struct rfx_cli_curves_asked *asked, const char *split,
+                          const char *file) {
+    struct rfx_cli_curves curves;
+    struct rfx_error err = {{0}};
+    struct footprint f = {0};
+    int code = rfx_cli_curves_open(&curves, asked, false, true);
+    if (code != RFX_EXIT_DONE) goto done;
+    const struct rfx_curve *curve = curves.curves[0];
+    const struct rfx_curve_point *point;
+    enum rfx_status status = choose_point(curve, asked, split, &point, &err);
+    size_t n = (size_t)curve->graph->n_nodes;
+    f.mem = curves.mem;
+    f.names = rfx_memory_calloc(f.mem, n, sizeof *f.names);
+    f.weights_mib = rfx_memory_calloc(f.mem, 3 * n, sizeof *f.weights_mib);
+    f.bytes = rfx_memory_calloc(f.mem, n, sizeof *f.bytes);
+    if (status == RFX_OK && (f.names == NULL || f.weights_mib == NULL || f.bytes == NULL))
+        status = rfx_memory_fail(f.mem, "chart", n * sizeof *f.bytes, &err);
+    if (status == RFX_OK) {
+        f.untiled_mib = f.weights_mib + n;
+        f.tiled_mib = f.untiled_mib + n;
+        status = fill_footprint(&f, curve, point, &err);
+    }
+    if (status == RFX_OK) status = draw_chart(&f, &curves, point, file, &err);
+    if (status != RFX_OK) code = rfx_cli_fail(status, &err);
+    rfx_memory_release(f.mem, f.bytes);
+    rfx_memory_release(f.mem, f.weights_mib);
+    rfx_memory_release(f.mem, f.names);
+done:
+    rfx_cli_curves_free(&curves);
+    return code;
+}
 
 /* What every form prints of a layer. */
 struct layer_row {
@@ -135,9 +301,9 @@ static void head_csv(void) {
         "output_bytes,live_bytes,split");
 }
 
-static int totals_json(const struct rfx_cli_options *options, const struct rfx_graph *graph,
+static int totals_json(const struct analyze_options *options, const struct rfx_graph *graph,
                        const struct rfx_analysis *analysis, json_t *layers) {
-    json_t *document = rfx_report_document("analyze", options->shown[0]);
+    json_t *document = rfx_report_document("analyze", options->asked.words.shown[0]);
     json_t *totals = json_pack("{s:I, s:I, s:I, s:s}", "macs", (json_int_t)analysis->macs, "params",
                                (json_int_t)analysis->params, "peak_live_bytes",
                                (json_int_t)analysis->peak_live_bytes, "peak_layer",
@@ -160,7 +326,7 @@ static void totals_text(const struct rfx_graph *graph, const struct rfx_analysis
     puts("* the network can be cut here (--split)");
 }
 
-static int print_layers(const struct rfx_cli_options *options, const struct rfx_graph *graph,
+static int print_layers(const struct analyze_options *options, const struct rfx_graph *graph,
                         const struct rfx_analysis *analysis, const int *splits, int n_splits) {
     json_t *layers = options->json ? json_array() : NULL;
     struct rfx_table *table = NULL; /* of text */
@@ -184,18 +350,10 @@ static int print_layers(const struct rfx_cli_options *options, const struct rfx_
     return RFX_EXIT_DONE;
 }
 
-/* Whether what belongs to --plot stands beside it; prints why not. */
-static bool plot_options_ok(const struct rfx_cli_options *options) {
-    bool tiled = options->tiles.y != 0 || options->split != NULL || options->baseline != NULL;
-    if (options->plot == NULL && tiled)
-        rfx_cli_message("--tiles, --split and --baseline change the chart only: --plot FILE");
-    return options->plot != NULL || !tiled;
-}
-
-int rfx_cmd_analyze(const struct rfx_cli_options *options) {
-    if (!plot_options_ok(options)) return RFX_EXIT_USAGE;
+static int run(void *given) {
+    const struct analyze_options *options = given;
     if (options->plot != NULL) {
-        int drawn = rfx_cli_footprint_chart(options);
+        int drawn = draw_footprint(&options->asked, options->split, options->plot);
         if (drawn != RFX_EXIT_DONE) return drawn;
     }
     struct rfx_memory *mem = rfx_cli_memory_create();
@@ -204,7 +362,8 @@ int rfx_cmd_analyze(const struct rfx_cli_options *options) {
     struct rfx_error err = {{0}};
     int *splits = NULL;
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
+    int code = rfx_cli_load(mem, options->asked.words.args[0], &options->asked.model,
+                            options->asked.model.size.y, options->asked.model.size.x, 0, &graph);
     if (code != RFX_EXIT_DONE) goto done;
     enum rfx_status status = rfx_analysis_create(graph, &analysis, &err);
     splits = rfx_memory_calloc(mem, (size_t)graph->n_nodes, sizeof *splits);
@@ -220,3 +379,48 @@ done:
     rfx_memory_free(mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(analyze_options, "plot", RESULT, plot, "FILE",
+                   "draw the memory over the layers; tiled too where --tiles or --split is given",
+                   .ends = ".svg .png"),
+    RFX_CLI_OPTION(
+        analyze_options, "split", TEXT, split, "NAME",
+        "last layer that is computed by tiles (default: where the least memory is needed)",
+        .letter = 's', .needs = "plot"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("chart options", rows);
+
+static struct analyze_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, analyze_options, asked.model),
+    RFX_CLI_USE(fuse, analyze_options, asked.model),
+    RFX_CLI_USE(seed, analyze_options, asked.model),
+    {&group, 0},
+    RFX_CLI_USE(curves, analyze_options, asked),
+    RFX_CLI_USE(json, analyze_options, json),
+    RFX_CLI_USE(csv, analyze_options, csv),
+};
+
+const struct rfx_cli_command rfx_cmd_analyze = {
+    .name = "analyze",
+    .args =
+        "MODEL [--size HxW] [--no-fuse] [--json|--csv] "
+        "[--plot FILE [--tiles N|RxC] [--split NAME]]",
+    .summary = "show receptive field, MACs, parameters and memory of every layer",
+    .details =
+        "MODEL is an .onnx file or a built-in name. Batch norms, activations and residual Adds\n"
+        "are shown inside the convolutions that compute them. Layers where the network can be cut\n"
+        "(--split) are marked with *. rf, jump and padding are rows x columns in image pixels.\n"
+        "--plot draws the memory over the layers: parameters and live activations.\n",
+    .examples =
+        "rfexec analyze mobilenet_v2\n"
+        "rfexec analyze net.onnx --size 2048x3072 --csv\n"
+        "rfexec analyze mobilenet_v2 --size 1024x1024 --plot memory.svg --tiles 16\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

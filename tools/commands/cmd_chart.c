@@ -14,6 +14,12 @@
 /* More series or points than these cannot be told apart in a picture. */
 enum { FIELDS = 4, MAX_SERIES = 32, MAX_POINTS = 100000 };
 
+struct chart_options {
+    struct rfx_cli_words words;
+    const char *file, *title, *subtitle, *x_label, *y_label;
+    bool log_x, log_y;
+};
+
 struct points {
     char *name;
     int n, capacity;
@@ -150,7 +156,7 @@ static void table_release(struct table *table) {
     }
 }
 
-static enum rfx_status draw(const struct table *table, const struct rfx_cli_options *options,
+static enum rfx_status draw(const struct table *table, const struct chart_options *options,
                             struct rfx_error *err) {
     struct rfx_chart_series series[MAX_SERIES];
     for (int i = 0; i < table->n; ++i) {
@@ -168,20 +174,13 @@ static enum rfx_status draw(const struct table *table, const struct rfx_cli_opti
                               .y = {.label = options->y_label, .log = options->log_y},
                               .n_series = table->n,
                               .series = series};
-    return rfx_chart_write(&chart, table->mem, options->output, err);
+    return rfx_chart_write(&chart, table->mem, options->file, err);
 }
 
-int rfx_cmd_chart(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct chart_options *options = given;
     struct rfx_error err = {{0}};
-    if (options->output == NULL) {
-        rfx_cli_message("chart needs -o FILE.svg or -o FILE.png");
-        return RFX_EXIT_USAGE;
-    }
-    if (!rfx_chart_name_ok(options->output)) {
-        rfx_cli_message("-o '%s': charts are .svg or .png", options->output);
-        return RFX_EXIT_USAGE;
-    }
-    struct table table = {.mem = rfx_cli_memory_create(), .path = options->args[0]};
+    struct table table = {.mem = rfx_cli_memory_create(), .path = options->words.args[0]};
     if (table.mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;
@@ -192,3 +191,37 @@ int rfx_cmd_chart(const struct rfx_cli_options *options) {
     rfx_memory_free(table.mem);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(chart_options, "output", RESULT, file, "FILE", "chart to write", .letter = 'o',
+                   .ends = ".svg .png"),
+    RFX_CLI_OPTION(chart_options, "title", TEXT, title, "TEXT", "title above the chart"),
+    RFX_CLI_OPTION(chart_options, "subtitle", TEXT, subtitle, "TEXT", "line below the title"),
+    RFX_CLI_OPTION(chart_options, "x-label", TEXT, x_label, "TEXT",
+                   "quantity of the x axis, with its unit"),
+    RFX_CLI_OPTION(chart_options, "y-label", TEXT, y_label, "TEXT",
+                   "quantity of the y axis, with its unit"),
+    RFX_CLI_OPTION(chart_options, "log-x", FLAG, log_x, NULL, "logarithmic x axis"),
+    RFX_CLI_OPTION(chart_options, "log-y", FLAG, log_y, NULL, "logarithmic y axis"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("chart options", rows);
+
+static struct chart_options values;
+
+static const struct rfx_cli_use uses[] = {{&group, 0}};
+
+const struct rfx_cli_command rfx_cmd_chart = {
+    .name = "chart",
+    .args = "DATA.csv -o FILE [--title TEXT] [--x-label TEXT] [--y-label TEXT]",
+    .summary = "draw lines from a table",
+    .details = "DATA.csv ('-': standard input) has rows series,x,y or series,x,y,label.\n",
+    .examples =
+        "rfexec chart ratios.csv -o ratios.svg --x-label 'image size [px]' --y-label ratio "
+        "--log-y\n",
+    RFX_CLI_TABLE(uses),
+    .needs = "output",
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

@@ -8,24 +8,51 @@
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 
-int rfx_cmd_export(const struct rfx_cli_options *options) {
+struct export_options {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    struct rfx_cli_output_options output;
+};
+
+static int run(void *given) {
+    const struct export_options *options = given;
     /* Unfused: batch norm and activations appear as the nodes that other readers expect. */
     static const struct rfx_fuse_options no_fusing = {0};
-    struct rfx_load_options load = {
-        .h = options->size.y, .w = options->size.x, .seed = options->seed, .fuse = &no_fusing};
-    const char *name = options->args[0];
-    if (options->output == NULL) {
-        rfx_cli_message("export needs -o FILE.onnx");
-        return RFX_EXIT_USAGE;
-    }
+    struct rfx_load_options load = {.h = options->model.size.y,
+                                    .w = options->model.size.x,
+                                    .seed = options->model.seed,
+                                    .fuse = &no_fusing};
+    const char *name = options->words.args[0];
     if (!rfx_builtin_exists(name)) return rfx_cli_refuse_model(name, "not a built-in network");
     struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
     enum rfx_status status = rfx_builtin_build(mem, name, &load, &graph, &err);
-    if (status == RFX_OK) status = rfx_onnx_export(graph, options->output, &err);
+    if (status == RFX_OK) status = rfx_onnx_export(graph, options->output.file, &err);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
+
+static struct export_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(file, export_options, output),
+    RFX_CLI_USE(size, export_options, model),
+    RFX_CLI_USE(seed, export_options, model),
+};
+
+const struct rfx_cli_command rfx_cmd_export = {
+    .name = "export",
+    .args = "BUILTIN -o FILE.onnx [--seed N] [--size HxW]",
+    .summary = "write a built-in network as an ONNX file",
+    .details = "",
+    .examples = "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
+    RFX_CLI_TABLE(uses),
+    .needs = "output",
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

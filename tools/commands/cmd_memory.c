@@ -4,17 +4,92 @@
 
 #include "layers/core/checked.h"
 #include "rf_analysis/analysis.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/greedy_packers.h"
+#include "tiler/arena/packer.h"
 #include "tiler/plan/splits.h"
-#include "tiler/strategies/greedy_packers.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
-#include "tools/commands/memory_rows.h"
 #include "tools/study/chart.h"
 #include "tools/study/placement_chart.h"
+#include "tools/study/row_run.h"
 #include "tools/study/shared_objects.h"
+#include "tools/study/tile_placement.h"
+
+/* Runs row by row: tile-aware placements of the same tensors. */
+struct memory_rows {
+    size_t slides;                 /* arena of what the executor runs with */
+    size_t tiles[RFX_TILES_COUNT]; /* of paper 004's orders */
+    size_t bound;                  /* no placement needs less */
+};
+
+/* Places the maps nodes[n] (rising) of the graph. */
+static enum rfx_status fill_rows(struct rfx_memory *mem, const struct rfx_graph *graph,
+                                 const int *nodes, int n, struct memory_rows *rows,
+                                 struct rfx_error *err) {
+    struct rfx_row_run *run = NULL;
+    struct rfx_tiles_problem *tiles = NULL;
+    bool *upwards = NULL;
+    size_t *offsets = NULL;
+    enum rfx_status status = rfx_row_run_create(mem, graph, nodes, n, &run, err);
+    if (status != RFX_OK) return status;
+    upwards = rfx_memory_calloc(mem, (size_t)run->n_slides, sizeof *upwards);
+    offsets = rfx_memory_calloc(mem, (size_t)n, sizeof *offsets);
+    if (upwards == NULL || offsets == NULL)
+        status = rfx_memory_fail(mem, "offsets", (size_t)n * sizeof *offsets, err);
+    if (status == RFX_OK) status = rfx_row_run_place(run, offsets, upwards, &rows->slides, err);
+    if (status == RFX_OK) status = rfx_row_run_bound(run, &rows->bound, err);
+    if (status == RFX_OK) status = rfx_row_run_tiles(run, NULL, &tiles, err);
+    for (int k = 0; k < RFX_TILES_COUNT && status == RFX_OK; k++)
+        status = rfx_tiles_place(tiles, (enum rfx_tiles_order)k, offsets, &rows->tiles[k], err);
+    rfx_tiles_problem_free(tiles);
+    rfx_memory_release(mem, offsets);
+    rfx_memory_release(mem, upwards);
+    rfx_row_run_free(run);
+    return status;
+}
+
+/* Adds row_by_row_bytes and row_by_row_lower_bound_bytes to a document. */
+static void add_rows_json(const struct memory_rows *rows, json_t *document) {
+    json_t *bytes = json_pack("{s:I}", "slides", (json_int_t)rows->slides);
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        (void)json_object_set_new(bytes, rfx_tiles_order_name((enum rfx_tiles_order)k),
+                                  json_integer((json_int_t)rows->tiles[k]));
+    (void)json_object_set_new(document, "row_by_row_bytes", bytes);
+    (void)json_object_set_new(document, "row_by_row_lower_bound_bytes",
+                              json_integer((json_int_t)rows->bound));
+}
+
+static void print_rows_line(const char *name, size_t bytes, char mark, const char *known_as) {
+    printf("%-16s%14s  %10.3f %c  %s\n", name, "-", (double)bytes / (1024.0 * 1024.0), mark,
+           known_as);
+}
+
+/* Prints a table whose columns are those of `memory`, in MiB. */
+static void print_rows(const struct memory_rows *rows) {
+    static const char *const known_as[] = {"TensorAllocate (Kvochko et al.), larger first",
+                                           "TensorAllocate, longer lifetime first",
+                                           "TensorAllocate, more peers first"};
+    _Static_assert(sizeof known_as / sizeof known_as[0] == RFX_TILES_COUNT, "one per order");
+    size_t smallest = rows->slides;
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        if (rows->tiles[k] < smallest) smallest = rows->tiles[k];
+    puts("\nrow by row (tile-aware): a tensor may lie over rows of its inputs that are dead");
+    print_rows_line("slides", rows->slides, rows->slides == smallest ? '*' : ' ',
+                    "what a run row by row uses");
+    for (int k = 0; k < RFX_TILES_COUNT; k++)
+        print_rows_line(rfx_tiles_order_name((enum rfx_tiles_order)k), rows->tiles[k],
+                        rows->tiles[k] == smallest ? '*' : ' ', known_as[k]);
+    print_rows_line("lower bound", rows->bound, ' ', "most bytes of rows alive at once");
+}
+
+struct memory_options {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    const char *plot;
+    bool json;
+};
 
 struct memory_table {
     struct rfx_memory *mem;
@@ -24,7 +99,7 @@ struct memory_table {
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
     size_t offsets[RFX_GREEDY_COUNT];
     struct rfx_packer_result best;
-    struct rfx_memory_rows rows;
+    struct memory_rows rows;
     size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: as it is anyway */
 };
 
@@ -93,11 +168,12 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
 }
 
 /* The naive sum of the model before additions are fused, which is what the papers' graphs have. */
-static int sum_with_adds(struct memory_table *table, const struct rfx_cli_options *options) {
+static int sum_with_adds(struct memory_table *table, const struct memory_options *options) {
     static const struct rfx_fuse_options no_add = {true, true, false, true, true};
     struct rfx_graph *graph = NULL;
-    if (rfx_cli_fuse(options) != NULL) return RFX_EXIT_DONE;
-    int code = rfx_cli_load_fused(table->mem, options, options->args[0], &no_add, &graph);
+    if (rfx_cli_fuse(&options->model) != NULL) return RFX_EXIT_DONE;
+    int code =
+        rfx_cli_load_fused(table->mem, options->words.args[0], &options->model, &no_add, &graph);
     if (code != RFX_EXIT_DONE) return code;
     for (int i = 0; i < graph->n_nodes; i++)
         if (is_intermediate(graph, i))
@@ -108,9 +184,9 @@ static int sum_with_adds(struct memory_table *table, const struct rfx_cli_option
 }
 
 static enum rfx_status draw(const struct memory_table *table, const struct rfx_graph *graph,
-                            const struct rfx_cli_options *options, struct rfx_error *err) {
+                            const struct memory_options *options, struct rfx_error *err) {
     struct rfx_memory_placement placement = {.graph = graph,
-                                             .model = options->shown[0],
+                                             .model = options->words.shown[0],
                                              .problem = table->problem,
                                              .nodes = table->nodes,
                                              .offsets = table->best_offsets,
@@ -137,7 +213,7 @@ static json_t *items_json(const struct memory_table *table, const struct rfx_gra
     return items;
 }
 
-static int print_json(const struct rfx_cli_options *options, const struct memory_table *table,
+static int print_json(const struct memory_options *options, const struct memory_table *table,
                       const struct rfx_graph *graph) {
     json_t *objects = json_object();
     json_t *offsets = json_object();
@@ -147,8 +223,8 @@ static int print_json(const struct rfx_cli_options *options, const struct memory
     for (int k = 0; k < RFX_GREEDY_COUNT; k++)
         (void)json_object_set_new(offsets, rfx_greedy_name((enum rfx_greedy_packer)k),
                                   json_integer((json_int_t)table->offsets[k]));
-    json_t *document = rfx_report_document("memory", options->shown[0]);
-    rfx_memory_rows_json(&table->rows, document);
+    json_t *document = rfx_report_document("memory", options->words.shown[0]);
+    add_rows_json(&table->rows, document);
     if (table->with_adds != 0)
         (void)json_object_set_new(document, "naive_with_adds_bytes",
                                   json_integer((json_int_t)table->with_adds));
@@ -229,29 +305,30 @@ static void print_text(const struct memory_table *table, const struct rfx_graph 
     if (table->with_adds != 0)
         printf("%-16s%14.3f  %10.3f    the same before residual additions are fused\n",
                "naive, with Adds", mib(table->with_adds), mib(table->with_adds));
-    rfx_memory_rows_print(&table->rows);
+    print_rows(&table->rows);
     puts("\n* smallest of its column");
 }
 
-int rfx_cmd_memory(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct memory_options *options = given;
     struct rfx_memory *mem = rfx_cli_memory_create();
     struct rfx_graph *graph = NULL;
     struct memory_table table = {.mem = mem};
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    int code = rfx_cli_load(mem, options, options->size.y, options->size.x, &graph);
+    int code = rfx_cli_load(mem, options->words.args[0], &options->model, options->model.size.y,
+                            options->model.size.x, 0, &graph);
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = list_items(&table, graph, &err);
         if (status == RFX_OK) status = fill(&table, &err);
         if (status == RFX_OK)
-            status =
-                rfx_memory_rows_fill(mem, graph, table.nodes, table.problem->n, &table.rows, &err);
+            status = fill_rows(mem, graph, table.nodes, table.problem->n, &table.rows, &err);
         if (status == RFX_OK && options->plot != NULL) status = draw(&table, graph, options, &err);
         code = status == RFX_OK ? sum_with_adds(&table, options) : rfx_cli_fail(status, &err);
         if (code == RFX_EXIT_DONE && options->json)
             code = print_json(options, &table, graph);
         else if (code == RFX_EXIT_DONE)
-            print_text(&table, graph, options->shown[0]);
+            print_text(&table, graph, options->words.shown[0]);
     }
     rfx_memory_release(mem, table.best_offsets);
     rfx_memory_release(mem, table.nodes);
@@ -260,3 +337,37 @@ int rfx_cmd_memory(const struct rfx_cli_options *options) {
     rfx_memory_free(mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(memory_options, "plot", RESULT, plot, "FILE",
+                   "draw the best placement: time across, address up", .ends = ".svg .png"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP(rfx_cli_heading_report, rows);
+
+static struct memory_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, memory_options, model), RFX_CLI_USE(fuse, memory_options, model),
+    RFX_CLI_USE(seed, memory_options, model), {&group, 0},
+    RFX_CLI_USE(json, memory_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_memory = {
+    .name = "memory",
+    .args = "MODEL [--size HxW] [--no-fuse] [--plot FILE] [--json]",
+    .summary = "show how much memory the tensors between layers need with every packer",
+    .details =
+        "The figures are for a run of whole feature maps. Shared objects: tensors take turns in\n"
+        "buffers of their own. One arena: each tensor has an offset in the arena. No arena is\n"
+        "smaller than the lower bound; naive gives every tensor its own bytes. The image and the\n"
+        "outputs do not count. Row by row: each layer computes its map in steps of rows and may\n"
+        "overwrite input rows that are no longer needed.\n",
+    .examples =
+        "rfexec memory mobilenet_v2 --size 224x224\n"
+        "rfexec memory net.onnx --size 512x512 --plot placement.svg\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 1,
+    .values = &values,
+    .run = run,
+};

@@ -7,7 +7,6 @@
 #include "rfexec/shards/shard_merge.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "tools/cli/command.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -16,21 +15,22 @@
 
 /* The format of -o, which must be able to hold the tensor, declared so, and take all options that
  * are given. */
-static enum rfx_status find_format(const struct rfx_cli_options *options,
+static enum rfx_status find_format(const struct rfx_merge_options *options,
                                    const struct rfx_tensor *tensor, const struct rfx_stored *stored,
                                    struct rfx_output_format *format, struct rfx_error *err) {
     char ends[RFX_OUTPUT_ENDS];
-    if (!rfx_cli_output_format(options, options->output, format))
+    if (!rfx_cli_output_format(&options->output, 0, options->output.file, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': the name must end in %s",
-                        options->output, rfx_output_ends(ends));
-    const char *why = rfx_cli_options_misfit(options, format->kind->takes);
+                        options->output.file, rfx_output_ends(ends));
+    const char *why = rfx_cli_options_misfit(&options->output, format->kind->takes);
     if (why != NULL)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output, why);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output.file,
+                        why);
     format->stored = *stored;
-    return rfx_output_format_check(format, tensor, options->output, err);
+    return rfx_output_format_check(format, tensor, options->output.file, err);
 }
 
-static int print_shards(const struct rfx_shards *shards, const struct rfx_cli_options *options) {
+static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_options *options) {
     const struct rfx_shard_file *first = &shards->files[0];
     const struct rfx_shape *shape = rfx_shards_shape(shards);
     char hash[RFX_FINGERPRINT_CHARS], text[96], peak[RFX_HUMAN_CHARS];
@@ -47,19 +47,20 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_cli_op
     return RFX_EXIT_DONE;
 }
 
-static int merge_shards(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+static int merge_shards(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct rfx_shards shards;
     struct rfx_output_format format;
     struct rfx_cli_progress progress;
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_shards_read(mem, options->args, options->n_args, &shards, &err);
+    enum rfx_status status =
+        rfx_shards_read(mem, options->words.args, options->words.n_args, &shards, &err);
     if (status == RFX_OK) {
         const struct rfx_tensor tensor = rfx_shards_tensor(&shards);
         status = find_format(options, &tensor, &shards.files[0].stored, &format, &err);
     }
     if (status == RFX_OK) {
         rfx_cli_progress_start(&progress, "merge");
-        status = rfx_shards_merge(&shards, options->output, &format, options->memory_bytes,
+        status = rfx_shards_merge(&shards, options->output.file, &format, options->memory_bytes,
                                   rfx_cli_progress_step, &progress, &err);
         rfx_cli_progress_end(&progress);
     }
@@ -70,7 +71,7 @@ static int merge_shards(const struct rfx_cli_options *options, struct rfx_memory
 
 /* A sum of states from which the output is made. */
 struct rest {
-    const struct rfx_cli_options *options;
+    const struct rfx_merge_options *options;
     struct rfx_shard_sum sum;
     struct rfx_output_stream *stream;
     struct rfx_fingerprint fingerprint;
@@ -96,13 +97,13 @@ static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
     enum rfx_status status = find_format(r->options, out, &stored, &format, err);
     if (status == RFX_OK && format.kind != &rfx_output_npy)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "-o '%.200s': this output is written as .npy", r->options->output);
+                        "-o '%.200s': this output is written as .npy", r->options->output.file);
     if (status == RFX_OK)
         status = rfx_shard_rest_plan(&r->sum, rfx_output_stream_bytes(&format, out),
                                      r->options->memory_bytes, &rest, err);
     if (status == RFX_OK)
-        status =
-            rfx_output_stream_open(graph->mem, r->options->output, &format, out, &r->stream, err);
+        status = rfx_output_stream_open(graph->mem, r->options->output.file, &format, out,
+                                        &r->stream, err);
     if (status == RFX_OK) {
         const struct rfx_cli_run run = {.graph = rest.graph,
                                         .plan = rest.plan,
@@ -117,18 +118,18 @@ static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
 }
 
 static enum rfx_status write_states(const struct rest *r, struct rfx_error *err) {
-    if (rfx_cli_options_of_files(r->options))
+    if (rfx_cli_options_of_files(&r->options->output))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': states are written, to which --bits, --range and options of "
                         "TIFF and Zarr do not apply",
-                        r->options->output);
-    return rfx_shard_states_write(r->options->output, r->sum.graph, &r->sum.made.states, err);
+                        r->options->output.file);
+    return rfx_shard_states_write(r->options->output.file, r->sum.graph, &r->sum.made.states, err);
 }
 
 static int print_states(const struct rest *r, bool made) {
     const struct rfx_shard_states *all = &r->sum.made.states;
     const struct rfx_shape output = rfx_output_shape(r->sum.graph, r->sum.k);
-    int rounds = r->sum.made.rounds.rounds, n = r->options->n_args;
+    int rounds = r->sum.made.rounds.rounds, n = r->options->words.n_args;
     char hash[RFX_FINGERPRINT_CHARS], shape[96], peak[RFX_HUMAN_CHARS];
     rfx_fingerprint_hex(&r->fingerprint, hash);
     if (r->options->json) {
@@ -147,15 +148,15 @@ static int print_states(const struct rest *r, bool made) {
         printf("output     %s %s, hash %s\n", all->output, rfx_human_shape(&output, shape), hash);
     else
         printf("states     %d round%s more: run --part I/N --states %s makes %s\n", rounds,
-               rounds == 1 ? "" : "s", r->options->output,
+               rounds == 1 ? "" : "s", r->options->output.file,
                rounds == 0 ? "the parts of the output" : "those of the next round");
     return RFX_EXIT_DONE;
 }
 
-static int merge_states(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+static int merge_states(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct rest r = {.options = options};
     struct rfx_error err = {{0}};
-    enum rfx_status status = rfx_shard_sum_read(mem, options->args, options->n_args,
+    enum rfx_status status = rfx_shard_sum_read(mem, options->words.args, options->words.n_args,
                                                 options->memory_bytes, &r.sum, &err);
     bool made = status == RFX_OK && rfx_shard_sum_is_last(&r.sum);
     if (status == RFX_OK) status = made ? make_output(&r, &err) : write_states(&r, &err);
@@ -166,43 +167,41 @@ static int merge_states(const struct rfx_cli_options *options, struct rfx_memory
 }
 
 /* Finds an input file, or the JSON beside it, that `path` names too: its name, or NULL. */
-static const char *find_input(const struct rfx_cli_options *options, const char *path, char *name,
+static const char *find_input(const struct rfx_merge_options *options, const char *path, char *name,
                               size_t size) {
     struct stat out, in;
     if (stat(path, &out) != 0) return NULL;
-    for (int i = 0; i < options->n_args; i++)
+    for (int i = 0; i < options->words.n_args; i++)
         for (int k = 0; k < 2; k++) {
-            (void)snprintf(name, size, "%s%s", options->args[i], k == 0 ? "" : ".json");
+            (void)snprintf(name, size, "%s%s", options->words.args[i], k == 0 ? "" : ".json");
             if (stat(name, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
                 return name;
         }
     return NULL;
 }
 
-static int check_options(const struct rfx_cli_options *options) {
+/* What the options lack. */
+static int check_options(const struct rfx_merge_options *options) {
     char name[RFX_SHARD_PATH_CHARS];
-    if (options->status != NULL && (options->n_args > 0 || options->output != NULL)) {
-        rfx_cli_message("--status only looks at a folder: it excludes PART and -o");
+    if (options->status != NULL && options->words.n_args > 0) {
+        rfx_cli_message("--status only looks at a folder: it excludes PART");
         return RFX_EXIT_USAGE;
     }
     if (options->status != NULL) return RFX_EXIT_DONE;
-    if (options->n_args == 0) {
+    if (options->words.n_args == 0) {
         rfx_cli_message("merge needs a PART, or --status DIR");
         return RFX_EXIT_USAGE;
     }
-    if (options->output == NULL) {
-        rfx_cli_message("merge needs -o FILE");
-        return RFX_EXIT_USAGE;
-    }
-    if (find_input(options, options->output, name, sizeof name) != NULL) {
+    if (find_input(options, options->output.file, name, sizeof name) != NULL) {
         rfx_cli_message("-o '%s' would write over '%s', which is merged: name another file",
-                        options->output, name);
+                        options->output.file, name);
         return RFX_EXIT_USAGE;
     }
     return RFX_EXIT_DONE;
 }
 
-int rfx_cmd_merge(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct rfx_merge_options *options = given;
     int code = check_options(options);
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_memory *mem = rfx_cli_memory_create();
@@ -212,10 +211,57 @@ int rfx_cmd_merge(const struct rfx_cli_options *options) {
     }
     if (options->status != NULL)
         code = rfx_merge_status(options, mem);
-    else if (rfx_shard_states_is_file(options->args[0]))
+    else if (rfx_shard_states_is_file(options->words.args[0]))
         code = merge_states(options, mem);
     else
         code = merge_shards(options, mem);
     rfx_memory_free(mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(rfx_merge_options, "memory", BYTES, memory_bytes, "BYTES",
+                   "memory budget of the whole process, such as 64MiB or 1.5GiB", .letter = 'm'),
+    RFX_CLI_OPTION(rfx_merge_options, "status", TEXT, status, "DIR",
+                   "merge nothing; say which parts in this folder are there, missing or damaged, "
+                   "and which commands make the missing ones",
+                   .excludes = "output"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("merge options", rows);
+
+static struct rfx_merge_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(file, rfx_merge_options, output),
+    RFX_CLI_USE(samples, rfx_merge_options, output),
+    RFX_CLI_USE(format, rfx_merge_options, output),
+    RFX_CLI_USE(json, rfx_merge_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_merge = {
+    .name = "merge",
+    .args =
+        "PART.npy [PART.npy ...] -o FILE [--memory BYTES] [--json]\n"
+        "       rfexec merge --status DIR [--json]",
+    .summary = "put the parts of an output together that 'run --part' made",
+    .details =
+        "All parts must be of one run: the same model, input, version and options that change\n"
+        "bits, as the JSON file beside each part says. The parts must cover the output without\n"
+        "gap or overlap and must not have changed since they were made. FILE is written in bands\n"
+        "of rows inside the budget, as -o of run would write it; the hash is that of a single\n"
+        "run. The exit code is 3 when parts are missing, doubled, changed or of other runs.\n"
+        "--status reads all bytes of the parts in a folder, such as OUT.parts of run_parts.sh,\n"
+        "and says which are there, missing, damaged or in the way, and the commands that make the\n"
+        "missing ones. The exit code is 0 when all parts are there, else 3.\n",
+    .examples =
+        "rfexec merge part1.npy part2.npy part3.npy -o map.npy\n"
+        "rfexec merge part*.npy -o large.tif --memory 64MiB\n"
+        "rfexec merge --status large.npy.parts\n",
+    RFX_CLI_TABLE(uses),
+    .needs = "output status",
+    .min_args = 0,
+    .max_args = RFX_CLI_MAX_PARTS,
+    .values = &values,
+    .run = run,
+};

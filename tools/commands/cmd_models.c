@@ -30,7 +30,13 @@ static int print_model(struct rfx_memory *mem, const struct rfx_builtin *builtin
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-int rfx_cmd_models(const struct rfx_cli_options *options) {
+struct models_options {
+    struct rfx_cli_words words;
+    bool json;
+};
+
+static int run(void *given) {
+    const struct models_options *options = given;
     struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) return RFX_EXIT_SYSTEM;
     json_t *list = options->json ? json_array() : NULL;
@@ -53,3 +59,20 @@ int rfx_cmd_models(const struct rfx_cli_options *options) {
     rfx_memory_free(mem);
     return code;
 }
+
+static struct models_options values;
+
+static const struct rfx_cli_use uses[] = {RFX_CLI_USE(json, models_options, json)};
+
+const struct rfx_cli_command rfx_cmd_models = {
+    .name = "models",
+    .args = "[--json]",
+    .summary = "list the built-in networks",
+    .details = "",
+    .examples = "rfexec models\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 0,
+    .max_args = 0,
+    .values = &values,
+    .run = run,
+};

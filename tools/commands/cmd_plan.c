@@ -9,16 +9,17 @@
 #include "tools/cli/report.h"
 #include "tools/cli/table.h"
 #include "tools/commands/command_forms.h"
-#include "tools/program/run_request.h"
+#include "tools/commands/run_request.h"
 
 enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
 
-static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_options *options) {
+static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     struct rfx_output_file *file = NULL;
     struct rfx_error err = {{0}};
     char *text = NULL;
-    enum rfx_status status = rfx_plan_file_text(job->plan, options->shown[0], &text, &err);
-    if (status == RFX_OK) status = rfx_output_file_open(job->mem, options->output, &file, &err);
+    enum rfx_status status = rfx_plan_file_text(job->plan, options->words.shown[0], &text, &err);
+    if (status == RFX_OK)
+        status = rfx_output_file_open(job->mem, options->output.file, &file, &err);
     if (status == RFX_OK) status = rfx_output_file_append(file, text, strlen(text), &err);
     if (status == RFX_OK) status = rfx_output_file_commit(file, &err);
     rfx_output_file_free(file);
@@ -92,9 +93,10 @@ static const char *ending(const char *output) {
     return strcmp(output, "-") == 0 ? ".npy" : strrchr(output, '.');
 }
 
-static void print_counted(const struct rfx_cli_options *options) {
+static void print_counted(const struct rfx_cli_run_options *options) {
     const char *output = rfx_run_request_output(options);
-    printf("counted    reading %s, ", options->n_args > 1 ? options->shown[1] : "a .npy picture");
+    printf("counted    reading %s, ",
+           options->words.n_args > 1 ? options->words.shown[1] : "a .npy picture");
     if (output == NULL)
         puts("writing nothing");
     else
@@ -102,7 +104,7 @@ static void print_counted(const struct rfx_cli_options *options) {
 }
 
 /* Why the plan computes things again: stages that begin at the image, after the first. */
-static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_options *options) {
+static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_run_options *options) {
     int starts = 0;
     for (int s = 0; s < plan->n_stages; ++s)
         starts += rfx_place_is_computed(plan->stages[s].places[plan->graph->input]);
@@ -111,12 +113,12 @@ static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_optio
         "passes     %d of %d stages begin at the image: what a later one needs of it, and what "
         "waits for a whole map's norm or pool, is made again%s\n",
         starts, plan->n_stages,
-        options->spill == NULL ? " (with --spill DIR it may wait in a file)" : "");
+        options->plan.spill == NULL ? " (with --spill DIR it may wait in a file)" : "");
 }
 
-static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                       const struct rfx_plan_survey *survey, bool checked) {
-    json_t *document = rfx_report_document("plan", options->shown[0]);
+    json_t *document = rfx_report_document("plan", options->words.shown[0]);
     rfx_report_conv(document, job->graph);
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&job->graph->nodes[job->graph->input].out.shape));
@@ -125,37 +127,41 @@ static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_option
     const char *output = rfx_run_request_output(options);
     (void)json_object_set_new(
         document, "counted",
-        json_pack("{s:s, s:s?}", "input", options->n_args > 1 ? options->shown[1] : ".npy",
-                  "output", output != NULL ? ending(output) : NULL));
+        json_pack("{s:s, s:s?}", "input",
+                  options->words.n_args > 1 ? options->words.shown[1] : ".npy", "output",
+                  output != NULL ? ending(output) : NULL));
     if (survey != NULL) (void)json_object_set_new(document, "runners_up", rivals_json(job, survey));
     if (checked) (void)json_object_set_new(document, "checked", json_true());
     return rfx_report_print(document);
 }
 
 /* The other plans of the same graph, with its groups, where the planner had a choice. */
-static int look_around(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static int look_around(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                        struct rfx_plan_survey **survey) {
     struct rfx_survey_request request = {.rivals = true};
     struct rfx_error err = {{0}};
-    bool by_hand = options->plan_file != NULL || options->untiled || options->bands != 0 ||
-                   options->tiles.y != 0 || options->split != NULL;
+    bool by_hand = options->plan.plan_file != NULL || options->plan.untiled ||
+                   options->plan.bands != 0 || options->plan.tiles.y != 0 ||
+                   options->plan.split != NULL;
     if (by_hand) return RFX_EXIT_DONE;
     enum rfx_status status =
         rfx_plan_survey_create(job->plan->graph, &job->request, &request, survey, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-int rfx_cmd_plan(const struct rfx_cli_options *options) {
-    if (options->parts != 0) return rfx_plan_shards(options);
+static int run(void *values) {
+    const struct rfx_cli_run_options *options = values;
+    if (options->part.parts != 0) return rfx_plan_shards(options);
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
-    bool checked = options->check || options->plan_file != NULL;
-    int code = rfx_cli_job_open(&job, options, options->n_args > 1 ? options->args[1] : NULL);
+    bool checked = options->plan.check || options->plan.plan_file != NULL;
+    int code =
+        rfx_cli_job_open(&job, options, options->words.n_args > 1 ? options->words.args[1] : NULL);
     if (code == RFX_EXIT_DONE) code = rfx_run_request_count(&job, options);
     job.plans_again = true;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");
     if (code == RFX_EXIT_DONE) code = look_around(&job, options, &survey);
-    if (code == RFX_EXIT_DONE && options->output != NULL) code = write_plan(&job, options);
+    if (code == RFX_EXIT_DONE && options->output.file != NULL) code = write_plan(&job, options);
     if (code == RFX_EXIT_DONE && options->json) {
         code = print_json(&job, options, survey, checked);
     } else if (code == RFX_EXIT_DONE) {
@@ -172,3 +178,52 @@ int rfx_cmd_plan(const struct rfx_cli_options *options) {
     rfx_cli_job_free(&job);
     return code;
 }
+
+static struct rfx_cli_run_options values;
+
+static const struct rfx_cli_use uses[] = {
+    RFX_CLI_USE(size, rfx_cli_run_options, model),
+    RFX_CLI_USE(plan, rfx_cli_run_options, plan),
+    RFX_CLI_USE(check, rfx_cli_run_options, plan),
+    RFX_CLI_USE(network, rfx_cli_run_options, model),
+    RFX_CLI_USE(fuse, rfx_cli_run_options, model),
+    RFX_CLI_USE(seed, rfx_cli_run_options, model),
+    RFX_CLI_USE(input, rfx_cli_run_options, input),
+    RFX_CLI_USE(file, rfx_cli_run_options, output),
+    RFX_CLI_USE(planned, rfx_cli_run_options, output),
+    RFX_CLI_USE(format, rfx_cli_run_options, output),
+    RFX_CLI_USE(parts, rfx_cli_run_options, part),
+    RFX_CLI_USE(json, rfx_cli_run_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_plan = {
+    .name = "plan",
+    .args =
+        "MODEL [INPUT] [--size HxW] [PLAN OPTIONS] [--for-output FILE] [--parts N] "
+        "[-o plan.json] [--json]",
+    .summary = "show how a network would be run and how much memory it would take",
+    .details =
+        "Runs nothing. The plan is for INPUT, or for a .npy image of --size. The memory that\n"
+        "'rfexec run' takes to write -o map.npy counts, so a run with the same budget uses the\n"
+        "same plan; --for-output names another file, or none.\n"
+        "\n"
+        "-o writes the plan as JSON. Its stages (mode, targets, tiles, band_rows, row_by_row,\n"
+        "forgets) and flags may be edited. run, verify, bench and plan take the file with --plan:\n"
+        "they calculate memory and time anew, and a checker walks the plan before it is used.\n"
+        "\n"
+        "--parts N shows what each of N parts of the output (run --part I/N) takes: its rows, the\n"
+        "rows of the image that it reads, MACs with the halo, memory; and the same for each round\n"
+        "of global operations before it. --json adds what parts would exchange if no row were\n"
+        "computed twice.\n",
+    .examples =
+        "rfexec plan mobilenet_v2 --size 4096x4096 --memory 256MiB -o plan.json\n"
+        "rfexec plan mobilenet_v2 --size 4096x4096 --plan plan.json\n"
+        "rfexec plan resnet50 --size 2048x2048 --tiles 4x4 --split layer2.3 --json\n"
+        "rfexec plan fsrcnn --size 8192x8192 --memory 64MiB --parts 8\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 2,
+    .input = 2,
+    .values = &values,
+    .run = run,
+};

@@ -9,8 +9,8 @@
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/command_forms.h"
-#include "tools/program/run_request.h"
-#include "tools/program/run_result.h"
+#include "tools/commands/run_request.h"
+#include "tools/commands/run_result.h"
 #include "tools/report/html_report.h"
 
 struct run {
@@ -75,11 +75,11 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
                                       &run->outputs, err);
     if (run->asked.missing.mem != NULL) run->outputs.missing = &run->asked.missing;
     if (status == RFX_OK && run->asked.images == 1) {
-        status =
-            rfx_cli_classes_begin(job->mem, job->graph, run->asked.options, &run->classes, err);
+        status = rfx_cli_classes_begin(job->mem, job->graph, &run->asked.options->report,
+                                       &run->classes, err);
         run->outputs.classes = &run->classes;
     }
-    bool paged = run->asked.options->report != NULL;
+    bool paged = run->asked.options->report.page != NULL;
     if (status == RFX_OK && paged)
         status = rfx_html_report_open(&run->page, run->asked.options, job, err);
     bool overlaid = run->asked.overlaid;
@@ -91,7 +91,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (paged) rfx_html_report_watch(&run->page, run->session, &sink);
     if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
     rfx_session_set_sink(run->session, &sink);
-    rfx_session_set_spill_folder(run->session, run->asked.options->spill);
+    rfx_session_set_spill_folder(run->session, run->asked.options->plan.spill);
     rfx_cli_progress_start(&progress, "run");
     progress.rows = streamed_rows(job->plan) * run->asked.images;
     progress.cols = job->graph->nodes[job->graph->input].out.w;
@@ -99,7 +99,8 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     rfx_session_set_sink(run->session, NULL);
     if (paged) rfx_html_report_end(&run->page, run->session, &run->report);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK) status = rfx_cli_classes_finish(run->asked.options, &run->classes, err);
+    if (status == RFX_OK)
+        status = rfx_cli_classes_finish(&run->asked.options->report, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
     if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, err);
     if (status == RFX_OK && paged)
@@ -115,28 +116,14 @@ static int print_result(const struct run *run) {
         .report = &run->report,
         .outputs = &run->outputs,
         .classes = &run->classes,
-        .overlay = run->asked.options->overlay != NULL ? &run->overlay : NULL};
+        .overlay = run->asked.options->report.overlay != NULL ? &run->overlay : NULL};
     return rfx_run_result_print(&result);
 }
 
-int rfx_cmd_run(const struct rfx_cli_options *given) {
-    bool part = given->part != NULL || given->part_rect != NULL;
-    if (part && given->mask == NULL) return rfx_run_shard(given);
-    static struct rfx_cli_options of_run; /* large for a stack */
-    struct rfx_cli_options *options = &of_run;
-    of_run = *given;
+static int run_once(struct rfx_cli_run_options *options) {
     struct run run = {.image = 0};
     struct rfx_error err = {{0}};
-    if (options->mask != NULL && (options->n_args == 2 || options->list != NULL))
-        return rfx_run_masked(options);
-    if (options->n_args != (options->list != NULL ? 1 : 2)) {
-        rfx_cli_message("run needs %s, %d given; 'rfexec help run' explains",
-                        options->list != NULL ? "1 argument with --list" : "2 arguments",
-                        options->n_args);
-        return RFX_EXIT_USAGE;
-    }
-    if (options->list != NULL) return rfx_run_batch(options);
-    int code = rfx_run_request_open(&run.asked, options, options->args[1]);
+    int code = rfx_run_request_open(&run.asked, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = execute(&run, &err);
@@ -154,3 +141,84 @@ int rfx_cmd_run(const struct rfx_cli_options *given) {
     rfx_run_request_release(&run.asked);
     return code;
 }
+
+static int run(void *values) {
+    struct rfx_cli_run_options *options = values;
+    const struct rfx_cli_part_options *part = &options->part;
+    bool listed = options->list.list != NULL;
+    int n = options->words.n_args;
+    if ((part->part != NULL || part->part_rect != NULL) && part->mask == NULL)
+        return rfx_run_shard(options);
+    if (part->mask != NULL && n == 2) return rfx_run_masked(options);
+    if (n != (listed ? 1 : 2)) {
+        rfx_cli_message("run needs %s, %d given; 'rfexec help run' explains",
+                        listed ? "1 argument with --list" : "2 arguments", n);
+        return RFX_EXIT_USAGE;
+    }
+    return listed ? rfx_run_batch(options) : run_once(options);
+}
+
+static struct rfx_cli_run_options values;
+
+static const struct rfx_cli_use uses[] = {RFX_CLI_USES_OF_RUN};
+
+const struct rfx_cli_command rfx_cmd_run = {
+    .name = "run",
+    .args =
+        "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--part I/N] [--report FILE.html] "
+        "[--overlay FILE] [--top K --labels FILE] [--json]\n"
+        "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--resume] "
+        "[PLAN OPTIONS] [--json]",
+    .summary = "run a network on an image",
+    .details =
+        "MODEL is an .onnx file or a built-in name ('rfexec models'). INPUT is one of:\n"
+        "  an image file (png, jpg, tif, bmp, ...) or a Zarr folder\n"
+        "  a .npy file, CxHxW or 1xCxHxW float32, which is used without preprocessing\n"
+        "  a .npy file NxCxHxW: the images run one after the other in the memory of one,\n"
+        "    and each output is a .npy file of N\n"
+        "  bands:FILE,FILE,...: one file for each band, all of one size (as --bands-from)\n"
+        "  synthetic:HxW[:seed]\n"
+        "  -: a file from standard input\n"
+        "With --memory the whole process stays within the budget: its peak resident memory is at\n"
+        "most BYTES. Without a plan option the network runs untiled.\n"
+        "\n"
+        "The end of the name of -o chooses the kind of file: .npy; .tif (maps of floats; BigTIFF\n"
+        "above 4 GiB); .png (maps of 1 or 3 channels, the smallest value black, the largest\n"
+        "white); .pfm (maps of floats, 1 or 3 channels); folders .zarr (maps of floats) and\n"
+        ".ome.zarr (the same for viewers). Several outputs go to NAME.<output>.EXT. A file gets\n"
+        "its name when it is complete: after an error, SIGINT, SIGTERM or SIGHUP (exit code 5)\n"
+        "there is none. '-o -' writes .npy to standard output and the report to standard error.\n"
+        "Maps that are not stored are written during the run; a .png without --range, and images\n"
+        "that are computed in column strips, need disk space for the map in floats too.\n"
+        "\n"
+        "--report writes one page that needs no other file and no network connection. Its\n"
+        "contents (below 3 MiB for most networks) count against the budget. --overlay draws\n"
+        "labels (label 0 is clear) or the values of a channel (small values are clear) over the\n"
+        "input, at full size and row by row, within the budget for any size; it needs 4 bytes of\n"
+        "disk space for each pixel of the map.\n"
+        "\n"
+        "--part 2/4 computes the second quarter of the output's rows and only what these rows\n"
+        "need. -o PART.npy gets a JSON file beside it that describes the run; 'rfexec merge' puts\n"
+        "the parts together. A part whose file is there already is not computed again. --mask\n"
+        "takes an image over the output: where it is 0 nothing is computed, except for global\n"
+        "pools and norms, and 0 or the no-data value of a GeoTIFF is written.\n"
+        "\n"
+        "--list runs the network on many images. The network is loaded once for all images of one\n"
+        "size. An image that fails does not stop the others; the exit code is that of the first\n"
+        "failure. With --json one line is printed for each image and one for all.\n",
+    .examples =
+        "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
+        "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
+        "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
+        "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
+        "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"
+        "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"
+        "rfexec run net.onnx slide.tif --mask tissue.png --memory 1GiB -o map.tif\n"
+        "ls scans/*.tif | rfexec run net.onnx --list - --out-dir maps --memory 1GiB --resume\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 1,
+    .max_args = 2,
+    .input = 2,
+    .values = &values,
+    .run = run,
+};

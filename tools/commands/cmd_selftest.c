@@ -3,27 +3,152 @@
  * Each network runs on whole maps and in tiles, and both must give the golden fingerprint. Where
  * this processor's arithmetic is not the table's (kernels without fused multiply-add leave
  * convolutions to OpenBLAS), both runs must still give the same. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
+#include "layers/graph/graph.h"
+#include "rfexec/output/fingerprint.h"
 #include "tools/cli/command.h"
-#include "tools/cli/golden.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
 
+/* Golden fingerprints: what networks give for synthetic pictures on every machine.
+ *
+ * A table is CSV with the columns model, size (rows x columns), conv (what computes convolutions),
+ * output, shape and fingerprint, one row per output; rows of one run follow each other. The table
+ * data/fingerprints.csv, which tools/scripts/make_fingerprints.py makes, is part of the program. */
+enum { GOLDEN_NAME = 64 }; /* characters of a name or shape, with the end */
+
+struct golden_row {
+    char model[GOLDEN_NAME], output[GOLDEN_NAME], shape[GOLDEN_NAME];
+    char fingerprint[RFX_FINGERPRINT_CHARS];
+    int64_t h, w;
+    enum rfx_conv_choice conv;
+};
+
+struct golden {
+    struct rfx_memory *mem;
+    int count;
+    struct golden_row *rows;
+};
+
+/* data/fingerprints.csv as text, made by the build (tools/cmake/rfx_helpers.cmake). */
+extern const char rfx_golden_csv[];
+
+#define HEADER "model,size,conv,output,shape,fingerprint\n"
+enum { MOST_BYTES = 1 << 20 };
+
+/* The next field of a line; false where it is empty or too long. */
+static bool take_field(const char **at, char end, char *field, size_t size) {
+    size_t length = strcspn(*at, ",\n");
+    if ((*at)[length] != end || length == 0 || length >= size) return false;
+    memcpy(field, *at, length);
+    field[length] = '\0';
+    *at += length + 1;
+    return true;
+}
+
+static bool parse_line(const char **at, struct golden_row *row) {
+    char size[32], conv[32], after;
+    long long h, w;
+    if (!take_field(at, ',', row->model, sizeof row->model) ||
+        !take_field(at, ',', size, sizeof size) || !take_field(at, ',', conv, sizeof conv) ||
+        !take_field(at, ',', row->output, sizeof row->output) ||
+        !take_field(at, ',', row->shape, sizeof row->shape) ||
+        !take_field(at, '\n', row->fingerprint, sizeof row->fingerprint) ||
+        !rfx_conv_choice_find(conv, &row->conv) ||
+        strlen(row->fingerprint) != RFX_FINGERPRINT_CHARS - 1 ||
+        sscanf(size, "%9lldx%9lld%c", &h, &w, &after) != 2 || h < 1 || w < 1)
+        return false;
+    row->h = h;
+    row->w = w;
+    return true;
+}
+
+static enum rfx_status parse_table(const char *text, const char *name, struct golden *golden,
+                                   struct rfx_error *err) {
+    int lines = 0;
+    for (const char *p = text; (p = strchr(p, '\n')) != NULL; p++) lines++;
+    if (strncmp(text, HEADER, strlen(HEADER)) != 0 || lines < 2)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: not a table of fingerprints", name);
+    size_t bytes = (size_t)lines * sizeof *golden->rows;
+    golden->rows = rfx_memory_calloc(golden->mem, (size_t)lines, sizeof *golden->rows);
+    if (golden->rows == NULL) return rfx_memory_fail(golden->mem, name, bytes, err);
+    const char *at = text + strlen(HEADER);
+    for (; *at != '\0'; golden->count++)
+        if (!parse_line(&at, &golden->rows[golden->count]))
+            return rfx_fail(err, RFX_STATUS_MALFORMED,
+                            "%s: line %d is not model,ROWSxCOLUMNS,conv,output,shape,fingerprint",
+                            name, golden->count + 2);
+    return RFX_OK;
+}
+
+static enum rfx_status read_text(const char *path, char *text, struct rfx_error *err) {
+    FILE *file = fopen(path, "r");
+    if (file == NULL) return rfx_fail(err, RFX_STATUS_IO, "%s: %s", path, strerror(errno));
+    size_t got = fread(text, 1, MOST_BYTES, file);
+    bool bad = ferror(file) != 0;
+    (void)fclose(file);
+    if (bad) return rfx_fail(err, RFX_STATUS_IO, "%s: cannot be read", path);
+    if (got == MOST_BYTES || memchr(text, '\0', got) != NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "%s: not a table of fingerprints", path);
+    text[got] = '\0';
+    return RFX_OK;
+}
+
+/* Reads a table from a file, or with path NULL the program's own. Statuses: IO, MALFORMED (with the
+ * line), OUT_OF_MEMORY. Freed with golden_free, after a failure too. */
+static enum rfx_status golden_read(struct rfx_memory *mem, const char *path, struct golden *golden,
+                                   struct rfx_error *err) {
+    *golden = (struct golden){.mem = mem};
+    if (path == NULL) return parse_table(rfx_golden_csv, "the program's own table", golden, err);
+    char *text = rfx_memory_alloc(mem, MOST_BYTES);
+    if (text == NULL) return rfx_memory_fail(mem, path, MOST_BYTES, err);
+    enum rfx_status status = read_text(path, text, err);
+    if (status == RFX_OK) status = parse_table(text, path, golden, err);
+    rfx_memory_release(mem, text);
+    return status;
+}
+
+/* How many rows from `first` on belong to one run. */
+static int golden_run_length(const struct golden *golden, int first) {
+    const struct golden_row *a = &golden->rows[first];
+    int n = 1;
+    for (; first + n < golden->count; n++) {
+        const struct golden_row *b = a + n;
+        if (strcmp(a->model, b->model) != 0 || a->h != b->h || a->w != b->w || a->conv != b->conv)
+            break;
+    }
+    return n;
+}
+
+static void golden_free(struct golden *golden) {
+    if (golden->mem != NULL) rfx_memory_release(golden->mem, golden->rows);
+    *golden = (struct golden){0};
+}
+
 /* What runs without --all, at the smaller size: every kind of layer, in seconds. */
 static const char *const quick[] = {"mobilenet_v2", "resnet18", "squeezenet1_1",
                                     "densenet121",  "fsrcnn",   "efficientnet_b0",
                                     "deeplab_v3",   "posenet",  "toy"};
 
+struct selftest_options {
+    struct rfx_cli_words words;
+    bool all;
+    const char *table; /* NULL: the program's own */
+    struct rfx_cli_threads threads;
+    bool json;
+};
+
 struct selftest {
-    const struct rfx_cli_options *options;
+    const struct selftest_options *options;
     struct rfx_memory *mem;
-    struct rfx_golden golden;
+    struct golden golden;
     json_t *checks; /* NULL: lines on stdout */
     int checked, different, unpromised;
 };
@@ -39,8 +164,9 @@ static bool named(const char *const *names, int n, const char *name) {
 
 /* Whether the run that begins at row `first` is asked for. */
 static bool asked(const struct selftest *t, int first) {
-    const struct rfx_golden_row *row = &t->golden.rows[first];
-    if (t->options->n_args > 0) return named(t->options->args, t->options->n_args, row->model);
+    const struct golden_row *row = &t->golden.rows[first];
+    if (t->options->words.n_args > 0)
+        return named(t->options->words.args, t->options->words.n_args, row->model);
     if (t->options->all) return true;
     bool smaller = first == 0 || strcmp(row[-1].model, row->model) != 0;
     return smaller && named(quick, sizeof quick / sizeof quick[0], row->model);
@@ -48,7 +174,7 @@ static bool asked(const struct selftest *t, int first) {
 
 /* One line or JSON item. conv: what computed convolutions; expected: the fingerprint that must
  * come, golden where that is what the table's row is about. */
-static void report(struct selftest *t, const struct rfx_golden_row *row, const char *way,
+static void report(struct selftest *t, const struct golden_row *row, const char *way,
                    enum rfx_conv_choice conv, const struct rfx_cli_output *output,
                    const char *expected) {
     char shape[96];
@@ -75,7 +201,7 @@ static void report(struct selftest *t, const struct rfx_golden_row *row, const c
     (void)fflush(stdout);
 }
 
-static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_options *options,
+static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                                struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     struct rfx_run_report ran;
     enum rfx_status status =
@@ -92,20 +218,21 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_opt
 
 /* Runs `rows`, the outputs of one run, in one way, and reports. found: the outputs' fingerprints of
  * the way before, if this is not the first; receives this one's. */
-static int run_way(struct selftest *t, const struct rfx_golden_row *rows, int n, const char *way,
+static int run_way(struct selftest *t, const struct golden_row *rows, int n, const char *way,
                    char (*found)[RFX_FINGERPRINT_CHARS], bool first) {
-    static struct rfx_cli_options options; /* large for a stack */
+    static struct rfx_cli_run_options options; /* large for a stack */
     struct rfx_cli_job job = {0};
     struct rfx_cli_outputs outputs = {0};
     struct rfx_error err = {{0}};
     char picture[64];
-    rfx_cli_options_init(&options);
-    options.args[0] = rows->model;
-    options.n_args = 1;
-    options.threads = t->options->threads;
-    options.conv = rows->conv;
-    options.untiled = first;
-    if (!first) options.tiles = (struct rfx_cli_pair){.y = TILES, .x = TILES};
+    const char *model = rows->model;
+    options = (struct rfx_cli_run_options){
+        .words = {.n_args = 1, .args = &model, .shown = &model},
+        .plan = {.threads = t->options->threads},
+    };
+    options.model.conv = rows->conv;
+    options.plan.untiled = first;
+    if (!first) options.plan.tiles = (struct rfx_cli_pair){.y = TILES, .x = TILES};
     (void)snprintf(picture, sizeof picture, "synthetic:%lldx%lld", (long long)rows->h,
                    (long long)rows->w);
     int code = rfx_cli_job_open(&job, &options, picture);
@@ -144,12 +271,12 @@ static int run_rows(struct selftest *t, int first, int n) {
 static int run_all(struct selftest *t) {
     int code = RFX_EXIT_DONE;
     for (int i = 0; i < t->golden.count && code == RFX_EXIT_DONE;) {
-        int n = rfx_golden_run_length(&t->golden, i);
+        int n = golden_run_length(&t->golden, i);
         if (asked(t, i)) code = run_rows(t, i, n);
         i += n;
     }
     if (code == RFX_EXIT_DONE && t->checked == 0) {
-        rfx_cli_message("no fingerprints of '%s' in the table", t->options->args[0]);
+        rfx_cli_message("no fingerprints of '%s' in the table", t->options->words.args[0]);
         code = RFX_EXIT_USAGE;
     }
     return code;
@@ -177,16 +304,56 @@ static int finish(struct selftest *t) {
     return code == RFX_EXIT_DONE && t->different > 0 ? RFX_EXIT_DIFFERENT : code;
 }
 
-int rfx_cmd_selftest(const struct rfx_cli_options *options) {
+static int run(void *given) {
+    const struct selftest_options *options = given;
     struct selftest t = {.options = options, .mem = rfx_cli_memory_create()};
     struct rfx_error err = {{0}};
     if (t.mem == NULL) return RFX_EXIT_SYSTEM;
     if (options->json) t.checks = json_array();
-    enum rfx_status status = rfx_golden_read(t.mem, options->table, &t.golden, &err);
+    enum rfx_status status = golden_read(t.mem, options->table, &t.golden, &err);
     int code = status == RFX_OK ? run_all(&t) : rfx_cli_fail(status, &err);
     if (code == RFX_EXIT_DONE) code = finish(&t);
     json_decref(t.checks);
-    rfx_golden_free(&t.golden);
+    golden_free(&t.golden);
     rfx_memory_free(t.mem);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(selftest_options, "all", FLAG, all, NULL,
+                   "run every network at both sizes (about a minute, 1.1 GiB)"),
+    RFX_CLI_OPTION(selftest_options, "table", TEXT, table, "FILE",
+                   "compare with the fingerprints of this table, of the form of "
+                   "data/fingerprints.csv (default: the table in the program)"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("selftest options", rows);
+
+static struct selftest_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(threads, selftest_options, threads),
+    RFX_CLI_USE(json, selftest_options, json),
+};
+
+const struct rfx_cli_command rfx_cmd_selftest = {
+    .name = "selftest",
+    .args = "[MODEL ...] [--all] [--table FILE] [--threads N] [--json]",
+    .summary = "check that this machine computes the same bits as every other machine",
+    .details =
+        "Runs built-in networks on synthetic images, on whole maps and in tiles, and compares the\n"
+        "fingerprints of the outputs with those that every processor with fused multiply-add must\n"
+        "give (AVX2, AVX-512, NEON). Some networks take seconds; --all runs all of them at two\n"
+        "sizes; MODEL chooses networks. The exit code is 1 when a fingerprint differs. On\n"
+        "processors without fused multiply-add OpenBLAS computes the convolutions, and the check\n"
+        "is only that all plans agree.\n",
+    .examples =
+        "rfexec selftest\n"
+        "rfexec selftest --all --threads 8\n"
+        "rfexec selftest mobilenet_v2 resnet50 --json\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 0,
+    .max_args = RFX_CLI_MAX_ARGS,
+    .values = &values,
+    .run = run,
+};

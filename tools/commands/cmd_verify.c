@@ -24,9 +24,16 @@ struct naive_error { /* of one output */
     double largest, magnitude; /* largest absolute error; largest absolute true value */
 };
 
+struct verify_options {
+    struct rfx_cli_run_options run;
+    bool naive;
+    size_t against_bytes; /* 0: not given */
+};
+
 struct verify {
     struct rfx_cli_job job;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
+    const struct verify_options *asked;
     int n_outputs;
     float **kept; /* outputs of the tiled run, then of the untiled one */
     struct difference *differences;
@@ -79,7 +86,7 @@ static enum rfx_status keep_piece(void *user, const struct rfx_end *end, struct 
                                   const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
     (void)err;
-    rfx_end_scatter(end, v->kept[end->output], rect, view);
+    rfx_end_scatter(end, RFX_TYPE_FLOAT32, v->kept[end->output], rect, view);
     return RFX_OK;
 }
 
@@ -104,7 +111,7 @@ static enum rfx_status compare_piece(void *user, const struct rfx_end *end, stru
     (void)err;
     for (int64_t y = rect.y0; y < rect.y1; ++y)
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
-            const float *pixel = rfx_view_at(view, y, x);
+            const float *pixel = rfx_view_f32_at(view, y, x);
             int64_t at = end->at.first + y * end->at.row_step + x * end->at.column_step;
             for (int64_t c = 0; c < end->channels; ++c, at += end->at.channel_step)
                 compare_element(&v->differences[end->output], at, kept + at, rfx_one_nan(pixel[c]));
@@ -120,7 +127,7 @@ static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, c
                                     .plan = plan,
                                     .image = v->job.image,
                                     .sink = sink,
-                                    .spill = v->options->spill,
+                                    .spill = v->options->plan.spill,
                                     .what = what};
     return rfx_cli_run_once(&run, report, err);
 }
@@ -132,7 +139,7 @@ static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
         run_plan(v, v->job.plan, "verify, 1 of 2: as planned", &sink, &v->tiled, err);
     for (int k = 0; status == RFX_OK && k < v->n_outputs; ++k) {
         struct rfx_fingerprint fingerprint = {0};
-        rfx_fingerprint_add(&fingerprint, 0, v->kept[k],
+        rfx_fingerprint_add(&fingerprint, RFX_TYPE_FLOAT32, 0, v->kept[k],
                             graph->nodes[graph->outputs[k].node].out.elems);
         rfx_fingerprint_hex(&fingerprint, v->hashes[k]);
     }
@@ -149,10 +156,10 @@ static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan
     rfx_plan_describe(v->job.plan, asked, sizeof asked);
     rfx_plan_describe(plan, v->other, sizeof v->other);
     bool alike = v->job.plan->grouped == NULL && strcmp(asked, v->other) == 0;
-    if (v->options->against_bytes != 0 && alike)
+    if (v->asked->against_bytes != 0 && alike)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "--against %zu leads to the same plan (%s): give another budget",
-                        v->options->against_bytes, asked);
+                        v->asked->against_bytes, asked);
     if (there != 0 && plan->peak_bytes > there)
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
                         "the %s run to compare with needs %s, the machine has %s: give --against "
@@ -177,11 +184,11 @@ static enum rfx_status need_all(const struct verify *v, struct rfx_error *err) {
 /* Runs untiled, compares with what is kept, and keeps the untiled values instead. */
 static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
-    size_t against = v->options->against_bytes;
+    size_t against = v->asked->against_bytes;
     struct rfx_plan_request request = {.source = v->job.request.source,
                                        .threads = v->job.request.threads,
                                        .memory_bytes = against,
-                                       .may_spill = against != 0 && v->options->spill != NULL,
+                                       .may_spill = against != 0 && v->options->plan.spill != NULL,
                                        .caches = v->job.request.caches,
                                        .no_groups = true}; /* one thing less to go wrong alike */
     const struct rfx_output_sink sink = {.write = compare_piece, .user = v};
@@ -208,11 +215,11 @@ static void measure_naive(const float *truth, const float *naive, int64_t n,
 
 /* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
 static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
-    struct rfx_load_options load = {.fit = v->options->fit,
-                                    .seed = v->options->seed,
-                                    .conv = v->options->conv,
-                                    .fuse = rfx_cli_fuse(v->options)};
-    enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->args[0], &load,
+    struct rfx_load_options load = {.fit = v->options->model.fit,
+                                    .seed = v->options->model.seed,
+                                    .conv = v->options->model.conv,
+                                    .fuse = rfx_cli_fuse(&v->options->model)};
+    enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->words.args[0], &load,
                                                  v->job.image, &v->naive, &v->naive_refused);
     if (status == RFX_OK) {
         for (int k = 0; k < v->n_outputs; ++k)
@@ -270,20 +277,20 @@ static json_t *naive_json(const struct verify *v) {
 }
 
 static int print_json(struct verify *v, int64_t compared, int64_t different) {
-    json_t *document = rfx_report_document("verify", v->options->shown[0]);
+    json_t *document = rfx_report_document("verify", v->options->words.shown[0]);
     rfx_report_conv(document, v->job.graph);
     json_t *outputs = json_array();
     for (int k = 0; k < v->n_outputs; ++k)
         (void)json_array_append_new(outputs, difference_json(v, k));
     (void)json_object_update_new(
         document,
-        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->shown[1],
+        json_pack("{s:s, s:b, s:I, s:I, s:O, s:s, s:f, s:o}", "input", v->options->words.shown[1],
                   "identical", different == 0, "compared", (json_int_t)compared, "different",
                   (json_int_t)different, "measured", v->measured, "against", v->other,
                   "seconds_untiled", v->untiled.seconds, "plan", rfx_report_plan(v->job.plan)));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
-    if (v->options->naive) (void)json_object_set_new(document, "naive", naive_json(v));
+    if (v->asked->naive) (void)json_object_set_new(document, "naive", naive_json(v));
     return rfx_report_print(document);
 }
 
@@ -312,7 +319,7 @@ static void print_text(const struct verify *v, int64_t compared, int64_t differe
     rfx_report_plan_text(v->job.plan);
     printf("measured   %s peak RSS, %.3f s tiled, %.3f s untiled\n",
            rfx_human_bytes(v->tiled_peak_bytes, a), v->tiled.seconds, v->untiled.seconds);
-    if (v->options->against_bytes != 0) printf("against    %s (\"untiled\" here)\n", v->other);
+    if (v->asked->against_bytes != 0) printf("against    %s (\"untiled\" here)\n", v->other);
     for (int k = 0; k < v->n_outputs; ++k) {
         const struct difference *d = &v->differences[k];
         const struct rfx_shape whole = rfx_output_shape(v->job.graph, k), *s = &whole;
@@ -327,7 +334,7 @@ static void print_text(const struct verify *v, int64_t compared, int64_t differe
             printf("%s%lld", i == 0 ? "" : ", ", (long long)place.dims[i]);
         printf("): tiled %.9g, untiled %.9g\n", (double)d->tiled, (double)d->untiled);
     }
-    if (v->options->naive) print_naive(v);
+    if (v->asked->naive) print_naive(v);
     printf("%s  %lld elements compared, %lld different\n",
            different == 0 ? "IDENTICAL" : "DIFFERENT", (long long)compared, (long long)different);
 }
@@ -346,21 +353,64 @@ static int print_result(struct verify *v) {
     return code == RFX_EXIT_DONE && different > 0 ? RFX_EXIT_DIFFERENT : code;
 }
 
-int rfx_cmd_verify(const struct rfx_cli_options *options) {
-    struct verify v = {.options = options};
+static int run(void *given) {
+    const struct verify_options *asked = given;
+    const struct rfx_cli_run_options *options = &asked->run;
+    struct verify v = {.options = options, .asked = asked};
     struct rfx_error err = {{0}};
-    int code = rfx_cli_job_open(&v.job, options, options->args[1]);
-    if (code == RFX_EXIT_DONE && options->tiles.y == 0 && options->bands == 0 &&
-        options->memory_bytes == 0 && !options->untiled && options->plan_file == NULL)
+    int code = rfx_cli_job_open(&v.job, options, options->words.args[1]);
+    if (code == RFX_EXIT_DONE && options->plan.tiles.y == 0 && options->plan.bands == 0 &&
+        options->plan.memory_bytes == 0 && !options->plan.untiled &&
+        options->plan.plan_file == NULL)
         rfx_cli_job_ask_cut(&v.job);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&v.job, options, "verify");
     if (code == RFX_EXIT_DONE) {
         enum rfx_status status = allocate(&v, &err);
         if (status == RFX_OK) status = run_tiled(&v, &err);
         if (status == RFX_OK) status = run_untiled(&v, &err);
-        if (status == RFX_OK && options->naive) status = run_naive(&v, &err);
+        if (status == RFX_OK && asked->naive) status = run_naive(&v, &err);
         code = status == RFX_OK ? print_result(&v) : rfx_cli_fail(status, &err);
     }
     release(&v);
     return code;
 }
+
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(verify_options, "against", BYTES, against_bytes, "BYTES",
+                   "compare with the plan for this budget, where the untiled run does not fit into "
+                   "the machine's memory"),
+    RFX_CLI_OPTION(verify_options, "naive", FLAG, naive, NULL,
+                   "also show the error of the same tiles without halos", .excludes = "keep"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("verify options", rows);
+
+static struct verify_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(plan, verify_options, run.plan),
+    RFX_CLI_USE(network, verify_options, run.model),
+    RFX_CLI_USE(fuse, verify_options, run.model),
+    RFX_CLI_USE(seed, verify_options, run.model),
+    RFX_CLI_USE(input, verify_options, run.input),
+    RFX_CLI_USE(json, verify_options, run.json),
+};
+
+const struct rfx_cli_command rfx_cmd_verify = {
+    .name = "verify",
+    .args = "MODEL INPUT [PLAN OPTIONS] [--against BYTES] [--naive] [--json]",
+    .summary = "compare a tiled or streamed run with the untiled run, bit by bit",
+    .details =
+        "Runs the network twice. The exit code is 1 when any bit of any output differs. Without\n"
+        "--memory, --bands, --tiles, --plan and --untiled the first run has 4x4 tiles. --naive\n"
+        "also shows what the same tiles would have given without halos.\n",
+    .examples =
+        "rfexec verify mobilenet_v2 synthetic:1537x2049 --tiles 4x4 --split features.6\n"
+        "rfexec verify resnet50 photo.png --memory 320MiB --naive\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 2,
+    .max_args = 2,
+    .input = 2,
+    .values = &values,
+    .run = run,
+};

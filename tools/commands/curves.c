@@ -10,23 +10,30 @@
 
 enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
 
-static int read_options(struct rfx_cli_curves *curves, const struct rfx_cli_options *options) {
-    curves->baseline = options->no_fuse ? RFX_BASELINE_EAGER : RFX_BASELINE_FUSED;
-    if (options->baseline != NULL && !rfx_baseline_parse(options->baseline, &curves->baseline)) {
-        rfx_cli_message("option '--baseline': '%s' is not eager, fused or coalesced",
-                        options->baseline);
-        return RFX_EXIT_USAGE;
-    }
-    curves->tiles_y = options->tiles.y;
-    curves->tiles_x = options->tiles.x;
-    if (options->tiles.x == 0)
-        rfx_curve_square_grid(options->tiles.y != 0 ? options->tiles.y : DEFAULT_TILES,
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(rfx_cli_curves_asked, "tiles", GRID, tiles, "N|RxC",
+                   "number of tiles (the most square grid) or rows x columns (default 16)",
+                   .letter = 't', .needs = "plot"),
+    RFX_CLI_OPTION(rfx_cli_curves_asked, "baseline", WORD, baseline, "eager|fused|coalesced",
+                   "what counts as a tensor: eager: batch norm, activation and Add each make one; "
+                   "fused: batch norm and activation are inside the convolution; coalesced: Add is "
+                   "in place too (default fused; of analyze: as executed)",
+                   .needs = "plot"),
+};
+const struct rfx_cli_group rfx_cli_curves_group = RFX_CLI_GROUP("curve options", rows);
+
+static void settle(struct rfx_cli_curves *curves, const struct rfx_cli_curves_asked *asked) {
+    curves->baseline = asked->model.no_fuse ? RFX_BASELINE_EAGER : RFX_BASELINE_FUSED;
+    if (asked->baseline != NULL) (void)rfx_baseline_parse(asked->baseline, &curves->baseline);
+    curves->tiles_y = asked->tiles.y;
+    curves->tiles_x = asked->tiles.x;
+    if (asked->tiles.x == 0)
+        rfx_curve_square_grid(asked->tiles.y != 0 ? asked->tiles.y : DEFAULT_TILES,
                               &curves->tiles_y, &curves->tiles_x);
-    return RFX_EXIT_DONE;
 }
 
-static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options *options, int arg,
-                     bool pareto) {
+static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_curves_asked *asked,
+                     int arg, bool pareto) {
     struct rfx_fuse_options fuse = rfx_baseline_fuse(curves->baseline);
     struct rfx_curve_request request = {.baseline = curves->baseline,
                                         .tiles_y = curves->tiles_y,
@@ -34,11 +41,11 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
                                         .pareto = pareto};
     int at = curves->count;
     struct rfx_error err = {{0}};
-    const struct rfx_fuse_options *how = curves->as_executed ? rfx_cli_fuse(options) : &fuse;
-    int code =
-        rfx_cli_load_fused(curves->mem, options, options->args[arg], how, &curves->graphs[at]);
+    const struct rfx_fuse_options *how = curves->as_executed ? rfx_cli_fuse(&asked->model) : &fuse;
+    int code = rfx_cli_load_fused(curves->mem, asked->words.args[arg], &asked->model, how,
+                                  &curves->graphs[at]);
     if (code != RFX_EXIT_DONE) return code;
-    curves->models[at] = options->shown[arg];
+    curves->models[at] = asked->words.shown[arg];
     curves->count++;
     enum rfx_status status =
         rfx_curve_create(curves->graphs[at], &request, &curves->curves[at], &err);
@@ -47,18 +54,19 @@ static int add_model(struct rfx_cli_curves *curves, const struct rfx_cli_options
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_options *options,
+int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_curves_asked *asked,
                         bool pareto, bool as_executed) {
     memset(curves, 0, sizeof *curves);
-    curves->as_executed = as_executed && options->baseline == NULL;
+    curves->as_executed = as_executed && asked->baseline == NULL;
     curves->mem = rfx_cli_memory_create();
     if (curves->mem == NULL) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;
     }
-    int code = read_options(curves, options);
-    for (int i = 0; i < options->n_args && code == RFX_EXIT_DONE; ++i)
-        code = add_model(curves, options, i, pareto);
+    settle(curves, asked);
+    int code = RFX_EXIT_DONE;
+    for (int i = 0; i < asked->words.n_args && code == RFX_EXIT_DONE; ++i)
+        code = add_model(curves, asked, i, pareto);
     return code;
 }
 

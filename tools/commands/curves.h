@@ -1,7 +1,8 @@
-/* The curves of the models on a command line: what `curve`, its chart and `advise` start from.
+/* Memory and MACs curves of the models on a command line, for curve, advise and the chart of
+ * analyze.
  *
- * Invariants: 1. every graph is loaded as its baseline wants it; 2. a message has been printed
- * whenever an exit code other than RFX_EXIT_DONE is returned. */
+ * Invariants: 1. every graph is fused as its baseline needs it; 2. a function that returns an exit
+ * code other than RFX_EXIT_DONE has printed a message. */
 #ifndef RFX_TOOLS_COMMANDS_CURVES_H
 #define RFX_TOOLS_COMMANDS_CURVES_H
 
@@ -11,6 +12,17 @@
 #include "tools/cli/command.h"
 #include "tools/study/curve.h"
 #include "tools/study/curve_formulas.h"
+
+/* What analyze, curve and advise are asked. */
+struct rfx_cli_curves_asked {
+    struct rfx_cli_words words;
+    struct rfx_cli_model_options model;
+    struct rfx_cli_pair tiles; /* 0, 0: not given */
+    const char *baseline;      /* NULL: not given */
+};
+
+/* --tiles and --baseline; of struct rfx_cli_curves_asked. */
+extern const struct rfx_cli_group rfx_cli_curves_group;
 
 struct rfx_cli_curves {
     struct rfx_memory *mem;
@@ -25,18 +37,18 @@ struct rfx_cli_curves {
     struct rfx_curve_formulas *formulas[RFX_CLI_MAX_ARGS];
 };
 
-/* Loads every model of the options and calculates its curve; as it is executed, where that is asked
- * for and no --baseline is given. To be freed in any case. */
+/* Loads every model of the arguments and calculates its curve. as_executed: without --baseline the
+ * graph is fused as in a run. Freed by rfx_cli_curves_free, after a failure too. */
 RFX_NODISCARD int rfx_cli_curves_open(struct rfx_cli_curves *curves,
-                                      const struct rfx_cli_options *options, bool pareto,
+                                      const struct rfx_cli_curves_asked *asked, bool pareto,
                                       bool as_executed);
 
-/* What counts as a tensor, in words: "as executed", or "fused baseline"; text is returned. */
+/* Writes what counts as a tensor, "as executed" or "fused baseline", and returns `text`. */
 const char *rfx_cli_curves_baseline(const struct rfx_cli_curves *curves, char text[32]);
 
 void rfx_cli_curves_free(struct rfx_cli_curves *curves);
 
-/* The name of the point's split, or "untiled". */
+/* Returns the name of the layer where the point cuts, or "untiled". */
 const char *rfx_cli_point_label(const struct rfx_curve *curve, const struct rfx_curve_point *point);
 
 /* {"split", "tiles", "macs_ratio", "memory_ratio", "macs", "peak_bytes", "head_bytes",

@@ -28,7 +28,7 @@ struct stage {
 };
 
 struct status {
-    const struct rfx_cli_options *options;
+    const struct rfx_merge_options *options;
     struct rfx_shard_scan scan;
     int rounds;     /* of states; -1: not known */
     bool by_merge;  /* merge makes the output from the last round */
@@ -468,7 +468,7 @@ static int tell(struct status *s) {
     return print_result(s);
 }
 
-int rfx_merge_status(const struct rfx_cli_options *options, struct rfx_memory *mem) {
+int rfx_merge_status(const struct rfx_merge_options *options, struct rfx_memory *mem) {
     struct status s = {.options = options, .listed = json_array(), .commands = json_array()};
     struct rfx_error err = {{0}};
     enum rfx_status status = rfx_shard_scan_read(mem, options->status, &s.scan, &err);

@@ -1,8 +1,8 @@
-/* What tiles without halos do to a picture: a demonstration, never a way of running.
+/* Tiles without halos, to show the error that they make; no plan runs like this.
  *
- * Every tile of a plan's grid is cut out of the image where its part of the split's map lies, run
- * through the head as a small image of its own (so each layer pads it with zeros at the seams), and
- * stitched; then the tail runs. Node by node on full maps, with memory of the untiled run. */
+ * Every tile of the plan's grid is cut out of the image, run through the layers before the split as
+ * an image of its own, so that each layer pads it with zeros at the seams, and put back; then the
+ * layers behind the split run on the whole map. Takes the memory of the untiled run. */
 #ifndef RFX_TOOLS_COMMANDS_NAIVE_TILES_H
 #define RFX_TOOLS_COMMANDS_NAIVE_TILES_H
 

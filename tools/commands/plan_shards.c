@@ -13,7 +13,7 @@
 
 struct plan_shards {
     struct rfx_cli_job job; /* its graph: the whole network's, and a shard's while it is planned */
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     int output;                     /* of the whole network */
     struct rfx_shard_before before; /* of the rounds planned so far; their states are empty */
     json_t *list, *rounds;          /* with --json: shards of the output; shards of each round */
@@ -66,9 +66,9 @@ static enum rfx_status plan_exchange(const struct plan_shards *p, json_t *docume
     if (halos == NULL || sums == NULL)
         status = rfx_memory_fail(mem, "halos", n * sizeof *sums, err);
     json_t *list = json_array();
-    for (int64_t i = 0; i < p->options->parts && status == RFX_OK; i++) {
-        status =
-            rfx_part_exchange_of(graph, p->output, i, p->options->parts, halos, &exchange, err);
+    for (int64_t i = 0; i < p->options->part.parts && status == RFX_OK; i++) {
+        status = rfx_part_exchange_of(graph, p->output, i, p->options->part.parts, halos, &exchange,
+                                      err);
         if (status != RFX_OK) break;
         add_exchange(list, &exchange);
         for (size_t j = 0; j < n; j++) add_halo(&sums[j], &halos[j]);
@@ -124,7 +124,7 @@ static enum rfx_status plan_share(struct round_sum *sum, int64_t index,
     *states = (struct rfx_shard_states){.mem = p->job.mem,
                                         .round = p->before.states.round + 1,
                                         .index = index,
-                                        .count = p->options->parts};
+                                        .count = p->options->part.parts};
     enum rfx_status status = rfx_shard_round_plan(p->job.graph, &p->job.request, p->output,
                                                   &p->before, NULL, states, &round, err);
     if (status == RFX_OK) add_to_round(sum, round.plan);
@@ -136,7 +136,7 @@ static enum rfx_status plan_round(struct round_sum *sum, struct rfx_error *err) 
     struct plan_shards *p = sum->p;
     struct rfx_shard_states states = {.mem = p->job.mem};
     enum rfx_status status = RFX_OK;
-    for (int64_t i = 1; i <= p->options->parts && status == RFX_OK; i++) {
+    for (int64_t i = 1; i <= p->options->part.parts && status == RFX_OK; i++) {
         rfx_shard_states_release(&states);
         status = plan_share(sum, i, &states, err);
     }
@@ -204,9 +204,9 @@ static int plan_rounds(struct plan_shards *p) {
 
 static void add_json(struct plan_shards *p, const struct rfx_shard_file *shard) {
     json_t *row = rfx_shard_file_place_json(shard);
-    int64_t elems = rfx_shard_file_tensor(shard).elems;
+    const struct rfx_tensor tensor = rfx_shard_file_tensor(shard);
     (void)json_object_set_new(row, "output_bytes",
-                              json_integer((json_int_t)(elems * (int64_t)sizeof(float))));
+                              json_integer((json_int_t)rfx_tensor_bytes(&tensor)));
     (void)json_object_update_new(row, plan_json(p->job.plan));
     (void)json_array_append_new(p->list, row);
 }
@@ -236,7 +236,7 @@ static enum rfx_status make_graph(const struct plan_shards *p, int64_t index,
                                   struct rfx_error *err) {
     const struct rfx_graph *whole = p->job.graph;
     int node = whole->outputs[p->output].node;
-    int64_t count = p->options->parts;
+    int64_t count = p->options->part.parts;
     *shard = (struct rfx_shard_file){.shape = whole->nodes[node].out.shape};
     if (!rfx_shard_cells_share(whole, p->output, index - 1, count, &shard->cells)) {
         shard->cells.of = 0;
@@ -302,7 +302,7 @@ static int plan_rest(struct plan_shards *p, json_t *document) {
             document, "merge",
             json_pack("{s:I, s:f, s:I}", "macs", (json_int_t)p->job.plan->macs, "predicted_seconds",
                       rfx_machine_seconds(p->job.plan->cost, p->job.plan->threads), "output_bytes",
-                      (json_int_t)(out->elems * (int64_t)sizeof(float))));
+                      (json_int_t)rfx_tensor_bytes(out)));
     leave_graph(p, whole);
     return code;
 }
@@ -335,8 +335,8 @@ static int print_json(struct plan_shards *p, json_t *document, bool by_merge) {
                             by_merge, "states", p->rounds, "parts", p->list, "macs",
                             (json_int_t)p->macs, "macs_untiled", (json_int_t)p->macs_untiled,
                             "macs_ratio", rfx_report_ratio(p->macs, p->macs_untiled)));
-    (void)json_object_set_new(document, "part_count", json_integer(p->options->parts));
-    json_t *words = p->options->n_args > 1 ? rfx_shard_command_words(p->options) : NULL;
+    (void)json_object_set_new(document, "part_count", json_integer(p->options->part.parts));
+    json_t *words = p->options->words.n_args > 1 ? rfx_shard_command_words(p->options) : NULL;
     if (words != NULL) (void)json_object_set_new(document, "words", words);
     enum rfx_status status = plan_exchange(p, document, &err);
     if (status == RFX_OK) return rfx_report_print(document);
@@ -366,8 +366,8 @@ static int check_count(const struct plan_shards *p, bool joined) {
         return RFX_EXIT_REFUSED;
     }
     int64_t most = rfx_shard_most(graph, p->output);
-    if (p->options->parts <= most) return RFX_EXIT_DONE;
-    rfx_cli_message("--parts %lld: %soutput '%s' has %lld rows", (long long)p->options->parts,
+    if (p->options->part.parts <= most) return RFX_EXIT_DONE;
+    rfx_cli_message("--parts %lld: %soutput '%s' has %lld rows", (long long)p->options->part.parts,
                     joined ? "the tallest map of " : "", output->name, (long long)most);
     return RFX_EXIT_USAGE;
 }
@@ -379,11 +379,12 @@ static int plan_output(struct plan_shards *p, bool by_merge) {
         {"output rows", RFX_TABLE_MARK}, {"image rows", RFX_TABLE_MARK}, {"MACs", RFX_TABLE_NUMBER},
         {"x untiled", RFX_TABLE_NUMBER}, {"arena", RFX_TABLE_NUMBER},    {"peak", RFX_TABLE_NUMBER},
         {"plan", RFX_TABLE_WORDS}};
-    json_t *document = p->options->json ? rfx_report_document("plan", p->options->shown[0]) : NULL;
+    json_t *document =
+        p->options->json ? rfx_report_document("plan", p->options->words.shown[0]) : NULL;
     if (rfx_shard_cells_of(p->job.graph, p->output, &cells)) columns[0].head = "output cells";
     struct rfx_table *table = rfx_table_create(p->job.mem, columns, 7);
     int code = by_merge ? plan_rest(p, document) : RFX_EXIT_DONE;
-    for (int64_t i = 1; i <= p->options->parts && !by_merge && code == RFX_EXIT_DONE; i++)
+    for (int64_t i = 1; i <= p->options->part.parts && !by_merge && code == RFX_EXIT_DONE; i++)
         code = plan_part(p, table, i);
     if (code == RFX_EXIT_DONE && document != NULL)
         code = print_json(p, document, by_merge);
@@ -411,14 +412,11 @@ static int plan_all(struct plan_shards *p) {
     return code == RFX_EXIT_DONE ? plan_output(p, by_merge) : code;
 }
 
-int rfx_plan_shards(const struct rfx_cli_options *options) {
+int rfx_plan_shards(const struct rfx_cli_run_options *options) {
     struct plan_shards p = {.options = options};
-    if (options->output != NULL || options->plan_file != NULL || options->for_output != NULL) {
-        rfx_cli_message("--parts excludes -o, --plan and --for-output");
-        return RFX_EXIT_USAGE;
-    }
-    int code = rfx_cli_job_open(&p.job, options, options->n_args > 1 ? options->args[1] : NULL);
-    if (code == RFX_EXIT_DONE && options->n_args < 2 &&
+    int code = rfx_cli_job_open(&p.job, options,
+                                options->words.n_args > 1 ? options->words.args[1] : NULL);
+    if (code == RFX_EXIT_DONE && options->words.n_args < 2 &&
         p.job.request.source.fixed_bytes < rfx_image_npy_bytes())
         p.job.request.source.fixed_bytes =
             rfx_image_npy_bytes(); /* as the plan command counts it */

@@ -29,8 +29,8 @@ struct look {
 };
 
 struct batch {
-    const struct rfx_cli_options *options; /* of the command */
-    struct rfx_cli_options one;            /* of one picture */
+    const struct rfx_cli_run_options *options; /* of the command */
+    struct rfx_cli_run_options one;            /* of one picture */
     struct rfx_batch_list list;
     struct rfx_cli_job job; /* job.plan NULL: nothing is kept */
     struct rfx_session *session;
@@ -163,7 +163,7 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
     if (status == RFX_OK) {
         struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
         rfx_session_set_sink(run->session, &sink);
-        rfx_session_set_spill_folder(run->session, run->options->spill);
+        rfx_session_set_spill_folder(run->session, run->options->plan.spill);
         rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
         status = rfx_session_run(run->session, run->job.image, rfx_cli_progress_step, &progress,
                                  NULL, err);
@@ -179,8 +179,8 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
 
 /* Names the result. false: the name is too long. */
 static bool name_result(struct batch *run, const char *path) {
-    const char *kind = run->options->as != NULL ? run->options->as : "npy";
-    int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->out_dir,
+    const char *kind = run->options->list.as != NULL ? run->options->list.as : "npy";
+    int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->list.out_dir,
                      rfx_batch_list_base(path), kind);
     return n > 0 && n < (int)sizeof run->result;
 }
@@ -198,13 +198,14 @@ static int run_one(struct batch *run, char *path) {
         rfx_cli_message("'%s': the name of its result is too long", shown);
         return RFX_EXIT_REFUSED;
     }
-    if (run->options->resume && access(run->result, F_OK) == 0) return skip(run);
-    run->one.args[1] = path;
-    run->one.shown[1] = shown;
-    run->one.output = run->result;
+    if (run->options->list.resume && access(run->result, F_OK) == 0) return skip(run);
+    run->one.words.args[1] = path;
+    run->one.words.shown[1] = shown;
+    run->one.output.file = run->result;
     int code = prepare(run, path);
     if (code != RFX_EXIT_DONE) return code;
-    if (run->options->resume && rfx_cli_outputs_exist(run->job.graph, &run->one)) return skip(run);
+    if (run->options->list.resume && rfx_cli_outputs_exist(run->job.graph, &run->one))
+        return skip(run);
     enum rfx_status status = compute(run, path, &err);
     if (status == RFX_OK) run->done++;
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
@@ -279,26 +280,28 @@ static bool make_folder(const char *path) {
 
 /* Checks what would be wrong for all images. */
 static int check_all(struct batch *run) {
-    const struct rfx_cli_options *o = run->options;
+    const struct rfx_cli_run_options *o = run->options;
     struct stat info;
     struct rfx_error err = {{0}};
-    if (!rfx_builtin_exists(o->args[0]) && access(o->args[0], R_OK) != 0)
-        return rfx_cli_refuse_model(o->args[0], "neither a readable file nor a built-in network");
-    enum rfx_status status = rfx_batch_list_read(run->list.mem, o->list, &run->list, &err);
+    if (!rfx_builtin_exists(o->words.args[0]) && access(o->words.args[0], R_OK) != 0)
+        return rfx_cli_refuse_model(o->words.args[0],
+                                    "neither a readable file nor a built-in network");
+    enum rfx_status status = rfx_batch_list_read(run->list.mem, o->list.list, &run->list, &err);
     if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    if (!make_folder(o->out_dir)) {
-        rfx_cli_message("--out-dir '%s' cannot be made: %s", o->out_dir, strerror(errno));
+    if (!make_folder(o->list.out_dir)) {
+        rfx_cli_message("--out-dir '%s' cannot be made: %s", o->list.out_dir, strerror(errno));
         return RFX_EXIT_SYSTEM;
     }
-    if (stat(o->out_dir, &info) != 0 || !S_ISDIR(info.st_mode) || access(o->out_dir, W_OK) != 0) {
-        rfx_cli_message("--out-dir '%s' is not a folder that can be written", o->out_dir);
+    if (stat(o->list.out_dir, &info) != 0 || !S_ISDIR(info.st_mode) ||
+        access(o->list.out_dir, W_OK) != 0) {
+        rfx_cli_message("--out-dir '%s' is not a folder that can be written", o->list.out_dir);
         return RFX_EXIT_SYSTEM;
     }
     return RFX_EXIT_DONE;
 }
 
-int rfx_run_batch(const struct rfx_cli_options *options) {
+int rfx_run_batch(const struct rfx_cli_run_options *options) {
     static struct batch run; /* large for a stack */
     memset(&run, 0, sizeof run);
     run.options = options;
@@ -308,7 +311,7 @@ int rfx_run_batch(const struct rfx_cli_options *options) {
         rfx_cli_message("out of memory at start");
         return RFX_EXIT_SYSTEM;
     }
-    run.one.n_args = 2;
+    run.one.words.n_args = 2;
     run.list.mem = mem;
     int code = check_all(&run);
     if (code == RFX_EXIT_DONE) code = run_all(&run);

@@ -14,7 +14,6 @@
 #include "rfexec/session/session.h"
 #include "rfexec/shards/mask.h"
 #include "tools/cli/job.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
@@ -24,7 +23,7 @@
 struct masked_run {
     struct rfx_cli_job job; /* its graph: of the current rectangle, otherwise the whole network's */
     struct rfx_graph *whole;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     int k; /* the output of the whole network */
     bool is_global;
     struct rfx_mask mask;
@@ -34,21 +33,6 @@ struct masked_run {
     uint64_t macs;   /* of all rectangles */
     double seconds;
 };
-
-static int check_options(const struct rfx_cli_options *o) {
-    bool by_hand = o->untiled || o->tiles.y != 0 || o->split != NULL || o->bands != 0;
-    bool shown = o->top >= 0 || o->labels != NULL || o->report != NULL || o->overlay != NULL;
-    bool part = o->part != NULL || o->part_rect != NULL || o->states != NULL;
-    const char *other = part              ? "--part"
-                        : o->list != NULL ? "--list"
-                        : o->kept.n != 0  ? "--keep and --dump"
-                        : shown           ? "--report, --overlay, --top and --labels"
-                        : o->plan_file != NULL || by_hand ? "what says how to run"
-                                                          : NULL;
-    if (other == NULL) return RFX_EXIT_DONE;
-    rfx_cli_message("--mask excludes %s", other);
-    return RFX_EXIT_USAGE;
-}
 
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
@@ -67,7 +51,7 @@ static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *
                                      .plan = job->plan,
                                      .image = job->image,
                                      .sink = &sink,
-                                     .spill = run->options->spill,
+                                     .spill = run->options->plan.spill,
                                      .bar = progress};
     enum rfx_status status = rfx_cli_run_once(&once, &report, err);
     run->macs += job->plan->macs;
@@ -107,7 +91,7 @@ static int by_area(const void *a, const void *b) {
 static int check_budget(struct masked_run *run) {
     struct rfx_mask_rects sorted = run->rects;
     int code = RFX_EXIT_DONE;
-    if (run->options->memory_bytes == 0 || sorted.n < 2) return RFX_EXIT_DONE;
+    if (run->options->plan.memory_bytes == 0 || sorted.n < 2) return RFX_EXIT_DONE;
     qsort(sorted.rects, (size_t)sorted.n, sizeof sorted.rects[0], by_area);
     for (int i = 0; i < sorted.n && code == RFX_EXIT_DONE; i++)
         code = make_rect(run, sorted.rects[i], true, NULL);
@@ -149,8 +133,8 @@ static int look_at_mask(struct masked_run *run) {
     struct rfx_grid grid;
     const struct rfx_graph *graph = run->job.graph;
     const struct rfx_tensor *map = &run->output.map;
-    enum rfx_status status = rfx_mask_open(run->job.mem, run->options->mask,
-                                           run->options->memory_bytes, &run->mask, &err);
+    enum rfx_status status = rfx_mask_open(run->job.mem, run->options->part.mask,
+                                           run->options->plan.memory_bytes, &run->mask, &err);
     if (status != RFX_OK) status = rfx_fail_within(&err, status, "--mask");
     if (status == RFX_OK) status = rfx_grid_find(graph, graph->outputs[run->k].node, &grid, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
@@ -175,7 +159,7 @@ static float fill_of(const struct rfx_geo_source *source) {
 static struct rfx_output_files files_of(const struct masked_run *run) {
     return (struct rfx_output_files){.graph = run->job.graph,
                                      .source = &run->job.geo,
-                                     .as_stored = run->options->no_orient,
+                                     .as_stored = run->options->input.no_orient,
                                      .no_data = run->job.geo.geo.no_data};
 }
 
@@ -188,8 +172,8 @@ static enum rfx_status open_output(struct masked_run *run, const struct rfx_outp
     run->output.mask = &run->mask;
     run->output.fill = fill_of(&job->geo);
     enum rfx_status status = rfx_masked_output_open(&run->output, err);
-    if (status != RFX_OK || run->options->output == NULL) return status;
-    status = rfx_output_files_open(&files, run->k, run->options->output, format,
+    if (status != RFX_OK || run->options->output.file == NULL) return status;
+    status = rfx_output_files_open(&files, run->k, run->options->output.file, format,
                                    &run->output.stream, words, err);
     if (words[0] != '\0') rfx_cli_message("%s", words);
     if (status == RFX_OK) status = rfx_output_stream_any_order(run->output.stream, err);
@@ -223,7 +207,7 @@ static int print_result(const struct masked_run *run) {
     for (int i = 0; i < run->rects.n; i++) area += rfx_rect_area(run->rects.rects[i]);
     rfx_fingerprint_hex(&run->output.fingerprint, hash);
     if (run->options->json) {
-        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        json_t *document = rfx_report_document("run", run->options->words.shown[0]);
         rfx_report_conv(document, run->whole);
         json_t *rects = json_array();
         for (int i = 0; i < run->rects.n; i++) {
@@ -235,7 +219,7 @@ static int print_result(const struct masked_run *run) {
         (void)json_object_update_new(
             document,
             json_pack("{s:s, s:{s:o, s:f, s:I, s:o}, s:{s:s, s:o, s:s}, s:{s:f, s:I}}", "input",
-                      run->options->shown[1], "mask", "rectangles", rects, "computed",
+                      run->options->words.shown[1], "mask", "rectangles", rects, "computed",
                       (double)area / (double)all, "macs", (json_int_t)run->macs, "fill",
                       rfx_report_number((double)run->output.fill), "output", "name", output->name,
                       "shape", rfx_report_shape(&declared), "hash", hash, "measured", "seconds",
@@ -259,10 +243,11 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     size_t *fixed = &run->job.request.source.fixed_bytes;
     *fixed += rfx_mask_bytes(&run->mask) + rfx_masked_output_bytes(map);
     run->job.request.emit_outputs = true;
-    if (run->options->output == NULL) return RFX_EXIT_DONE;
-    if (!rfx_cli_output_format(run->options, run->options->output, format)) {
+    if (run->options->output.file == NULL) return RFX_EXIT_DONE;
+    if (!rfx_cli_output_format(&run->options->output, run->options->images,
+                               run->options->output.file, format)) {
         char ends[RFX_OUTPUT_ENDS];
-        rfx_cli_message("-o '%s': the name must end in %s", run->options->output,
+        rfx_cli_message("-o '%s': the name must end in %s", run->options->output.file,
                         rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
     }
@@ -271,10 +256,10 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
         rfx_cli_message(
             "-o '%s': --mask with samples of 8 and 16 bits needs --range, because the extremes of "
             "the pixels that are not computed are not known",
-            run->options->output);
+            run->options->output.file);
         return RFX_EXIT_USAGE;
     }
-    enum rfx_status status = rfx_output_format_check(format, map, run->options->output, &err);
+    enum rfx_status status = rfx_output_format_check(format, map, run->options->output.file, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     const struct rfx_output_files files = files_of(run);
     struct rfx_output_files_bytes sum = {0};
@@ -283,13 +268,11 @@ static int count_bytes(struct masked_run *run, struct rfx_output_format *format)
     return RFX_EXIT_DONE;
 }
 
-int rfx_run_masked(const struct rfx_cli_options *options) {
+int rfx_run_masked(const struct rfx_cli_run_options *options) {
     struct masked_run run = {.options = options};
     struct rfx_output_format format = {.kind = &rfx_output_npy};
     struct rfx_error err = {{0}};
-    int code = check_options(options);
-    if (code != RFX_EXIT_DONE) return code;
-    code = rfx_cli_job_open(&run.job, options, options->args[1]);
+    int code = rfx_cli_job_open(&run.job, options, options->words.args[1]);
     run.whole = run.job.graph;
     if (code == RFX_EXIT_DONE) code = look_at_output(&run);
     if (code == RFX_EXIT_DONE) code = look_at_mask(&run);

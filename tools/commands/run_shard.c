@@ -10,7 +10,7 @@
 #include "rfexec/output/georeferenced.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
-#include "tools/cli/option_checks.h"
+#include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
 #include "tools/commands/command_forms.h"
@@ -18,7 +18,7 @@
 struct shard_run {
     struct rfx_cli_job job; /* its graph: the whole network's, of a planned shard the shard's */
     struct rfx_graph *whole;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     int k; /* the output of the whole network */
     struct rfx_shard_before before;
     struct rfx_row_sums *sums; /* of the image rows that are read */
@@ -47,9 +47,9 @@ static bool parse_share(const char *text, int64_t *index, int64_t *count) {
     return true;
 }
 
-int rfx_choose_shard_output(const struct rfx_graph *graph, const struct rfx_cli_options *options,
-                            int *k) {
-    const char *name = options->part_output;
+int rfx_choose_shard_output(const struct rfx_graph *graph,
+                            const struct rfx_cli_run_options *options, int *k) {
+    const char *name = options->part.part_output;
     for (*k = 0; *k < graph->n_outputs; ++*k)
         if (name != NULL ? strcmp(graph->outputs[*k].name, name) == 0 : graph->n_outputs == 1)
             return RFX_EXIT_DONE;
@@ -69,28 +69,29 @@ int rfx_choose_shard_output(const struct rfx_graph *graph, const struct rfx_cli_
 
 /* Sets the rectangle that the options ask for. */
 static int choose_rect(struct shard_run *run) {
-    const struct rfx_cli_options *options = run->options;
+    const struct rfx_cli_run_options *options = run->options;
     const struct rfx_output *output = &run->job.graph->outputs[run->k];
     const struct rfx_tensor *out = &run->job.graph->nodes[output->node].out;
     struct rfx_rect *rect = &run->shard.rect;
     int64_t index, count;
-    if (options->part_rect != NULL) {
-        if (!rfx_cli_parse_rect(options->part_rect, rect)) {
+    if (options->part.part_rect != NULL) {
+        if (!rfx_cli_parse_rect(options->part.part_rect, rect)) {
             rfx_cli_message(
                 "--part-rect '%s' is not Y0,X0,Y1,X1, a rectangle of the output from "
                 "row Y0 to before Y1 and column X0 to before X1",
-                options->part_rect);
+                options->part.part_rect);
             return RFX_EXIT_USAGE;
         }
         if (rfx_rect_contains(rfx_rect_full(out->h, out->w), *rect)) return RFX_EXIT_DONE;
         rfx_cli_message("--part-rect '%s': output '%s' has %lld rows and %lld columns",
-                        options->part_rect, output->name, (long long)out->h, (long long)out->w);
+                        options->part.part_rect, output->name, (long long)out->h,
+                        (long long)out->w);
         return RFX_EXIT_USAGE;
     }
-    if (!parse_share(options->part, &index, &count)) return refuse_share(options->part);
+    if (!parse_share(options->part.part, &index, &count)) return refuse_share(options->part.part);
     if (count > out->h) {
         rfx_cli_message("--part '%s': output '%s' has %lld rows, too few for %lld parts",
-                        options->part, output->name, (long long)out->h, (long long)count);
+                        options->part.part, output->name, (long long)out->h, (long long)count);
         return RFX_EXIT_USAGE;
     }
     *rect = rfx_part_map_rows(run->job.graph, output->node, index - 1, count);
@@ -99,24 +100,24 @@ static int choose_rect(struct shard_run *run) {
 
 /* Sets the cells that the options ask for. */
 static int choose_cells(struct shard_run *run) {
-    const struct rfx_cli_options *options = run->options;
+    const struct rfx_cli_run_options *options = run->options;
     const struct rfx_graph *graph = run->job.graph;
     const char *name = graph->outputs[run->k].name;
     int64_t *index = &run->writer.index, *count = &run->writer.count;
-    if (options->part_rect != NULL) {
+    if (options->part.part_rect != NULL) {
         rfx_cli_message(
             "--part-rect '%s': output '%s' is joined of several maps and has no "
             "rectangles; --part I/N takes rows of each",
-            options->part_rect, name);
+            options->part.part_rect, name);
         return RFX_EXIT_USAGE;
     }
-    if (!parse_share(options->part, index, count)) return refuse_share(options->part);
+    if (!parse_share(options->part.part, index, count)) return refuse_share(options->part.part);
     int64_t most = rfx_shard_most(graph, run->k);
     if (*count > most) {
         rfx_cli_message(
             "--part '%s': the tallest map of output '%s' has %lld rows, too few for "
             "%lld parts",
-            options->part, name, (long long)most, (long long)*count);
+            options->part.part, name, (long long)most, (long long)*count);
         return RFX_EXIT_USAGE;
     }
     if (rfx_shard_cells_share(graph, run->k, --*index, *count, &run->shard.cells))
@@ -126,12 +127,12 @@ static int choose_cells(struct shard_run *run) {
     return RFX_EXIT_REFUSED;
 }
 
-json_t *rfx_shard_command_words(const struct rfx_cli_options *options) {
+json_t *rfx_shard_command_words(const struct rfx_cli_run_options *options) {
     enum { MOST_WORDS = 256, MOST_CHARS = 16384 };
     static const char *const of_one[] = {"part", "part-rect", "states", "output", "json", "parts"};
     const char *words[MOST_WORDS];
-    int n =
-        rfx_cli_options_words(options, of_one, sizeof of_one / sizeof of_one[0], words, MOST_WORDS);
+    int n = rfx_cli_options_words(&options->words, of_one, sizeof of_one / sizeof of_one[0], words,
+                                  MOST_WORDS);
     size_t chars = 0;
     json_t *list = n <= MOST_WORDS ? json_array() : NULL;
     for (int i = 0; list != NULL && i < n; i++) {
@@ -145,27 +146,27 @@ json_t *rfx_shard_command_words(const struct rfx_cli_options *options) {
 }
 
 /* Adds the command's words and the file of --states to "about". */
-static void add_command(json_t *about, const struct rfx_cli_options *options) {
+static void add_command(json_t *about, const struct rfx_cli_run_options *options) {
     json_t *words = rfx_shard_command_words(options);
     if (about != NULL && words != NULL) (void)json_object_set_new(about, "words", words);
-    json_t *states = options->states != NULL ? json_string(options->states) : NULL;
+    json_t *states = options->part.states != NULL ? json_string(options->part.states) : NULL;
     if (about != NULL && states != NULL) (void)json_object_set_new(about, "states", states);
 }
 
 struct rfx_shard_run rfx_cli_shard_run(const struct rfx_cli_job *job,
-                                       const struct rfx_cli_options *options,
+                                       const struct rfx_cli_run_options *options,
                                        struct rfx_image_options *read) {
     *read = rfx_cli_image_options(options, 0);
     return (struct rfx_shard_run){.graph = job->graph,
-                                  .model = options->args[0],
-                                  .input = options->args[1],
+                                  .model = options->words.args[0],
+                                  .input = options->words.args[1],
                                   .image = job->image,
                                   .read = read,
-                                  .nodata_of_file = options->nodata.of_file,
-                                  .fit = options->fit,
-                                  .seed = options->seed,
-                                  .fuse = rfx_cli_fuse(options),
-                                  .whole_input = options->whole_input_hash};
+                                  .nodata_of_file = options->input.nodata.of_file,
+                                  .fit = options->model.fit,
+                                  .seed = options->model.seed,
+                                  .fuse = rfx_cli_fuse(&options->model),
+                                  .whole_input = options->part.whole_input_hash};
 }
 
 enum rfx_status rfx_cli_run_round(const struct rfx_cli_job *job,
@@ -187,7 +188,7 @@ enum rfx_status rfx_cli_run_round(const struct rfx_cli_job *job,
 static int look_for_file(const struct shard_run *run, bool *there) {
     char name[RFX_SHARD_PATH_CHARS];
     struct rfx_error err = {{0}};
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     *there = access(path, F_OK) == 0;
     if (!*there) return RFX_EXIT_DONE;
     enum rfx_status status = rfx_shard_json_name(path, name, sizeof name, &err);
@@ -202,8 +203,8 @@ static int look_for_file(const struct shard_run *run, bool *there) {
  * is there was made. */
 static enum rfx_status check_input(const struct shard_run *run, const json_t *picture,
                                    struct rfx_error *err) {
-    const char *input = run->options->args[1];
-    if (rfx_shard_hashes_all(input, run->options->whole_input_hash) ||
+    const char *input = run->options->words.args[1];
+    if (rfx_shard_hashes_all(input, run->options->part.whole_input_hash) ||
         rfx_shard_image_same_file(picture, input))
         return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
@@ -217,9 +218,9 @@ static int tell_there(const struct shard_run *run, enum rfx_status status,
     if (status != RFX_OK && status != RFX_STATUS_MALFORMED) return rfx_cli_fail(status, err);
     if (*there)
         rfx_cli_message("part '%s' is there already, of the same run: nothing is done",
-                        run->options->output);
+                        run->options->output.file);
     else
-        rfx_cli_message("part '%s' is made again: %s", run->options->output, err->text);
+        rfx_cli_message("part '%s' is made again: %s", run->options->output.file, err->text);
     return RFX_EXIT_DONE;
 }
 
@@ -238,7 +239,7 @@ static bool goes_on_from(const struct rfx_shard_states *found,
 static enum rfx_status read_states(const struct shard_run *run, struct rfx_shard_states *found,
                                    bool *same, struct rfx_error *err) {
     const struct rfx_shard_states *s = &run->states;
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     enum rfx_status status = rfx_shard_states_peek(run->job.mem, path, found, err);
     *same = status != RFX_OK || (json_equal(s->run, found->run) && s->round == found->round &&
                                  s->index == found->index && s->count == found->count &&
@@ -261,7 +262,7 @@ static int look_for_states(const struct shard_run *run, bool *there) {
         rfx_cli_message(
             "'%s' exists and is not this part: it is part %lld of %lld of round %d, "
             "or of another run",
-            run->options->output, (long long)found.index, (long long)found.count, found.round);
+            run->options->output.file, (long long)found.index, (long long)found.count, found.round);
         code = RFX_EXIT_REFUSED;
     } else {
         code = tell_there(run, status, &err, there);
@@ -282,7 +283,7 @@ static int print_states(const struct shard_run *run) {
     const struct rfx_shard_states *s = &run->states;
     int rounds = run->before.rounds.rounds;
     if (run->options->json) {
-        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        json_t *document = rfx_report_document("run", run->options->words.shown[0]);
         (void)json_object_update_new(
             document, json_pack("{s:o, s:o, s:{s:s, s:i, s:i, s:[I,I], s:i}}", "plan",
                                 rfx_report_plan(run->round.plan), "measured",
@@ -306,25 +307,26 @@ static bool is_npy(const char *output) {
 
 /* What the options lack for a shard of states. */
 static int check_states_options(struct shard_run *run) {
-    const struct rfx_cli_options *o = run->options;
+    const struct rfx_cli_run_options *o = run->options;
     int rounds = run->before.rounds.rounds;
-    if (o->part == NULL) {
+    if (o->part.part == NULL) {
         rfx_cli_message(
             "a network with %d global operation%s one after the other takes parts "
             "--part I/N: their states are of rows",
             rounds, rounds == 1 ? "" : "s");
         return RFX_EXIT_USAGE;
     }
-    if (is_npy(o->output)) {
+    if (is_npy(o->output.file)) {
         rfx_cli_message(
             "-o '%s': this part is not an array but the states of global operations (%d more "
             "round%s); "
             "give it another name, such as part.states",
-            o->output, rounds, rounds == 1 ? "" : "s");
+            o->output.file, rounds, rounds == 1 ? "" : "s");
         return RFX_EXIT_USAGE;
     }
-    return parse_share(o->part, &run->states.index, &run->states.count) ? RFX_EXIT_DONE
-                                                                        : refuse_share(o->part);
+    return parse_share(o->part.part, &run->states.index, &run->states.count)
+               ? RFX_EXIT_DONE
+               : refuse_share(o->part.part);
 }
 
 /* Plans, runs and writes the states of this shard. */
@@ -338,10 +340,10 @@ static int compute_states(struct shard_run *run) {
             rfx_cli_run_round(job, NULL, "part", &run->states, &run->round, &run->report, &err);
     if (status == RFX_OK)
         run->states.picture = rfx_shard_image_json(
-            run->options->args[1], rfx_part_graph_image(run->round.graph), run->round.sums);
+            run->options->words.args[1], rfx_part_graph_image(run->round.graph), run->round.sums);
     rfx_memory_set_stop(job->mem, NULL, NULL); /* from here on files become complete */
     if (status == RFX_OK)
-        status = rfx_shard_states_write(run->options->output, job->graph, &run->states, &err);
+        status = rfx_shard_states_write(run->options->output.file, job->graph, &run->states, &err);
     return status == RFX_OK ? print_states(run) : rfx_cli_fail(status, &err);
 }
 
@@ -355,9 +357,10 @@ static int make_states(struct shard_run *run) {
     (void)snprintf(s->output, sizeof s->output, "%s", run->job.graph->outputs[run->k].name);
     s->round = run->before.states.round + 1;
     s->run = json_incref(run->shard.run);
-    s->about = json_pack("{s:s, s:s, s:i, s:b}", "model", run->options->args[0], "input",
-                         run->options->shown[1], "rounds", s->round + run->before.rounds.rounds - 1,
-                         "last_by_merge", !run->before.rounds.reads_image);
+    s->about =
+        json_pack("{s:s, s:s, s:i, s:b}", "model", run->options->words.args[0], "input",
+                  run->options->words.shown[1], "rounds", s->round + run->before.rounds.rounds - 1,
+                  "last_by_merge", !run->before.rounds.reads_image);
     add_command(s->about, run->options);
     code = look_for_states(run, &there);
     return code != RFX_EXIT_DONE || there ? code : compute_states(run);
@@ -365,7 +368,7 @@ static int make_states(struct shard_run *run) {
 
 static enum rfx_status execute(struct shard_run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->job;
-    enum rfx_status status = rfx_shard_writer_open(&run->writer, run->options->output, err);
+    enum rfx_status status = rfx_shard_writer_open(&run->writer, run->options->output.file, err);
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_shard_writer_sink(&run->writer);
     const struct rfx_cli_run once = {.graph = job->graph,
@@ -373,13 +376,13 @@ static enum rfx_status execute(struct shard_run *run, struct rfx_error *err) {
                                      .image = job->image,
                                      .sums = run->sums,
                                      .sink = &sink,
-                                     .spill = run->options->spill,
+                                     .spill = run->options->plan.spill,
                                      .what = "part"};
     status = rfx_cli_run_once(&once, &run->report, err);
-    run->shard.picture =
-        rfx_shard_image_json(run->options->args[1], rfx_part_graph_image(job->graph), run->sums);
+    run->shard.picture = rfx_shard_image_json(run->options->words.args[1],
+                                              rfx_part_graph_image(job->graph), run->sums);
     rfx_memory_set_stop(job->mem, NULL, NULL); /* from here on files become complete */
-    return status == RFX_OK ? rfx_shard_writer_commit(&run->writer, run->options->output, err)
+    return status == RFX_OK ? rfx_shard_writer_commit(&run->writer, run->options->output.file, err)
                             : status;
 }
 
@@ -401,7 +404,7 @@ static const char *find_other(const struct shard_run *run, const struct rfx_shar
 }
 
 static int look_for_shard(struct shard_run *run, bool *there) {
-    const char *path = run->options->output;
+    const char *path = run->options->output.file;
     struct rfx_shard_file found = {.run = NULL};
     struct rfx_error err = {{0}};
     char why[400];
@@ -426,12 +429,12 @@ static json_t *about_json(const struct shard_run *run) {
     int64_t index, count;
     rfx_plan_describe(plan, text, sizeof text);
     json_t *about = json_pack(
-        "{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->shown[0], "input",
-        run->options->shown[1], "image_rows", (json_int_t)image.y0, (json_int_t)image.y1,
-        "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "plan", text, "macs",
-        (json_int_t)plan->macs, "macs_untiled", (json_int_t)plan->macs_untiled);
-    if (about != NULL && run->options->part != NULL &&
-        parse_share(run->options->part, &index, &count))
+        "{s:s, s:s, s:[I,I], s:[I,I], s:s, s:I, s:I}", "model", run->options->words.shown[0],
+        "input", run->options->words.shown[1], "image_rows", (json_int_t)image.y0,
+        (json_int_t)image.y1, "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "plan",
+        text, "macs", (json_int_t)plan->macs, "macs_untiled", (json_int_t)plan->macs_untiled);
+    if (about != NULL && run->options->part.part != NULL &&
+        parse_share(run->options->part.part, &index, &count))
         (void)json_object_set_new(about, "part",
                                   json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
     json_t *geo = rfx_shard_geo_json(&run->job.geo.geo); /* the image's own: which it is of */
@@ -447,16 +450,16 @@ static int print_result(const struct shard_run *run) {
     if (run->options->json) {
         const struct rfx_shape *shape =
             shard->stored.reshaped ? &shard->stored.shape : &shard->shape;
-        json_t *document = rfx_report_document("run", run->options->shown[0]);
+        json_t *document = rfx_report_document("run", run->options->words.shown[0]);
         rfx_report_conv(document, run->job.graph);
         (void)json_object_update_new(
             document,
             json_pack("{s:s, s:o, s:o, s:{s:s, s:o, s:[I,I], s:[I,I], s:s}}", "input",
-                      run->options->shown[1], "plan", rfx_report_plan(run->job.plan), "measured",
-                      rfx_report_measured(&run->report), "part", "output", shard->output, "shape",
-                      rfx_report_shape(shape), "image_rows", (json_int_t)image.y0,
-                      (json_int_t)image.y1, "image_columns", (json_int_t)image.x0,
-                      (json_int_t)image.x1, "hash", shard->fingerprint));
+                      run->options->words.shown[1], "plan", rfx_report_plan(run->job.plan),
+                      "measured", rfx_report_measured(&run->report), "part", "output",
+                      shard->output, "shape", rfx_report_shape(shape), "image_rows",
+                      (json_int_t)image.y0, (json_int_t)image.y1, "image_columns",
+                      (json_int_t)image.x0, (json_int_t)image.x1, "hash", shard->fingerprint));
         (void)json_object_update_new(json_object_get(document, "part"),
                                      rfx_shard_file_place_json(shard));
         return rfx_report_print(document);
@@ -475,28 +478,9 @@ static int print_result(const struct shard_run *run) {
     return RFX_EXIT_DONE;
 }
 
-static int check_options(const struct rfx_cli_options *o) {
-    if (o->output == NULL) {
-        rfx_cli_message("a part is written to a file of its own: -o PART.npy");
-        return RFX_EXIT_USAGE;
-    }
-    bool classes = o->top >= 0 || o->labels != NULL, samples = rfx_cli_options_of_files(o);
-    const char *other = o->part != NULL && o->part_rect != NULL ? "--part-rect"
-                        : o->kept.n != 0                        ? "--keep and --dump"
-                        : o->report != NULL                     ? "--report"
-                        : o->overlay != NULL                    ? "--overlay"
-                        : o->plan_file != NULL                  ? "--plan"
-                        : classes                               ? "--top and --labels"
-                        : samples ? "--bits, --range and those of TIFF and Zarr: merge takes them"
-                                  : NULL;
-    if (other == NULL) return RFX_EXIT_DONE;
-    rfx_cli_message("--part excludes %s", other);
-    return RFX_EXIT_USAGE;
-}
-
 /* Reads --states, which must be of this run. */
 static enum rfx_status read_before(struct shard_run *run, struct rfx_error *err) {
-    const char *path = run->options->states;
+    const char *path = run->options->part.states;
     const struct rfx_graph *graph = run->job.graph;
     struct rfx_shard_states *states = &run->before.states;
     states->mem = run->job.mem;
@@ -560,7 +544,7 @@ static enum rfx_status find_georeference(struct shard_run *run, struct rfx_error
     char words[RFX_GEOREFERENCED_WORDS];
     struct rfx_cli_job *job = &run->job;
     enum rfx_status status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo,
-                                               run->options->no_orient, &geo, words, err);
+                                               run->options->input.no_orient, &geo, words, err);
     if (status != RFX_OK) return status;
     if (words[0] != '\0') rfx_cli_message("%s", words);
     run->shard.geo = rfx_shard_geo_json(&geo);
@@ -599,9 +583,9 @@ static int plan_shard(struct shard_run *run) {
 static int make_shard(struct shard_run *run) {
     struct rfx_error err = {{0}};
     bool there = false;
-    if (!is_npy(run->options->output)) {
+    if (!is_npy(run->options->output.file)) {
         rfx_cli_message("-o '%s': a part of an output is written as -o PART.npy",
-                        run->options->output);
+                        run->options->output.file);
         return RFX_EXIT_USAGE;
     }
     int code = describe_shard(run);
@@ -612,11 +596,9 @@ static int make_shard(struct shard_run *run) {
     return status == RFX_OK ? print_result(run) : rfx_cli_fail(status, &err);
 }
 
-int rfx_run_shard(const struct rfx_cli_options *options) {
+int rfx_run_shard(const struct rfx_cli_run_options *options) {
     struct shard_run run = {.options = options};
-    int code = check_options(options);
-    if (code != RFX_EXIT_DONE) return code;
-    code = rfx_cli_job_open(&run.job, options, options->args[1]);
+    int code = rfx_cli_job_open(&run.job, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = look_at_run(&run);
     if (code == RFX_EXIT_DONE)
         code = run.before.rounds.rounds > 0 ? make_states(&run) : make_shard(&run);

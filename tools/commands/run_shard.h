@@ -9,12 +9,12 @@
 /* Finds the output that shards are made of: the one that --part-output names, or the only one. A
  * message has been printed when the exit code is not RFX_EXIT_DONE. */
 RFX_NODISCARD int rfx_choose_shard_output(const struct rfx_graph *graph,
-                                          const struct rfx_cli_options *options, int *k);
+                                          const struct rfx_cli_run_options *options, int *k);
 
 /* What the network reads and how, for rfx_shard_identity. Borrows the job, the options and *read.
  */
 struct rfx_shard_run rfx_cli_shard_run(const struct rfx_cli_job *job,
-                                       const struct rfx_cli_options *options,
+                                       const struct rfx_cli_run_options *options,
                                        struct rfx_image_options *read);
 
 /* Runs the planned part of a round with a progress bar that is called `what`, and takes its states.
@@ -29,5 +29,5 @@ RFX_NODISCARD enum rfx_status rfx_cli_run_round(const struct rfx_cli_job *job,
 /* The words of the command without those of one shard (--part, --part-rect, --states, -o, --json;
  * --parts of plan), so that others can make the missing shards: a new list. NULL: they are too
  * long, or a word is not UTF-8. */
-json_t *rfx_shard_command_words(const struct rfx_cli_options *options);
+json_t *rfx_shard_command_words(const struct rfx_cli_run_options *options);
 #endif

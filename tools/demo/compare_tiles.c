@@ -20,8 +20,9 @@
 #include "tools/demo/micrograph.h"
 
 #define STRIDE 2 /* of the map of data/phase_net.onnx */
-#define GRID 8   /* stride of the coarsest level: other tiles would differ in more than statistics \
-                  */
+#define GRID                                                                            \
+    8 /* stride of the coarsest level: other tiles would differ in more than statistics \
+       */
 #define FIGURE_SIDE 420
 #define FIGURE_GAP 8
 #define PANELS 4

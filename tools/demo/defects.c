@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "tools/demo/marks.h"
 
 #define MAX_CELLS (INT64_C(1) << 32)

@@ -15,19 +15,19 @@
 #include "rfexec/shards/shard_states.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/help.h"
 #include "tools/cli/job.h"
-#include "tools/cli/option_checks.h"
 #include "tools/cli/options.h"
+#include "tools/cli/outputs.h"
+#include "tools/cli/program.h"
 #include "tools/cli/progress.h"
+#include "tools/cli/reference.h"
 #include "tools/cli/report.h"
+#include "tools/commands/run_result.h"
 #include "tools/commands/run_shard.h"
 #include "tools/mpi/rank_outputs.h"
 #include "tools/mpi/rank_sections.h"
 #include "tools/mpi/ranks.h"
-#include "tools/program/program.h"
-#include "tools/program/run_result.h"
-#include "tools/words/help.h"
-#include "tools/words/reference.h"
 
 /* Adds up along a tree: in step s, ranks that are odd multiples of s send their sum to rank - s. */
 static enum rfx_status add_up(struct rfx_ranks *ranks, const struct rfx_node *node,
@@ -66,7 +66,7 @@ static enum rfx_status rank_states_merge(struct rfx_ranks *ranks, const struct r
 
 struct mpi_run {
     struct rfx_ranks *ranks;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     struct rfx_cli_job job; /* its graph: the whole network's */
     struct rfx_shard_before before;
     struct rfx_rank_sections sections;
@@ -111,22 +111,22 @@ static int compare_identities(struct mpi_run *run) {
 }
 
 static int open_job(struct mpi_run *run) {
-    const struct rfx_cli_options *o = run->options;
-    if (strcmp(o->args[1], "-") == 0) {
+    const struct rfx_cli_run_options *o = run->options;
+    if (strcmp(o->words.args[1], "-") == 0) {
         rfx_cli_message("every rank reads the picture: it cannot come from standard input");
         return RFX_EXIT_USAGE;
     }
-    if (o->plan_file != NULL) {
+    if (o->plan.plan_file != NULL) {
         rfx_cli_message("--plan is of a whole network, ranks have shares: leave it out");
         return RFX_EXIT_USAGE;
     }
-    if (rfx_cli_options_mark(o)) {
+    if (rfx_cli_options_mark(&o->input)) {
         rfx_cli_message(
             "--nodata marks outputs of one process: --nodata-mark none fills the "
             "picture alone");
         return RFX_EXIT_USAGE;
     }
-    int code = rfx_cli_job_open(&run->job, o, o->args[1]);
+    int code = rfx_cli_job_open(&run->job, o, o->words.args[1]);
     if (code != RFX_EXIT_DONE) return code;
     run->job.process_varies = true;
     run->job.request.source.fixed_bytes += RFX_RANKS_LATER_BYTES;
@@ -219,12 +219,12 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
         rfx_rank_sections_begin_sums(&run->sections, run->sections.exchange.n, err);
     if (status != RFX_OK || run->session == NULL) return status;
     if (run->ranks->rank == 0)
-        status =
-            rfx_cli_classes_begin(run->job.mem, run->job.graph, run->options, &run->classes, err);
+        status = rfx_cli_classes_begin(run->job.mem, run->job.graph, &run->options->report,
+                                       &run->classes, err);
     if (status != RFX_OK) return status;
     run->outputs.outputs.classes = &run->classes;
     rfx_session_set_sink(run->session, &sink);
-    rfx_session_set_spill_folder(run->session, run->options->spill);
+    rfx_session_set_spill_folder(run->session, run->options->plan.spill);
     rfx_cli_progress_start(&progress, run->ranks->size > 1 ? "its share of the outputs" : "run");
     status = rfx_session_run(run->session, rfx_rank_sections_image(&run->sections),
                              rfx_cli_progress_step, &progress, &run->report, err);
@@ -233,7 +233,8 @@ static enum rfx_status execute(struct mpi_run *run, struct rfx_error *err) {
         rfx_row_store_explain(run->sections.store, err);
     run->macs += run->report.macs;
     run->seconds += run->report.seconds;
-    if (status == RFX_OK) status = rfx_cli_classes_finish(run->options, &run->classes, err);
+    if (status == RFX_OK)
+        status = rfx_cli_classes_finish(&run->options->report, &run->classes, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
     rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on files become complete */
@@ -292,8 +293,8 @@ static int run_all(struct mpi_run *run) {
 
 /* All ranks together, with the same options. Rank 0 prints the result. Returns the same exit code
  * on all ranks. */
-static int run_rank(struct rfx_ranks *ranks, const struct rfx_cli_options *options) {
-    struct mpi_run run = {.ranks = ranks, .options = options};
+static int run_rank(struct rfx_ranks *ranks, const struct rfx_mpi_options *options) {
+    struct mpi_run run = {.ranks = ranks, .options = &options->run};
     run.sections = (struct rfx_rank_sections){
         .ranks = ranks, .options = options, .job = &run.job, .from = RFX_PART_OUTER};
     int code = run_all(&run);
@@ -307,30 +308,59 @@ static int run_rank(struct rfx_ranks *ranks, const struct rfx_cli_options *optio
     return code;
 }
 
+static const struct rfx_cli_option rows[] = {
+    RFX_CLI_OPTION(rfx_mpi_options, "exchange", TEXT, exchange, "auto|never|TENSOR,...",
+                   "maps of which ranks exchange rows instead of computing halos twice: those that "
+                   "are predicted to save time (auto, the default), none, or these"),
+    RFX_CLI_OPTION(rfx_mpi_options, "link-bandwidth", BYTES, link_bytes, "BYTES",
+                   "bytes a second between ranks, for --exchange auto (default 1GB); a message is "
+                   "assumed to take 50 us"),
+};
+static const struct rfx_cli_group group = RFX_CLI_GROUP("ranks options", rows);
+
+static struct rfx_mpi_options values;
+
+static const struct rfx_cli_use uses[] = {
+    {&group, 0},
+    RFX_CLI_USE(hash, rfx_mpi_options, run.part),
+    RFX_CLI_USE(plan, rfx_mpi_options, run.plan),
+    RFX_CLI_USE(network, rfx_mpi_options, run.model),
+    RFX_CLI_USE(fuse, rfx_mpi_options, run.model),
+    RFX_CLI_USE(seed, rfx_mpi_options, run.model),
+    RFX_CLI_USE(input, rfx_mpi_options, run.input),
+    RFX_CLI_USE(file, rfx_mpi_options, run.output),
+    RFX_CLI_USE(dump, rfx_mpi_options, run.model),
+    RFX_CLI_USE(samples, rfx_mpi_options, run.output),
+    RFX_CLI_USE(format, rfx_mpi_options, run.output),
+    RFX_CLI_USE(classes, rfx_mpi_options, run.report),
+    RFX_CLI_USE(json, rfx_mpi_options, run.json),
+};
+
 static const struct rfx_cli_command command = {
-    "rfexec-mpi",
-    "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
-    "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
-    "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks. Every\n"
-    "rank makes some rows of each output and what these need of the image: halos are made again "
-    "by\n"
-    "both neighbours or, of maps that all goes through, exchanged, whichever is predicted to be\n"
-    "faster. States of global pools and norms are added up exactly between rounds, each of which\n"
-    "begins at the last map that was exchanged, or at the image. --memory and --threads are of\n"
-    "each rank. A .npy is written by all ranks, whose folder they must share; other files and\n"
-    "'-o -' by rank 0, to which the others send their rows. When a rank fails or is killed the "
-    "job\n"
-    "ends and nothing is there under the file's name. A network in which an operation without "
-    "such\n"
-    "a state sees all of a map is refused (exit code 3).\n",
-    "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
-    "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
-    "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
-    RFX_CLI_FUSE | RFX_CLI_PLAN | RFX_CLI_IMAGE | RFX_CLI_SEED | RFX_CLI_OUTPUT | RFX_CLI_SAMPLES |
-        RFX_CLI_CLASSES | RFX_CLI_DUMP | RFX_CLI_RANKS | RFX_CLI_JSON,
-    2,
-    2,
-    NULL};
+    .name = "rfexec-mpi",
+    .args = "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--top K --labels FILE] [--json]",
+    .summary =
+        "run a network on an image with several processes, by MPI: mpirun -n 4 rfexec-mpi ...",
+    .details =
+        "Does what 'rfexec run' does, and gives the same bits and hash for any number of ranks.\n"
+        "Every rank computes some rows of each output and what these need of the image. Halos are\n"
+        "computed by both neighbours or exchanged, whichever is predicted to be faster; only maps\n"
+        "that all rows go through can be exchanged. States of global pools and norms are added up\n"
+        "exactly between rounds; each round begins at the last map that was exchanged, or at the\n"
+        "image. --memory and --threads are those of each rank. All ranks write a .npy file, whose\n"
+        "folder they must share; rank 0 writes other files and '-o -', and the others send it\n"
+        "their rows. When a rank fails or is killed the job ends and there is no file under the\n"
+        "name of -o. A network with an operation that needs a whole map and has no such state is\n"
+        "refused (exit code 3).\n",
+    .examples =
+        "mpirun -n 4 rfexec-mpi fsrcnn huge.png --memory 256MiB -o large.npy\n"
+        "mpirun -n 16 rfexec-mpi net.onnx scene.tif --memory 1GiB --threads 2 -o map.tif\n"
+        "mpirun --oversubscribe -n 3 rfexec-mpi resnet50 photo.jpg --threads 1 --json\n",
+    RFX_CLI_TABLE(uses),
+    .min_args = 2,
+    .max_args = 2,
+    .values = &values,
+};
 
 /* Whether a word of the command line is an option that may differ between ranks; *value: the next
  * word is its value. */
@@ -394,25 +424,23 @@ static bool has_other_ranks(void) {
     return false;
 }
 
-/* Parses the words, which are the same on all ranks; rank 0 prints what is wrong with them. */
-static int take_words(const struct rfx_ranks *ranks, int argc, char **argv,
-                      struct rfx_cli_options *options, bool *run) {
-    char why[256];
+/* All ranks have the same words; rank 0 prints how they should be. */
+static int take_words(const struct rfx_ranks *ranks, int argc, char **argv, bool *run) {
+    char why[512];
     int code = RFX_EXIT_DONE;
     if (ranks->rank == 0) {
-        *run = rfx_cli_take_words(&command, argc, argv, options, &code);
+        *run = rfx_cli_take_words(&command, argc, argv, &code);
         return code;
     }
-    bool parsed = rfx_cli_parse_words(&command, argc, argv, options, why, sizeof why);
-    *run = parsed && !options->help;
+    bool parsed = rfx_cli_options_parse(&command, &values, argc, argv, why, sizeof why);
+    *run = parsed && !values.run.words.help;
     if (parsed) return RFX_EXIT_DONE;
     rfx_cli_message("%s", why);
     return RFX_EXIT_USAGE;
 }
 
 static int run_ranks(int argc, char **argv) {
-    static struct rfx_ranks ranks;         /* messages use it until the process ends */
-    static struct rfx_cli_options options; /* large for a stack */
+    static struct rfx_ranks ranks; /* messages use it until the process ends */
     bool run = false;
     rfx_cli_progress_catch_signals(); /* a file size limit must not end the start of MPI */
     int code = rfx_ranks_start(&ranks, &argc, &argv);
@@ -420,11 +448,11 @@ static int run_ranks(int argc, char **argv) {
     if (ranks.rank > 0) rfx_cli_progress_silence();
     code = compare_words(&ranks, argc - 1, argv + 1);
     if (code == RFX_EXIT_DONE)
-        code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &options, &run));
+        code = rfx_ranks_agree(&ranks, take_words(&ranks, argc - 1, argv + 1, &run));
     if (code == RFX_EXIT_DONE && run) {
-        if (rfx_cli_options_use_stdout(&options))
+        if (rfx_cli_use_stdout(&values.run.words))
             stdout = stderr; /* messages about the run, not the output */
-        code = run_rank(&ranks, &options);
+        code = run_rank(&ranks, &values);
     }
     if (fflush(stdout) != 0 && code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;
     return rfx_ranks_finish(&ranks, code);

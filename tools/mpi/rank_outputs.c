@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/temp_file.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/turn/nameless.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/output/output_folder.h"
 #include "rfexec/shards/shard_place.h"
@@ -288,7 +288,7 @@ static size_t band_bytes(const struct rfx_graph *whole) {
 }
 
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
-                              const struct rfx_cli_options *options,
+                              const struct rfx_cli_run_options *options,
                               const struct rfx_geo_source *source) {
     size_t bytes = rfx_cli_outputs_bytes(whole, options, source);
     if (ranks->size == 1 || bytes == 0) return bytes;
@@ -366,7 +366,8 @@ static enum rfx_status try_output(struct rfx_memory *mem, const char *name,
 }
 
 int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
-                           const struct rfx_graph *whole, const struct rfx_cli_options *options) {
+                           const struct rfx_graph *whole,
+                           const struct rfx_cli_run_options *options) {
     struct rfx_error err = {{0}};
     enum rfx_status status = RFX_OK;
     for (int k = 0; ranks->rank == 0 && k < whole->n_outputs && status == RFX_OK; k++) {
@@ -398,7 +399,7 @@ static enum rfx_status allocate(struct rfx_rank_outputs *o, struct rfx_error *er
 }
 
 int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
-                          const struct rfx_graph *whole, const struct rfx_cli_options *options,
+                          const struct rfx_graph *whole, const struct rfx_cli_run_options *options,
                           const struct rfx_geo_source *source, struct rfx_rank_outputs *outputs) {
     struct rfx_error err = {{0}};
     *outputs = (struct rfx_rank_outputs){.ranks = ranks,
@@ -406,7 +407,7 @@ int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          .whole = whole,
                                          .options = options,
                                          .source = source,
-                                         .folder = rfx_nameless_folder(options->spill)};
+                                         .folder = rfx_temp_folder(options->plan.spill)};
     enum rfx_status status = allocate(outputs, &err);
     int code = rfx_ranks_agree_on(ranks, status, &err);
     for (int k = 0; k < whole->n_outputs && code == RFX_EXIT_DONE; k++)
@@ -450,8 +451,8 @@ static enum rfx_status move_share(struct rfx_rank_outputs *o, int e, int r, stru
         size_t bytes = row * (size_t)rfx_rect_rows(rect);
         if (o->ranks->rank == r) {
             for (int64_t i = rect.y0; i < rect.y1 && status == RFX_OK; i++)
-                status = rfx_output_spool_read(o->waiting[e], i - part.y0, rfx_view_at(&view, i, 0),
-                                               err);
+                status = rfx_output_spool_read(o->waiting[e], i - part.y0,
+                                               rfx_view_f32_at(&view, i, 0), err);
             if (status == RFX_OK) status = rfx_ranks_send(o->ranks, 0, o->band, bytes, err);
         } else {
             status = rfx_ranks_receive(o->ranks, r, o->band, bytes, err);

@@ -23,7 +23,7 @@ struct rfx_rank_outputs {
     struct rfx_ranks *ranks;
     struct rfx_memory *mem;
     const struct rfx_graph *whole;
-    const struct rfx_cli_options *options;
+    const struct rfx_cli_run_options *options;
     const struct rfx_geo_source *source; /* of the image, as for rfx_cli_outputs_open */
     const char *folder;                  /* for shares that wait */
     struct rfx_cli_outputs outputs;      /* of the whole network, with this rank's streams */
@@ -37,20 +37,20 @@ struct rfx_rank_outputs {
 
 /* Bytes that the outputs hold while the network runs. */
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
-                              const struct rfx_cli_options *options,
+                              const struct rfx_cli_run_options *options,
                               const struct rfx_geo_source *source);
 
 /* Whether the files of -o can be made, before hours of rounds: rank 0 opens and drops them. Returns
  * an exit code that all ranks agree on. */
 RFX_NODISCARD int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          const struct rfx_graph *whole,
-                                         const struct rfx_cli_options *options);
+                                         const struct rfx_cli_run_options *options);
 
 /* All ranks together: opens everything. Returns the same exit code on all ranks, after a message.
  * rfx_rank_outputs_free may follow whatever it is. */
 RFX_NODISCARD int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                         const struct rfx_graph *whole,
-                                        const struct rfx_cli_options *options,
+                                        const struct rfx_cli_run_options *options,
                                         const struct rfx_geo_source *source,
                                         struct rfx_rank_outputs *outputs);
 

@@ -160,7 +160,7 @@ static enum rfx_status send_band(const struct exchange *e, int to, struct rfx_re
     struct rfx_view view = rfx_view_of(e->map, e->band, rect);
     enum rfx_status status = RFX_OK;
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
-        status = row_store_row(e->store, y, rfx_view_at(&view, y, 0), err);
+        status = row_store_row(e->store, y, rfx_view_f32_at(&view, y, 0), err);
     if (status != RFX_OK) return status;
     return rfx_ranks_send(e->ranks, to, e->band,
                           rfx_tensor_pixel_bytes(e->map, rfx_rect_area(rect)), err);

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/temp_file.h"
 #include "layers/graph/op.h"
 #include "rf_analysis/part_ends.h"
-#include "rfexec/image/turn/nameless.h"
 #include "tiler/cost/cost.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/command.h"
@@ -253,11 +253,11 @@ static enum rfx_status take_names(const struct choice *c, struct rfx_exchange *o
     return RFX_OK;
 }
 
-static void read_options(const struct rfx_cli_options *options, struct asked *asked) {
+static void read_options(const struct rfx_mpi_options *options, struct asked *asked) {
     const char *text = options->exchange != NULL ? options->exchange : "auto";
     bool never = strcmp(text, "never") == 0, named = !never && strcmp(text, "auto") != 0;
     *asked = (struct asked){.mode = AUTO, .link_bytes = LINK_BYTES};
-    if (never || (!named && rfx_cli_plan_is_asked(options))) asked->mode = NEVER;
+    if (never || (!named && rfx_cli_plan_is_asked(&options->run))) asked->mode = NEVER;
     if (named) asked->mode = NAMED;
     if (options->link_bytes != 0) asked->link_bytes = (double)options->link_bytes;
     (void)snprintf(asked->names, sizeof asked->names, "%s", text);
@@ -294,7 +294,7 @@ static int choose(struct choice *c, struct rfx_exchange *out) {
 /* All ranks together; rank 0's options count. Returns the same exit code on all ranks, after a
  * message; USAGE: --exchange names something that is not a cut. */
 static int exchange_choose(struct rfx_ranks *ranks, const struct rfx_exchange_network *network,
-                           const struct rfx_cli_options *options, struct rfx_exchange *out) {
+                           const struct rfx_mpi_options *options, struct rfx_exchange *out) {
     static struct asked asked;
     struct rfx_error err = {{0}};
     struct choice c = {
@@ -470,7 +470,7 @@ static int tell(struct rfx_rank_sections *s, enum rfx_status status, const struc
 
 static int plan_asked(struct rfx_rank_sections *s) {
     struct rfx_error err = {{0}};
-    if (!may_fall_back(s)) return rfx_cli_job_plan(s->job, s->options, "run");
+    if (!may_fall_back(s)) return rfx_cli_job_plan(s->job, &s->options->run, "run");
     return tell(s, rfx_plan_create(s->job->graph, &s->job->request, &s->job->plan, &err), &err);
 }
 
@@ -617,7 +617,7 @@ static enum rfx_status make_rows(struct rfx_rank_sections *s, int i, struct rfx_
                                     .plan = s->plans[i],
                                     .image = rfx_rank_sections_image(s),
                                     .sink = &sink,
-                                    .spill = s->options->spill,
+                                    .spill = s->options->run.plan.spill,
                                     .what = "its share of rows to exchange"};
     struct rfx_run_report report = {0};
     enum rfx_status status = rfx_cli_run_once(&run, &report, err);
@@ -634,7 +634,7 @@ static enum rfx_status open_store(const struct rfx_rank_sections *s, int cut, st
         rfx_rect_row_range(rfx_part_map_rows(s->job->graph, cut, s->ranks->rank, s->ranks->size));
     rows = rfx_range_union(rows, need);
     if (rows.lo >= rows.hi) rows = (struct rfx_range){0, 1}; /* an image has at least one row */
-    return rfx_row_store_open(s->job->mem, rfx_nameless_folder(s->options->spill),
+    return rfx_row_store_open(s->job->mem, rfx_temp_folder(s->options->run.plan.spill),
                               &s->job->graph->nodes[cut].out, rows, out, err);
 }
 

@@ -35,9 +35,16 @@ struct rfx_exchange {
     bool asked; /* the cuts were named by --exchange, not chosen */
 };
 
+/* What rfexec-mpi is asked. */
+struct rfx_mpi_options {
+    struct rfx_cli_run_options run;
+    const char *exchange; /* maps of which ranks exchange rows: auto (NULL), never or tensors */
+    size_t link_bytes;    /* bytes a second between ranks; 0: not given */
+};
+
 struct rfx_rank_sections {
     struct rfx_ranks *ranks;
-    const struct rfx_cli_options *options;
+    const struct rfx_mpi_options *options;
     /* Its graph: the whole network's, and a section's while that is planned. */
     struct rfx_cli_job *job;
     size_t outputs_bytes; /* that the outputs hold while they are made */

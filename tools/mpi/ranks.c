@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "tools/cli/command.h"
+#include "tools/cli/program.h"
 #include "tools/cli/progress.h"
-#include "tools/program/program.h"
 
 enum { TAG = 1, KEPT_BYTES = 8192, LONGEST_NAP_NS = 1000000, FIRST_NAP_NS = 20000 };
 

@@ -231,7 +231,7 @@ static void put_axes(struct rfx_html *html, const struct axes *axes, double seco
 /* Draws planned bytes, the resident set and the budget over time. */
 static void put_memory_chart(struct rfx_html_report *page, const struct rfx_run_report *report) {
     const struct rfx_run_timeline *t = &page->timeline;
-    size_t budget = page->options->memory_bytes, peak = rfx_peak_rss_bytes();
+    size_t budget = page->options->plan.memory_bytes, peak = rfx_peak_rss_bytes();
     size_t most = page->job->plan->peak_bytes;
     most = budget > most ? budget : most;
     most = peak > most ? peak : most;
@@ -509,10 +509,10 @@ static enum rfx_status make_outputs(struct rfx_html_report *page, struct rfx_err
 }
 
 enum rfx_status rfx_html_report_open(struct rfx_html_report *page,
-                                     const struct rfx_cli_options *options,
+                                     const struct rfx_cli_run_options *options,
                                      const struct rfx_cli_job *job, struct rfx_error *err) {
     *page = (struct rfx_html_report){.mem = job->mem, .options = options, .job = job};
-    enum rfx_status status = rfx_output_file_open(job->mem, options->report, &page->file, err);
+    enum rfx_status status = rfx_output_file_open(job->mem, options->report.page, &page->file, err);
     if (status == RFX_OK) status = rfx_arena_use_create(job->mem, job->plan, &page->use, err);
     if (status == RFX_OK)
         status = rfx_layer_times_create(job->mem, job->plan, 1, &page->times, err);
@@ -536,7 +536,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     struct rfx_html_report *page = user;
     struct rfx_report_output *output = &page->outputs[end->output];
     for (int64_t y = rect.y0; y < rect.y1; ++y)
-        rfx_value_sketch_add(&output->values, rfx_view_at(view, y, rect.x0),
+        rfx_value_sketch_add(&output->values, rfx_view_f32_at(view, y, rect.x0),
                              rfx_rect_cols(rect) * view->c);
     if (output->preview.mem != NULL) rfx_map_preview_add(&output->preview, rect, view);
     return page->sink.write(page->sink.user, end, rect, view, err);
@@ -594,8 +594,8 @@ static void put_memory_facts(struct rfx_html_report *page, const struct rfx_run_
     const struct rfx_plan *plan = page->job->plan;
     char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], c[RFX_HUMAN_CHARS], d[RFX_HUMAN_CHARS],
         e[RFX_HUMAN_CHARS], f[RFX_HUMAN_CHARS], text[400];
-    if (page->options->memory_bytes != 0)
-        fact(&page->html, "budget", rfx_human_bytes(page->options->memory_bytes, a));
+    if (page->options->plan.memory_bytes != 0)
+        fact(&page->html, "budget", rfx_human_bytes(page->options->plan.memory_bytes, a));
     else
         fact(&page->html, "budget", "none was given");
     (void)snprintf(text, sizeof text,
@@ -628,9 +628,9 @@ static void put_facts(struct rfx_html_report *page, const struct rfx_run_report 
     const struct rfx_graph *graph = page->job->graph;
     char shape[96], text[RFX_PLAN_TEXT + 64], words[RFX_PLAN_TEXT];
     rfx_html_raw(&page->html, "<h1>");
-    rfx_html_text(&page->html, page->options->shown[0]);
+    rfx_html_text(&page->html, page->options->words.shown[0]);
     rfx_html_raw(&page->html, "</h1>\n<table>\n");
-    fact(&page->html, "input", page->options->shown[1]);
+    fact(&page->html, "input", page->options->words.shown[1]);
     fact(&page->html, "its shape", rfx_human_shape(&graph->nodes[graph->input].out.shape, shape));
     rfx_plan_describe(plan, words, sizeof words);
     (void)snprintf(text, sizeof text, "%s; %d thread%s", words, plan->threads,
@@ -640,7 +640,7 @@ static void put_facts(struct rfx_html_report *page, const struct rfx_run_report 
                    rfx_conv_choice_name(rfx_conv_choice_of(graph)), rfx_kernels()->name);
     fact(&page->html, "convolutions", text);
     put_memory_facts(page, report);
-    if (rfx_builtin_exists(page->options->args[0]))
+    if (rfx_builtin_exists(page->options->words.args[0]))
         fact(&page->html, "weights",
              "seeded, not trained: times, memory and bits are real, results mean nothing");
     rfx_html_raw(&page->html, "</table>\n");

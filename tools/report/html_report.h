@@ -23,7 +23,7 @@ struct rfx_report_output {
 
 struct rfx_html_report {
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options; /* borrowed, as is `job` */
+    const struct rfx_cli_run_options *options; /* borrowed, as is `job` */
     const struct rfx_cli_job *job;
     struct rfx_output_sink sink; /* of the outputs, which gets everything that comes */
     struct rfx_output_file *file;
@@ -40,10 +40,11 @@ struct rfx_html_report {
 /* Bytes that the report holds while the network runs and after it. */
 size_t rfx_html_report_bytes(const struct rfx_graph *graph);
 
-/* Opens options->report for a planned job. Freed with rfx_html_report_free; zeros need no freeing.
+/* Opens options->report.page for a planned job. Freed with rfx_html_report_free; zeros need no
+ * freeing.
  */
 RFX_NODISCARD enum rfx_status rfx_html_report_open(struct rfx_html_report *page,
-                                                   const struct rfx_cli_options *options,
+                                                   const struct rfx_cli_run_options *options,
                                                    const struct rfx_cli_job *job,
                                                    struct rfx_error *err);
 

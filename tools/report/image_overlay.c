@@ -118,43 +118,44 @@ static struct rfx_tensor overlay_tensor(const struct rfx_graph *graph) {
     return rfx_tensor_nhwc(3, input->h, input->w);
 }
 
-int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                        struct rfx_overlay_choice *choice) {
     struct rfx_error err = {{0}};
     struct rfx_tensor image = overlay_tensor(graph);
     char what[256];
     *choice = (struct rfx_overlay_choice){
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
-    int code = choose_output(graph, options->overlay_output, choice);
-    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->overlay_of, choice);
+    int code = choose_output(graph, options->report.overlay_output, choice);
+    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->report.overlay_of, choice);
     if (code != RFX_EXIT_DONE) return code;
-    if (choice->channel < 0 && options->overlay_range[0] < options->overlay_range[1]) {
+    if (choice->channel < 0 &&
+        options->report.overlay_range[0] < options->report.overlay_range[1]) {
         rfx_cli_message(
             "--overlay-range is for the values of a channel (--overlay-of), not labels");
         return RFX_EXIT_USAGE;
     }
-    if (options->overlay == NULL) return RFX_EXIT_DONE; /* the overlay has no file */
-    const struct rfx_output_kind *kind = rfx_output_kind_of(options->overlay);
-    if (strcmp(options->overlay, "-") == 0) kind = &rfx_output_png;
+    if (options->report.overlay == NULL) return RFX_EXIT_DONE; /* the overlay has no file */
+    const struct rfx_output_kind *kind = rfx_output_kind_of(options->report.overlay);
+    if (strcmp(options->report.overlay, "-") == 0) kind = &rfx_output_png;
     if (kind != NULL) choice->format.kind = kind;
-    (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->overlay);
+    (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->report.overlay);
     enum rfx_status status = rfx_output_format_check(&choice->format, &image, what, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
 int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
-                                const struct rfx_cli_options *options,
+                                const struct rfx_cli_run_options *options,
                                 struct rfx_overlay_choice *choice, bool *shown) {
-    struct rfx_cli_options first = *options;
-    bool asked = options->overlay_of != NULL || options->overlay_output != NULL ||
-                 options->overlay_range[0] < options->overlay_range[1];
+    struct rfx_cli_run_options first = *options;
+    bool asked = options->report.overlay_of != NULL || options->report.overlay_output != NULL ||
+                 options->report.overlay_range[0] < options->report.overlay_range[1];
     *shown = true;
     if (asked) return rfx_overlay_choose(graph, options, choice);
     int map = -1;
     for (int k = 0; k < graph->n_outputs && map < 0; ++k) map = map_node_of(graph, k);
     *shown = map >= 0 && !may_be_image(graph, map);
     if (!*shown) return RFX_EXIT_DONE;
-    if (has_shares(graph, map)) first.overlay_of = "1";
+    if (has_shares(graph, map)) first.report.overlay_of = "1";
     return rfx_overlay_choose(graph, &first, choice);
 }
 
@@ -174,14 +175,14 @@ static size_t floats(int64_t n) {
     return (size_t)n * sizeof(float);
 }
 
-size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice) {
     struct rfx_tensor image = overlay_tensor(graph);
     const struct rfx_tensor *input = input_of(graph);
     enum { SPOOL_BYTES = 32 << 10 };
     size_t bytes = SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
-    if (options->overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &image);
-    if (options->report != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
+    if (options->report.overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &image);
+    if (options->report.page != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
 
@@ -209,7 +210,8 @@ static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     return RFX_OK;
 }
 
-enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_cli_options *options,
+enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
+                                 const struct rfx_cli_run_options *options,
                                  const struct rfx_cli_job *job,
                                  const struct rfx_overlay_choice *choice, struct rfx_error *err) {
     *overlay =
@@ -219,12 +221,13 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay, const struct rfx_c
     overlay->range = rfx_value_range_empty();
     enum rfx_status status = find_places(overlay, err);
     if (status == RFX_OK) status = make_rows(overlay, err);
-    if (status == RFX_OK && options->overlay != NULL)
-        status = rfx_output_stream_open(job->mem, options->overlay, &choice->format, &image,
+    if (status == RFX_OK && options->report.overlay != NULL)
+        status = rfx_output_stream_open(job->mem, options->report.overlay, &choice->format, &image,
                                         &overlay->stream, err);
-    if (status == RFX_OK && options->report != NULL)
+    if (status == RFX_OK && options->report.page != NULL)
         status = rfx_small_copy_create(job->mem, image.h, image.w, &overlay->small, err);
-    const char *beside = options->overlay != NULL ? options->overlay : options->report;
+    const char *beside =
+        options->report.overlay != NULL ? options->report.overlay : options->report.page;
     if (status == RFX_OK)
         status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
     return status;
@@ -258,7 +261,8 @@ static enum rfx_status keep_row(struct rfx_overlay *o, int64_t y, int64_t x0, in
                                 struct rfx_error *err) {
     struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
     struct rfx_view view = rfx_view_dense(o->values, row, 1);
-    if (o->choice.channel >= 0) rfx_value_range_add(&o->range, o->values, x1 - x0);
+    if (o->choice.channel >= 0)
+        rfx_value_range_add(&o->range, RFX_TYPE_FLOAT32, o->values, x1 - x0);
     o->received += x1 - x0;
     return rfx_output_spool_write(o->spool, row, &view, err);
 }
@@ -270,7 +274,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     bool shown = end->output == o->choice.output && end->node == o->choice.map;
     for (int64_t y = rect.y0; shown && y < rect.y1 && status == RFX_OK; ++y) {
         for (int64_t x = rect.x0; x < rect.x1; ++x)
-            o->values[x - rect.x0] = value_of(o, rfx_view_at(view, y, x), end->channels);
+            o->values[x - rect.x0] = value_of(o, rfx_view_f32_at(view, y, x), end->channels);
         status = keep_row(o, y, rect.x0, rect.x1, err);
     }
     return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
@@ -309,7 +313,7 @@ static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_
  * three, otherwise the first one as grey. */
 static int64_t channel_of(const struct rfx_overlay *o, int k) {
     int64_t c = input_of(o->job->graph)->c;
-    bool bgr = o->options->bgr && c == 3;
+    bool bgr = o->options->input.bgr && c == 3;
     return c < 3 ? 0 : bgr ? 2 - k : k;
 }
 
@@ -326,7 +330,8 @@ static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_va
         if (!is_drawn(o, y)) continue;
         status = read_pixels(o, y, err);
         for (int64_t x = 0; x < input->w && status == RFX_OK; ++x)
-            rfx_value_range_add(range, o->pixels + x * input->c, rfx_min_i64(input->c, 3));
+            rfx_value_range_add(range, RFX_TYPE_FLOAT32, o->pixels + x * input->c,
+                                rfx_min_i64(input->c, 3));
         if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
     }
     *range = rfx_value_range_settle(*range);
@@ -399,7 +404,7 @@ enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, struct rfx_error *err) {
         status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                           "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
                           map_of(o)->h * map_of(o)->w);
-    const float *asked = o->options->overlay_range;
+    const float *asked = o->options->report.overlay_range;
     o->range = rfx_value_range_settle(o->range);
     if (asked[0] < asked[1])
         o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};

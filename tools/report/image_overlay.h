@@ -29,7 +29,7 @@ struct rfx_overlay_choice {
  * several channels or comes from an ArgMax, otherwise its values. Returns RFX_EXIT_USAGE after a
  * message. */
 RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
-                                     const struct rfx_cli_options *options,
+                                     const struct rfx_cli_run_options *options,
                                      struct rfx_overlay_choice *choice);
 
 /* The same for a report, for which nobody may have asked for an overlay; *shown: whether there is
@@ -37,12 +37,12 @@ RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
  * or the first map may be an image itself (three channels, or larger than the input). Of a map
  * whose channels are independent (sigmoid) the first channel is shown. */
 RFX_NODISCARD int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
-                                              const struct rfx_cli_options *options,
+                                              const struct rfx_cli_run_options *options,
                                               struct rfx_overlay_choice *choice, bool *shown);
 
 struct rfx_overlay { /* all zeros: no overlay */
     struct rfx_memory *mem;
-    const struct rfx_cli_options *options; /* borrowed, as is `job` */
+    const struct rfx_cli_run_options *options; /* borrowed, as is `job` */
     const struct rfx_cli_job *job;
     struct rfx_overlay_choice choice;
     struct rfx_map_place rows, cols;
@@ -58,13 +58,13 @@ struct rfx_overlay { /* all zeros: no overlay */
 };
 
 /* Bytes that the overlay holds while the network runs and after it. */
-size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_options *options,
+size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice);
 
-/* Opens options->overlay, and the copy for options->report, for a planned job. Freed with
- * rfx_overlay_free; zeros need no freeing. */
+/* Opens options->report.overlay, and the copy for options->report.page, for a planned job. Freed
+ * with rfx_overlay_free; zeros need no freeing. */
 RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
-                                               const struct rfx_cli_options *options,
+                                               const struct rfx_cli_run_options *options,
                                                const struct rfx_cli_job *job,
                                                const struct rfx_overlay_choice *choice,
                                                struct rfx_error *err);

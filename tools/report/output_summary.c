@@ -146,7 +146,7 @@ void rfx_map_preview_add(struct rfx_map_preview *p, struct rfx_rect rect,
     for (int64_t y = rect.y0; y < rect.y1; ++y) {
         int64_t row = y * p->rows / p->h;
         for (int64_t x = rect.x0; x < rect.x1; ++x) {
-            const float *pixel = rfx_view_at(view, y, x);
+            const float *pixel = rfx_view_f32_at(view, y, x);
             int64_t col = x * p->cols / p->w;
             for (int64_t c = 0; c < p->channels; ++c)
                 add_value(p, cell_at(p, c, row, col), pixel[c]);

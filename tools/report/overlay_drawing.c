@@ -111,5 +111,6 @@ void rfx_small_copy_take(struct rfx_small_copy *copy, int64_t y, const float *co
     unsigned char *to = copy->rgb + 3 * row_of(copy, y) * copy->cols;
     const struct rfx_value_range all = {0.0, 255.0};
     for (int64_t x = 0; x < copy->cols; ++x)
-        rfx_samples_from_floats(colours + 3 * (x * copy->w / copy->cols), 3, all, 8, to + 3 * x);
+        rfx_samples_of(RFX_TYPE_FLOAT32, colours + 3 * (x * copy->w / copy->cols), 3, all, 8,
+                       to + 3 * x);
 }

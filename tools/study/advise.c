@@ -1,4 +1,5 @@
-/* The cases and guidelines of paper 003, section 3.3, on the exact curve; see advise.h. */
+/* Classifies the points of a trade-off curve and checks the guidelines of paper 003, section 3.3.
+ */
 #include "tools/study/advise.h"
 
 #include "layers/graph/op.h"
@@ -57,7 +58,8 @@ static void judge_weights(struct rfx_advice *advice) {
     advice->weights_dominate = advice->activation_bytes < curve->weights_bytes;
 }
 
-/* Most convolutions on one path from `first` (exclusive) to `last`. depth: scratch, n_nodes. */
+/* Returns the largest number of convolutions on one path from `first` (exclusive) to `last`.
+ * depth[n_nodes]: scratch. */
 static int longest_path(const struct rfx_graph *graph, int first, int last, int *depth) {
     for (int i = first + 1; i <= last; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -89,8 +91,9 @@ static void judge_blocks(struct rfx_advice *advice, int *depth) {
     advice->long_blocks = advice->block_convs > RFX_ADVICE_BLOCK_CONVS;
 }
 
-/* The first op that is not local in space and has convolutions computed from it on feature maps
- * larger than one pixel: a squeeze-and-excitation's pool. above: scratch, n_nodes. */
+/* Finds the first operator that needs its whole input while convolutions on maps larger than one
+ * pixel depend on its result, for example the pooling of squeeze-and-excitation. above: scratch,
+ * n_nodes. */
 static void find_barrier(struct rfx_advice *advice, int *above) {
     const struct rfx_graph *graph = advice->curve->graph;
     advice->barrier = -1;

@@ -1,4 +1,4 @@
-/* The baselines' tensors and the simulation of what is alive; see baseline.h. */
+/* Counts the tensors that are in memory under each baseline. */
 #include "tools/study/baseline.h"
 
 #include <string.h>
@@ -26,13 +26,15 @@ bool rfx_baseline_parse(const char *text, enum rfx_baseline *out) {
 
 struct rfx_fuse_options rfx_baseline_fuse(enum rfx_baseline baseline) {
     bool fused = baseline != RFX_BASELINE_EAGER;
-    /* The Add stays a node of its own in all three: only whether it has a tensor differs. */
+    /* The Add stays a separate node in all three baselines: they differ in whether it has a tensor
+     * of its own. */
     struct rfx_fuse_options options = {
         .batch_norm = fused, .activation = fused, .residual = false, .heads = fused};
     return options;
 }
 
-/* The operand of node i that dies there and has its size, later made ones first; or -1. */
+/* Returns the operand of node i that is not needed afterwards and has the same size, the last
+ * computed one first; -1: none. */
 static int dying_operand(const struct rfx_liveness *liveness, int i) {
     const struct rfx_graph *graph = liveness->graph;
     const struct rfx_node *node = &graph->nodes[i];
@@ -40,7 +42,7 @@ static int dying_operand(const struct rfx_liveness *liveness, int i) {
     for (int k = 0; k < node->n_in; k++) {
         int in = node->in[k];
         const struct rfx_node *producer = &graph->nodes[in];
-        /* The image is the caller's: never written over. */
+        /* The image belongs to the caller and is never overwritten. */
         if (rfx_node_is_input(producer) || rfx_node_is_constant(producer)) continue;
         if (liveness->last_use[in] != i || producer->out.elems != node->out.elems) continue;
         if (in > found) found = in;
@@ -48,8 +50,8 @@ static int dying_operand(const struct rfx_liveness *liveness, int i) {
     return found;
 }
 
-/* Parameters that the run holds: where batch norm is fused, its scale is in the weights already and
- * its shift is the bias. */
+/* Counts the parameters in memory: a fused batch norm has its scale in the weights and its shift in
+ * the bias. */
 static uint64_t held_params(const struct rfx_graph *graph) {
     uint64_t params = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -109,7 +111,8 @@ static bool is_repeated(const struct rfx_node *node, int k) {
     return false;
 }
 
-/* Bytes that die with node i, of tensors made at `first` or later. */
+/* Returns the bytes of the tensors that are not needed after node i and were computed at `first` or
+ * later. */
 static size_t dying_bytes(const struct rfx_liveness *liveness, int first, int i,
                           const size_t *bytes) {
     const struct rfx_node *node = &liveness->graph->nodes[i];

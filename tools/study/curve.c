@@ -1,4 +1,4 @@
-/* Evaluating every aggregation point and grid under one baseline; see curve.h. */
+/* Evaluates every aggregation point and grid under one baseline. */
 #include "tools/study/curve.h"
 
 #include <stdlib.h>
@@ -9,15 +9,15 @@
 #include "tiler/plan/splits.h"
 #include "tiler/plan/tiling.h"
 
-struct work { /* scratch tables of one calculation */
+struct work { /* scratch tables */
     struct rfx_memory *mem;
     struct rfx_liveness *liveness;
     struct rfx_axis_region *regions; /* n_nodes */
     struct rfx_tile_extent *extents; /* 2 axes x RFX_TILING_MAX_COUNTS x n_nodes */
     size_t *bytes;                   /* n_nodes */
-    uint64_t *macs_tail;             /* n_nodes + 1: MACs of nodes [i, n) run whole */
+    uint64_t *macs_tail;             /* n_nodes + 1: MACs of the nodes [i, n) on whole maps */
     int *splits;                     /* n_nodes */
-    struct rfx_curve_point *all;     /* candidates of the front */
+    struct rfx_curve_point *all;     /* candidates for the Pareto front */
     size_t n_all, all_capacity;
 };
 
@@ -56,7 +56,8 @@ static void work_release(struct work *work) {
     rfx_memory_release(work->mem, work->all);
 }
 
-/* Bytes of the head's tensors in a tile; the split's own are in the stitched map. */
+/* Writes the bytes of the head's tensors for one tile. The split itself is counted as the stitched
+ * map. */
 static void fill_tile_bytes(struct work *work, int split, const struct rfx_tile_extent *rows,
                             const struct rfx_tile_extent *cols) {
     const struct rfx_graph *graph = work->liveness->graph;
@@ -77,7 +78,7 @@ static uint64_t count_macs(const struct work *work, int split, const struct rfx_
     return macs;
 }
 
-/* The tail of a split does not depend on the grid. */
+/* What runs after a split. It does not depend on the grid. */
 struct tail {
     size_t bytes;
     int node;
@@ -180,7 +181,8 @@ static int compare_points(const void *pa, const void *pb) {
     return (a->tiles_y > b->tiles_y) - (a->tiles_y < b->tiles_y);
 }
 
-/* Sorts the candidates and keeps those that no other one beats in both; returns how many. */
+/* Sorts the candidates and keeps those of which no other one has both fewer MACs and fewer bytes;
+ * returns their number. */
 static size_t keep_front(struct rfx_curve_point *points, size_t n) {
     qsort(points, n, sizeof *points, compare_points);
     size_t kept = 0;
@@ -190,7 +192,7 @@ static size_t keep_front(struct rfx_curve_point *points, size_t n) {
     return kept;
 }
 
-/* All grids of one split; the front so far stays in work->all. */
+/* Evaluates all grids of one split and adds the best ones to work->all. */
 static enum rfx_status add_grids(struct work *work, int split, struct rfx_error *err) {
     const struct rfx_graph *graph = work->liveness->graph;
     int64_t counts[2][RFX_TILING_MAX_COUNTS];

@@ -1,6 +1,7 @@
-/* From a graph to the blocks of the equations; see curve_formulas.h. The equations speak of modules
- * made of one convolution each, so this file asks for operators by name; what they do not speak of
- * is refused. */
+/* Translates a graph into the blocks of the equations.
+ *
+ * The equations describe modules of one convolution each, so this file checks operators by name and
+ * rejects everything that they do not describe. */
 #include "tools/study/curve_formulas.h"
 
 #include "layers/core/checked.h"
@@ -11,20 +12,21 @@ static bool is_module(const struct rfx_node *node) {
     return node->op == RFX_OP_CONV;
 }
 
-/* What a run of modules may have between them. */
+/* Returns whether a node may stand between the modules of a run. */
 static bool is_passed_through(const struct rfx_node *node) {
     return node->n_in == 1 && (is_module(node) || node->op == RFX_OP_AFFINE ||
                                node->op == RFX_OP_ACTIVATION || node->op == RFX_OP_PAD);
 }
 
-/* Whether `node` is `at`, or before it with nothing but a single way between them. */
+/* Returns whether `node` is `at`, or lies before it with only such nodes between. */
 static bool is_behind(const struct rfx_graph *graph, int node, int at) {
     while (at > node && is_passed_through(&graph->nodes[at])) at = graph->nodes[at].in[0];
     return at == node;
 }
 
-/* The modules from `end` back to (without) the first node that also leads to `shortcut`, their
- * number; 0: there is none, or no way to it. `run` is filled from the last to the first. */
+/* Lists the modules from `end` back to, but not including, the first node from which `shortcut` is
+ * reached; run[] gets the last one first. Returns their number; 0: there is none, or no such path.
+ */
 static int find_run(const struct rfx_graph *graph, int end, bool end_joins, int shortcut,
                     int *run) {
     int n = 0;
@@ -39,7 +41,7 @@ static int find_run(const struct rfx_graph *graph, int end, bool end_joins, int 
     return 0;
 }
 
-/* The run of modules that the join `i` adds to its input; 0: it is no residual block. */
+/* Lists the modules whose result node i adds to their input; 0: this is no residual block. */
 static int find_residual(const struct rfx_graph *graph, int i, int *run) {
     const struct rfx_node *node = &graph->nodes[i];
     if (node->op == RFX_OP_CONV && node->residual)
@@ -52,7 +54,7 @@ static int find_residual(const struct rfx_graph *graph, int i, int *run) {
     return other;
 }
 
-/* Gives the modules of a run their block; false: one of them has another already. */
+/* Assigns the modules of a run to a block; false: one of them belongs to a block already. */
 static bool claim(struct rfx_curve_formulas *f, const int *run, int n, int block) {
     for (int k = 0; k < n; k++)
         if (f->block_of[run[k]] >= 0) return false;
@@ -60,14 +62,15 @@ static bool claim(struct rfx_curve_formulas *f, const int *run, int n, int block
     return n > 0;
 }
 
-/* Whether the equations can say what a node does; joins are looked at by find_residual. */
+/* Returns whether the equations describe a node. Adds are checked by find_residual. */
 static bool is_expressible(const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     if (node->op == RFX_OP_CONV_TRANSPOSE || node->op == RFX_OP_MATMUL) return false;
     return !is_module(node) || a->kh == a->kw;
 }
 
-/* Residual blocks first, numbered by their join (block_of has node indices), then what is left. */
+/* Finds the residual blocks first, numbered by their Add (block_of has node indices), then the
+ * other ones. */
 static bool find_blocks(struct rfx_curve_formulas *f, int *run) {
     const struct rfx_graph *graph = f->curve->graph;
     for (int i = 0; i < graph->n_nodes; i++) f->block_of[i] = -1;
@@ -87,7 +90,7 @@ static struct rfx_formula_map map_of(const struct rfx_node *node) {
     return (struct rfx_formula_map){node->out.h, node->out.w, node->out.c};
 }
 
-/* Lists the blocks in the order in which they are complete, with their modules and whole maps. */
+/* Lists the blocks in the order in which they finish, with their modules and whole maps. */
 static void list_blocks(struct rfx_curve_formulas *f) {
     const struct rfx_graph *graph = f->curve->graph;
     int n_maps = 0;
@@ -109,7 +112,7 @@ static void list_blocks(struct rfx_curve_formulas *f) {
     }
 }
 
-/* The tables of the tile's net: those of the whole with maps of its own. */
+/* Fills the tables of the tile: those of the whole maps, with its own sizes. */
 static void copy_blocks(struct rfx_curve_formulas *f) {
     struct rfx_formula_block *blocks = f->blocks + f->curve->graph->n_nodes;
     struct rfx_formula_map *maps = f->maps + 2 * f->curve->graph->n_nodes;
@@ -131,7 +134,8 @@ enum rfx_status rfx_curve_formulas_create(const struct rfx_curve *curve,
     f->mem = mem;
     f->curve = curve;
     f->last = rfx_memory_calloc(mem, n, sizeof *f->last);
-    f->module = rfx_memory_calloc(mem, 2 * n, sizeof *f->module); /* two runs at a time, at first */
+    f->module = rfx_memory_calloc(
+        mem, 2 * n, sizeof *f->module); /* find_residual keeps two runs at a time here */
     f->block_of = rfx_memory_calloc(mem, n, sizeof *f->block_of);
     f->kernels = rfx_memory_calloc(mem, n, sizeof *f->kernels);
     f->groups = rfx_memory_calloc(mem, n, sizeof *f->groups);
@@ -162,8 +166,8 @@ void rfx_curve_formulas_free(struct rfx_curve_formulas *formulas) {
     rfx_memory_release(formulas->mem, formulas);
 }
 
-/* need[i]: the range of node i that the largest of n tiles of the split's map needs along an axis,
- * as if no map had a border. */
+/* Computes need[i]: the range of node i along one axis that the largest of n tiles of the split
+ * needs if maps had no border. */
 static void find_needs(const struct rfx_graph *graph, int split, enum rfx_axis axis, int64_t n,
                        struct rfx_range *need) {
     int64_t extent = rfx_node_extent(&graph->nodes[split], axis);
@@ -182,7 +186,7 @@ static void find_needs(const struct rfx_graph *graph, int split, enum rfx_axis a
     }
 }
 
-/* The tile's maps of the first l blocks. */
+/* Writes the sizes of the tile's maps in the first l blocks. */
 static void fill_tile(struct rfx_curve_formulas *f, int l, const struct rfx_curve_point *point) {
     const struct rfx_graph *graph = f->curve->graph;
     const struct rfx_range *rows = f->need;
@@ -200,7 +204,7 @@ static void fill_tile(struct rfx_curve_formulas *f, int l, const struct rfx_curv
     }
 }
 
-/* Equation 1 or 3 in bytes. */
+/* Evaluates equation 1 or 3, in bytes. */
 static bool peak_bytes(const struct rfx_curve_formulas *f, const struct rfx_formula_net *net,
                        size_t *bytes) {
     uint64_t elems;

@@ -1,4 +1,4 @@
-/* Equations 1 to 4 of paper 003; see formulas.h. */
+/* Equations 1 to 4 of paper 003. */
 #include "tools/study/formulas.h"
 
 #include <stddef.h>
@@ -24,7 +24,8 @@ static bool map_elems(const struct rfx_formula_map *map, uint64_t *out) {
     return multiply((uint64_t)map->h, (uint64_t)map->w, &v) && multiply(v, (uint64_t)map->c, out);
 }
 
-/* The largest of what the modules of a block hold; the block's input stays when `residual`. */
+/* Returns the largest memory of a module of the block; if `residual`, the input of the block is
+ * kept too. */
 static bool block_peak(const struct rfx_formula_block *block, bool residual, uint64_t *out) {
     uint64_t input, in, result;
     uint64_t peak = 0;

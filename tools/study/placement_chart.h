@@ -6,7 +6,7 @@
 #define RFX_TOOLS_STUDY_PLACEMENT_CHART_H
 
 #include "layers/graph/graph.h"
-#include "tiler/packer/packer.h"
+#include "tiler/arena/packer.h"
 #include "tools/study/chart.h"
 
 /* The length of the first `depth` parts of a name; parts end at '.' or '/'. */

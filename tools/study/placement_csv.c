@@ -1,5 +1,5 @@
-/* The text form of placement problems: a strict reader (every line is an item or an error) and the
- * writer of answers. */
+/* Reads and writes placement problems as text. The reader is strict: every line is an item or an
+ * error. */
 #include "tools/study/placement_csv.h"
 
 #include <errno.h>
@@ -15,10 +15,11 @@ enum { N_COLUMNS = COLUMN_OFFSET + 1, N_REQUIRED = COLUMN_SIZE + 1 };
 static const char *const column_names[] = {"id", "lower", "upper", "size", "alignment", "offset"};
 _Static_assert(sizeof column_names / sizeof column_names[0] == N_COLUMNS, "a name per column");
 
-/* The longest file read: some ten million items. */
+/* The longest file that is read: about ten million items. */
 static const size_t max_bytes = (size_t)1 << 29;
 
-/* Of the buffer a file is read into, which doubles: a thousand items or so. */
+/* Initial size of the buffer that a file is read into: about a thousand items. It is doubled when
+ * full. */
 static const size_t first_capacity = (size_t)1 << 16;
 
 struct header {
@@ -26,8 +27,8 @@ struct header {
     enum column columns[N_COLUMNS];
 };
 
-/* Cuts the line at commas into at most `max` fields without surrounding blanks; returns how many
- * there are, max + 1 when there are more. */
+/* Splits the line at commas into at most `max` fields and strips blanks. Returns their number, max
+ * + 1 if there are more. */
 static int cut_fields(char *line, char **fields, int max) {
     int n = 0;
     for (char *p = line; p != NULL;) {
@@ -238,7 +239,7 @@ bool rfx_place_table_write(const struct rfx_place_table *table, const size_t *of
           stream);
     for (int i = 0; i < table->n; i++) {
         const struct rfx_place_item *item = &table->items[i];
-        /* A blank in front, which is no part of an id, keeps "#1" from being skipped. */
+        /* A leading blank, which is not part of the id, keeps "#1" from being read as a comment. */
         fprintf(stream, "%s%s,%lld,%lld,%zu,", table->ids[i][0] == '#' ? " " : "", table->ids[i],
                 (long long)item->lo, (long long)item->hi, item->size);
         if (table->has_alignment) fprintf(stream, "%zu,", item->alignment);

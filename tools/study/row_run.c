@@ -1,4 +1,4 @@
-/* Distances of slides, and when each row of each map is made and last read. */
+/* Builds the slides, and finds when each row of each map is computed and last read. */
 #include "tools/study/row_run.h"
 
 #include <string.h>
@@ -8,15 +8,15 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/regions.h"
-#include "tiler/placement/placement_slides.h"
+#include "tiler/arena/placement_slides.h"
 
-/* Tiles of all maps, and the lifetimes of one map's rows. */
+/* The tiles of all maps, and the lifetimes of one map's rows. */
 struct row_tiles {
     const struct rfx_row_run *run;
     const bool *node_upwards;
     struct rfx_tiled_tensor *tensors;
     struct rfx_tile *tiles;
-    int64_t *made, *read; /* per row; read: the last time, `made` when never */
+    int64_t *made, *read; /* per row; read: the last time, `made` if it is never read */
 };
 
 static bool has_rows(const struct rfx_node *node) {
@@ -27,7 +27,7 @@ static int64_t row_count(const struct rfx_node *node) {
     return has_rows(node) ? node->out.h : 1;
 }
 
-/* As whole stages that run row by row make them. */
+/* Returns the rows per step of a whole stage that runs row by row. */
 static struct rfx_row_steps steps_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     int64_t h = row_count(node);
@@ -132,7 +132,7 @@ enum rfx_status rfx_row_run_place(struct rfx_row_run *run, size_t *offsets, bool
     return status;
 }
 
-/* The time at which a node makes its rows from `row` on. */
+/* Returns the time at which a node computes its rows from `row` on. */
 static int64_t time_of(const struct row_tiles *t, int node, int64_t row) {
     struct rfx_row_steps steps = steps_of(t->run->graph, node);
     int64_t step = (row - steps.all.lo + steps.lead) / steps.rows;
@@ -140,8 +140,8 @@ static int64_t time_of(const struct row_tiles *t, int node, int64_t row) {
     return t->run->begin[node] + step;
 }
 
-/* Marks what a reader asks of input k: with each step the rows of its region, or everything to its
- * last step where one of the two has no rows. */
+/* Marks what a reader needs of its input k: in each step the rows of its region, or all rows until
+ * its last step if one of the two has no rows. */
 static void mark_reads(const struct row_tiles *t, int reader, int k, int64_t h) {
     const struct rfx_graph *graph = t->run->graph;
     const struct rfx_node *node = &graph->nodes[reader];
@@ -156,8 +156,8 @@ static void mark_reads(const struct row_tiles *t, int reader, int k, int64_t h) 
     }
 }
 
-/* Fills made and read of map m's rows; returns the first time at which any of it is read, or the
- * end of time. */
+/* Fills made and read for the rows of map m. Returns the first time at which any of them is read,
+ * or the end of time. */
 static int64_t follow_rows(const struct row_tiles *t, int m) {
     const struct rfx_graph *graph = t->run->graph;
     int i = t->run->nodes[m];
@@ -179,13 +179,13 @@ static int64_t follow_rows(const struct row_tiles *t, int m) {
     return first_read;
 }
 
-/* Tiles of map m from tiles[0] on; returns their number. */
+/* Lists the tiles of map m and returns their number. */
 static int cut_map(const struct row_tiles *t, int m, struct rfx_tile *tiles) {
     int i = t->run->nodes[m];
     const struct rfx_node *node = &t->run->graph->nodes[i];
     int64_t h = row_count(node);
     size_t elements = (size_t)(node->out.elems / h);
-    size_t elem_bytes = rfx_elem_bytes(node->out.elem), row_bytes = elements * elem_bytes;
+    size_t elem_bytes = rfx_type_bytes(node->out.type), row_bytes = elements * elem_bytes;
     int64_t first_read = follow_rows(t, m);
     int n = 0;
     for (int64_t y = 0; y < h; y++) {
@@ -214,7 +214,7 @@ static void release_tiles(struct row_tiles *t, bool *upwards) {
     rfx_memory_release(mem, upwards);
 }
 
-/* Cuts all maps. Free with release_tiles, whatever is returned. */
+/* Lists the tiles of all maps. Free with release_tiles, whatever is returned. */
 static enum rfx_status cut_maps(struct row_tiles *t, const bool *node_upwards,
                                 struct rfx_error *err) {
     struct rfx_memory *mem = t->run->mem;
@@ -253,7 +253,7 @@ enum rfx_status rfx_row_run_tiles(const struct rfx_row_run *run, const bool *upw
     return status;
 }
 
-/* live[time]: bytes of rows that live then. */
+/* Computes the bytes of live rows at each time. */
 static void count_live(const struct row_tiles *t, size_t *live, int64_t n_times) {
     memset(live, 0, ((size_t)n_times + 1) * sizeof *live);
     for (int m = 0; m < t->run->n; m++) {
@@ -262,14 +262,16 @@ static void count_live(const struct row_tiles *t, size_t *live, int64_t n_times)
             const struct rfx_tile *tile = &tensor->tiles[k];
             size_t bytes = tile->sizes[0] * tile->strides[0];
             live[tile->first] += bytes;
-            if (tile->last < n_times) live[tile->last + 1] -= bytes; /* modular, see below */
+            if (tile->last < n_times)
+                live[tile->last + 1] -= bytes; /* may wrap around, see below */
         }
     }
-    for (int64_t i = 1; i < n_times; i++) live[i] += live[i - 1]; /* each prefix is a true size */
+    for (int64_t i = 1; i < n_times; i++)
+        live[i] += live[i - 1]; /* each sum is a true size again */
 }
 
-/* Which way a node runs changes what lives in its own steps only: of both ways the smaller peak
- * counts, and of all nodes the largest. */
+/* The direction in which a node runs changes only what is live during its own steps. So the smaller
+ * peak of the two directions counts for each node, and the largest of these over all nodes. */
 enum rfx_status rfx_row_run_bound(const struct rfx_row_run *run, size_t *bound_bytes,
                                   struct rfx_error *err) {
     struct rfx_memory *mem = run->mem;
@@ -281,20 +283,20 @@ enum rfx_status rfx_row_run_bound(const struct rfx_row_run *run, size_t *bound_b
     size_t *live = rfx_memory_calloc(mem, 2 * row, sizeof *live);
     if (upwards == NULL || live == NULL)
         status = rfx_memory_fail(mem, "live bytes", 2 * row * sizeof *live, err);
-    for (int way = 0; way < 2 && status == RFX_OK; way++) {
+    for (int direction = 0; direction < 2 && status == RFX_OK; direction++) {
         struct row_tiles t = {.run = run};
-        memset(upwards, way, (size_t)n_nodes);
+        memset(upwards, direction, (size_t)n_nodes);
         status = cut_maps(&t, upwards, err);
-        if (status == RFX_OK) count_live(&t, live + (size_t)way * row, n_times);
+        if (status == RFX_OK) count_live(&t, live + (size_t)direction * row, n_times);
         release_tiles(&t, NULL);
     }
     size_t bound = 0;
     for (int i = 0; i < n_nodes && status == RFX_OK; i++) {
         size_t peak[2] = {0, 0};
-        for (int way = 0; way < 2; way++)
+        for (int direction = 0; direction < 2; direction++)
             for (int64_t now = run->begin[i]; now < run->begin[i + 1]; now++)
-                if (live[(size_t)way * row + (size_t)now] > peak[way])
-                    peak[way] = live[(size_t)way * row + (size_t)now];
+                if (live[(size_t)direction * row + (size_t)now] > peak[direction])
+                    peak[direction] = live[(size_t)direction * row + (size_t)now];
         size_t least = peak[0] < peak[1] ? peak[0] : peak[1];
         if (least > bound) bound = least;
     }

@@ -1,4 +1,5 @@
-/* The shared-objects strategies: an order of the items, then a rule for the object. */
+/* The strategies for shared objects. Each has an order of the items and a rule that chooses the
+ * object. */
 #include "tools/study/shared_objects.h"
 
 #include <stdlib.h>
@@ -17,7 +18,7 @@ const char *rfx_object_strategy_name(enum rfx_object_strategy strategy) {
     return names[strategy];
 }
 
-/* Its items in order of time, of which no two meet. */
+/* Its items in order of time. No two are live at the same time. */
 struct object {
     int *items;
     int n, room;
@@ -37,22 +38,22 @@ struct objects {
     bool no_memory;
 };
 
-/* The object in which an item would leave the least idle time; -1: none is free. */
+/* The object in which an item would leave the least idle time; -1: all are in use. */
 struct choice {
     int64_t idle;
     int object;
 };
 
-/* Time between two items; -1 when they meet. */
+/* Returns the time between two items; -1 if they overlap. */
 static int64_t gap_between(const struct rfx_place_item *item, const struct rfx_place_item *other) {
     if (rfx_place_items_overlap(item, other)) return -1;
-    /* unsigned: lifetimes may be as far apart as int64_t reaches */
+    /* unsigned, because the difference may exceed int64_t */
     uint64_t gap = item->lo >= other->hi ? (uint64_t)item->lo - (uint64_t)other->hi
                                          : (uint64_t)other->lo - (uint64_t)item->hi;
     return gap < (uint64_t)INT64_MAX ? (int64_t)gap : INT64_MAX;
 }
 
-/* How many of the object's items begin before item i. */
+/* Returns how many of the object's items begin before item i. */
 static int count_before(const struct objects *o, const struct object *object, int i) {
     const struct rfx_place_item *items = o->problem->items;
     int from = 0, to = object->n;
@@ -69,7 +70,7 @@ static int count_before(const struct objects *o, const struct object *object, in
     return from;
 }
 
-/* Time between the item and the nearest one in the object; -1 when they meet. */
+/* Returns the time between the item and the nearest one in the object; -1 if they overlap. */
 static int64_t idle_time(const struct objects *o, int i, int k) {
     const struct rfx_place_item *items = o->problem->items;
     const struct object *object = &o->all[k];
@@ -82,7 +83,7 @@ static int64_t idle_time(const struct objects *o, int i, int k) {
     return nearest;
 }
 
-/* False: no memory. */
+/* Makes room for one more item. false: out of memory. */
 static bool grow(const struct objects *o, struct object *object) {
     struct rfx_memory *mem = o->problem->mem;
     int room = object->room == 0 ? 4 : 2 * object->room;
@@ -95,7 +96,7 @@ static bool grow(const struct objects *o, struct object *object) {
     return true;
 }
 
-/* Into object k, or (-1) a new one. */
+/* Puts item i into object k, or a new one if k is -1. */
 static void assign(struct objects *o, int i, int k) {
     if (k < 0) k = o->n_objects++;
     struct object *object = &o->all[k];
@@ -113,11 +114,12 @@ static void assign(struct objects *o, int i, int k) {
     object->n++;
 }
 
-/* The smallest suitable object that is large enough, else the largest suitable one, else -1. */
+/* Returns the smallest suitable object that is large enough, otherwise the largest suitable one,
+ * otherwise -1. */
 static int find_object(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
-    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* result not used then */
     for (int k = 0; k < o->n_objects; k++) {
         if (idle_time(o, i, k) < 0) continue;
         bool better;
@@ -132,20 +134,20 @@ static int find_object(const struct objects *o, int i) {
     return best;
 }
 
-/* The first object that is free, else -1. */
+/* Returns the first object that is free, or -1. */
 static int find_oldest(const struct objects *o, int i) {
-    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* result not used then */
     for (int k = 0; k < o->n_objects; k++)
         if (idle_time(o, i, k) >= 0) return k;
     return -1;
 }
 
-/* The suitable object nearest in size, the larger of two as near. */
+/* Returns the suitable object with the nearest size, the larger of two equally near ones. */
 static int find_nearest_size(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
     size_t best_difference = 0;
-    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* of no use then */
+    if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* result not used then */
     for (int k = 0; k < o->n_objects; k++) {
         if (idle_time(o, i, k) < 0) continue;
         size_t difference =
@@ -196,7 +198,7 @@ static void place_by_breadth(struct objects *o) {
     qsort(o->sections, (size_t)problem->n_sections, sizeof *o->sections, rfx_place_compare_ranked);
     for (int k = 0; k < problem->n_sections; k++) {
         int s = o->sections[k].index;
-        for (int j = 0; j < problem->n; j++) { /* ranked by size */
+        for (int j = 0; j < problem->n; j++) { /* sorted by size */
             int i = o->order[j].index;
             if (o->object[i] >= 0 || s < problem->first[i] || s >= problem->last[i]) continue;
             assign(o, i, find_object(o, i));
@@ -226,7 +228,7 @@ static void find_maximums(struct objects *o) {
     }
 }
 
-/* Of equally close objects the first. */
+/* Returns the first of the closest objects. */
 static struct choice find_closest(const struct objects *o, int i) {
     struct choice best = {.idle = INT64_MAX, .object = -1};
     for (int object = 0; object < o->n_objects; object++) {
@@ -236,7 +238,7 @@ static struct choice find_closest(const struct objects *o, int i) {
     return best;
 }
 
-/* Keeps item i's choice true when `added` has come into an object. */
+/* Updates item i's choice after item `added` was put into an object. */
 static void update_closest(struct objects *o, int i, int added) {
     int object = o->object[added];
     struct choice *c = &o->closest[i];
@@ -246,8 +248,8 @@ static void update_closest(struct objects *o, int i, int added) {
     if (idle_time(o, i, object) >= 0) *c = (struct choice){gap, object};
 }
 
-/* Takes the item and the object that leave the least idle time among the items order[from, to),
- * else the largest item and a new object. The item. */
+/* Among the items order[from, to), takes the item and the object that leave the least idle time; if
+ * no object is free, the largest item and a new object. Returns the item. */
 static int assign_closest(struct objects *o, int from, int to) {
     int best = -1;
     for (int k = from; k < to; k++) {
@@ -259,7 +261,7 @@ static int assign_closest(struct objects *o, int from, int to) {
     return best;
 }
 
-/* A stage holds the sizes equal to a positional maximum, or those strictly between two. */
+/* A stage places the items whose size equals a positional maximum, or lies between two of them. */
 static void place_improved(struct objects *o) {
     find_maximums(o);
     int from = 0;
@@ -276,7 +278,7 @@ static void place_improved(struct objects *o) {
             o->closest[o->order[k].index] = find_closest(o, o->order[k].index);
         for (int n = from; n < to; n++) {
             int added = assign_closest(o, from, to);
-            if (rfx_memory_is_stopped(o->problem->mem)) return; /* of no use then */
+            if (rfx_memory_is_stopped(o->problem->mem)) return; /* result not used then */
             for (int k = from; k < to; k++)
                 if (o->object[o->order[k].index] < 0) update_closest(o, o->order[k].index, added);
         }
@@ -362,7 +364,7 @@ bool rfx_objects_are_valid(const struct rfx_place_item *items, int n, const int 
                            size_t *total_bytes) {
     size_t total = 0;
     for (int i = 0; i < n; i++) {
-        bool largest = true; /* of its object; of equal ones the first */
+        bool largest = true; /* in its object; the first of equal ones */
         if (objects[i] < 0) return false;
         for (int j = 0; j < n; j++) {
             if (j == i || objects[j] != objects[i]) continue;

@@ -1,40 +1,41 @@
-/* Shared objects (paper 000, section 4): items take turns in whole buffers, an object being as
- * large as its largest item. What a device needs that cannot address into a buffer, and a
- * comparison for offsets, which are never worse at their best.
+/* Shared objects (paper 000, section 4): several items use the same buffer one after the other. A
+ * buffer ("object") is as large as its largest item. This is needed on devices that cannot address
+ * into a buffer, and serves as a comparison: the best placement by offsets is never larger.
  *
- * Ties are broken by the items' positions in the problem, then by the objects' age: the paper
- * states no order (docs/memory_placement.md has what the orders give). */
+ * The paper does not say how ties are broken. Here the position of the items in the problem
+ * decides, then the age of the objects (results: docs/memory_placement.md). */
 #ifndef RFX_TOOLS_STUDY_SHARED_OBJECTS_H
 #define RFX_TOOLS_STUDY_SHARED_OBJECTS_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 enum rfx_object_strategy {
     RFX_OBJECTS_BY_SIZE,          /* algorithm 2 */
-    RFX_OBJECTS_BY_SIZE_OLDEST,   /* the same order, but each item into the oldest suitable object,
-                                     which is the largest: what the paper's own figures have */
+    RFX_OBJECTS_BY_SIZE_OLDEST,   /* the same order, but each item goes into the oldest suitable
+                                     object, which is the largest: this gives the figures in the paper
+                                   */
     RFX_OBJECTS_BY_SIZE_IMPROVED, /* section 4.4 */
     RFX_OBJECTS_BY_BREADTH,       /* algorithm 1 */
-    RFX_OBJECTS_IN_ORDER,         /* Lee et al. 2019, greedy: in order of time, the free object
-                                     nearest in size */
+    RFX_OBJECTS_IN_ORDER, /* Lee et al. 2019, greedy: in order of time, the free object with the
+                             nearest size */
     RFX_OBJECTS_COUNT
 };
 
 /* "by-size", ... */
 const char *rfx_object_strategy_name(enum rfx_object_strategy strategy);
 
-/* Fills objects[n] with each item's object (0, 1, ...) and the sum of the objects' sizes.
- * RFX_STATUS_OUT_OF_MEMORY. O(n * objects * log n), improved up to n times
- * that. */
+/* Writes the object of each item (0, 1, ...) to objects[n], and the sum of the object sizes.
+ * OUT_OF_MEMORY. Takes O(n * objects * log n), IMPROVED up to n times as long. */
 RFX_NODISCARD enum rfx_status rfx_objects_place(const struct rfx_place_problem *problem,
                                                 enum rfx_object_strategy strategy, int *objects,
                                                 size_t *total_bytes, struct rfx_error *err);
 
-/* Sum of the positional maximums (section 4.1). O(n * sections). */
+/* Computes the sum of the positional maximums (section 4.1). Takes O(n * sections). */
 RFX_NODISCARD enum rfx_status rfx_objects_lower_bound(const struct rfx_place_problem *problem,
                                                       size_t *bound_bytes, struct rfx_error *err);
 
-/* Whether no two live items are in one object; the objects' sizes added up. O(n^2). */
+/* Returns whether no two items in the same object are live at the same time, and adds up the sizes
+ * of the objects. Takes O(n^2). */
 bool rfx_objects_are_valid(const struct rfx_place_item *items, int n, const int *objects,
                            size_t *total_bytes);
 #endif

@@ -1,4 +1,4 @@
-/* TODO */
+/* The paper's algorithms on strided tiles: chunks, collisions, placement in three orders. */
 #include "tools/study/tile_placement.h"
 
 #include <stdbool.h>
@@ -6,14 +6,14 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 /* --- RenderChunks (algorithm 3) --- */
 
 struct renderer {
     const struct rfx_tile *tile;
     size_t element_bytes;
-    bool contiguous[RFX_TILE_MAX_RANK]; /* this dimension and all after it */
+    bool contiguous[RFX_TILE_MAX_RANK]; /* this dimension and all following ones */
     struct rfx_chunk *chunks;           /* NULL: counting */
     struct rfx_chunk last;              /* the last chunk, also when counting */
     int n;
@@ -25,7 +25,7 @@ static void append(struct renderer *r, size_t offset, size_t bytes) {
     r->n++;
 }
 
-/* Lines 14 and 15: a chunk that begins where the last one ends makes it longer. */
+/* Lines 14 and 15: a chunk that begins where the last one ends is appended to it. */
 static void append_or_merge(struct renderer *r, size_t offset, size_t bytes, int begin) {
     if (r->n == begin || r->last.offset + r->last.bytes != offset) {
         append(r, offset, bytes);
@@ -39,7 +39,7 @@ static size_t extent(const struct renderer *r, int axis) {
     return r->tile->sizes[axis] * r->tile->strides[axis];
 }
 
-/* Depth is bounded by the rank. */
+/* The rank limits the depth of the recursion. */
 static void render(struct renderer *r, size_t offset, int axis) {
     if (r->contiguous[axis]) {
         append(r, offset, extent(r, axis));
@@ -73,7 +73,7 @@ int rfx_tile_render_chunks(const struct rfx_tile *tile, size_t element_bytes,
 
 /* --- CollisionSize (algorithm 2) --- */
 
-/* Distance from the first to behind the last byte. */
+/* Returns the distance from the first byte to the end of the last chunk. */
 static size_t span(const struct rfx_chunk_list *list) {
     const struct rfx_chunk *last = &list->chunks[list->n - 1];
     return last->offset + last->bytes;
@@ -100,8 +100,8 @@ size_t rfx_tile_collision_size(const struct rfx_chunk_list *t1, size_t at1,
     return 0;
 }
 
-/* All tensors together: an address that moves on by overlaps and alignments, a few times all bytes
- * at most, then stays far from overflow. */
+/* Limit for all tensors together. Overlaps and alignment may move an address by a few times this
+ * size, which does not overflow. */
 static const size_t max_total_bytes = INT64_MAX / 8;
 
 const char *rfx_tiles_order_name(enum rfx_tiles_order order) {
@@ -112,8 +112,8 @@ const char *rfx_tiles_order_name(enum rfx_tiles_order order) {
 
 /* --- the problem --- */
 
-/* Bytes from the tile's first element to behind its last; false when it is empty, its strides do
- * not fall or something does not fit. */
+/* Computes the distance from the tile's first element to its end. Returns false if it is empty, its
+ * strides do not decrease or a size overflows. */
 static bool tile_span(const struct rfx_tile *tile, size_t element_bytes, size_t *bytes) {
     size_t reach = element_bytes;
     if (tile->rank < 1 || tile->rank > RFX_TILE_MAX_RANK || tile->first > tile->last) return false;
@@ -162,7 +162,7 @@ static const struct rfx_tile_item *whole_of(const struct rfx_tiles_problem *p, i
     return &p->items[p->first_item[i + 1] - 1];
 }
 
-/* Fills the items of tensor i, their chunks from *chunk on. */
+/* Fills the items of tensor i; their chunks are written from *chunk on. */
 static void add_items(struct rfx_tiles_problem *p, const struct rfx_tiled_tensor *t, int i,
                       struct rfx_chunk **chunk) {
     struct rfx_tile_item *item = &p->items[p->first_item[i]];
@@ -247,7 +247,7 @@ struct allocator {
     const struct rfx_tiles_problem *problem;
     size_t *offsets;
     bool *placed;
-    struct placed_range *ranges; /* scratch: bytes of whole tensors */
+    struct placed_range *ranges; /* scratch: the ranges of whole tensors */
 };
 
 struct placed_range {
@@ -260,7 +260,8 @@ static int compare_ranges(const void *pa, const void *pb) {
     return (a->begin > b->begin) - (a->begin < b->begin);
 }
 
-/* Line 2: the lowest gap that holds tensor i between the tensors that live whole while it does. */
+/* Line 2: returns the lowest gap that holds tensor i between the tensors that are live as a whole
+ * at the same time. */
 static size_t first_region(const struct allocator *a, int i) {
     const struct rfx_tiles_problem *p = a->problem;
     int n = 0;
@@ -279,7 +280,8 @@ static size_t first_region(const struct allocator *a, int i) {
     return at;
 }
 
-/* Lines 5 to 20: the first collision of a tile of tensor i, laid at `at`, with a placed peer. */
+/* Lines 5 to 20: finds the first collision of a tile of tensor i, placed at `at`, with a placed
+ * peer. */
 static size_t find_collision(const struct allocator *a, int i, size_t at) {
     const struct rfx_tiles_problem *p = a->problem;
     for (int k = p->first_item[i]; k < p->first_item[i + 1]; k++) {
@@ -306,7 +308,7 @@ static size_t allocate_tensor(const struct allocator *a, int i) {
     return at;
 }
 
-/* Items of other tensors that live with any item of tensor i. */
+/* Counts the items of other tensors that are live at the same time as an item of tensor i. */
 static uint64_t count_peers(const struct rfx_tiles_problem *p, int i) {
     uint64_t peers = 0;
     for (int j = 0; j < p->n; j++) {

@@ -1,4 +1,21 @@
-/* TODO */
+/* Tile-aware memory placement as in paper 004. Tensors are computed and used tile by tile, each
+ * tile has a lifetime of its own, and two tensors may share bytes as long as no two of their tiles
+ * use the same bytes at the same time. A tile is a box of a tensor, in general not contiguous in
+ * memory.
+ *
+ * TensorAllocate, CollisionSize and RenderChunks are the paper's algorithms 1 to 3. The paper
+ * leaves some points open; this code decides them as follows:
+ * 1. The listing of TensorAllocate does not move the address after a collision. The text does, by
+ *    the overlap found, so this code does too, and rounds the address up to the alignment.
+ * 2. The tensor as a whole is an item like its tiles (the paper's definition of a peer). It is
+ *    checked after the tiles, so that a moved address also avoids tensors that are needed whole.
+ * 3. The lifetime to sort by is from the first to the last use of any tile. Equal lifetimes are
+ *    sorted by position in the list.
+ * 4. Strides are in bytes. Then line 5 of RenderChunks (size times stride) and line 11 (bytes of an
+ *    element) agree for elements of any size.
+ * 5. "Dimension `axis` and further are contiguous" means: each stride from `axis` on is the product
+ *    of the sizes after it and the bytes of an element. It is not enough that the stride of `axis`
+ *    is. */
 #ifndef RFX_TOOLS_STUDY_TILE_PLACEMENT_H
 #define RFX_TOOLS_STUDY_TILE_PLACEMENT_H
 
@@ -9,67 +26,45 @@
 #include "layers/core/memory.h"
 #include "layers/core/status.h"
 
-/* The contiguous pieces of a strided tile, and whether two tiles that are laid somewhere meet.
- *
- * RenderChunks and CollisionSize are algorithms 3 and 2 of paper 004. Read literally they leave two
- * things open, which are decided so:
- * 1. Strides are in bytes: line 5 of RenderChunks (size times stride) and line 11 (an element's
- *    bytes) then agree for elements of any size.
- * 2. "Dimension `axis` and further are contiguous": every stride from `axis` on is the product of
- *    the sizes after it and the element's bytes, not the stride of `axis` alone.
- *
- * What is made of them: placement_tiles.h. */
-
 /* Dimensions of a tile: the four of a map (n, c, h, w) and one to spare. */
 #define RFX_TILE_MAX_RANK 5
 
-/* A box of a tensor (equation 1), alive in the closed range of times [first, last]. Strides fall:
- * each reaches over all that the dimensions after it span, so that chunks come in rising order. */
+/* A box of a tensor (equation 1), alive in the closed range of times [first, last]. Each stride is
+ * at least the span of the dimensions after it, so that chunks are found in order of their offsets.
+ */
 struct rfx_tile {
     int64_t first, last;
-    size_t offset; /* of its first element in the tensor, bytes: off(t, T) */
+    size_t offset; /* byte offset of its first element in the tensor, off(t, T) in the paper */
     int rank;
     size_t sizes[RFX_TILE_MAX_RANK];   /* elements */
     size_t strides[RFX_TILE_MAX_RANK]; /* bytes */
 };
 
-/* A contiguous piece of a tile; the offset is from the tile's first element. */
+/* A contiguous range of bytes of a tile. The offset is relative to the first element of the tile.
+ */
 struct rfx_chunk {
     size_t offset, bytes;
 };
 
 struct rfx_chunk_list {
-    const struct rfx_chunk *chunks; /* in rising order, apart */
+    const struct rfx_chunk *chunks; /* sorted by offset, not touching each other */
     int n;
 };
 
-/* RenderChunks: the contiguous pieces of a tile into chunks (NULL: only counted); their number.
- * O(chunks * rank). */
+/* RenderChunks: writes the contiguous pieces of a tile to chunks (NULL: only counts them) and
+ * returns their number. Takes O(chunks * rank). */
 int rfx_tile_render_chunks(const struct rfx_tile *tile, size_t element_bytes,
                            struct rfx_chunk *chunks);
 
-/* CollisionSize of two tiles whose first elements lie at `at1` and `at2`: 0 when they are apart,
- * else, of the first two chunks that meet, the end of t1's less the start of t2's. That is the size
- * of the overlap when t1's starts and ends first, and in any case positive. O(chunks). */
+/* CollisionSize: compares two tiles whose first elements are at the addresses at1 and at2. Returns
+ * 0 if they share no byte. Otherwise it takes the first two chunks that overlap and returns the end
+ * of t1's chunk minus the start of t2's. This is positive, and the size of the overlap if t1's
+ * chunk starts and ends first. Takes O(chunks). */
 size_t rfx_tile_collision_size(const struct rfx_chunk_list *t1, size_t at1,
                                const struct rfx_chunk_list *t2, size_t at2);
 
-/* Tile-aware placement as in paper 004: tensors are made and used tile by tile, every tile has a
- * lifetime of its own, and two tensors may share bytes as long as no two of their tiles do at one
- * time. Tiles are arbitrary strided boxes.
- *
- * TensorAllocate is the paper's algorithm 1; 2 and 3 are in placement_chunks.h. Read literally it
- * leaves a few things open, which are decided so:
- * 1. The listing of TensorAllocate does not move the address; the text does, by the overlap found.
- *    The moved address is rounded up to the problem's alignment.
- * 2. The tensor as a whole is an item like its tiles (the paper's definition of a peer), looked at
- *    after them, so that an address that was moved keeps clear of tensors that are needed whole.
- * 3. A lifetime to sort by is that from the first to the last use of any part. Ties go by position.
- *
- * Row by row runs of a network: placement_rows.h; the same for the executor: placement_slides.h. */
-
-/* A tensor: its bytes, its lifetime as a whole [first, last] (first > last: never whole), its
- * tiles, which may overlap each other. */
+/* A tensor. It is needed as a whole in the times [first, last] (first > last: never). Its tiles may
+ * overlap each other. */
 struct rfx_tiled_tensor {
     int64_t first, last;
     size_t bytes, element_bytes;
@@ -77,14 +72,14 @@ struct rfx_tiled_tensor {
     int n_tiles;
 };
 
-/* A tile or a whole tensor, its chunks rendered. */
+/* A tile or a whole tensor, with its chunks. */
 struct rfx_tile_item {
     int64_t first, last;
     size_t offset; /* in the tensor */
     struct rfx_chunk_list list;
 };
 
-/* Tensors with their items; const once created. */
+/* Tensors with their items. Not changed after it was created. */
 struct rfx_tiles_problem {
     struct rfx_memory *mem;
     int n; /* tensors */
@@ -106,9 +101,9 @@ enum rfx_tiles_order {
 /* "by-size", "by-lifetime", "by-peers" */
 const char *rfx_tiles_order_name(enum rfx_tiles_order order);
 
-/* Copies n tensors and renders their tiles. INVALID_ARGUMENT: an empty tensor or tile, a tile that
- * leaves its tensor, strides that do not fall, bytes that do not fit, an alignment that is no power
- * of two. Free with rfx_tiles_problem_free. */
+/* Copies n tensors and computes the chunks of their tiles. INVALID_ARGUMENT: an empty tensor or
+ * tile, a tile that exceeds its tensor, strides that do not decrease, sizes that overflow, an
+ * alignment that is no power of two. Free with rfx_tiles_problem_free. */
 RFX_NODISCARD enum rfx_status rfx_tiles_problem_create(struct rfx_memory *mem,
                                                        const struct rfx_tiled_tensor *tensors,
                                                        int n, size_t alignment,
@@ -116,14 +111,14 @@ RFX_NODISCARD enum rfx_status rfx_tiles_problem_create(struct rfx_memory *mem,
                                                        struct rfx_error *err);
 void rfx_tiles_problem_free(struct rfx_tiles_problem *problem);
 
-/* TensorAllocate for all tensors in one of the paper's three orders: fills offsets[n] and the
- * arena's size. OUT_OF_MEMORY. */
+/* TensorAllocate: places all tensors in one of the paper's three orders and writes offsets[n] and
+ * the size of the arena. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem,
                                               enum rfx_tiles_order order, size_t *offsets,
                                               size_t *arena_bytes, struct rfx_error *err);
 
-/* Whether no two items of different tensors that live at one time share a byte, and all tensors
- * are aligned and within the arena. Knows nothing of the algorithms above. */
+/* Returns whether all tensors are aligned and inside the arena, and no two items of different
+ * tensors use the same byte at the same time. Independent of the algorithms above. */
 bool rfx_tiles_are_valid(const struct rfx_tiles_problem *problem, const size_t *offsets,
                          size_t arena_bytes);
 #endif

@@ -42,7 +42,7 @@ static void transform_in(const struct rfx_winograd *w, const struct space *s, in
     for (int64_t y = 0; y < n; y++) {
         int64_t iy = tile.y0 * job->a->sh - job->a->pads.top + y;
         bool row = iy >= w->there.y0 && iy < w->there.y1;
-        const float *from = row ? rfx_view_at(in, iy, ix) + slice * w->slice : NULL;
+        const float *from = row ? rfx_view_f32_at(in, iy, ix) + slice * w->slice : NULL;
         for (int64_t x = 0; x < n; x++) {
             bool there = row && ix + x >= w->there.x0 && ix + x < w->there.x1;
             pixels[y * n + x] = there ? from + x * in->c : s->outside;
@@ -69,8 +69,8 @@ static void transform_out(const struct rfx_winograd *w, const float *sums, int64
     for (int64_t y = wanted.y0; y < wanted.y1; y++)
         for (int64_t x = wanted.x0; x < wanted.x1; x++) {
             int64_t i = (y - tile.y0) * w->outputs + x - tile.x0;
-            out[i] = rfx_view_at(&args->out, y, x);
-            if (args->node->residual) residual[i] = rfx_view_at(&args->in[1], y, x);
+            out[i] = rfx_view_f32_at(&args->out, y, x);
+            if (args->node->residual) residual[i] = rfx_view_f32_at(&args->in[1], y, x);
         }
     const struct rfx_winograd_out back = {
         .sums = sums,
@@ -106,7 +106,7 @@ static void multiply(const struct rfx_winograd *w, const struct space *s, const 
     static const float zeros[RFX_WINOGRAD_OUT_CHANNELS];
     const float *rows[1] = {s->in + i * w->in_plane};
     int64_t taps = w->slices > 1 ? 2 : 1;
-    const struct rfx_conv_run run = {
+    const struct rfx_conv_args run = {
         .rows = rows,
         .weights = factors,
         .bias = zeros,

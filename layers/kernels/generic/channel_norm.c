@@ -1,4 +1,4 @@
-/* Norms of pixels by the statistics of their channels: see struct rfx_channel_norm_run. Channels
+/* Norms of pixels by the statistics of their channels: see struct rfx_channel_norm_args. Channels
  * are summed one after the other, and pixels side by side, which needs them transposed. */
 #include <math.h>
 #include <string.h>
@@ -34,7 +34,7 @@ INLINE void transpose(const float *x, int64_t stride, int64_t n, int64_t channel
         for (int64_t i = 0; i < channels; i++) planes[i * SIDE + p] = x[p * stride + i];
 }
 
-INLINE void take_pixels(const struct rfx_channel_norm_run *r, const float *x, int64_t n,
+INLINE void take_pixels(const struct rfx_channel_norm_args *r, const float *x, int64_t n,
                         struct pixels *pixels) {
     pixels->x = x;
     pixels->n = n;
@@ -57,7 +57,7 @@ INLINE void add_channels(const float *planes, int64_t channels, enum term term, 
 }
 
 /* sum[p] = 0 + the terms of pixel p's channels, ascending; mean: of deviations. */
-INLINE void add_terms(const struct rfx_channel_norm_run *r, struct pixels *pixels, enum term term,
+INLINE void add_terms(const struct rfx_channel_norm_args *r, struct pixels *pixels, enum term term,
                       const wide *mean, wide *sum) {
     UNROLL
     for (int v = 0; v < VECTORS; v++) sum[v] = (wide){0};
@@ -73,7 +73,7 @@ INLINE void add_terms(const struct rfx_channel_norm_run *r, struct pixels *pixel
 }
 
 /* What is taken from every channel of a pixel, and what the rest is multiplied by. */
-INLINE void statistics(const struct rfx_channel_norm_run *r, struct pixels *pixels, double *mean,
+INLINE void statistics(const struct rfx_channel_norm_args *r, struct pixels *pixels, double *mean,
                        double *factor) {
     const double c = (double)r->c;
     const enum rfx_channel_norm kind = r->kind;
@@ -95,7 +95,7 @@ INLINE void statistics(const struct rfx_channel_norm_run *r, struct pixels *pixe
         if (factor[p] != 0.0) factor[p] = 1.0 / (kind == RFX_NORM_L2 ? sqrt(factor[p]) : factor[p]);
 }
 
-INLINE void make_values(const struct rfx_channel_norm_run *r, const struct pixels *pixels,
+INLINE void make_values(const struct rfx_channel_norm_args *r, const struct pixels *pixels,
                         const double *mean, const double *factor, float *out) {
     const int64_t n = pixels->n, c = r->c, x_stride = r->x_stride, y_stride = r->y_stride;
     int64_t i = 0;
@@ -118,7 +118,7 @@ INLINE void make_values(const struct rfx_channel_norm_run *r, const struct pixel
     }
 }
 
-void VARIANT_NAME(channel_norm)(const struct rfx_channel_norm_run *r) {
+void VARIANT_NAME(channel_norm)(const struct rfx_channel_norm_args *r) {
     double mean[SIDE], factor[SIDE];
     struct pixels pixels;
     for (int64_t p = 0; p < r->pixels; p += SIDE) {

@@ -1,5 +1,5 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
- * broadcast, nothing gathered. See struct rfx_conv_run for the order of an element's sum; how many
+ * broadcast, nothing gathered. See struct rfx_conv_args for the order of an element's sum; how many
  * pixels or channels share registers does not touch it. */
 #include "layers/core/checked.h"
 #include "layers/kernels/generic/blocks.h"
@@ -85,7 +85,7 @@ static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k
 }
 
 /* All taps of one chain. */
-static void find_chain(const struct rfx_conv_run *c, struct pieces *p) {
+static void find_chain(const struct rfx_conv_args *c, struct pieces *p) {
     int64_t taps = c->tap_stride == c->ic ? c->kx1 - c->kx0 : 1; /* that are a run of floats */
     for (int64_t ky = 0; ky < c->kh; ky++)
         for (int64_t k = c->kx0; k < c->kx1 && c->rows[ky] != NULL; k += taps)
@@ -94,7 +94,7 @@ static void find_chain(const struct rfx_conv_run *c, struct pieces *p) {
 }
 
 /* Taps [k0, k1) of kernel row ky, input channels [i0, i1): a part of a long sum. */
-static void find_part(const struct rfx_conv_run *c, struct pieces *p, int64_t ky, int64_t k0,
+static void find_part(const struct rfx_conv_args *c, struct pieces *p, int64_t ky, int64_t k0,
                       int64_t k1, int64_t i0, int64_t i1) {
     int64_t taps = i1 - i0 == c->tap_stride ? k1 - k0 : 1;
     for (int64_t k = k0; k < k1; k += taps)
@@ -103,7 +103,7 @@ static void find_part(const struct rfx_conv_run *c, struct pieces *p, int64_t ky
 }
 
 /* All parts of a long sum in this call's taps, but those that earlier rounds made. */
-static void find_parts(const struct rfx_conv_run *c, struct pieces *p) {
+static void find_parts(const struct rfx_conv_args *c, struct pieces *p) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     const int64_t end = c->kh * c->kw - c->taps_after;
     for (int64_t ky = 0; ky < c->kh; ky++) {
@@ -118,7 +118,7 @@ static void find_parts(const struct rfx_conv_run *c, struct pieces *p) {
 }
 
 /* The pieces of a long sum from the made-th on. */
-static __attribute__((noinline)) void begin_round(const struct rfx_conv_run *c, struct pieces *p,
+static __attribute__((noinline)) void begin_round(const struct rfx_conv_args *c, struct pieces *p,
                                                   int64_t made) {
     p->made = p->skip = made;
     p->count = 0;
@@ -127,7 +127,7 @@ static __attribute__((noinline)) void begin_round(const struct rfx_conv_run *c, 
 }
 
 /* Sums are cut at whole lines, so that a few are asked for at a time. */
-static void find_pieces(const struct rfx_conv_run *c, struct pieces *p, bool split, bool expect) {
+static void find_pieces(const struct rfx_conv_args *c, struct pieces *p, bool split, bool expect) {
     p->longest = INT64_MAX;
     p->ahead = 0;
     p->made = p->skip = 0;
@@ -160,7 +160,7 @@ INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_s
     }
 }
 
-INLINE void add_residual(const struct rfx_conv_run *c, const struct block *b,
+INLINE void add_residual(const struct rfx_conv_args *c, const struct block *b,
                          vector sum[ALONE][VECTORS], int n, int nv) {
     const float *residual = b->residual;
     UNROLL for (int p = 0; p < n; p++, residual += c->residual_stride)
@@ -169,7 +169,7 @@ INLINE void add_residual(const struct rfx_conv_run *c, const struct block *b,
 }
 
 /* Whole vectors: what most blocks are. */
-INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
+INLINE void store_sums(const struct rfx_conv_args *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
     float *out = b->out;
@@ -177,7 +177,7 @@ INLINE void store_sums(const struct rfx_conv_run *c, const struct block *b,
         VECTOR_STORE(out + v * VECTOR_FLOATS, VECTOR_MIN(hi, VECTOR_MAX(lo, sum[p][v])));
 }
 
-INLINE void finish_sums(const struct rfx_conv_run *c, const struct block *b,
+INLINE void finish_sums(const struct rfx_conv_args *c, const struct block *b,
                         vector sum[ALONE][VECTORS], int n, int nv) {
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < nv; v++) {
         int64_t ch = (int64_t)v * VECTOR_FLOATS;
@@ -196,7 +196,7 @@ enum sums {
 };
 
 /* Adds a round's pieces; the sums of parts are added to `total`. */
-INLINE void add_pieces(const struct rfx_conv_run *c, const struct block *b, const struct pieces *p,
+INLINE void add_pieces(const struct rfx_conv_args *c, const struct block *b, const struct pieces *p,
                        vector sum[ALONE][VECTORS], vector total[ALONE][VECTORS], int n, int nv,
                        enum sums sums) {
     struct end end = {.pixels = 0};
@@ -221,14 +221,14 @@ INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int64_t step
 }
 
 /* Ends a call that another one follows: sums, nothing else. */
-INLINE void leave_sums(const struct rfx_conv_run *c, const struct block *b,
+INLINE void leave_sums(const struct rfx_conv_args *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     float *out = b->out;
     UNROLL for (int p = 0; p < n; p++, out += c->out_stride) UNROLL for (int v = 0; v < nv; v++)
         VECTOR_STORE(out + v * VECTOR_FLOATS, sum[p][v]);
 }
 
-INLINE void end_sums(const struct rfx_conv_run *c, const struct block *b,
+INLINE void end_sums(const struct rfx_conv_args *c, const struct block *b,
                      vector sum[ALONE][VECTORS], int n, int nv) {
     if (b->channels < nv * VECTOR_FLOATS) {
         finish_sums(c, b, sum, n, nv);
@@ -240,8 +240,8 @@ INLINE void end_sums(const struct rfx_conv_run *c, const struct block *b,
 
 /* n pixels x nv vectors; n, nv and sums are constants in all calls, and a function has calls of
  * one kind only, lest the compiler keeps sums in memory. */
-INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, struct pieces *p, int n,
-                       int nv, enum sums sums) {
+INLINE void make_block(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
+                       int n, int nv, enum sums sums) {
     vector sum[ALONE][VECTORS], total[ALONE][VECTORS];
     if (sums != SUMS_PARTS) {
         set_sums(sum, b->bias, 0, n, nv);
@@ -272,7 +272,7 @@ INLINE void make_block(const struct rfx_conv_run *c, const struct block *b, stru
         if ((n) <= PIXELS || (nv) == 1) make_block(c, b, p, (n), (nv), sums); \
         return;
 
-INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+INLINE void make_pixels(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                         int n, int nv, enum sums sums) {
     switch (n) {
         CASES(ALONE, CASE, nv)
@@ -281,31 +281,31 @@ INLINE void make_pixels(const struct rfx_conv_run *c, const struct block *b, str
     }
 }
 
-typedef void pixels_fn(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+typedef void pixels_fn(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                        int n);
 
-static void full_short(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+static void full_short(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                        int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_SHORT);
 }
 
-static void full_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+static void full_chain(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                        int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_CHAIN);
 }
 
-static void full_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+static void full_parts(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                        int n) {
     make_pixels(c, b, p, n, VECTORS, SUMS_PARTS);
 }
 
 /* Fewer vectors than a block has: the last channels of a narrow panel. */
-static void vector_chain(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+static void vector_chain(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                          int n) {
     make_pixels(c, b, p, n, 1, SUMS_SHORT);
 }
 
-static void vector_parts(const struct rfx_conv_run *c, const struct block *b, struct pieces *p,
+static void vector_parts(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                          int n) {
     make_pixels(c, b, p, n, 1, SUMS_PARTS);
 }
@@ -313,7 +313,7 @@ static void vector_parts(const struct rfx_conv_run *c, const struct block *b, st
 /* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
  * outer loop: their values and outputs are in few lines and pages, and weights stream as well from
  * the second cache as from the first. */
-static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct pieces *pieces,
+static void make_channels(const struct rfx_conv_args *c, pixels_fn *make, struct pieces *pieces,
                           const struct cut cut, int64_t from, int64_t to, int64_t step) {
     const int64_t k = c->kh * c->kw * c->ic;
     int64_t p = 0;
@@ -338,12 +338,12 @@ static void make_channels(const struct rfx_conv_run *c, pixels_fn *make, struct 
 
 /* How many pixels share registers: fewer where all of them would be in one set of the cache, those
  * read or those written. */
-static int64_t pixels_at_once(const struct rfx_conv_run *c, int64_t most) {
+static int64_t pixels_at_once(const struct rfx_conv_args *c, int64_t most) {
     bool same_set = c->x_stride % WAY_FLOATS == 0 || c->out_stride % WAY_FLOATS == 0;
     return same_set && most > SAME_SET ? SAME_SET : most;
 }
 
-void VARIANT_NAME(conv)(const struct rfx_conv_run *c) {
+void VARIANT_NAME(conv)(const struct rfx_conv_args *c) {
     bool split = rfx_conv_parts(c->ic, c->kh, c->kw).split;
     bool expect = c->ic * c->kh >= LONG_SUM && (ends_apart(c) || values_apart(c));
     pixels_fn *full = split ? full_parts : expect ? full_chain : full_short;

@@ -19,11 +19,11 @@ struct end {
 };
 
 /* Pixels of one panel follow each other, which the processor foresees. */
-INLINE bool ends_apart(const struct rfx_conv_run *c) {
+INLINE bool ends_apart(const struct rfx_conv_args *c) {
     return c->out_stride > RFX_CONV_PANEL;
 }
 
-INLINE struct end expect_end(const struct rfx_conv_run *c, const float *out, const float *residual,
+INLINE struct end expect_end(const struct rfx_conv_args *c, const float *out, const float *residual,
                              int n) {
     struct end end = {.out = out,
                       .residual = residual == out ? NULL : residual,
@@ -44,11 +44,11 @@ INLINE void expect_pixel(struct end *end) {
 
 /* Whether each value is read once, by one pixel, from lines too far apart to be foreseen, and those
  * of two blocks fit into the nearest cache. */
-INLINE bool values_apart(const struct rfx_conv_run *c) {
+INLINE bool values_apart(const struct rfx_conv_args *c) {
     return c->x_stride >= c->kw * c->tap_stride && c->x_stride % WAY_FLOATS != 0;
 }
 
-INLINE void expect_next(const struct rfx_conv_run *c, const float *x, int64_t k, int n) {
+INLINE void expect_next(const struct rfx_conv_args *c, const float *x, int64_t k, int n) {
     const float *next = x + n * c->x_stride;
     for (int p = 0; p < n; p++, next += c->x_stride)
         for (int64_t i = 0; i < k; i += RFX_LINE_FLOATS) __builtin_prefetch(next + i);

@@ -12,7 +12,7 @@
 #endif
 
 /* rows r0 .. r0 + n, outputs j .. j + nv vectors; n and nv are constants in all calls. */
-INLINE void block(const struct rfx_dense_run *d, int64_t r0, int n, int64_t j, int nv) {
+INLINE void block(const struct rfx_dense_args *d, int64_t r0, int n, int64_t j, int nv) {
     vector sum[ROWS][VECTORS];
     const float *x = d->x + r0 * d->x_stride;
     const float *w = d->w + j;
@@ -35,14 +35,14 @@ INLINE void block(const struct rfx_dense_run *d, int64_t r0, int n, int64_t j, i
     }
 }
 
-INLINE void columns(const struct rfx_dense_run *d, int64_t j, int nv) {
+INLINE void columns(const struct rfx_dense_args *d, int64_t j, int nv) {
     int64_t r = 0;
     for (; r + ROWS <= d->rows; r += ROWS) block(d, r, ROWS, j, nv);
     for (; r + 2 <= d->rows; r += 2) block(d, r, 2, j, nv);
     for (; r < d->rows; r++) block(d, r, 1, j, nv);
 }
 
-static void tail(const struct rfx_dense_run *d, int64_t j0) {
+static void tail(const struct rfx_dense_args *d, int64_t j0) {
     int64_t n = d->m - j0; /* < VECTOR_FLOATS */
     for (int64_t r = 0; r < d->rows; r++) {
         float sum[VECTOR_FLOATS] = {0};
@@ -55,7 +55,7 @@ static void tail(const struct rfx_dense_run *d, int64_t j0) {
     }
 }
 
-void VARIANT_NAME(dense)(const struct rfx_dense_run *d) {
+void VARIANT_NAME(dense)(const struct rfx_dense_args *d) {
     int64_t j = 0;
     for (; j + VECTORS * VECTOR_FLOATS <= d->m; j += VECTORS * VECTOR_FLOATS)
         columns(d, j, VECTORS);

@@ -21,13 +21,13 @@ struct place {
     int64_t p0, ch;
 };
 
-INLINE vector clamp(const struct rfx_depthwise_run *r, vector sum) {
+INLINE vector clamp(const struct rfx_depthwise_args *r, vector sum) {
     return VECTOR_MIN(VECTOR_ALL(r->hi), VECTOR_MAX(VECTOR_ALL(r->lo), sum));
 }
 
 /* What the next block reads of rows that are new, and what it writes, is asked for: its pixels are
  * too far apart to be foreseen. */
-INLINE void expect_next(const struct rfx_depthwise_run *r, struct place at, int k, int s, int n,
+INLINE void expect_next(const struct rfx_depthwise_args *r, struct place at, int k, int s, int n,
                         int rows) {
     for (int i = k - s; i < k + (rows - 1) * s; i++) {
         if (r->rows[i] == NULL) continue;
@@ -42,7 +42,7 @@ INLINE void expect_next(const struct rfx_depthwise_run *r, struct place at, int 
 
 /* n pixels of `rows` rows for a square kernel of k and stride s; `edge`: some input columns are
  * outside the map. All but r and at are constants in all calls. */
-INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int k, int s, int n,
+INLINE void fixed_block(const struct rfx_depthwise_args *r, struct place at, int k, int s, int n,
                         int rows, bool edge) {
     vector sum[2][PIXELS];
     vector bias = VECTOR_LOAD(r->bias + at.ch);
@@ -77,7 +77,7 @@ INLINE void fixed_block(const struct rfx_depthwise_run *r, struct place at, int 
 }
 
 /* All channels of n pixels; the last vector may overlap its neighbour. */
-INLINE void fixed_pixels(const struct rfx_depthwise_run *r, int64_t p0, int k, int s, int n,
+INLINE void fixed_pixels(const struct rfx_depthwise_args *r, int64_t p0, int k, int s, int n,
                          int rows, bool edge) {
     int64_t last = r->c - VECTOR_FLOATS;
     for (int64_t ch = 0; ch < r->c; ch += VECTOR_FLOATS) {
@@ -87,7 +87,7 @@ INLINE void fixed_pixels(const struct rfx_depthwise_run *r, int64_t p0, int k, i
 }
 
 /* Whether all taps of n pixels from p0 on are in the map's columns. */
-INLINE bool inside(const struct rfx_depthwise_run *r, int64_t p0, int64_t n) {
+INLINE bool inside(const struct rfx_depthwise_args *r, int64_t p0, int64_t n) {
     int64_t a = p0 * r->sw, b = (p0 + n - 1) * r->sw, reach = (r->kw - 1) * r->dw;
     if (reach < 0)
         a += reach;
@@ -99,8 +99,8 @@ INLINE bool inside(const struct rfx_depthwise_run *r, int64_t p0, int64_t n) {
 /* A whole run, in blocks of `most`, then 4, then single pixels; a block may overlap the one before:
  * it computes the same again. The run is copied, here and below: a compiler would read what stores
  * may change again behind every one. */
-INLINE void fixed_run(const struct rfx_depthwise_run *run, int k, int s, int most, int rows) {
-    const struct rfx_depthwise_run own = *run, *r = &own;
+INLINE void fixed_run(const struct rfx_depthwise_args *run, int k, int s, int most, int rows) {
+    const struct rfx_depthwise_args own = *run, *r = &own;
     for (int64_t p = 0; p < r->pixels;) {
         int64_t left = r->pixels - p;
         if (left >= most || (left > 4 && r->pixels >= most)) {
@@ -123,9 +123,9 @@ INLINE void fixed_run(const struct rfx_depthwise_run *run, int k, int s, int mos
     }
 }
 
-#define FIXED(k, s)                                                  \
-    static void fixed_##k##_##s(const struct rfx_depthwise_run *r) { \
-        fixed_run(r, (k), (s), PIXELS, 1);                           \
+#define FIXED(k, s)                                                   \
+    static void fixed_##k##_##s(const struct rfx_depthwise_args *r) { \
+        fixed_run(r, (k), (s), PIXELS, 1);                            \
     }
 FIXED(3, 1)
 FIXED(3, 2)
@@ -134,10 +134,10 @@ FIXED(5, 2)
 FIXED(7, 1)
 FIXED(7, 2)
 
-static void two_rows_3_1(const struct rfx_depthwise_run *r) {
+static void two_rows_3_1(const struct rfx_depthwise_args *r) {
     fixed_run(r, 3, 1, PIXELS_OF_TWO_ROWS, 2);
 }
-static void two_rows_3_2(const struct rfx_depthwise_run *r) {
+static void two_rows_3_2(const struct rfx_depthwise_args *r) {
     fixed_run(r, 3, 2, PIXELS_OF_TWO_ROWS, 2);
 }
 
@@ -148,7 +148,7 @@ INLINE vector load(const float *at, bool some, vector_test lanes) {
 
 /* n pixels of one row with any kernel; `edge` as above. n, some and edge are constants in all
  * calls. */
-INLINE void any_block(const struct rfx_depthwise_run *r, struct place at, int n, bool some,
+INLINE void any_block(const struct rfx_depthwise_args *r, struct place at, int n, bool some,
                       vector_test lanes, bool edge) {
     vector sum[PIXELS];
     vector bias = load(r->bias + at.ch, some, lanes);
@@ -182,7 +182,7 @@ INLINE void any_block(const struct rfx_depthwise_run *r, struct place at, int n,
     }
 }
 
-INLINE void any_pixels(const struct rfx_depthwise_run *r, int64_t p0, int n, bool edge) {
+INLINE void any_pixels(const struct rfx_depthwise_args *r, int64_t p0, int n, bool edge) {
     const vector_test lanes = vector_test_range(0, r->c);
     int64_t last = r->c - VECTOR_FLOATS;
     struct place at = {p0, 0};
@@ -196,8 +196,8 @@ INLINE void any_pixels(const struct rfx_depthwise_run *r, int64_t p0, int n, boo
     }
 }
 
-static void any_run(const struct rfx_depthwise_run *run) {
-    const struct rfx_depthwise_run own = *run, *r = &own;
+static void any_run(const struct rfx_depthwise_args *run) {
+    const struct rfx_depthwise_args own = *run, *r = &own;
     for (int64_t p = 0; p < r->pixels;) {
         int64_t left = r->pixels - p;
         if (left >= PIXELS || (left > 2 && r->pixels >= PIXELS)) {
@@ -213,8 +213,8 @@ static void any_run(const struct rfx_depthwise_run *run) {
     }
 }
 
-static void run_row(const struct rfx_depthwise_run *r) {
-    static void (*const fixed[4][3])(const struct rfx_depthwise_run *) = {
+static void run_row(const struct rfx_depthwise_args *r) {
+    static void (*const fixed[4][3])(const struct rfx_depthwise_args *) = {
         [1] = {NULL, fixed_3_1, fixed_3_2},
         [2] = {NULL, fixed_5_1, fixed_5_2},
         [3] = {NULL, fixed_7_1, fixed_7_2},
@@ -227,10 +227,10 @@ static void run_row(const struct rfx_depthwise_run *r) {
 }
 
 #if VECTOR_FLOATS == 16
-void rfx_kernel_depthwise_avx2(const struct rfx_depthwise_run *r);
+void rfx_kernel_depthwise_avx2(const struct rfx_depthwise_args *r);
 #endif
 
-void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *r) {
+void VARIANT_NAME(depthwise)(const struct rfx_depthwise_args *r) {
 #if VECTOR_FLOATS == 16
     if (r->c < VECTOR_FLOATS) { /* vectors of half the width have fewer idle lanes */
         rfx_kernel_depthwise_avx2(r);
@@ -245,7 +245,7 @@ void VARIANT_NAME(depthwise)(const struct rfx_depthwise_run *r) {
             two_rows_3_2(r);
         return;
     }
-    struct rfx_depthwise_run one = *r;
+    struct rfx_depthwise_args one = *r;
     for (int64_t j = 0; j < r->n_rows; j++) {
         run_row(&one);
         one.rows += r->row_step;

@@ -207,7 +207,7 @@ void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift
     }
 }
 
-void VARIANT_NAME(normalise)(const struct rfx_normalise_run *r) {
+void VARIANT_NAME(normalise)(const struct rfx_normalise_args *r) {
     for (int64_t p = 0; p < r->pixels; p++) {
         const float *x = r->x + p * r->c;
         float *y = r->y + p * r->c;

@@ -1,4 +1,4 @@
-/* Adds values or squares to sums in fixed point: see struct rfx_exact_run. For a small x and a
+/* Adds values or squares to sums in fixed point: see struct rfx_exact_args. For a small x and a
  * large power of two, x + 1.5 * power in double is x rounded to the power's last place, and its
  * bits less those of 1.5 * power are that as an integer. */
 #include <math.h>
@@ -101,7 +101,7 @@ INLINE bool add_squares(const struct block *b, bool all, wide_int sum[2], wide_i
 }
 
 /* Value by value: what does not fit is handed out. */
-static void add_each(const struct rfx_exact_run *r, const struct block *b, int64_t channel) {
+static void add_each(const struct rfx_exact_args *r, const struct block *b, int64_t channel) {
     for (int64_t p = 0; p < b->pixels; p++)
         for (int64_t i = 0; i < b->channels; i++) {
             double x = (double)b->x[p * b->stride + i], value = r->squares ? x * x : x;
@@ -115,7 +115,7 @@ static void add_each(const struct rfx_exact_run *r, const struct block *b, int64
         }
 }
 
-INLINE void add_block(const struct rfx_exact_run *r, const struct block *b, int64_t channel,
+INLINE void add_block(const struct rfx_exact_args *r, const struct block *b, int64_t channel,
                       bool all) {
     size_t bytes = (size_t)b->channels * sizeof(int64_t);
     wide_int sum[2] = {{0}, {0}}, rest[2] = {{0}, {0}};
@@ -132,7 +132,7 @@ INLINE void add_block(const struct rfx_exact_run *r, const struct block *b, int6
     add_each(r, b, channel);
 }
 
-INLINE void add_square_block(const struct rfx_exact_run *r, const struct block *b, int64_t channel,
+INLINE void add_square_block(const struct rfx_exact_args *r, const struct block *b, int64_t channel,
                              bool all) {
     wide_int sum[2] = {{0}, {0}}, rest[2] = {{0}, {0}};
     size_t bytes = all ? sizeof sum : (size_t)b->channels * sizeof(int64_t);
@@ -146,7 +146,7 @@ INLINE void add_square_block(const struct rfx_exact_run *r, const struct block *
     memcpy(r->rests + channel, rest, bytes);
 }
 
-INLINE void add_blocks(const struct rfx_exact_run *r, bool squares) {
+INLINE void add_blocks(const struct rfx_exact_args *r, bool squares) {
     for (int64_t p = 0; p < r->pixels; p += PIXELS)
         for (int64_t ch = 0; ch < r->c; ch += VECTOR_FLOATS) {
             bool all = r->c - ch >= VECTOR_FLOATS;
@@ -165,7 +165,7 @@ INLINE void add_blocks(const struct rfx_exact_run *r, bool squares) {
         }
 }
 
-void VARIANT_NAME(exact)(const struct rfx_exact_run *r) {
+void VARIANT_NAME(exact)(const struct rfx_exact_args *r) {
     if (r->squares)
         add_blocks(r, true);
     else

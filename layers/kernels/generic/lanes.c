@@ -1,6 +1,6 @@
 /* Convolution whose output channels have inputs of their own each: groups of few channels, with the
- * channels of several groups in a vector. See struct rfx_lanes_run; how many pixels share registers
- * does not touch an element's sum. */
+ * channels of several groups in a vector. See struct rfx_lanes_args; how many pixels share
+ * registers does not touch an element's sum. */
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
@@ -12,7 +12,7 @@
 #define PIXELS 12 /* sums; their inputs are read where they are multiplied */
 
 /* Adds a tap: all inputs of the group. The pixels outside [lo, hi) are skipped if `some`. */
-INLINE void add_tap(vector sum[PIXELS], const struct rfx_lanes_run *r, const float *x,
+INLINE void add_tap(vector sum[PIXELS], const struct rfx_lanes_args *r, const float *x,
                     const float *w, int n, int64_t sw, bool some, int64_t lo, int64_t hi) {
     for (int64_t i = 0; i < r->ic; i++, x += r->plane, w += RFX_CONV_LANES) {
         vector wv = VECTOR_LOAD(w);
@@ -25,7 +25,8 @@ INLINE void add_tap(vector sum[PIXELS], const struct rfx_lanes_run *r, const flo
 
 /* n pixels from p0 on, the vector of lanes from `lane` on. n and sw are constants in the calls that
  * matter. */
-INLINE void make_block(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n, int64_t sw) {
+INLINE void make_block(const struct rfx_lanes_args *r, int64_t p0, int64_t lane, int n,
+                       int64_t sw) {
     vector sum[PIXELS];
     vector bias = VECTOR_LOAD(r->bias + lane);
     for (int p = 0; p < n; p++) sum[p] = bias;
@@ -56,9 +57,9 @@ INLINE void make_block(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, 
         return;
 
 /* Of a copy of the run: a compiler would read what stores may change again behind every one. */
-INLINE void make_pixels(const struct rfx_lanes_run *run, int64_t p0, int64_t lane, int n,
+INLINE void make_pixels(const struct rfx_lanes_args *run, int64_t p0, int64_t lane, int n,
                         int64_t sw) {
-    const struct rfx_lanes_run own = *run, *r = &own;
+    const struct rfx_lanes_args own = *run, *r = &own;
     switch (n) {
         CASES(PIXELS, CASE, sw)
         default:
@@ -66,14 +67,14 @@ INLINE void make_pixels(const struct rfx_lanes_run *run, int64_t p0, int64_t lan
     }
 }
 
-static void pixels_1(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
+static void pixels_1(const struct rfx_lanes_args *r, int64_t p0, int64_t lane, int n) {
     make_pixels(r, p0, lane, n, 1);
 }
-static void pixels_2(const struct rfx_lanes_run *r, int64_t p0, int64_t lane, int n) {
+static void pixels_2(const struct rfx_lanes_args *r, int64_t p0, int64_t lane, int n) {
     make_pixels(r, p0, lane, n, 2);
 }
 
-void VARIANT_NAME(lanes)(const struct rfx_lanes_run *r) {
+void VARIANT_NAME(lanes)(const struct rfx_lanes_args *r) {
     const struct cut cut = cut_evenly(r->pixels, PIXELS);
     for (int64_t lane = 0; lane < r->m; lane += VECTOR_FLOATS)
         for (int64_t i = 0, p0 = 0; i < cut.blocks; i++) {

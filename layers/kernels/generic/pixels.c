@@ -1,5 +1,5 @@
 /* Dense convolution of few output channels over a run of output pixels: pixels in vectors, weights
- * broadcast. See struct rfx_pixels_run; how many pixels or outputs share registers does not touch
+ * broadcast. See struct rfx_pixels_args; how many pixels or outputs share registers does not touch
  * an element's sum. */
 #include <string.h>
 
@@ -54,7 +54,7 @@ INLINE void end_part(sums total, sums sum, int n, int m) {
 
 /* One kernel row; w: of its first tap. Parts end where they end for every pixel, also for those
  * that skip their taps. */
-INLINE void add_row(const struct rfx_pixels_run *r, const struct block *b, int64_t ky,
+INLINE void add_row(const struct rfx_pixels_args *r, const struct block *b, int64_t ky,
                     const float *w, sums sum, sums total, int64_t part_taps, int n, int m) {
     int64_t p1 = b->p0 + n * VECTOR_FLOATS < r->pixels ? b->p0 + n * VECTOR_FLOATS : r->pixels;
     for (int64_t kx = 0; kx < r->kw; kx++, w += r->ic * m) {
@@ -76,7 +76,7 @@ INLINE void add_row(const struct rfx_pixels_run *r, const struct block *b, int64
 }
 
 /* All taps; total: of long sums, else NULL. */
-INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums sum, sums total,
+INLINE void add_taps(const struct rfx_pixels_args *r, const struct block *b, sums sum, sums total,
                      int n, int m) {
     const int64_t part_taps = rfx_conv_parts(r->ic, r->kh, r->kw).taps;
     const float *w = b->weights;
@@ -85,7 +85,7 @@ INLINE void add_taps(const struct rfx_pixels_run *r, const struct block *b, sums
 }
 
 /* Pixels that do not follow each other in memory, or not a whole vector of them. */
-static void scatter(const struct rfx_pixels_run *r, const struct block *b, int64_t p,
+static void scatter(const struct rfx_pixels_args *r, const struct block *b, int64_t p,
                     const float *values, int64_t count, int o) {
     float *out = b->out + p * r->out_stride + o;
     if (b->residual == NULL) {
@@ -99,7 +99,7 @@ static void scatter(const struct rfx_pixels_run *r, const struct block *b, int64
             math_clamp(values[i] + residual[i * r->residual_stride], r->lo, r->hi);
 }
 
-INLINE void finish(const struct rfx_pixels_run *r, const struct block *b, sums sum, int n, int m) {
+INLINE void finish(const struct rfx_pixels_args *r, const struct block *b, sums sum, int n, int m) {
     const vector lo = VECTOR_ALL(r->lo), hi = VECTOR_ALL(r->hi);
     bool dense = r->out_stride == 1 && b->residual == NULL;
     for (int v = 0; v < n; v++) {
@@ -118,7 +118,7 @@ INLINE void finish(const struct rfx_pixels_run *r, const struct block *b, sums s
 }
 
 /* n, m and split are constants in all calls. */
-INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, int n, int m,
+INLINE void make_block(const struct rfx_pixels_args *r, const struct block *b, int n, int m,
                        bool split) {
     sums sum, total;
     for (int o = 0; o < m; o++)
@@ -135,14 +135,14 @@ INLINE void make_block(const struct rfx_pixels_run *r, const struct block *b, in
         if ((n) <= VECTORS_OF(m)) make_block(r, b, (n), (m), split); \
         return;
 
-#define MAKE_OUTPUTS(m, name, splits)                                                      \
-    static void name##_##m(const struct rfx_pixels_run *r, const struct block *b, int n) { \
-        enum { split = splits };                                                           \
-        switch (n) {                                                                       \
-            CASES(MOST_VECTORS, CASE, m)                                                   \
-            default:                                                                       \
-                return;                                                                    \
-        }                                                                                  \
+#define MAKE_OUTPUTS(m, name, splits)                                                       \
+    static void name##_##m(const struct rfx_pixels_args *r, const struct block *b, int n) { \
+        enum { split = splits };                                                            \
+        switch (n) {                                                                        \
+            CASES(MOST_VECTORS, CASE, m)                                                    \
+            default:                                                                        \
+                return;                                                                     \
+        }                                                                                   \
     }
 MAKE_OUTPUTS(1, chain, false)
 MAKE_OUTPUTS(2, chain, false)
@@ -154,8 +154,8 @@ MAKE_OUTPUTS(3, parts, true)
 MAKE_OUTPUTS(4, parts, true)
 
 /* All pixels of one part. */
-static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m) {
-    static void (*const makers[2][RFX_PIXELS_PART])(const struct rfx_pixels_run *,
+static void make_part(const struct rfx_pixels_args *r, struct block *b, int64_t m) {
+    static void (*const makers[2][RFX_PIXELS_PART])(const struct rfx_pixels_args *,
                                                     const struct block *, int) = {
         {chain_1, chain_2, chain_3, chain_4}, {parts_1, parts_2, parts_3, parts_4}};
     bool split = rfx_conv_parts(r->ic, r->kh, r->kw).split;
@@ -168,7 +168,7 @@ static void make_part(const struct rfx_pixels_run *r, struct block *b, int64_t m
     }
 }
 
-void VARIANT_NAME(pixels)(const struct rfx_pixels_run *r) {
+void VARIANT_NAME(pixels)(const struct rfx_pixels_args *r) {
     for (int64_t o = 0; o < r->m; o += RFX_PIXELS_PART) {
         struct block b = {
             .weights = r->weights + o * r->kh * r->kw * r->ic,

@@ -1,4 +1,4 @@
-/* Windows of pools, vectorised over channels; see struct rfx_pool_run. */
+/* Windows of pools, vectorised over channels; see struct rfx_pool_args. */
 #include <math.h>
 
 #include "layers/kernels/generic/variant.h"
@@ -10,7 +10,7 @@
 
 /* Channels ch .. ch + nv vectors, or `some` lanes of one; nv, some and maximum are constants in all
  * calls. */
-INLINE void window(const struct rfx_pool_run *r, int64_t ch, int nv, bool some, bool maximum) {
+INLINE void window(const struct rfx_pool_args *r, int64_t ch, int nv, bool some, bool maximum) {
     const vector_test lanes = vector_test_range(0, r->c - ch);
     vector value[VECTORS];
     UNROLL for (int v = 0; v < nv; v++) value[v] =
@@ -33,7 +33,7 @@ INLINE void window(const struct rfx_pool_run *r, int64_t ch, int nv, bool some, 
     }
 }
 
-INLINE void channels(const struct rfx_pool_run *r, bool maximum) {
+INLINE void channels(const struct rfx_pool_args *r, bool maximum) {
     int64_t ch = 0;
     for (; ch + VECTORS * VECTOR_FLOATS <= r->c; ch += VECTORS * VECTOR_FLOATS)
         window(r, ch, VECTORS, false, maximum);
@@ -41,7 +41,7 @@ INLINE void channels(const struct rfx_pool_run *r, bool maximum) {
     if (ch < r->c) window(r, ch, 1, true, maximum);
 }
 
-void VARIANT_NAME(pool)(const struct rfx_pool_run *r) {
+void VARIANT_NAME(pool)(const struct rfx_pool_args *r) {
     if (r->maximum)
         channels(r, true);
     else

@@ -6,6 +6,8 @@
 
 const struct rfx_kernels VARIANT_NAME(table) = {
     .name = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
+    .u8 = {.pool_max = VARIANT_NAME(pool_max_u8)},
+    .i8 = {.pool_max = VARIANT_NAME(pool_max_i8)},
     .act = VARIANT_NAME(act),
     .epilogue = VARIANT_NAME(epilogue),
     .binary = VARIANT_NAME(binary),

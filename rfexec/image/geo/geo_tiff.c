@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/image_tiff_handle.h"
-#include "rfexec/image/pages/tiff_pages.h"
+#include "rfexec/image/image_kind.h"
+#include "rfexec/image/tiff/tiff_directories.h"
+#include "rfexec/image/tiff/tiff_library.h"
 
 enum {
     TAG_SCALE = 33550,
@@ -198,10 +199,9 @@ static bool read_tags(const struct reading *r, struct rfx_geo_source *out) {
 }
 
 static bool is_tiff(struct rfx_image_file *file) {
-    char head[4] = {0};
-    if (rfx_image_file_pread(file, head, sizeof head, 0) != sizeof head) return false;
-    return memcmp(head, "II*\0", 4) == 0 || memcmp(head, "MM\0*", 4) == 0 ||
-           memcmp(head, "II+\0", 4) == 0 || memcmp(head, "MM\0+", 4) == 0;
+    unsigned char head[4];
+    return rfx_image_file_pread(file, head, sizeof head, 0) == sizeof head &&
+           rfx_image_is_tiff(head);
 }
 
 /* Of an open file. */
@@ -211,8 +211,9 @@ static enum rfx_status read_file(struct reading *r, int64_t page, struct rfx_geo
     enum rfx_status status = rfx_tiff_library_load(&r->lib, err);
     if (status != RFX_OK) return status;
     bool opened = rfx_tiff_handle_open(&r->handle, &r->lib, &r->file, page > 0, &r->log);
-    bool found = opened && (page == 0 || rfx_tiff_pages_select(out->geo.mem, &r->handle, &r->lib,
-                                                               &r->log, page, NULL) == RFX_OK);
+    bool found =
+        opened && (page == 0 || rfx_tiff_directory_select(out->geo.mem, &r->handle, &r->lib,
+                                                          &r->log, page, NULL) == RFX_OK);
     if (found && !read_tags(r, out))
         status = rfx_memory_fail(out->geo.mem, "georeference", RFX_GEO_MOST_BYTES, err);
     rfx_tiff_handle_close(&r->handle, &r->lib);

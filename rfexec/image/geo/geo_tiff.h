@@ -3,7 +3,9 @@
 #define RFX_RFEXEC_IMAGE_GEO_GEO_TIFF_H
 
 #include "rfexec/image/geo/georeference.h"
-#include "rfexec/image/tiff_library.h"
+
+struct rfx_tiff_library;
+struct tiff; /* libtiff's TIFF */
 
 struct rfx_geo_source {
     struct rfx_georeference geo; /* empty: the file says nothing */
@@ -23,6 +25,6 @@ RFX_NODISCARD enum rfx_status rfx_geo_tiff_read(struct rfx_memory *mem, const ch
 
 /* Sets the tags of the directory that `tif` is about to write. False: libtiff refuses. */
 bool rfx_geo_tiff_set(const struct rfx_georeference *geo, const struct rfx_tiff_library *lib,
-                      TIFF *tif);
+                      struct tiff *tif);
 
 #endif

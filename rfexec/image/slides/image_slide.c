@@ -9,18 +9,76 @@
  * background colour, or on white where it names none.
  * Invariants: 1. fixed_bytes bounds what OpenSlide holds too, which is not ours to allocate; 2.
  * column x of row y lies in cache row y mod cell_rows, valid when the column of cells says so. */
-#include "rfexec/image/slides/image_slide.h"
-
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/library.h"
+#include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
-#include "rfexec/image/slides/slide_library.h"
+#include "rfexec/image/image_pages.h"
+
+struct rfx_openslide;       /* openslide_t */
+struct rfx_openslide_cache; /* openslide_cache_t */
+
+/* OpenSlide, loaded when the first slide is opened: few runs need it, and it brings glib, cairo and
+ * SQLite. Its functions by their own names; only those that 3.4 has too are needed. */
+struct slide_library {
+    struct rfx_openslide *(*openslide_open)(const char *path);
+    void (*openslide_close)(struct rfx_openslide *slide);
+    const char *(*openslide_get_error)(struct rfx_openslide *slide);
+    int32_t (*openslide_get_level_count)(struct rfx_openslide *slide);
+    void (*openslide_get_level_dimensions)(struct rfx_openslide *slide, int32_t level, int64_t *w,
+                                           int64_t *h);
+    double (*openslide_get_level_downsample)(struct rfx_openslide *slide, int32_t level);
+    const char *(*openslide_get_property_value)(struct rfx_openslide *slide, const char *name);
+    void (*openslide_read_region)(struct rfx_openslide *slide, uint32_t *to, int64_t x, int64_t y,
+                                  int32_t level, int64_t w, int64_t h);
+    /* NULL before 4.0, whose cache has OPENSLIDE_CACHE_BYTES */
+    struct rfx_openslide_cache *(*openslide_cache_create)(size_t bytes);
+    void (*openslide_set_cache)(struct rfx_openslide *slide, struct rfx_openslide_cache *cache);
+    void (*openslide_cache_release)(struct rfx_openslide_cache *cache);
+};
+
+/* Of decoded tiles. */
+#define OPENSLIDE_CACHE_BYTES ((size_t)32 << 20)
+
+#define FUNCTION(name, optional) \
+    { #name, offsetof(struct slide_library, name), optional }
+static const struct rfx_library_function functions[] = {
+    FUNCTION(openslide_open, false),
+    FUNCTION(openslide_close, false),
+    FUNCTION(openslide_get_error, false),
+    FUNCTION(openslide_get_level_count, false),
+    FUNCTION(openslide_get_level_dimensions, false),
+    FUNCTION(openslide_get_level_downsample, false),
+    FUNCTION(openslide_get_property_value, false),
+    FUNCTION(openslide_read_region, false),
+    FUNCTION(openslide_cache_create, true),
+    FUNCTION(openslide_set_cache, true),
+    FUNCTION(openslide_cache_release, true),
+};
+#define COUNT (sizeof functions / sizeof functions[0])
+_Static_assert(COUNT == sizeof(struct slide_library) / sizeof(void (*)(void)),
+               "every member has a row");
+
+/* OpenSlide 4.x, or else 3.4, which differ only by what is optional here. IO, with what to install,
+ * when this system has none. */
+static enum rfx_status load_library(struct slide_library *lib, struct rfx_error *err) {
+    enum rfx_status status = rfx_library_load("libopenslide.so.1", functions, COUNT, lib, NULL);
+    if (status != RFX_OK)
+        status = rfx_library_load("libopenslide.so.0", functions, COUNT, lib, err);
+    if (status == RFX_OK) return RFX_OK;
+    return rfx_fail_within(err, status,
+                           "slides are read by OpenSlide (Debian's package libopenslide0); what is "
+                           "a TIFF file too is read without it under a name that ends in .tif");
+}
 
 #define CHANNELS 3
 #define USUAL_SIDE 256 /* of cells where the slide names no tiles */
@@ -37,7 +95,7 @@
 struct slide_source {
     struct rfx_image_backend base;
     struct rfx_image_file file; /* looked at before OpenSlide opens it by its name */
-    struct rfx_slide_library lib;
+    struct slide_library lib;
     struct rfx_openslide *slide;
     int32_t n_levels, level;
     double downsample;
@@ -50,17 +108,6 @@ struct slide_source {
 
 static struct slide_source *self_of(struct rfx_image_backend *b) {
     return (struct slide_source *)(void *)b;
-}
-
-bool rfx_image_is_slide(const char *name) {
-    static const char *const endings[] = {".svs", ".ndpi", ".mrxs", ".scn",
-                                          ".vms", ".vmu",  ".bif",  ".svslide"};
-    size_t length = strlen(name);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t n = strlen(endings[i]);
-        if (length > n && strcasecmp(name + length - n, endings[i]) == 0) return true;
-    }
-    return false;
 }
 
 /* Of a pixel with its colour times its opacity, over the background. */
@@ -172,7 +219,7 @@ static void settle_cells(struct slide_source *s) {
 
 /* What is held, ours and OpenSlide's; see RFX_IMAGE_MAX_SIDE. */
 static size_t count_bytes(const struct slide_source *s) {
-    size_t bytes = sizeof *s + cell_bytes(s) + cache_bytes(s) + RFX_SLIDE_CACHE_BYTES + STATE_BYTES;
+    size_t bytes = sizeof *s + cell_bytes(s) + cache_bytes(s) + OPENSLIDE_CACHE_BYTES + STATE_BYTES;
     bytes += (size_t)s->n_across * sizeof *s->cell_row_of;
     for (int32_t level = 0; level < s->n_levels; level++) {
         int64_t w = 0, h = 0, rows = tile_side(s, level, "height");
@@ -198,7 +245,7 @@ static enum rfx_status open_slide(struct slide_source *s, struct rfx_error *err)
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
     if (status != RFX_OK) return status;
     rfx_image_file_close(&s->file);
-    status = rfx_slide_library_load(&s->lib, err);
+    status = load_library(&s->lib, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", name);
     s->slide = s->lib.openslide_open(name);
     if (s->slide == NULL)
@@ -209,7 +256,7 @@ static enum rfx_status open_slide(struct slide_source *s, struct rfx_error *err)
     s->n_levels = s->lib.openslide_get_level_count(s->slide);
     if (s->lib.openslide_cache_create != NULL && s->lib.openslide_set_cache != NULL &&
         s->lib.openslide_cache_release != NULL) {
-        struct rfx_openslide_cache *cache = s->lib.openslide_cache_create(RFX_SLIDE_CACHE_BYTES);
+        struct rfx_openslide_cache *cache = s->lib.openslide_cache_create(OPENSLIDE_CACHE_BYTES);
         s->lib.openslide_set_cache(s->slide, cache);
         s->lib.openslide_cache_release(cache); /* the slide has it */
     }

@@ -5,7 +5,8 @@
  * Invariants: 1. column x of row y lies in cache row y mod the rows of a chunk, valid when the
  * column of chunks says so; 2. nothing is unpacked that no channel needs; 3. fixed_bytes counts
  * what the codec's library holds too. */
-#include "rfexec/image/zarr/image_zarr.h"
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/image_pages.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,23 +1,54 @@
 /* Unpacking chunks from memory to memory. */
 #include "rfexec/image/zarr/zarr_codec.h"
 
+#include <stddef.h>
 #include <string.h>
 #define ZLIB_CONST
 #include <zlib.h>
 
-#include "rfexec/image/zarr/blosc_library.h"
+#include "layers/core/library.h"
 #include "rfexec/image/zarr/zstd_library.h"
 
 #define ZLIB_BYTES ((size_t)64 * 1024)            /* its state, and 32 KiB behind broken chunks */
 #define BLOSC_BYTES ((size_t)512 * 1024)          /* its context, and that of a packer in it */
 enum { BLOSC_COPIES = 3, ZLIB_FORMAT = 15 + 32 }; /* the largest window; gzip or zlib, as it is */
 
+/* libblosc, loaded when the first array packed by it is opened: older arrays are by default. No
+ * header of it is needed: these functions have been the same since 1.5. */
+struct blosc_library {
+    int (*blosc_decompress_ctx)(const void *from, void *to, size_t to_bytes, int threads);
+    void (*blosc_cbuffer_sizes)(const void *from, size_t *bytes, size_t *packed, size_t *block);
+};
+
+/* Of a packed chunk: no fewer bytes are asked about their sizes. */
+enum { BLOSC_HEADER_BYTES = 16 };
+
+#define FUNCTION(name) \
+    { #name, offsetof(struct blosc_library, name), false }
+static const struct rfx_library_function functions[] = {
+    FUNCTION(blosc_decompress_ctx),
+    FUNCTION(blosc_cbuffer_sizes),
+};
+_Static_assert(sizeof functions / sizeof functions[0] ==
+                   sizeof(struct blosc_library) / sizeof(void (*)(void)),
+               "every member has a row");
+
+/* IO, with what to install, when this system has no libblosc. */
+static enum rfx_status load_blosc(struct blosc_library *lib, struct rfx_error *err) {
+    enum rfx_status status = rfx_library_load("libblosc.so.1", functions,
+                                              sizeof functions / sizeof functions[0], lib, err);
+    return status == RFX_OK ? status
+                            : rfx_fail_within(err, status,
+                                              "chunks packed by blosc are read by libblosc "
+                                              "(Debian's package libblosc1)");
+}
+
 struct rfx_zarr_decoder {
     struct rfx_memory *mem;
     enum rfx_zarr_codec codec;
     struct rfx_zstd_library zstd;
     void *context; /* zstd's */
-    struct rfx_blosc_library blosc;
+    struct blosc_library blosc;
     z_stream stream;
     bool has_stream;
 };
@@ -54,7 +85,7 @@ static void release(void *user, void *block) {
 
 static enum rfx_status open_library(struct rfx_zarr_decoder *d, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    if (d->codec == RFX_ZARR_CODEC_BLOSC) return rfx_blosc_library_load(&d->blosc, err);
+    if (d->codec == RFX_ZARR_CODEC_BLOSC) return load_blosc(&d->blosc, err);
     if (d->codec == RFX_ZARR_CODEC_ZSTD) {
         status = rfx_zstd_library_load(&d->zstd, err);
         if (status == RFX_OK) d->context = d->zstd.ZSTD_createDCtx();
@@ -127,7 +158,7 @@ static enum rfx_status unpack_zlib(struct rfx_zarr_decoder *d, const void *from,
 static enum rfx_status unpack_blosc(struct rfx_zarr_decoder *d, const void *from, size_t from_bytes,
                                     void *to, size_t to_bytes, struct rfx_error *err) {
     size_t bytes = 0, packed = 0, block = 0;
-    if (from_bytes >= RFX_BLOSC_HEADER_BYTES)
+    if (from_bytes >= BLOSC_HEADER_BYTES)
         d->blosc.blosc_cbuffer_sizes(from, &bytes, &packed, &block);
     if (packed != from_bytes || block > bytes)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "blosc: its header says %zu of %zu bytes",

@@ -15,17 +15,6 @@
 #define JSON_GROWTH ((size_t)16) /* of jansson's values over their text */
 enum { PART_CHARS = 256 };
 
-bool rfx_is_zarr(const char *name) {
-    static const char *const files[] = {"zarr.json", ".zarray", ".zgroup", ".zattrs"};
-    bool found = false;
-    int folder = rfx_descriptor_keep(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
-    if (folder < 0) return false;
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
-        found = found || faccessat(folder, files[i], F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    (void)close(folder);
-    return found;
-}
-
 enum rfx_status rfx_zarr_folder_open(const char *name, int *folder, struct rfx_error *err) {
     *folder = rfx_descriptor_keep(open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return *folder >= 0

@@ -11,9 +11,6 @@
 
 #include "layers/core/memory.h"
 
-/* Whether `name` is a folder in which there is a file of Zarr's metadata. */
-bool rfx_is_zarr(const char *name);
-
 /* Opens the folder. IO. */
 RFX_NODISCARD enum rfx_status rfx_zarr_folder_open(const char *name, int *folder,
                                                    struct rfx_error *err);

@@ -1,12 +1,348 @@
-/* From the folder's metadata to the array that is read. */
+/* From the metadata of a folder to the array that is read: its axes, its layout, its level. */
 #include "rfexec/image/zarr/zarr_level.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
+#include "layers/core/checked.h"
+#include "rfexec/image/image_backend.h"
 #include "rfexec/image/zarr/zarr_folder.h"
+
+enum { MOST_LAST = 4, TEXT_CHARS = 160 };
+
+static bool is_one_of(const char *name, const char *const *words) {
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcasecmp(name, words[i]) == 0) return true;
+    return false;
+}
+
+/* "t 1, y 20, x 30", or the lengths alone. */
+static void describe(int rank, const int64_t *shape, const char *const *names,
+                     char text[TEXT_CHARS]) {
+    size_t at = 0;
+    text[0] = '\0';
+    for (int i = 0; i < rank && at < TEXT_CHARS; i++)
+        at += (size_t)snprintf(text + at, TEXT_CHARS - at, "%s%.12s%s%" PRId64, i > 0 ? ", " : "",
+                               names != NULL ? names[i] : "", names != NULL ? " " : "", shape[i]);
+}
+
+static enum rfx_status fail_axes(int rank, const int64_t *shape, const char *const *names,
+                                 const char *why, struct rfx_error *err) {
+    char text[TEXT_CHARS];
+    describe(rank, shape, names, text);
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "axes (%s): %s", text, why);
+}
+
+/* Sets an axis that is not set. */
+static bool take(int *axis, int i) {
+    bool first = *axis < 0;
+    *axis = i;
+    return first;
+}
+
+static enum rfx_status settle_named(int rank, const int64_t *shape, const char *const *names,
+                                    struct rfx_zarr_axes *axes, struct rfx_error *err) {
+    static const char *const rows[] = {"y", "row", "rows", "height", "lat", "latitude", NULL},
+                             *const columns[] = {"x",     "column", "columns",   "col",
+                                                 "width", "lon",    "longitude", NULL},
+                             *const channels[] = {"c",    "channel", "channels",
+                                                  "band", "bands",   NULL};
+    bool once = true, ones = true;
+    for (int i = 0; i < rank; i++) {
+        if (is_one_of(names[i], rows))
+            once = take(&axes->y, i) && once;
+        else if (is_one_of(names[i], columns))
+            once = take(&axes->x, i) && once;
+        else if (is_one_of(names[i], channels))
+            once = take(&axes->c, i) && once;
+        else
+            ones = shape[i] == 1 && ones;
+    }
+    if (axes->y < 0 || axes->x < 0 || !once)
+        return fail_axes(rank, shape, names, "one must be called y and one x, and at most one c",
+                         err);
+    if (!ones)
+        return fail_axes(rank, shape, names, "but for c, y and x each must have length 1", err);
+    return RFX_OK;
+}
+
+static enum rfx_status settle_places(int rank, const int64_t *shape, struct rfx_zarr_axes *axes,
+                                     struct rfx_error *err) {
+    *axes = (struct rfx_zarr_axes){rank - 2, rank - 1, rank >= 3 ? rank - 3 : -1};
+    if (rank < 2 || rank > 5)
+        return fail_axes(rank, shape, NULL, "2 to 5 axes without names are read", err);
+    if (rank == 3) {
+        bool first = shape[0] <= MOST_LAST, last = shape[2] <= MOST_LAST;
+        if (first && last)
+            return fail_axes(rank, shape, NULL,
+                             "c, y, x or y, x, c: without names of the axes nobody can know", err);
+        if (last) *axes = (struct rfx_zarr_axes){0, 1, 2};
+    }
+    if (rank == 4 && shape[3] <= MOST_LAST && shape[1] > MOST_LAST)
+        return fail_axes(rank, shape, NULL, "without names (1, c, y, x) is read", err);
+    if (rank == 4 && shape[0] != 1)
+        return fail_axes(rank, shape, NULL,
+                         "without names (1, c, y, x) is read: images of a batch are run one by one",
+                         err);
+    if (rank == 5) axes->c = 1;
+    if (rank == 5 && (shape[0] != 1 || shape[2] != 1))
+        return fail_axes(rank, shape, NULL, "without names (t, c, z, y, x) with t and z 1 is read",
+                         err);
+    return RFX_OK;
+}
+
+/* Which axes are rows, columns and channels. By their names, where all of them have some: one of
+ * rows, one of columns, at most one of channels, any other of length 1. Without names by their
+ * number: y, x; c, y, x, or y, x, c where the last has 1 to 4 and the first more; 1, c, y, x; and
+ * t, c, z, y, x as OME-Zarr's first versions, t and z of length 1. names: NULL, or some of them
+ * NULL: none. UNSUPPORTED: in words. */
+static enum rfx_status settle_axes(int rank, const int64_t *shape, const char *const *names,
+                                   struct rfx_zarr_axes *out, struct rfx_error *err) {
+    struct rfx_zarr_axes axes = {-1, -1, -1};
+    bool named = names != NULL;
+    for (int i = 0; i < rank && named; i++) named = names[i] != NULL;
+    enum rfx_status status = named ? settle_named(rank, shape, names, &axes, err)
+                                   : settle_places(rank, shape, &axes, err);
+    if (status == RFX_OK) *out = axes;
+    return status;
+}
+
+#define MALFORMED(...) rfx_fail(err, RFX_STATUS_MALFORMED, __VA_ARGS__)
+#define UNSUPPORTED(...) rfx_fail(err, RFX_STATUS_UNSUPPORTED, __VA_ARGS__)
+
+/* "" where it is no string. */
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text != NULL ? text : "";
+}
+
+static bool is_empty(const json_t *value) {
+    return value == NULL || json_is_null(value) ||
+           (json_is_array(value) && json_array_size(value) == 0);
+}
+
+/* `rank` lengths of 1 and more; rank 0: any number of them, which it becomes. */
+static enum rfx_status read_lengths(const json_t *array, const char *what, int *rank,
+                                    int64_t lengths[RFX_ZARR_MAX_RANK], struct rfx_error *err) {
+    size_t n = json_array_size(array);
+    if (!json_is_array(array) || n < 1 || (*rank > 0 && n != (size_t)*rank))
+        return MALFORMED("'%s' is no list of %s", what,
+                         *rank > 0 ? "as many numbers as there are axes" : "numbers");
+    if (n > RFX_ZARR_MAX_RANK)
+        return UNSUPPORTED("%zu axes; at most %d are read", n, (int)RFX_ZARR_MAX_RANK);
+    for (size_t i = 0; i < n; i++) {
+        const json_t *length = json_array_get(array, i);
+        lengths[i] = json_integer_value(length);
+        if (!json_is_integer(length) || lengths[i] < 1)
+            return MALFORMED("'%s' %zu is %" PRId64 ", no number of 1 or more", what, i,
+                             lengths[i]);
+    }
+    *rank = (int)n;
+    return RFX_OK;
+}
+
+/* Of the chunk grid, in one of its two orders. */
+static enum rfx_status settle_chunks(struct rfx_zarr_layout *l, bool column_major,
+                                     struct rfx_error *err) {
+    int64_t bytes = l->type->bytes;
+    for (int i = 0; i < l->rank; i++) {
+        int axis = column_major ? i : l->rank - 1 - i;
+        l->step[axis] = (size_t)bytes;
+        if (!rfx_checked_mul_i64(bytes, l->chunk[axis], &bytes) || bytes > INT32_MAX)
+            return UNSUPPORTED("chunks of more than %d bytes", INT32_MAX);
+    }
+    l->chunk_bytes = (size_t)bytes;
+    return RFX_OK;
+}
+
+/* As a double: numbers, and the words and bit patterns of floats. */
+static bool parse_fill(const struct rfx_zarr_type *type, const json_t *fill, double *value) {
+    const char *text = json_string_value(fill);
+    if (json_is_number(fill)) return *value = json_number_value(fill), true;
+    if (type->kind != 'f' || text == NULL) return false;
+    if (strcmp(text, "NaN") == 0) return *value = (double)NAN, true;
+    if (strcmp(text, "Infinity") == 0) return *value = HUGE_VAL, true;
+    if (strcmp(text, "-Infinity") == 0) return *value = -HUGE_VAL, true;
+    char *end;
+    errno = 0;
+    unsigned long long bits = strtoull(text, &end, 16);
+    if (strncmp(text, "0x", 2) != 0 || *end != '\0' || errno != 0) return false;
+    if (type->bytes == 8) return memcpy(value, &bits, 8), true;
+    uint32_t low = (uint32_t)bits;
+    float narrow;
+    memcpy(&narrow, &low, 4);
+    return *value = (double)narrow, bits == low;
+}
+
+static enum rfx_status read_fill(struct rfx_zarr_layout *l, const json_t *fill,
+                                 struct rfx_error *err) {
+    const struct rfx_zarr_type *type = l->type;
+    double value = 0.0;
+    if (fill != NULL && !json_is_null(fill) && !parse_fill(type, fill, &value))
+        return MALFORMED("'fill_value' is no value of %s", type->name);
+    if (type->kind != 'f') {
+        double most = ldexp(1.0, 8 * type->bytes - (type->kind == 'i' ? 1 : 0));
+        double least = type->kind == 'i' ? -most : 0.0;
+        if (!(value >= least && value < most) || floor(value) != value)
+            return MALFORMED("'fill_value' %g is no value of %s", value, type->name);
+    }
+    int bits = rfx_zarr_type_sample_bits(type);
+    float sample = (float)value;
+    uint16_t whole = bits == 32 ? 0 : (uint16_t)value;
+    memcpy(l->fill, bits == 32 ? (const void *)&sample : (const void *)&whole,
+           bits == 32 ? sizeof sample : sizeof whole);
+    return RFX_OK;
+}
+
+static enum rfx_status refuse_codec(const char *name, struct rfx_error *err) {
+    return UNSUPPORTED("chunks packed by '%.40s'; zstd, gzip, zlib and blosc are read", name);
+}
+
+static enum rfx_status read_separator(struct rfx_zarr_layout *l, const json_t *separator,
+                                      char usual, struct rfx_error *err) {
+    const char *text = separator == NULL ? NULL : json_string_value(separator);
+    l->separator = text != NULL ? text[0] : usual;
+    if (separator == NULL || (text != NULL && (strcmp(text, "/") == 0 || strcmp(text, ".") == 0)))
+        return RFX_OK;
+    return MALFORMED("chunks' keys with a separator that is neither '/' nor '.'");
+}
+
+static enum rfx_status read_v2(const json_t *array, struct rfx_zarr_layout *l,
+                               struct rfx_error *err) {
+    const char *type = text_of(array, "dtype"), *order = text_of(array, "order");
+    const json_t *packing = json_object_get(array, "compressor"),
+                 *filters = json_object_get(array, "filters");
+    l->type = rfx_zarr_type_parse(type, &l->big);
+    if (l->type == NULL)
+        return UNSUPPORTED(
+            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float16, float32 and "
+            "float64 are read",
+            type);
+    if (strcmp(order, "C") != 0 && strcmp(order, "F") != 0)
+        return MALFORMED("'order' is '%.20s', neither C nor F", order);
+    if (!is_empty(filters))
+        return UNSUPPORTED("filter '%.40s': chunks with filters are not read",
+                           text_of(json_array_get(filters, 0), "id"));
+    if (!is_empty(packing) && !rfx_zarr_codec_named(text_of(packing, "id"), &l->codec))
+        return refuse_codec(text_of(packing, "id"), err);
+    enum rfx_status status =
+        read_lengths(json_object_get(array, "chunks"), "chunks", &l->rank, l->chunk, err);
+    if (status == RFX_OK) status = settle_chunks(l, strcmp(order, "F") == 0, err);
+    if (status == RFX_OK)
+        status = read_separator(l, json_object_get(array, "dimension_separator"), '.', err);
+    return status;
+}
+
+/* The bytes of samples come first, then at most one packing. */
+static enum rfx_status read_codecs_v3(const json_t *codecs, struct rfx_zarr_layout *l,
+                                      struct rfx_error *err) {
+    size_t i;
+    const json_t *codec;
+    json_array_foreach(codecs, i, codec) {
+        const char *name =
+            json_is_string(codec) ? json_string_value(codec) : text_of(codec, "name");
+        const char *endian = text_of(json_object_get(codec, "configuration"), "endian");
+        if (i == 0 && strcmp(name, "bytes") == 0) {
+            l->big = strcmp(endian, "big") == 0;
+            if (!l->big && strcmp(endian, "little") != 0 && l->type->bytes > 1)
+                return MALFORMED("codec 'bytes' without an order of bytes");
+        } else if (i != 1 || !rfx_zarr_codec_named(name, &l->codec)) {
+            return refuse_codec(name, err);
+        }
+    }
+    return i > 0 ? RFX_OK : MALFORMED("'codecs' is no list of codecs");
+}
+
+static enum rfx_status read_v3(const json_t *array, struct rfx_zarr_layout *l,
+                               struct rfx_error *err) {
+    const json_t *grid = json_object_get(array, "chunk_grid"),
+                 *keys = json_object_get(array, "chunk_key_encoding"),
+                 *lengths = json_object_get(json_object_get(grid, "configuration"), "chunk_shape");
+    const char *type = text_of(array, "data_type"), *keys_name = text_of(keys, "name");
+    l->type = rfx_zarr_type_named(type);
+    l->has_prefix = strcmp(keys_name, "default") == 0;
+    if (l->type == NULL)
+        return UNSUPPORTED(
+            "samples of type '%.40s'; integers of 8, 16 and 32 bits, float16, float32 and "
+            "float64 are read",
+            type);
+    if (strcmp(text_of(grid, "name"), "regular") != 0)
+        return UNSUPPORTED("chunk grid '%.40s'; regular ones are read", text_of(grid, "name"));
+    if (!l->has_prefix && strcmp(keys_name, "v2") != 0)
+        return UNSUPPORTED("chunks' keys of the kind '%.40s'; default and v2 are read", keys_name);
+    if (!is_empty(json_object_get(array, "storage_transformers")))
+        return UNSUPPORTED("arrays with storage transformers are not read");
+    enum rfx_status status = read_lengths(lengths, "chunk_shape", &l->rank, l->chunk, err);
+    if (status == RFX_OK) status = settle_chunks(l, false, err);
+    if (status == RFX_OK)
+        status =
+            read_separator(l, json_object_get(json_object_get(keys, "configuration"), "separator"),
+                           l->has_prefix ? '/' : '.', err);
+    return status == RFX_OK ? read_codecs_v3(json_object_get(array, "codecs"), l, err) : status;
+}
+
+/* What the array itself calls its axes. */
+static void read_names(const json_t *array, const json_t *attributes, int rank,
+                       const char *names[RFX_ZARR_MAX_RANK]) {
+    const json_t *given = json_object_get(array, "dimension_names");
+    if (given == NULL) given = json_object_get(attributes, "_ARRAY_DIMENSIONS");
+    bool fit = json_array_size(given) == (size_t)rank;
+    for (int i = 0; i < rank; i++)
+        names[i] = fit ? json_string_value(json_array_get(given, (size_t)i)) : NULL;
+}
+
+static enum rfx_status check_sides(const struct rfx_zarr_layout *l, struct rfx_error *err) {
+    if (l->h <= RFX_ZARR_MOST_SIDE && l->w <= RFX_ZARR_MOST_SIDE && l->c <= RFX_ZARR_MOST_BANDS)
+        return RFX_OK;
+    return UNSUPPORTED("%" PRId64 " x %" PRId64 " pixels of %" PRId64
+                       " bands; up to %d of each side and %d bands are read",
+                       l->h, l->w, l->c, (int)RFX_ZARR_MOST_SIDE, (int)RFX_ZARR_MOST_BANDS);
+}
+
+/* axes: their names as OME-Zarr gives them; NULL: as the array does, `attributes` being the file
+ * of format 2 that has them (NULL: none). MALFORMED or UNSUPPORTED, without the name of the file.
+ */
+static enum rfx_status read_array(const json_t *array, int format, const json_t *attributes,
+                                  const char *const *axes, struct rfx_zarr_layout *out,
+                                  struct rfx_error *err) {
+    struct rfx_zarr_layout l = {.format = format};
+    const char *names[RFX_ZARR_MAX_RANK];
+    if (json_integer_value(json_object_get(array, "zarr_format")) != format)
+        return MALFORMED("'zarr_format' is not %d", format);
+    enum rfx_status status =
+        read_lengths(json_object_get(array, "shape"), "shape", &l.rank, l.shape, err);
+    if (status == RFX_OK) status = format == 2 ? read_v2(array, &l, err) : read_v3(array, &l, err);
+    if (status == RFX_OK) status = read_fill(&l, json_object_get(array, "fill_value"), err);
+    if (status != RFX_OK) return status;
+    read_names(array, attributes, l.rank, names);
+    status = settle_axes(l.rank, l.shape, axes != NULL ? axes : names, &l.axes, err);
+    if (status != RFX_OK) return status;
+    l.h = l.shape[l.axes.y];
+    l.w = l.shape[l.axes.x];
+    l.c = l.axes.c < 0 ? 1 : l.shape[l.axes.c];
+    status = check_sides(&l, err);
+    if (status == RFX_OK) *out = l;
+    return status;
+}
+
+void rfx_zarr_layout_key(const struct rfx_zarr_layout *layout, int64_t c, int64_t y, int64_t x,
+                         char key[RFX_ZARR_KEY_CHARS]) {
+    const struct rfx_zarr_axes *axes = &layout->axes;
+    size_t at = (size_t)snprintf(key, RFX_ZARR_KEY_CHARS, "%s", layout->has_prefix ? "c" : "");
+    for (int i = 0; i < layout->rank; i++) {
+        int64_t index = i == axes->y ? y : i == axes->x ? x : i == axes->c ? c : 0;
+        const char separator[2] = {layout->separator, '\0'};
+        at += (size_t)snprintf(key + at, RFX_ZARR_KEY_CHARS - at, "%s%" PRId64,
+                               at > 0 ? separator : "", index);
+    }
+}
 
 /* The metadata of one folder. */
 struct node {
@@ -80,8 +416,8 @@ static enum rfx_status read_layout(const struct node *node, const json_t *multis
     bool named = multiscale != NULL && rank >= 1 && rank <= RFX_ZARR_MAX_RANK;
     if (named) status = read_axes(multiscale, (int)rank, names, err);
     if (status != RFX_OK) return status;
-    return rfx_zarr_layout_read(node->array, node->format, node->attributes, named ? names : NULL,
-                                layout, err);
+    return read_array(node->array, node->format, node->attributes, named ? names : NULL, layout,
+                      err);
 }
 
 static enum rfx_status fail_level(const char *what, int64_t number, int levels,

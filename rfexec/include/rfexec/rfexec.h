@@ -180,7 +180,8 @@ RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
 
 /* The element type that the model declares for output k, as numpy calls it: "float32", "uint8",
  * "int8", "uint16", "int16", "int32", "int64" or "bool"; NULL: no output k. Runs give the values as
- * floats whatever the type: whole numbers of integers, 0 and 1 of booleans. */
+ * floats whatever the type, whole numbers of integers, 0 and 1 of booleans, unless
+ * rfx_run_options.typed_outputs asks for elements of the type. */
 RFX_API const char *rfx_network_output_type(const struct rfx_network *network, int k);
 
 /* The map that output k is, and where its elements lie in the declared shape: rows, columns and
@@ -409,6 +410,12 @@ struct rfx_run_options {
      * that cannot be read, or is no plan of this network, is REFUSED or USAGE. NULL: the library
      * plans. */
     const char *plan_file;
+    /* Not 0: outputs[k], cast to float *, points to elements of the type that
+     * rfx_network_output_type names (a bool is a byte of 0 or 1), as many and in the same order:
+     * labels in uint8 take a quarter of the caller's memory. Values become integers as in files:
+     * cut towards zero, held to the type's range, NaN 0. `write` receives floats as ever. 0: floats
+     * whatever the type. */
+    int typed_outputs;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

@@ -286,17 +286,9 @@ static bool encode_shape(pb_ostream_t *s, const struct part *part) {
     return ok;
 }
 
-int rfx_onnx_type_of(enum rfx_type type) {
-    static const int numbers[] = {
-        [RFX_TYPE_FLOAT32] = 1, [RFX_TYPE_UINT8] = 2, [RFX_TYPE_INT8] = 3,  [RFX_TYPE_UINT16] = 4,
-        [RFX_TYPE_INT16] = 5,   [RFX_TYPE_INT32] = 6, [RFX_TYPE_INT64] = 7, [RFX_TYPE_BOOL] = 9};
-    _Static_assert(sizeof numbers / sizeof numbers[0] == RFX_TYPE_COUNT, "a number per type");
-    return numbers[type];
-}
-
 static bool encode_tensor_type(pb_ostream_t *s, const struct part *part) {
     const struct rfx_onnx_value *v = part->what;
-    return put_int(s, 1, (int64_t)rfx_onnx_type_of(v->type)) &&
+    return put_int(s, 1, rfx_type_onnx(v->type)) &&
            put_message(s, 2, encode_shape, part->w, part->what);
 }
 

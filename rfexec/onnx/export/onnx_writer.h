@@ -1,8 +1,8 @@
-/* An ONNX model as lists of nodes and constants, and its encoding into a file.
+/* Collects the nodes and constants of an ONNX model and writes them into a file.
  *
- * Invariants: 1. the first error sticks and is told by rfx_onnx_writer_save; 2. weights are read
- * from the graph in small pieces while the file is written, never held; 3. the file appears under
- * its name only when it is complete. Strings passed in are copied. */
+ * The first error stays in the writer, and rfx_onnx_writer_save returns it. Weights are read from
+ * the graph in small pieces while the file is written. The file appears under its name only when it
+ * is complete. Strings that are passed in are copied. */
 #ifndef RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
 #define RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
 
@@ -46,9 +46,6 @@ struct rfx_onnx_value { /* an input or output; a dimension name replaces the num
     enum rfx_type type;
     const char *dim_names[RFX_MAX_RANK];
 };
-
-/* The number of an element type in TensorProto. */
-int rfx_onnx_type_of(enum rfx_type type);
 
 struct rfx_onnx_writer {
     const struct rfx_graph *graph;

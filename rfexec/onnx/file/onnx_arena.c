@@ -1,4 +1,5 @@
-/* A chain of blocks for the many small structs of a model that is being read. */
+/* An arena for the many small structs of a model: a chain of blocks, of which the first is filled.
+ */
 #include <string.h>
 
 #include "layers/core/checked.h"

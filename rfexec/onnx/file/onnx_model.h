@@ -1,9 +1,9 @@
-/* An ONNX file as plain structs: names, attributes, shapes, and where each tensor's bytes lie.
+/* An ONNX file as plain structs: names, attributes, shapes, and where the bytes of each tensor lie.
  *
- * Invariants: 1. everything lives in one arena that rfx_onnx_model_free drops at once; 2. tensor
- * bytes are never read when the file holds them as fixed-width little-endian values: `raw` says
- * where they lie; 3. sub-graphs and functions are noted, and read when somebody asks for them. It
- * knows the format, not the ops. */
+ * Everything lives in one arena that rfx_onnx_model_free drops at once. Where the file holds a
+ * tensor as little-endian values of fixed width, its bytes are not read: `raw` says where they lie.
+ * Sub-graphs and functions are only noted, and read when the import asks for them. This folder
+ * knows the file format and no operators. */
 #ifndef RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 #define RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 
@@ -36,7 +36,7 @@ enum rfx_onnx_type {
 /* Bytes of one element, or 0 for a type that is not read. */
 size_t rfx_onnx_type_bytes(int32_t type);
 
-/* Bytes of an open file, or (data not NULL) of memory. Neither: there are none. */
+/* Bytes of an open file, or of memory where data is not NULL. Without either there are none. */
 struct rfx_onnx_bytes {
     const uint8_t *data;
     const struct rfx_weight_file *file;
@@ -54,10 +54,10 @@ struct rfx_onnx_tensor {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
-    struct rfx_onnx_bytes raw; /* elems values of `type`, unaligned; in memory when they were put
-                                  together in the arena; none: see ints */
+    struct rfx_onnx_bytes raw; /* the values, unaligned; in memory where the reader had to put them
+                                  together; without bytes: see ints */
     const int64_t *ints;       /* values that the file holds as varints */
-    bool external;             /* raw is to be found in `location` */
+    bool external;             /* the bytes are in a file of their own, `location` */
     const char *location;
     int64_t offset, length; /* length -1: not given */
 };
@@ -78,7 +78,7 @@ struct rfx_onnx_body;
 
 struct rfx_onnx_attr {
     const char *name;
-    const char *ref; /* in a function: the attribute of its calls that this one is; else NULL */
+    const char *ref; /* in a function: which attribute of the call gives the value; else NULL */
     enum rfx_onnx_attr_kind kind;
     float f;
     int64_t i;
@@ -105,7 +105,7 @@ struct rfx_onnx_value {
     int64_t dims[RFX_MAX_RANK]; /* -1: symbolic */
 };
 
-/* A branch of an If, or a function of the model: what takes the place of a node. */
+/* The nodes that take the place of a node: a branch of an If, or the body of a function. */
 struct rfx_onnx_body {
     struct rfx_onnx_node *nodes;
     struct rfx_onnx_tensor *tensors; /* initialisers; a function has none */
@@ -138,23 +138,23 @@ struct rfx_onnx_model {
 };
 
 /* Reads the structure of the model in the first `size` bytes of the file, which must stay open
- * while tensors are read. The file passes through a window of 16 KiB. Nodes and initialisers that
- * no output needs are left out unless keep_all. MALFORMED: not a model, cut off, or wrong sizes;
- * UNSUPPORTED: sparse or quantised initialisers, rank above 8; IO. */
+ * while tensors are read. At most 16 KiB of the file are in memory at a time. Nodes and
+ * initialisers that no output needs are left out unless keep_all. MALFORMED: the file is no model,
+ * is cut off, or holds wrong sizes. UNSUPPORTED: sparse initialisers, or a rank above 8. IO: it
+ * cannot be read. */
 RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
                                                   const struct rfx_weight_file *file, size_t size,
                                                   bool keep_all, struct rfx_onnx_model *out,
                                                   struct rfx_error *err);
 
-/* Reads the sub-graph of an attribute of kind GRAPH into attr->body, where it is not read yet; the
- * nodes and initialisers that its outputs do not need are left out. Statuses as
- * rfx_onnx_model_read.
- */
+/* Reads the sub-graph of an attribute of kind GRAPH into attr->body, unless that has been done.
+ * Nodes and initialisers that its outputs do not need are left out. Statuses as
+ * rfx_onnx_model_read. */
 RFX_NODISCARD enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model,
                                                    struct rfx_onnx_attr *attr,
                                                    struct rfx_error *err);
 
-/* The same of a function, all of it, into function->body. */
+/* Reads the whole of a function into function->body, likewise. */
 RFX_NODISCARD enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model *model,
                                                      struct rfx_onnx_function *function,
                                                      struct rfx_error *err);
@@ -162,7 +162,7 @@ RFX_NODISCARD enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model
 /* Drops the arena; a zeroed model is fine. */
 void rfx_onnx_model_free(struct rfx_onnx_model *model);
 
-/* A chain of blocks that is freed at once. NULL when there is no memory. */
+/* An arena: many small allocations that are freed together. NULL when there is no memory. */
 struct rfx_arena *rfx_arena_create(struct rfx_memory *mem);
 void rfx_arena_free(struct rfx_arena *arena);
 

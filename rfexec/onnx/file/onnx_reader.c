@@ -1,27 +1,497 @@
-/* Protocol buffer to plain structs: values, attributes, nodes, the graph, the model.
+/* Reading an ONNX file, which is a protocol buffer, into plain structs.
  *
- * Every string, sub-message and packed array is taken as a span of the file; sub-messages are
- * decoded from their span afterwards, so the depth of decoding is that of the reader's functions
- * (model, graph, node, attribute, tensor), never that of the input: sub-graphs of attributes and
- * bodies of functions are read by calls of their own. The file is read through one
- * window; what is only noted is skipped without reading it. Of nodes and initialisers that no
- * output needs nothing is held but their spans, and these only until all outputs are known. */
+ * nanopb decodes one message at a time. A string, a sub-message or a packed array within it is only
+ * noted as a span of the file and decoded from there afterwards, so no input can make the reader
+ * call itself to any depth: sub-graphs of attributes and bodies of functions are read by calls of
+ * their own. The file is read through one small window, and what is only noted is skipped without
+ * reading it. Of nodes and initialisers that no output needs nothing but the span is ever held.
+ *
+ * The first error stays in the reader: later calls do nothing and give nothing. */
+#include <pb_decode.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
 #include "onnx.pb.h"
-#include "rfexec/onnx/file/onnx_wire.h"
+#include "rfexec/onnx/file/onnx_model.h"
 
-/* The kind of an attribute, for files without the type field too. */
+#define WINDOW_BYTES ((size_t)16384)
+
+struct reader {
+    struct rfx_arena *arena;
+    const struct rfx_weight_file *file;
+    size_t size; /* of the file */
+    bool keep_all;
+    struct rfx_error *err;
+    enum rfx_status status; /* the first error */
+    uint64_t window_at;     /* bytes [window_at, window_at + window_bytes) of the file are here */
+    size_t window_bytes;
+    uint8_t window[WINDOW_BYTES];
+};
+
+/* Spans of a field, in the order of the file. Lists live and grow in the model's arena. */
+struct spans {
+    struct reader *r;
+    struct rfx_onnx_span *items;
+    size_t count, capacity;
+};
+
+struct numbers {
+    struct reader *r;
+    int64_t *items;
+    size_t count, capacity;
+};
+
+/* Values of fixed width. A single packed run stays in the file; any other form is copied. */
+struct fixed {
+    struct reader *r;
+    struct rfx_onnx_bytes bytes;
+    size_t capacity; /* 0: the bytes are in the file */
+};
+
+/* --- the file and the arena --- */
+
+static bool fine(const struct reader *r) {
+    return r->status == RFX_OK;
+}
+
+/* Keeps the first error; false. */
+static bool fail(struct reader *r, enum rfx_status status) {
+    if (fine(r)) r->status = status;
+    return false;
+}
+
+static void *alloc(struct reader *r, size_t count, size_t size) {
+    void *block = fine(r) ? rfx_arena_alloc(r->arena, count, size) : NULL;
+    if (block == NULL && fine(r))
+        fail(r, rfx_fail(r->err, RFX_STATUS_OUT_OF_MEMORY,
+                         "onnx: no memory for the model's structure"));
+    return block;
+}
+
+/* Makes room for `more` elements of `size` bytes behind `count`; `items` is the address of their
+ * pointer. */
+static bool reserve(struct reader *r, void *items, size_t count, size_t *capacity, size_t more,
+                    size_t size) {
+    if (count + more <= *capacity) return true;
+    size_t next = *capacity == 0 ? 4 : *capacity * 2;
+    if (next < count + more) next = count + more;
+    void *old, *block = alloc(r, next, size);
+    if (block == NULL) return false;
+    memcpy(&old, items, sizeof old);
+    if (count != 0) memcpy(block, old, count * size);
+    memcpy(items, &block, sizeof block);
+    *capacity = next;
+    return true;
+}
+
+/* Where to begin a window for a reader that goes backwards: most of it lies before `at`. */
+static uint64_t before_window(uint64_t at) {
+    uint64_t most = WINDOW_BYTES / 4 * 3;
+    return at > most ? at - most : 0;
+}
+
+/* Copies bytes of the file, through the window unless they fill it. */
+static bool read_bytes(struct reader *r, uint64_t at, void *out, size_t bytes) {
+    uint8_t *to = out;
+    while (bytes > 0) {
+        size_t before = at < r->window_at ? r->window_bytes : (size_t)(at - r->window_at);
+        if (before < r->window_bytes) {
+            size_t n = r->window_bytes - before < bytes ? r->window_bytes - before : bytes;
+            memcpy(to, r->window + before, n);
+            at += n;
+            to += n;
+            bytes -= n;
+            continue;
+        }
+        bool few = bytes < WINDOW_BYTES;
+        size_t left = r->size - (size_t)at;
+        size_t n = !few ? bytes : left < WINDOW_BYTES ? left : WINDOW_BYTES;
+        uint64_t from = few && at < r->window_at ? before_window(at) : at;
+        n += (size_t)(at - from);
+        if (few && n > WINDOW_BYTES) n = WINDOW_BYTES;
+        enum rfx_status status =
+            rfx_weight_file_read(r->file, from, few ? r->window : to, n, r->err);
+        if (few) {
+            r->window_at = from;
+            r->window_bytes = status == RFX_OK ? n : 0;
+        }
+        if (status != RFX_OK) return fail(r, status);
+        if (!few) return true;
+    }
+    return true;
+}
+
+/* --- streams and callbacks of nanopb; false: r->status says why, or else the file is broken --- */
+
+/* Where a stream is in the file. A stream and its sub-streams share it. */
+struct cursor {
+    struct reader *r;
+    uint64_t at;
+};
+
+static bool read_stream(pb_istream_t *stream, pb_byte_t *out, size_t bytes) {
+    struct cursor *cursor = stream->state;
+    uint64_t at = cursor->at;
+    cursor->at += bytes;
+    return out == NULL || read_bytes(cursor->r, at, out, bytes);
+}
+
+/* nanopb hands a field of another wire type than bytes over in a buffer that is soon gone. */
+static bool is_in_file(const pb_istream_t *stream) {
+    return stream->callback == read_stream;
+}
+
+/* Where the rest of a stream lies in the file; the stream is then at its end. */
+static struct rfx_onnx_span skip_rest(pb_istream_t *stream) {
+    struct cursor *cursor = stream->state;
+    struct rfx_onnx_span span = {cursor->at, stream->bytes_left};
+    cursor->at += span.size;
+    stream->bytes_left = 0;
+    return span;
+}
+
+static bool put_number(struct numbers *list, uint64_t value) {
+    if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
+        return false;
+    list->items[list->count++] = (int64_t)value;
+    return true;
+}
+
+/* Appends where the field lies to spans. */
+static bool take_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    struct spans *list = *arg;
+    if (!is_in_file(stream)) PB_RETURN_ERROR(stream, "wrong wire type");
+    if (!reserve(list->r, &list->items, list->count, &list->capacity, 1, sizeof *list->items))
+        return false;
+    list->items[list->count++] = skip_rest(stream);
+    return true;
+}
+
+/* Passes by what may be long, without reading it. */
+static bool skip_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    (void)arg;
+    if (!is_in_file(stream)) return pb_read(stream, NULL, stream->bytes_left);
+    (void)skip_rest(stream);
+    return true;
+}
+
+/* Appends varints, packed or not, to numbers. */
+static bool take_ints(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    while (stream->bytes_left > 0) {
+        uint64_t value;
+        if (!pb_decode_varint(stream, &value) || !put_number(*arg, value)) return false;
+    }
+    return true;
+}
+
+/* Appends the hash (FNV-1a, never 0) of a name to numbers. */
+static bool take_hash(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    uint64_t hash = 0xcbf29ce484222325u;
+    while (stream->bytes_left > 0) {
+        uint8_t piece[64];
+        size_t n = stream->bytes_left < sizeof piece ? stream->bytes_left : sizeof piece;
+        if (!pb_read(stream, piece, n)) return false;
+        for (size_t i = 0; i < n; i++) hash = (hash ^ piece[i]) * 0x100000001b3u;
+    }
+    return put_number(*arg, hash | 1);
+}
+
+/* Copies into memory what has been found in the file so far, with room for `more` bytes. */
+static uint8_t *copy_fixed(struct fixed *list, size_t more) {
+    struct rfx_onnx_bytes *bytes = &list->bytes;
+    size_t kept = bytes->data != NULL ? bytes->size : 0;
+    uint8_t *copy = NULL;
+    if (kept != 0) memcpy(&copy, &bytes->data, sizeof copy);
+    if (!reserve(list->r, &copy, kept, &list->capacity, bytes->size - kept + more, 1)) return NULL;
+    if (bytes->data == NULL && !read_bytes(list->r, bytes->offset, copy, bytes->size)) return NULL;
+    bytes->data = copy;
+    bytes->file = NULL;
+    return copy;
+}
+
+/* Appends values of fixed width to a struct fixed. */
+static bool take_fixed(pb_istream_t *stream, const pb_field_t *field, void **arg) {
+    (void)field;
+    struct fixed *list = *arg;
+    struct rfx_onnx_bytes *bytes = &list->bytes;
+    size_t n = stream->bytes_left;
+    if (is_in_file(stream) && bytes->size == 0) {
+        struct rfx_onnx_span span = skip_rest(stream);
+        *bytes = (struct rfx_onnx_bytes){NULL, list->r->file, span.at, span.size};
+        return true;
+    }
+    uint8_t *copy = copy_fixed(list, n);
+    if (copy == NULL || !pb_read(stream, copy + bytes->size, n)) return false;
+    bytes->size += n;
+    return true;
+}
+
+/* What to do with a field of a message. */
+static void on(pb_callback_t *field, bool (*take)(pb_istream_t *, const pb_field_t *, void **),
+               void *list) {
+    field->funcs.decode = take;
+    field->arg = list;
+}
+
+/* --- messages and strings --- */
+
+static bool fail_decoding(struct reader *r, struct rfx_onnx_span span, const pb_istream_t *stream,
+                          const char *what) {
+    if (!fine(r)) return false;
+    return fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                            "onnx: broken %s at byte %zu (%zu bytes long): %s", what,
+                            (size_t)span.at, span.size, PB_GET_ERROR(stream)));
+}
+
+/* Decodes the message in a span, which messages call `what`. */
+static bool decode(struct reader *r, struct rfx_onnx_span span, const pb_msgdesc_t *fields,
+                   void *message, const char *what) {
+    struct cursor cursor = {r, span.at};
+    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
+    if (!fine(r)) return false;
+    return pb_decode(&stream, fields, message) || fail_decoding(r, span, &stream, what);
+}
+
+/* Takes one field: notes it where it is of that number. */
+static bool take_field(pb_istream_t *stream, uint32_t field, struct spans *out) {
+    pb_wire_type_t type;
+    uint32_t number;
+    bool end;
+    void *list = out;
+    if (!pb_decode_tag(stream, &type, &number, &end)) return end;
+    if (type != PB_WT_STRING) return pb_skip_field(stream, type);
+    pb_istream_t inner;
+    if (!pb_make_string_substream(stream, &inner)) return false;
+    bool taken = number == field ? take_span(&inner, NULL, &list) : skip_span(&inner, NULL, NULL);
+    return taken && pb_close_string_substream(stream, &inner);
+}
+
+/* Appends where the fields of that number lie. The compiled description of the message need not
+ * know them. */
+static void find_fields(struct reader *r, struct rfx_onnx_span span, uint32_t field,
+                        struct spans *out, const char *what) {
+    struct cursor cursor = {r, span.at};
+    pb_istream_t stream = {.callback = read_stream, .state = &cursor, .bytes_left = span.size};
+    while (fine(r) && stream.bytes_left > 0)
+        if (!take_field(&stream, field, out)) fail_decoding(r, span, &stream, what);
+}
+
+static const char *string_of(struct reader *r, struct rfx_onnx_span span) {
+    if (span.size == 0) return "";
+    char *copy = alloc(r, span.size + 1, 1);
+    if (copy == NULL || !read_bytes(r, span.at, copy, span.size)) return "";
+    if (memchr(copy, 0, span.size) == NULL) return copy;
+    fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED, "onnx: a name at byte %zu holds a zero byte",
+                     (size_t)span.at));
+    return "";
+}
+
+/* The last of the spans as a string; "": there is none. */
+static const char *last_string(struct reader *r, const struct spans *list) {
+    return list->count == 0 ? "" : string_of(r, list->items[list->count - 1]);
+}
+
+static const char **all_strings(struct reader *r, const struct spans *list, size_t *count) {
+    const char **names = alloc(r, list->count + 1, sizeof *names);
+    *count = names != NULL ? list->count : 0;
+    for (size_t i = 0; i < *count; i++) names[i] = string_of(r, list->items[i]);
+    return names;
+}
+
+/* The messages in the spans, each read by `read` into an element of `size` bytes. */
+static void *read_all(struct reader *r, const struct spans *spans, size_t size,
+                      void (*read)(struct reader *, struct rfx_onnx_span, void *), size_t *count) {
+    char *rows = alloc(r, spans->count + 1, size);
+    *count = rows != NULL ? spans->count : 0;
+    for (size_t i = 0; fine(r) && i < *count; i++) read(r, spans->items[i], rows + i * size);
+    return rows;
+}
+
+/* --- tensors --- */
+
+size_t rfx_onnx_type_bytes(int32_t type) {
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return known == RFX_TYPE_COUNT ? 0 : rfx_type_bytes(known);
+}
+
+/* 16-bit floats that the file holds as varints become raw bytes. */
+static void narrow_halves(struct reader *r, struct rfx_onnx_tensor *t) {
+    uint8_t *raw = alloc(r, (size_t)t->elems + 1, 2);
+    if (raw == NULL) return;
+    for (int64_t i = 0; i < t->elems; i++) {
+        raw[2 * i] = (uint8_t)(t->ints[i] & 0xff);
+        raw[2 * i + 1] = (uint8_t)((t->ints[i] >> 8) & 0xff);
+    }
+    t->raw = (struct rfx_onnx_bytes){.data = raw, .size = (size_t)t->elems * 2};
+    t->ints = NULL;
+}
+
+/* Two 4-bit integers lie in a byte, the first one in its lower half: each becomes a byte. */
+static void widen_nibbles(struct reader *r, struct rfx_onnx_tensor *t, size_t n_ints) {
+    size_t n = (size_t)t->elems, bytes = (n + 1) / 2;
+    size_t given = t->raw.size != 0 ? t->raw.size : n_ints;
+    bool is_signed = t->type == RFX_ONNX_INT4;
+    if (t->external)
+        fail(r, rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
+                         "onnx: tensor '%s' has elements of 4 bits in an external file", t->name));
+    else if (given != bytes)
+        fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                         "onnx: tensor '%s' has %lld elements of 4 bits but %zu bytes of data",
+                         t->name, (long long)t->elems, given));
+    uint8_t *wide = alloc(r, 2 * bytes + 1, 1);
+    if (wide == NULL) return;
+    if (t->raw.size == 0)
+        for (size_t i = 0; i < bytes; i++) wide[bytes + i] = (uint8_t)(t->ints[i] & 0xff);
+    else if (t->raw.data != NULL)
+        memcpy(wide + bytes, t->raw.data, bytes);
+    else
+        fail(r, rfx_weight_file_read(t->raw.file, t->raw.offset, wide + bytes, bytes, r->err));
+    for (size_t i = 0; i < n; i++) { /* writes only where it has read before */
+        unsigned nibble = (unsigned)wide[bytes + i / 2] >> (i % 2 == 0 ? 0 : 4) & 15u;
+        wide[i] = (uint8_t)(is_signed && nibble > 7 ? nibble + 240u : nibble);
+    }
+    t->type = is_signed ? RFX_ONNX_INT8 : RFX_ONNX_UINT8;
+    t->raw = (struct rfx_onnx_bytes){.data = wide, .size = n};
+    t->ints = NULL;
+}
+
+/* Checks the number of values against the shape, whichever field holds them. */
+static void check_values(struct reader *r, struct rfx_onnx_tensor *t, size_t n_ints) {
+    size_t width = rfx_onnx_type_bytes(t->type), want = 0;
+    bool half = t->type == RFX_ONNX_FLOAT16 || t->type == RFX_ONNX_BFLOAT16;
+    if (t->type == RFX_ONNX_INT4 || t->type == RFX_ONNX_UINT4) {
+        widen_nibbles(r, t, n_ints);
+    } else if (width == 0) {
+        fail(r, rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
+                         "onnx: tensor '%s' has element type %d, which is not supported", t->name,
+                         (int)t->type));
+    } else if (t->external) {
+        return;
+    } else if (t->raw.size != 0 || t->elems == 0) {
+        if (!rfx_checked_mul_size((size_t)t->elems, width, &want) || want != t->raw.size)
+            fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                             "onnx: tensor '%s' has %lld elements of %zu bytes but %zu bytes of "
+                             "data",
+                             t->name, (long long)t->elems, width, t->raw.size));
+    } else if (n_ints != (size_t)t->elems || t->type == RFX_ONNX_FLOAT ||
+               t->type == RFX_ONNX_DOUBLE) {
+        fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                         "onnx: tensor '%s' of type %d has %lld elements but %zu values", t->name,
+                         (int)t->type, (long long)t->elems, n_ints));
+    } else if (half) {
+        narrow_halves(r, t);
+    }
+}
+
+static void set_dims(struct reader *r, const struct numbers *dims, struct rfx_onnx_tensor *t) {
+    if (!fine(r)) return;
+    if (dims->count > RFX_MAX_RANK) {
+        fail(r, rfx_fail(r->err, RFX_STATUS_UNSUPPORTED, "onnx: tensor '%s' has rank %zu, above %d",
+                         t->name, dims->count, RFX_MAX_RANK));
+        return;
+    }
+    t->shape.rank = (int)dims->count;
+    t->elems = 1;
+    for (size_t i = 0; i < dims->count; i++) {
+        int64_t dim = t->shape.dims[i] = dims->items[i];
+        if (dim >= 0 && rfx_checked_mul_i64(t->elems, dim, &t->elems) && t->elems <= INT64_MAX / 16)
+            continue;
+        fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                         "onnx: tensor '%s' has an impossible dimension %lld", t->name,
+                         (long long)dim));
+        return;
+    }
+}
+
+/* A decimal number without sign. */
+static bool parse_number(const char *text, int64_t *out) {
+    int64_t value = 0;
+    if (*text == '\0') return false;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9') return false;
+        if (!rfx_checked_mul_i64(value, 10, &value) ||
+            !rfx_checked_add_i64(value, *text - '0', &value))
+            return false;
+    }
+    *out = value;
+    return true;
+}
+
+static void read_external(struct reader *r, const struct spans *entries,
+                          struct rfx_onnx_tensor *t) {
+    t->external = true;
+    t->location = "";
+    t->length = -1;
+    for (size_t i = 0; i < entries->count; i++) {
+        struct spans keys = {.r = r}, values = {.r = r};
+        onnx_StringStringEntryProto entry = onnx_StringStringEntryProto_init_zero;
+        on(&entry.key, take_span, &keys);
+        on(&entry.value, take_span, &values);
+        decode(r, entries->items[i], onnx_StringStringEntryProto_fields, &entry,
+               "external data entry");
+        const char *key = last_string(r, &keys), *value = last_string(r, &values);
+        if (!fine(r)) return;
+        if (strcmp(key, "location") == 0) t->location = value;
+        int64_t *number = strcmp(key, "offset") == 0   ? &t->offset
+                          : strcmp(key, "length") == 0 ? &t->length
+                                                       : NULL;
+        if (number != NULL && !parse_number(value, number))
+            fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                             "onnx: tensor '%s': external data %s '%s' is not a number", t->name,
+                             key, value));
+    }
+    if (fine(r) && t->location[0] == '\0')
+        fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
+                         "onnx: tensor '%s': external data without a location", t->name));
+}
+
+/* The values of a tensor stay where they are. */
+static void read_tensor(struct reader *r, struct rfx_onnx_span span, void *out) {
+    struct rfx_onnx_tensor *t = out;
+    struct spans names = {.r = r}, raw = names, entries = names, strings = names;
+    struct numbers dims = {.r = r}, ints = dims;
+    struct fixed fixed = {.r = r};
+    onnx_TensorProto m = onnx_TensorProto_init_zero;
+    on(&m.name, take_span, &names);
+    on(&m.raw_data, take_span, &raw);
+    on(&m.string_data, take_span, &strings);
+    on(&m.external_data, take_span, &entries);
+    on(&m.dims, take_ints, &dims);
+    on(&m.int32_data, take_ints, &ints);
+    on(&m.int64_data, take_ints, &ints);
+    on(&m.uint64_data, take_ints, &ints);
+    on(&m.float_data, take_fixed, &fixed);
+    on(&m.double_data, take_fixed, &fixed);
+    decode(r, span, onnx_TensorProto_fields, &m, "tensor");
+    t->name = last_string(r, &names);
+    set_dims(r, &dims, t);
+    t->type = m.data_type;
+    t->raw = fixed.bytes;
+    if (raw.count != 0) {
+        const struct rfx_onnx_span *last = &raw.items[raw.count - 1];
+        t->raw = (struct rfx_onnx_bytes){NULL, r->file, last->at, last->size};
+    }
+    t->ints = ints.items;
+    if (fine(r) && m.has_data_location && m.data_location == onnx_TensorProto_DataLocation_EXTERNAL)
+        read_external(r, &entries, t);
+    if (fine(r)) check_values(r, t, ints.count);
+}
+
+/* --- nodes and values --- */
+
+/* The kind of an attribute, also in files that do not give it. */
 static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_s, size_t n_t,
                                          size_t n_g, size_t n_floats, size_t n_ints) {
     if (n_g != 0) return RFX_ONNX_ATTR_GRAPH;
     if (m->has_type) {
         int kind = (int)m->type;
         bool empty = (kind == RFX_ONNX_ATTR_TENSOR && n_t == 0) || kind == RFX_ONNX_ATTR_GRAPH;
-        if (empty) return RFX_ONNX_ATTR_OTHER;
-        if (kind >= RFX_ONNX_ATTR_FLOAT && kind <= RFX_ONNX_ATTR_STRINGS)
-            return (enum rfx_onnx_attr_kind)kind;
-        return RFX_ONNX_ATTR_OTHER;
+        bool known = kind >= RFX_ONNX_ATTR_FLOAT && kind <= RFX_ONNX_ATTR_STRINGS;
+        return known && !empty ? (enum rfx_onnx_attr_kind)kind : RFX_ONNX_ATTR_OTHER;
     }
     if (m->has_f) return RFX_ONNX_ATTR_FLOAT;
     if (m->has_i) return RFX_ONNX_ATTR_INT;
@@ -31,39 +501,35 @@ static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_
     return n_ints != 0 ? RFX_ONNX_ATTR_INTS : RFX_ONNX_ATTR_OTHER;
 }
 
-static enum rfx_status set_floats(struct rfx_onnx_reader *r, const struct rfx_onnx_byte_list *bytes,
-                                  struct rfx_onnx_attr *a) {
-    const struct rfx_onnx_bytes *from = &bytes->bytes;
+static void set_floats(struct reader *r, const struct rfx_onnx_bytes *from,
+                       struct rfx_onnx_attr *a) {
     a->count = from->size / sizeof *a->floats;
-    float *copy = rfx_arena_alloc(r->arena, a->count + 1, sizeof *copy);
-    if (copy == NULL) return rfx_onnx_no_memory(r);
+    float *copy = alloc(r, a->count + 1, sizeof *copy);
+    if (copy == NULL) return;
     if (from->data != NULL)
         memcpy(copy, from->data, a->count * sizeof *copy);
-    else if (!rfx_onnx_read_bytes(r, from->offset, copy, a->count * sizeof *copy))
-        return r->io;
+    else
+        read_bytes(r, from->offset, copy, a->count * sizeof *copy);
     a->floats = copy;
-    return RFX_OK;
 }
 
-static enum rfx_status read_attr(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_attr *a) {
-    struct rfx_onnx_span_list name = {.r = r}, ref = {.r = r}, s = {.r = r}, t = {.r = r},
-                              g = {.r = r};
-    struct rfx_onnx_int_list ints = {.r = r};
-    struct rfx_onnx_byte_list floats = {.r = r};
+static void read_attr(struct reader *r, struct rfx_onnx_span span, void *out) {
+    struct rfx_onnx_attr *a = out;
+    struct spans name = {.r = r}, ref = name, s = name, t = name, g = name;
+    struct numbers ints = {.r = r};
+    struct fixed floats = {.r = r};
     onnx_AttributeProto m = onnx_AttributeProto_init_zero;
-    rfx_onnx_bind(&m.name, rfx_onnx_take_span, &name);
-    rfx_onnx_bind(&m.ref_attr_name, rfx_onnx_take_span, &ref);
-    rfx_onnx_bind(&m.s, rfx_onnx_take_span, &s);
-    rfx_onnx_bind(&m.t, rfx_onnx_take_span, &t);
-    rfx_onnx_bind(&m.g, rfx_onnx_take_span, &g);
-    rfx_onnx_bind(&m.graphs, rfx_onnx_take_span, &g);
-    rfx_onnx_bind(&m.ints, rfx_onnx_take_ints, &ints);
-    rfx_onnx_bind(&m.floats, rfx_onnx_take_bytes, &floats);
-    enum rfx_status status = rfx_onnx_decode(r, span, onnx_AttributeProto_fields, &m, "attribute");
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &name, &a->name);
-    if (status == RFX_OK && ref.count != 0) status = rfx_onnx_last_string(r, &ref, &a->ref);
-    if (status != RFX_OK) return status;
+    on(&m.name, take_span, &name);
+    on(&m.ref_attr_name, take_span, &ref);
+    on(&m.s, take_span, &s);
+    on(&m.t, take_span, &t);
+    on(&m.g, take_span, &g);
+    on(&m.graphs, take_span, &g);
+    on(&m.ints, take_ints, &ints);
+    on(&m.floats, take_fixed, &floats);
+    if (!decode(r, span, onnx_AttributeProto_fields, &m, "attribute")) return;
+    a->name = last_string(r, &name);
+    if (ref.count != 0) a->ref = last_string(r, &ref);
     a->kind = attr_kind(&m, s.count, t.count, g.count, floats.bytes.size, ints.count);
     a->f = m.f;
     a->i = m.i;
@@ -71,211 +537,274 @@ static enum rfx_status read_attr(struct rfx_onnx_reader *r, struct rfx_onnx_span
     a->ints = ints.items;
     a->count = ints.count;
     if (a->kind == RFX_ONNX_ATTR_GRAPH) a->graph = g.items[g.count - 1];
-    if (a->kind == RFX_ONNX_ATTR_STRING) status = rfx_onnx_last_string(r, &s, &a->s);
-    if (a->kind == RFX_ONNX_ATTR_FLOATS) status = set_floats(r, &floats, a);
-    if (a->kind != RFX_ONNX_ATTR_TENSOR) return status;
-    a->t = rfx_arena_alloc(r->arena, 1, sizeof *a->t);
-    return a->t == NULL ? rfx_onnx_no_memory(r)
-                        : rfx_onnx_read_tensor(r, t.items[t.count - 1], a->t);
+    if (a->kind == RFX_ONNX_ATTR_STRING) a->s = last_string(r, &s);
+    if (a->kind == RFX_ONNX_ATTR_FLOATS) set_floats(r, &floats.bytes, a);
+    if (a->kind != RFX_ONNX_ATTR_TENSOR) return;
+    a->t = alloc(r, 1, sizeof *a->t);
+    if (a->t != NULL) read_tensor(r, t.items[t.count - 1], a->t);
 }
 
-static enum rfx_status read_attrs(struct rfx_onnx_reader *r, const struct rfx_onnx_span_list *spans,
-                                  struct rfx_onnx_attr **out, size_t *count) {
-    *out = rfx_arena_alloc(r->arena, spans->count + 1, sizeof **out);
-    if (*out == NULL) return rfx_onnx_no_memory(r);
-    *count = spans->count;
-    enum rfx_status status = RFX_OK;
-    for (size_t i = 0; status == RFX_OK && i < spans->count; i++)
-        status = read_attr(r, spans->items[i], &(*out)[i]);
-    return status;
-}
-
-static enum rfx_status read_node(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_node *node) {
-    struct rfx_onnx_span_list name = {.r = r}, op = {.r = r}, domain = {.r = r}, in = {.r = r},
-                              out = {.r = r}, attrs = {.r = r};
+static void read_node(struct reader *r, struct rfx_onnx_span span, void *row) {
+    struct rfx_onnx_node *node = row;
+    struct spans name = {.r = r}, op = name, domain = name, in = name, out = name, attrs = name;
     onnx_NodeProto m = onnx_NodeProto_init_zero;
-    rfx_onnx_bind(&m.name, rfx_onnx_take_span, &name);
-    rfx_onnx_bind(&m.op_type, rfx_onnx_take_span, &op);
-    rfx_onnx_bind(&m.domain, rfx_onnx_take_span, &domain);
-    rfx_onnx_bind(&m.input, rfx_onnx_take_span, &in);
-    rfx_onnx_bind(&m.output, rfx_onnx_take_span, &out);
-    rfx_onnx_bind(&m.attribute, rfx_onnx_take_span, &attrs);
-    enum rfx_status status = rfx_onnx_decode(r, span, onnx_NodeProto_fields, &m, "node");
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &name, &node->name);
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &op, &node->op);
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &domain, &node->domain);
-    if (status == RFX_OK) status = rfx_onnx_all_strings(r, &in, &node->in);
-    if (status == RFX_OK) status = rfx_onnx_all_strings(r, &out, &node->out);
-    if (status != RFX_OK) return status;
-    node->n_in = in.count;
-    node->n_out = out.count;
-    status = read_attrs(r, &attrs, &node->attrs, &node->n_attrs);
-    if (status == RFX_OK) return RFX_OK;
-    return rfx_fail_within(r->err, status, "node '%s' (%s)", node->name, node->op);
+    on(&m.name, take_span, &name);
+    on(&m.op_type, take_span, &op);
+    on(&m.domain, take_span, &domain);
+    on(&m.input, take_span, &in);
+    on(&m.output, take_span, &out);
+    on(&m.attribute, take_span, &attrs);
+    decode(r, span, onnx_NodeProto_fields, &m, "node");
+    node->name = last_string(r, &name);
+    node->op = last_string(r, &op);
+    node->domain = last_string(r, &domain);
+    node->in = all_strings(r, &in, &node->n_in);
+    node->out = all_strings(r, &out, &node->n_out);
+    if (!fine(r)) return;
+    node->attrs = read_all(r, &attrs, sizeof *node->attrs, read_attr, &node->n_attrs);
+    if (!fine(r))
+        r->status = rfx_fail_within(r->err, r->status, "node '%s' (%s)", node->name, node->op);
 }
 
-static enum rfx_status read_dims(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                 struct rfx_onnx_value *value) {
-    struct rfx_onnx_span_list dims = {.r = r};
+static void read_dims(struct reader *r, struct rfx_onnx_span span, struct rfx_onnx_value *value) {
+    struct spans dims = {.r = r};
     onnx_TensorShapeProto shape = onnx_TensorShapeProto_init_zero;
-    rfx_onnx_bind(&shape.dim, rfx_onnx_take_span, &dims);
-    enum rfx_status status =
-        rfx_onnx_decode(r, span, onnx_TensorShapeProto_fields, &shape, "shape");
-    if (status != RFX_OK || dims.count > RFX_MAX_RANK) return status;
+    on(&shape.dim, take_span, &dims);
+    if (!decode(r, span, onnx_TensorShapeProto_fields, &shape, "shape")) return;
+    if (dims.count > RFX_MAX_RANK) return;
     value->rank = (int)dims.count;
     for (size_t i = 0; i < dims.count; i++) {
         onnx_TensorShapeProto_Dimension d = onnx_TensorShapeProto_Dimension_init_zero;
-        status = rfx_onnx_decode(r, dims.items[i], onnx_TensorShapeProto_Dimension_fields, &d,
-                                 "dimension");
-        if (status != RFX_OK) return status;
+        decode(r, dims.items[i], onnx_TensorShapeProto_Dimension_fields, &d, "dimension");
         value->dims[i] = d.has_dim_value && d.dim_value > 0 ? d.dim_value : -1;
     }
-    return RFX_OK;
 }
 
-static enum rfx_status read_value(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                  struct rfx_onnx_value *value) {
-    struct rfx_onnx_span_list name = {.r = r}, type = {.r = r}, tensor = {.r = r}, shape = {.r = r};
+static void read_value(struct reader *r, struct rfx_onnx_span span, void *out) {
+    struct rfx_onnx_value *value = out;
+    struct spans name = {.r = r}, type = name, tensor = name, shape = name;
     onnx_ValueInfoProto m = onnx_ValueInfoProto_init_zero;
-    rfx_onnx_bind(&m.name, rfx_onnx_take_span, &name);
-    rfx_onnx_bind(&m.type, rfx_onnx_take_span, &type);
+    on(&m.name, take_span, &name);
+    on(&m.type, take_span, &type);
     value->rank = -1;
-    enum rfx_status status = rfx_onnx_decode(r, span, onnx_ValueInfoProto_fields, &m, "value");
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &name, &value->name);
-    if (status != RFX_OK || type.count == 0) return status;
+    decode(r, span, onnx_ValueInfoProto_fields, &m, "value");
+    value->name = last_string(r, &name);
+    if (!fine(r) || type.count == 0) return;
     onnx_TypeProto t = onnx_TypeProto_init_zero;
-    rfx_onnx_bind(&t.tensor_type, rfx_onnx_take_span, &tensor);
-    status = rfx_onnx_decode(r, type.items[type.count - 1], onnx_TypeProto_fields, &t, "type");
-    if (status != RFX_OK || tensor.count == 0) return status;
+    on(&t.tensor_type, take_span, &tensor);
+    if (!decode(r, type.items[type.count - 1], onnx_TypeProto_fields, &t, "type")) return;
+    if (tensor.count == 0) return;
     onnx_TypeProto_Tensor tt = onnx_TypeProto_Tensor_init_zero;
-    rfx_onnx_bind(&tt.shape, rfx_onnx_take_span, &shape);
-    status = rfx_onnx_decode(r, tensor.items[tensor.count - 1], onnx_TypeProto_Tensor_fields, &tt,
-                             "type");
-    if (status != RFX_OK) return status;
+    on(&tt.shape, take_span, &shape);
+    decode(r, tensor.items[tensor.count - 1], onnx_TypeProto_Tensor_fields, &tt, "type");
     value->type = tt.elem_type;
-    return shape.count == 0 ? RFX_OK : read_dims(r, shape.items[shape.count - 1], value);
+    if (fine(r) && shape.count != 0) read_dims(r, shape.items[shape.count - 1], value);
 }
 
-static enum rfx_status read_values(struct rfx_onnx_reader *r,
-                                   const struct rfx_onnx_span_list *spans,
-                                   struct rfx_onnx_value **out, size_t *count) {
-    *out = rfx_arena_alloc(r->arena, spans->count + 1, sizeof **out);
-    if (*out == NULL) return rfx_onnx_no_memory(r);
-    *count = spans->count;
-    enum rfx_status status = RFX_OK;
-    for (size_t i = 0; status == RFX_OK && i < spans->count; i++)
-        status = read_value(r, spans->items[i], &(*out)[i]);
-    return status;
-}
+/* --- what the outputs of a graph need, found from the last node to the first --- */
 
-static enum rfx_status read_nodes(struct rfx_onnx_reader *r, const struct rfx_onnx_span_list *spans,
-                                  struct rfx_onnx_node **out, size_t *count) {
-    *out = rfx_arena_alloc(r->arena, spans->count + 1, sizeof **out);
-    if (*out == NULL) return rfx_onnx_no_memory(r);
-    *count = spans->count;
-    enum rfx_status status = RFX_OK;
-    for (size_t i = 0; status == RFX_OK && i < spans->count; i++)
-        status = read_node(r, spans->items[i], &(*out)[i]);
-    return status;
-}
-
-static enum rfx_status read_tensors(struct rfx_onnx_reader *r,
-                                    const struct rfx_onnx_span_list *spans,
-                                    struct rfx_onnx_tensor **out, size_t *count) {
-    *out = rfx_arena_alloc(r->arena, spans->count + 1, sizeof **out);
-    if (*out == NULL) return rfx_onnx_no_memory(r);
-    *count = spans->count;
-    enum rfx_status status = RFX_OK;
-    for (size_t i = 0; status == RFX_OK && i < spans->count; i++)
-        status = rfx_onnx_read_tensor(r, spans->items[i], &(*out)[i]);
-    return status;
-}
-
-/* Where the parts of a graph lie. */
-struct graph_spans {
-    struct rfx_onnx_span_list name, nodes, tensors, in, out;
+/* Names that something needs, as hashes: where two names have one hash, too much is kept, which
+ * does no harm. Open addressing; 0 is an empty row. */
+struct needed {
+    struct reader *r;
+    uint64_t *rows;
+    size_t count, capacity;
 };
 
-static enum rfx_status find_graph(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                  struct graph_spans *g) {
-    struct rfx_onnx_span_list none = {.r = r}, sparse = none;
+static bool is_needed(const struct needed *needed, int64_t name) {
+    uint64_t hash = (uint64_t)name;
+    size_t mask = needed->capacity - 1;
+    for (size_t i = (size_t)hash & mask; needed->rows[i] != 0; i = (i + 1) & mask)
+        if (needed->rows[i] == hash) return true;
+    return false;
+}
+
+static void put_row(uint64_t *rows, size_t mask, uint64_t hash) {
+    size_t i = (size_t)hash & mask;
+    while (rows[i] != 0) i = (i + 1) & mask;
+    rows[i] = hash;
+}
+
+static void need(struct needed *needed, int64_t name) {
+    if ((needed->count + 1) * 2 > needed->capacity) {
+        size_t next = needed->capacity == 0 ? 1024 : needed->capacity * 2;
+        uint64_t *rows = alloc(needed->r, next, sizeof *rows);
+        if (rows == NULL) return;
+        for (size_t i = 0; i < needed->capacity; i++)
+            if (needed->rows[i] != 0) put_row(rows, next - 1, needed->rows[i]);
+        needed->rows = rows;
+        needed->capacity = next;
+    }
+    if (is_needed(needed, name)) return;
+    put_row(needed->rows, needed->capacity - 1, (uint64_t)name);
+    needed->count++;
+}
+
+/* Needs inputs or outputs of a graph by their names: outputs are asked for, and an input that is no
+ * initialiser is an image. */
+static void need_values(struct needed *needed, const struct spans *values) {
+    struct reader *r = needed->r;
+    struct numbers names = {.r = r};
+    for (size_t i = 0; fine(r) && i < values->count; i++) {
+        onnx_ValueInfoProto m = onnx_ValueInfoProto_init_zero;
+        on(&m.name, take_hash, &names);
+        names.count = 0;
+        if (decode(r, values->items[i], onnx_ValueInfoProto_fields, &m, "value") &&
+            names.count != 0)
+            need(needed, names.items[names.count - 1]);
+    }
+}
+
+/* Appends the graphs that an attribute holds. */
+static void find_graphs(struct reader *r, struct rfx_onnx_span attr, struct spans *graphs) {
+    onnx_AttributeProto m = onnx_AttributeProto_init_zero;
+    pb_callback_t *const bulky[] = {&m.s, &m.t, &m.floats, &m.ints, &m.strings, &m.tensors};
+    for (size_t k = 0; k < sizeof bulky / sizeof bulky[0]; k++) on(bulky[k], skip_span, NULL);
+    on(&m.g, take_span, graphs);
+    on(&m.graphs, take_span, graphs);
+    decode(r, attr, onnx_AttributeProto_fields, &m, "attribute");
+}
+
+/* Needs what a node reads where one of its outputs is needed, or `always`, and appends the graphs
+ * that it holds. Whether it was needed. */
+static bool need_node(struct needed *needed, struct rfx_onnx_span node, bool always,
+                      struct numbers *in, struct numbers *out, struct spans *attrs,
+                      struct spans *graphs) {
+    struct reader *r = needed->r;
+    onnx_NodeProto m = onnx_NodeProto_init_zero;
+    on(&m.input, take_hash, in);
+    on(&m.output, take_hash, out);
+    on(&m.attribute, take_span, attrs);
+    in->count = out->count = attrs->count = 0;
+    if (!decode(r, node, onnx_NodeProto_fields, &m, "node")) return false;
+    bool live = always;
+    for (size_t k = 0; !live && k < out->count; k++) live = is_needed(needed, out->items[k]);
+    for (size_t k = 0; live && k < in->count; k++) need(needed, in->items[k]);
+    for (size_t k = 0; live && k < attrs->count; k++) find_graphs(r, attrs->items[k], graphs);
+    return live;
+}
+
+/* Keeps the nodes that something needs, from the last one to the first: users come after makers.
+ * Of sub-graphs all is needed that they may read of the graph around them: the inputs of their
+ * nodes, however deep, and their outputs. */
+static void drop_nodes(struct needed *needed, struct spans *nodes) {
+    struct reader *r = needed->r;
+    struct numbers in = {.r = r}, out = in;
+    struct spans attrs = {.r = r}, graphs = attrs;
+    size_t kept = nodes->count;
+    for (size_t i = nodes->count; fine(r) && i-- > 0;) {
+        if (!need_node(needed, nodes->items[i], false, &in, &out, &attrs, &graphs)) continue;
+        nodes->items[--kept] = nodes->items[i];
+        while (fine(r) && graphs.count > 0) {
+            struct spans inner = {.r = r}, outputs = inner;
+            onnx_GraphProto m = onnx_GraphProto_init_zero;
+            on(&m.node, take_span, &inner);
+            on(&m.output, take_span, &outputs);
+            on(&m.initializer, skip_span, NULL);
+            decode(r, graphs.items[--graphs.count], onnx_GraphProto_fields, &m, "graph");
+            need_values(needed, &outputs);
+            for (size_t k = 0; fine(r) && k < inner.count; k++)
+                (void)need_node(needed, inner.items[k], true, &in, &out, &attrs, &graphs);
+        }
+    }
+    if (kept == 0) return; /* a graph without nodes has no list to move in */
+    nodes->items += kept;
+    nodes->count -= kept;
+}
+
+static void drop_tensors(const struct needed *needed, struct spans *tensors) {
+    struct reader *r = needed->r;
+    struct numbers name = {.r = r};
+    size_t kept = 0;
+    for (size_t i = 0; fine(r) && i < tensors->count; i++) {
+        onnx_TensorProto m = onnx_TensorProto_init_zero;
+        pb_callback_t *const bulky[] = {&m.raw_data,   &m.float_data, &m.double_data,
+                                        &m.int32_data, &m.int64_data, &m.uint64_data,
+                                        &m.string_data};
+        on(&m.name, take_hash, &name);
+        for (size_t k = 0; k < sizeof bulky / sizeof bulky[0]; k++) on(bulky[k], skip_span, NULL);
+        name.count = 0;
+        if (!decode(r, tensors->items[i], onnx_TensorProto_fields, &m, "tensor")) return;
+        if (name.count != 0 && is_needed(needed, name.items[name.count - 1]))
+            tensors->items[kept++] = tensors->items[i];
+    }
+    tensors->count = kept;
+}
+
+/* --- graphs, functions, the model --- */
+
+struct graph_spans { /* where the parts of a graph lie */
+    struct spans name, nodes, tensors, in, out;
+};
+
+/* Finds the parts of a graph and forgets the nodes and initialisers that no output needs. */
+static void find_graph(struct reader *r, struct rfx_onnx_span span, struct graph_spans *g) {
+    struct spans none = {.r = r}, sparse = none;
     onnx_GraphProto m = onnx_GraphProto_init_zero;
     *g = (struct graph_spans){none, none, none, none, none};
-    rfx_onnx_bind(&m.name, rfx_onnx_take_span, &g->name);
-    rfx_onnx_bind(&m.node, rfx_onnx_take_span, &g->nodes);
-    rfx_onnx_bind(&m.initializer, rfx_onnx_take_span, &g->tensors);
-    rfx_onnx_bind(&m.sparse_initializer, rfx_onnx_take_span, &sparse);
-    rfx_onnx_bind(&m.input, rfx_onnx_take_span, &g->in);
-    rfx_onnx_bind(&m.output, rfx_onnx_take_span, &g->out);
-    enum rfx_status status = rfx_onnx_decode(r, span, onnx_GraphProto_fields, &m, "graph");
-    if (status != RFX_OK) return status;
+    on(&m.name, take_span, &g->name);
+    on(&m.node, take_span, &g->nodes);
+    on(&m.initializer, take_span, &g->tensors);
+    on(&m.sparse_initializer, take_span, &sparse);
+    on(&m.input, take_span, &g->in);
+    on(&m.output, take_span, &g->out);
+    if (!decode(r, span, onnx_GraphProto_fields, &m, "graph")) return;
     if (sparse.count != 0)
-        return rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: %zu sparse initialisers, which are not supported", sparse.count);
-    if (r->keep_all) return RFX_OK;
-    return rfx_onnx_drop_unneeded(r, &g->nodes, &g->tensors, &g->in, &g->out);
+        fail(r, rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
+                         "onnx: %zu sparse initialisers, which are not supported", sparse.count));
+    if (r->keep_all) return;
+    struct needed needed = {.r = r};
+    need(&needed, 1); /* makes the table */
+    need_values(&needed, &g->out);
+    need_values(&needed, &g->in);
+    if (fine(r)) drop_nodes(&needed, &g->nodes);
+    if (fine(r)) drop_tensors(&needed, &g->tensors);
 }
 
-static enum rfx_status read_graph(struct rfx_onnx_reader *r, struct rfx_onnx_span span,
-                                  struct rfx_onnx_model *model) {
-    struct graph_spans g;
-    enum rfx_status status = find_graph(r, span, &g);
-    if (status == RFX_OK) status = rfx_onnx_last_string(r, &g.name, &model->graph_name);
-    if (status == RFX_OK) status = read_tensors(r, &g.tensors, &model->tensors, &model->n_tensors);
-    if (status == RFX_OK) status = read_nodes(r, &g.nodes, &model->nodes, &model->n_nodes);
-    if (status == RFX_OK) status = read_values(r, &g.in, &model->inputs, &model->n_inputs);
-    if (status == RFX_OK) status = read_values(r, &g.out, &model->outputs, &model->n_outputs);
-    return status;
+static struct rfx_onnx_tensor *read_tensors(struct reader *r, const struct spans *s, size_t *n) {
+    return read_all(r, s, sizeof(struct rfx_onnx_tensor), read_tensor, n);
 }
 
-/* The names of a graph's outputs. */
-static enum rfx_status read_names(struct rfx_onnx_reader *r, const struct rfx_onnx_span_list *spans,
-                                  struct rfx_onnx_body *body) {
-    struct rfx_onnx_value *values;
-    enum rfx_status status = read_values(r, spans, &values, &body->n_out);
-    if (status != RFX_OK) return status;
-    body->out = rfx_arena_alloc(r->arena, body->n_out + 1, sizeof *body->out);
-    if (body->out == NULL) return rfx_onnx_no_memory(r);
-    for (size_t i = 0; i < body->n_out; i++) body->out[i] = values[i].name;
-    return RFX_OK;
+static struct rfx_onnx_node *read_nodes(struct reader *r, const struct spans *s, size_t *n) {
+    return read_all(r, s, sizeof(struct rfx_onnx_node), read_node, n);
 }
 
-static struct rfx_onnx_reader reader_of(const struct rfx_onnx_model *model, struct rfx_error *err) {
-    return (struct rfx_onnx_reader){
+static struct rfx_onnx_value *read_values(struct reader *r, const struct spans *s, size_t *n) {
+    return read_all(r, s, sizeof(struct rfx_onnx_value), read_value, n);
+}
+
+static struct reader reader_of(const struct rfx_onnx_model *model, struct rfx_error *err) {
+    return (struct reader){
         .arena = model->arena, .file = model->file, .size = model->file_bytes, .err = err};
 }
 
 enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model, struct rfx_onnx_attr *attr,
                                      struct rfx_error *err) {
     if (attr->body != NULL) return RFX_OK;
-    struct rfx_onnx_reader reader = reader_of(model, err), *r = &reader;
-    struct rfx_onnx_body *body = rfx_arena_alloc(r->arena, 1, sizeof *body);
+    struct reader reader = reader_of(model, err), *r = &reader;
+    struct rfx_onnx_body *body = alloc(r, 1, sizeof *body);
     struct graph_spans g;
-    if (body == NULL) return rfx_onnx_no_memory(r);
-    enum rfx_status status = find_graph(r, attr->graph, &g);
-    if (status == RFX_OK) status = read_tensors(r, &g.tensors, &body->tensors, &body->n_tensors);
-    if (status == RFX_OK) status = read_nodes(r, &g.nodes, &body->nodes, &body->n_nodes);
-    if (status == RFX_OK) status = read_names(r, &g.out, body);
-    if (status == RFX_OK) attr->body = body;
-    return status;
+    if (body == NULL) return r->status;
+    find_graph(r, attr->graph, &g);
+    body->tensors = read_tensors(r, &g.tensors, &body->n_tensors);
+    body->nodes = read_nodes(r, &g.nodes, &body->n_nodes);
+    struct rfx_onnx_value *values = read_values(r, &g.out, &body->n_out);
+    body->out = alloc(r, body->n_out + 1, sizeof *body->out);
+    for (size_t i = 0; fine(r) && i < body->n_out; i++) body->out[i] = values[i].name;
+    if (fine(r)) attr->body = body;
+    return r->status;
 }
 
 /* The version of the default domain, where it is among them. */
-static enum rfx_status read_opsets(struct rfx_onnx_reader *r,
-                                   const struct rfx_onnx_span_list *spans, int64_t *opset) {
-    for (size_t i = 0; i < spans->count; i++) {
-        struct rfx_onnx_span_list domains = {.r = r};
-        const char *domain;
+static void read_opsets(struct reader *r, const struct spans *spans, int64_t *opset) {
+    for (size_t i = 0; fine(r) && i < spans->count; i++) {
+        struct spans domains = {.r = r};
         onnx_OperatorSetIdProto m = onnx_OperatorSetIdProto_init_zero;
-        rfx_onnx_bind(&m.domain, rfx_onnx_take_span, &domains);
-        enum rfx_status status =
-            rfx_onnx_decode(r, spans->items[i], onnx_OperatorSetIdProto_fields, &m, "opset");
-        if (status == RFX_OK) status = rfx_onnx_last_string(r, &domains, &domain);
-        if (status != RFX_OK) return status;
+        on(&m.domain, take_span, &domains);
+        if (!decode(r, spans->items[i], onnx_OperatorSetIdProto_fields, &m, "opset")) return;
+        const char *domain = last_string(r, &domains);
         if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) *opset = m.version;
     }
-    return RFX_OK;
 }
 
 enum { ATTRIBUTE_PROTO = 11 }; /* of FunctionProto, since version 9 of the format */
@@ -283,52 +812,38 @@ enum { ATTRIBUTE_PROTO = 11 }; /* of FunctionProto, since version 9 of the forma
 enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model *model,
                                        struct rfx_onnx_function *function, struct rfx_error *err) {
     if (function->body != NULL) return RFX_OK;
-    struct rfx_onnx_reader reader = reader_of(model, err), *r = &reader;
-    struct rfx_onnx_span_list in = {.r = r}, out = in, nodes = in, opsets = in, defaults = in;
-    struct rfx_onnx_body *body = rfx_arena_alloc(r->arena, 1, sizeof *body);
-    if (body == NULL) return rfx_onnx_no_memory(r);
+    struct reader reader = reader_of(model, err), *r = &reader;
+    struct spans in = {.r = r}, out = in, nodes = in, opsets = in, defaults = in;
+    struct rfx_onnx_body *body = alloc(r, 1, sizeof *body);
+    if (body == NULL) return r->status;
     onnx_FunctionProto m = onnx_FunctionProto_init_zero;
-    rfx_onnx_bind(&m.input, rfx_onnx_take_span, &in);
-    rfx_onnx_bind(&m.output, rfx_onnx_take_span, &out);
-    rfx_onnx_bind(&m.node, rfx_onnx_take_span, &nodes);
-    rfx_onnx_bind(&m.opset_import, rfx_onnx_take_span, &opsets);
-    enum rfx_status status =
-        rfx_onnx_decode(r, function->span, onnx_FunctionProto_fields, &m, "function");
-    if (status == RFX_OK)
-        status = rfx_onnx_find_fields(r, function->span, ATTRIBUTE_PROTO, &defaults, "function");
-    if (status == RFX_OK) status = rfx_onnx_all_strings(r, &in, &body->in);
-    if (status == RFX_OK) status = rfx_onnx_all_strings(r, &out, &body->out);
-    if (status == RFX_OK) status = read_nodes(r, &nodes, &body->nodes, &body->n_nodes);
-    if (status == RFX_OK) status = read_attrs(r, &defaults, &body->defaults, &body->n_defaults);
-    if (status == RFX_OK) status = read_opsets(r, &opsets, &body->opset);
-    body->n_in = in.count;
-    body->n_out = out.count;
-    if (status == RFX_OK) function->body = body;
-    return status;
+    on(&m.input, take_span, &in);
+    on(&m.output, take_span, &out);
+    on(&m.node, take_span, &nodes);
+    on(&m.opset_import, take_span, &opsets);
+    decode(r, function->span, onnx_FunctionProto_fields, &m, "function");
+    find_fields(r, function->span, ATTRIBUTE_PROTO, &defaults, "function");
+    body->in = all_strings(r, &in, &body->n_in);
+    body->out = all_strings(r, &out, &body->n_out);
+    body->nodes = read_nodes(r, &nodes, &body->n_nodes);
+    body->defaults = read_all(r, &defaults, sizeof *body->defaults, read_attr, &body->n_defaults);
+    read_opsets(r, &opsets, &body->opset);
+    if (fine(r)) function->body = body;
+    return r->status;
 }
 
-/* What functions are called; their bodies are read when somebody calls them. */
-static enum rfx_status list_functions(struct rfx_onnx_reader *r,
-                                      const struct rfx_onnx_span_list *spans,
-                                      struct rfx_onnx_model *model) {
-    model->functions = rfx_arena_alloc(r->arena, spans->count + 1, sizeof *model->functions);
-    if (model->functions == NULL) return rfx_onnx_no_memory(r);
-    model->n_functions = spans->count;
-    for (size_t i = 0; i < spans->count; i++) {
-        struct rfx_onnx_function *f = &model->functions[i];
-        struct rfx_onnx_span_list name = {.r = r}, domain = {.r = r};
-        onnx_FunctionProto m = onnx_FunctionProto_init_zero;
-        rfx_onnx_bind(&m.name, rfx_onnx_take_span, &name);
-        rfx_onnx_bind(&m.domain, rfx_onnx_take_span, &domain);
-        rfx_onnx_bind(&m.node, rfx_onnx_skip_span, NULL);
-        f->span = spans->items[i];
-        enum rfx_status status =
-            rfx_onnx_decode(r, f->span, onnx_FunctionProto_fields, &m, "function");
-        if (status == RFX_OK) status = rfx_onnx_last_string(r, &name, &f->name);
-        if (status == RFX_OK) status = rfx_onnx_last_string(r, &domain, &f->domain);
-        if (status != RFX_OK) return status;
-    }
-    return RFX_OK;
+/* Lists a function by its name; its body is read when somebody calls it. */
+static void list_function(struct reader *r, struct rfx_onnx_span span, void *out) {
+    struct rfx_onnx_function *f = out;
+    struct spans name = {.r = r}, domain = name;
+    onnx_FunctionProto m = onnx_FunctionProto_init_zero;
+    on(&m.name, take_span, &name);
+    on(&m.domain, take_span, &domain);
+    on(&m.node, skip_span, NULL);
+    f->span = span;
+    decode(r, span, onnx_FunctionProto_fields, &m, "function");
+    f->name = last_string(r, &name);
+    f->domain = last_string(r, &domain);
 }
 
 enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const struct rfx_weight_file *file,
@@ -336,25 +851,33 @@ enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem, const struct rfx_wei
                                     struct rfx_error *err) {
     struct rfx_onnx_model model = {
         .arena = rfx_arena_create(mem), .file = file, .file_bytes = size};
-    struct rfx_onnx_reader reader = {
-        .arena = model.arena, .file = file, .size = size, .keep_all = keep_all, .err = err};
-    struct rfx_onnx_reader *r = &reader;
-    if (model.arena == NULL) return rfx_onnx_no_memory(r);
-    struct rfx_onnx_span_list graph = {.r = r}, opsets = {.r = r}, functions = {.r = r};
+    if (model.arena == NULL)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the model's structure");
+    struct reader reader = reader_of(&model, err), *r = &reader;
+    struct spans graph = {.r = r}, opsets = graph, functions = graph;
+    struct graph_spans g;
     onnx_ModelProto m = onnx_ModelProto_init_zero;
-    rfx_onnx_bind(&m.graph, rfx_onnx_take_span, &graph);
-    rfx_onnx_bind(&m.opset_import, rfx_onnx_take_span, &opsets);
-    rfx_onnx_bind(&m.functions, rfx_onnx_take_span, &functions);
-    struct rfx_onnx_span whole = {0, size};
-    enum rfx_status status = rfx_onnx_decode(r, whole, onnx_ModelProto_fields, &m, "model");
-    if (status == RFX_OK && graph.count == 0)
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "onnx: the file holds no graph");
-    if (status == RFX_OK) status = read_opsets(r, &opsets, &model.opset);
-    if (status == RFX_OK) status = list_functions(r, &functions, &model);
-    if (status == RFX_OK) status = read_graph(r, graph.items[graph.count - 1], &model);
-    if (status != RFX_OK) {
+    r->keep_all = keep_all;
+    on(&m.graph, take_span, &graph);
+    on(&m.opset_import, take_span, &opsets);
+    on(&m.functions, take_span, &functions);
+    decode(r, (struct rfx_onnx_span){0, size}, onnx_ModelProto_fields, &m, "model");
+    if (fine(r) && graph.count == 0)
+        fail(r, rfx_fail(err, RFX_STATUS_MALFORMED, "onnx: the file holds no graph"));
+    read_opsets(r, &opsets, &model.opset);
+    model.functions =
+        read_all(r, &functions, sizeof *model.functions, list_function, &model.n_functions);
+    if (fine(r)) {
+        find_graph(r, graph.items[graph.count - 1], &g);
+        model.graph_name = last_string(r, &g.name);
+        model.tensors = read_tensors(r, &g.tensors, &model.n_tensors);
+        model.nodes = read_nodes(r, &g.nodes, &model.n_nodes);
+        model.inputs = read_values(r, &g.in, &model.n_inputs);
+        model.outputs = read_values(r, &g.out, &model.n_outputs);
+    }
+    if (!fine(r)) {
         rfx_arena_free(model.arena);
-        return status;
+        return r->status;
     }
     model.ir_version = m.ir_version;
     *out = model;

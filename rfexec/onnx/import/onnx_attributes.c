@@ -1,24 +1,21 @@
-/* The attributes of the node that is converted, and what is done with those that its conversion has
- * not asked for: they are refused, but for the ones of which the table below says why they may be
- * passed over. A conversion so asks for an attribute only where it obeys it, or refuses it.
+/* The attributes of the current node. An attribute that the converter has not asked for is refused,
+ * unless the table below says why it may be ignored. So a converter must ask for an attribute only
+ * where it obeys the value, or refuses it.
  *
  * tests/oracle/attribute_cases.py walks the attributes of ONNX's schemas. */
+#include <stdio.h>
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-#define MOST_ATTRS 64 /* of a node: the bits of *attrs_read */
+#define MOST_ATTRS 64 /* of a node: bits of *attrs_read */
 #define ANY INT64_MIN
 
-/* The index of an attribute, n_attrs: there is none. */
+/* Index of an attribute; n_attrs: there is none. */
 static size_t index_of(const struct rfx_onnx_import *ctx, const char *name) {
     size_t i = 0;
     while (i < ctx->node->n_attrs && strcmp(ctx->node->attrs[i].name, name) != 0) i++;
     return i;
-}
-
-static bool is_read(const struct rfx_onnx_import *ctx, size_t i) {
-    return i < MOST_ATTRS && (*ctx->attrs_read >> i & 1) != 0;
 }
 
 const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx,
@@ -28,7 +25,7 @@ const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx
     return i < ctx->node->n_attrs ? &ctx->node->attrs[i] : NULL;
 }
 
-/* The attribute where it has that kind: another one stays unread, and is refused as such. */
+/* The attribute if it has that kind. One of another kind stays unread, and is refused later. */
 static const struct rfx_onnx_attr *find_kind(const struct rfx_onnx_import *ctx, const char *name,
                                              enum rfx_onnx_attr_kind kind) {
     size_t i = index_of(ctx, name);
@@ -59,44 +56,63 @@ const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *
     return a != NULL ? a->s : otherwise;
 }
 
-enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count,
-                                   int64_t *out) {
-    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
-    if (a == NULL) return RFX_OK;
-    if (a->kind != RFX_ONNX_ATTR_INTS || a->count != count)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "attribute %s has %zu values, %zu expected", name, a->count, count);
-    memcpy(out, a->ints, count * sizeof *out);
-    return RFX_OK;
+int rfx_onnx_attr_choice(struct rfx_onnx_import *ctx, const char *name, const char *otherwise,
+                         const char *const *texts, int count) {
+    const char *text = rfx_onnx_attr_string(ctx, name, otherwise);
+    int found = rfx_onnx_index_of(text, texts, count);
+    if (found < 0) (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%s '%.60s'", name, text);
+    return found < 0 ? 0 : found;
 }
 
-enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
-                                   const int64_t **out, int64_t *count, bool *found) {
+void rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count, int64_t *out) {
+    const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, name);
+    if (a == NULL) return;
+    if (a->kind == RFX_ONNX_ATTR_INTS && a->count == count)
+        memcpy(out, a->ints, count * sizeof *out);
+    else
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "attribute %s has %zu values, %zu expected", name, a->count, count);
+}
+
+void rfx_onnx_perm(struct rfx_onnx_import *ctx, int rank, int *perm) {
+    int64_t given[RFX_MAX_RANK];
+    unsigned seen = 0;
+    for (int i = 0; i < rank; i++) given[i] = rank - 1 - i;
+    rfx_onnx_attr_ints(ctx, "perm", (size_t)rank, given);
+    for (int i = 0; i < rank; i++) {
+        perm[i] = i;
+        if (given[i] < 0 || given[i] >= rank || (seen & (1u << given[i])) != 0)
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "perm is no permutation");
+        else
+            perm[i] = (int)given[i];
+        seen |= 1u << perm[i];
+    }
+}
+
+bool rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
+                        const int64_t **out, int64_t *count) {
     const struct rfx_onnx_attr *a = find_kind(ctx, name, RFX_ONNX_ATTR_INTS);
-    *found = true;
+    *count = 0;
+    *out = NULL;
+    if (rfx_onnx_failed(ctx)) return false;
     if (a != NULL) {
         *out = a->ints;
         *count = (int64_t)a->count;
-        return RFX_OK;
+        return true;
     }
-    *found = rfx_onnx_has(ctx, k);
-    *count = 0;
-    if (!*found) return RFX_OK;
-    struct rfx_onnx_const *c;
-    enum rfx_status status = rfx_onnx_in_const(ctx, k, &c);
-    if (status != RFX_OK) return status;
-    *count = c->elems;
-    return rfx_onnx_const_ints(ctx, c, out);
+    if (!rfx_onnx_has(ctx, k)) return false;
+    *out = rfx_onnx_in_ints(ctx, k, count);
+    return !rfx_onnx_failed(ctx);
 }
 
-/* Attributes that change nothing where the conversion does not ask for them. op NULL: of any
- * operator; value: the only integer for which that holds, or ANY. */
-struct passed_over {
+/* Attributes that may be ignored. op NULL: of any operator. value: the only integer that may be
+ * ignored, or ANY value. */
+struct ignored {
     const char *op, *name;
     int64_t value;
 };
 
-static const struct passed_over passed_over[] = {
+static const struct ignored ignored[] = {
     {NULL, "consumed_inputs", ANY}, /* before opset 6: which inputs may be written over */
     /* before opset 7: operands whose last axes are alike broadcast as they do today; `axis`, which
      * says otherwise, is asked for */
@@ -136,9 +152,9 @@ static const struct passed_over passed_over[] = {
     {"TopK", "sorted", 1},
 };
 
-static bool may_be_passed_over(const struct rfx_onnx_import *ctx, const struct rfx_onnx_attr *a) {
-    for (size_t i = 0; i < sizeof passed_over / sizeof *passed_over; i++) {
-        const struct passed_over *p = &passed_over[i];
+static bool may_be_ignored(const struct rfx_onnx_import *ctx, const struct rfx_onnx_attr *a) {
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        const struct ignored *p = &ignored[i];
         if (strcmp(p->name, a->name) != 0) continue;
         if (p->op != NULL && strcmp(p->op, ctx->node->op) != 0) continue;
         if (p->value == ANY || (a->kind == RFX_ONNX_ATTR_INT && a->i == p->value)) return true;
@@ -146,43 +162,23 @@ static bool may_be_passed_over(const struct rfx_onnx_import *ctx, const struct r
     return false;
 }
 
-static enum rfx_status refuse_attr(struct rfx_onnx_import *ctx, const struct rfx_onnx_attr *a) {
-    switch (a->kind) {
-        case RFX_ONNX_ATTR_INT:
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "attribute %.60s = %lld is not "
-                                   "supported here",
-                                   a->name, (long long)a->i);
-        case RFX_ONNX_ATTR_FLOAT:
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "attribute %.60s = %g is not "
-                                   "supported here",
-                                   a->name, (double)a->f);
-        case RFX_ONNX_ATTR_STRING:
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "attribute %.60s = '%.60s' is not "
-                                   "supported here",
-                                   a->name, a->s);
-        case RFX_ONNX_ATTR_INTS:
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                   "attribute %.60s, %zu integers "
-                                   "from %lld on, is not supported here",
-                                   a->name, a->count, a->count > 0 ? (long long)a->ints[0] : 0LL);
-        case RFX_ONNX_ATTR_TENSOR:
-        case RFX_ONNX_ATTR_GRAPH:
-        case RFX_ONNX_ATTR_FLOATS:
-        case RFX_ONNX_ATTR_STRINGS:
-        case RFX_ONNX_ATTR_OTHER:
-            break;
-    }
-    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute %.60s is not supported here",
-                           a->name);
+static void refuse_attr(struct rfx_onnx_import *ctx, const struct rfx_onnx_attr *a) {
+    char value[96] = "";
+    if (a->kind == RFX_ONNX_ATTR_INT)
+        (void)snprintf(value, sizeof value, " = %lld", (long long)a->i);
+    if (a->kind == RFX_ONNX_ATTR_FLOAT) (void)snprintf(value, sizeof value, " = %g", (double)a->f);
+    if (a->kind == RFX_ONNX_ATTR_STRING) (void)snprintf(value, sizeof value, " = '%.60s'", a->s);
+    if (a->kind == RFX_ONNX_ATTR_INTS)
+        (void)snprintf(value, sizeof value, ", %zu integers from %lld on,", a->count,
+                       a->count > 0 ? (long long)a->ints[0] : 0LL);
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute %.60s%s is not supported here",
+                          a->name, value);
 }
 
-enum rfx_status rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx) {
+void rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx) {
     for (size_t i = 0; i < ctx->node->n_attrs; i++) {
         const struct rfx_onnx_attr *a = &ctx->node->attrs[i];
-        if (!is_read(ctx, i) && !may_be_passed_over(ctx, a)) return refuse_attr(ctx, a);
+        bool read = i < MOST_ATTRS && (*ctx->attrs_read >> i & 1) != 0;
+        if (!read && !may_be_ignored(ctx, a)) refuse_attr(ctx, a);
     }
-    return RFX_OK;
 }

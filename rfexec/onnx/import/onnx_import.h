@@ -1,14 +1,32 @@
-/* What the conversion of ONNX nodes works with: the context, named values, constants, and helpers.
+/* The conversion of ONNX nodes: its context, named values, constants, and what converters share.
  *
- * A value is a node of the graph being built, or a constant. Constants stay in the file until
- * somebody asks for their numbers; the ones that are small are folded (onnx_fold.c). */
+ * A value is a node of the graph under construction, or a constant. A constant's numbers stay in
+ * the file until somebody asks for them. Small constants are folded (onnx_fold.c), constants whose
+ * elements repeat are kept as patterns (onnx_repeat.h), the others are computed by the operators
+ * of a run (onnx_const.c).
+ *
+ * Errors stick: the first one sets ctx->status and its text. After it no function here does
+ * anything: nodes are -1, pointers NULL, numbers 0, lists empty. So a converter reads as a list of
+ * steps. It has to look at ctx->status only before it uses a number that it has read as a size or
+ * an index, or follows a pointer. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 
 #include "layers/graph/graph.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/onnx/file/onnx_model.h"
-#include "rfexec/onnx/pixels/onnx_pixels.h"
+#include "rfexec/onnx/import/onnx_pixels.h"
+
+#define RFX_ONNX_OPSET_MAX 28
+
+/* The largest whole number up to which float32 holds all whole numbers. */
+#define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
+
+/* Kernels, strides, pads and sizes above this are refused: no real network has them. */
+#define RFX_ONNX_MOST_GIVEN ((int64_t)1 << 24)
+
+/* Constants of floats with more elements are computed as in a run instead of being folded. */
+#define RFX_ONNX_FOLDED_ELEMS 64
 
 /* Where a constant is in a graph: its weight, and the CONST_MAP and CONST_PLAIN nodes made of it.
  * -1: not there. */
@@ -16,29 +34,26 @@ struct rfx_onnx_const_place {
     int weight, map_node, plain_node;
 };
 
-#define RFX_ONNX_OPSET_MAX 28
-
-/* A constant tensor. Exactly one of raw, ints, floats, reals holds it; ints and reals are made of
- * the others on demand and last until the node that asked for them is converted. What folding makes
- * has ints (integers and booleans), reals (doubles) or floats (all other floats: they are rounded
- * to float32 after every operator). A filled one holds a single element, which all are like. One
- * that operators compute holds nothing until somebody asks for its numbers (onnx_computed.c); then
- * it has floats. */
+/* A constant tensor. Exactly one of raw, ints, floats, reals, repeat, computed_by holds it. ints
+ * and reals may also be a copy that was made on demand; the copy lasts until the node that asked
+ * for it is converted. Folding makes ints (for integers and booleans), reals (for doubles) or
+ * floats (for all other floats: they are rounded to float32 after every operator). */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
-    struct rfx_onnx_bytes raw; /* what is in memory is gone when loading ends */
+    struct rfx_onnx_bytes raw; /* bytes in memory are freed when loading ends */
     const int64_t *ints;
     const float *floats;
     const double *reals;
-    bool filled;
-    const struct rfx_onnx_repeat *repeat; /* NULL: the above holds it (fold/onnx_repeat.h) */
-    int computed_by; /* node of the graph of constants; -1: the numbers are there */
+    bool filled;                          /* all elements are equal, and one of them is stored */
+    const struct rfx_onnx_repeat *repeat; /* a pattern (onnx_repeat.h), or NULL */
+    int computed_by; /* node of the graph of constants that computes it; -1: the numbers are there
+                      */
     struct rfx_onnx_const_place in_model, in_constants; /* in the two graphs of an import */
 };
 
-/* node >= 0: computed; constant != NULL: constant; neither: left out. */
+/* node >= 0: computed from the image; constant != NULL: a constant; neither: left out. */
 struct rfx_onnx_operand {
     int node;
     struct rfx_onnx_const *constant;
@@ -46,12 +61,13 @@ struct rfx_onnx_operand {
 
 struct rfx_onnx_names;
 
-/* What a MaxPool's output of indices is known by: they are worked out where a MaxUnpool asks. */
+/* Output 1 of a MaxPool, the indices. They are computed only where something other than a
+ * MaxUnpool reads them. */
 struct rfx_onnx_indices {
     const char *name; /* of the output */
-    const char *pool; /* the node's */
+    const char *pool; /* name of the MaxPool */
     int in, out;      /* the maps before and after it */
-    int rank;         /* of the tensors that they are in the file */
+    int rank;         /* of its operand in the file */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };
@@ -60,70 +76,87 @@ struct rfx_onnx_import {
     struct rfx_memory *mem;
     struct rfx_arena *arena;
     struct rfx_graph *graph;
+    struct rfx_error *err;
+    enum rfx_status status;        /* of the first error, or RFX_OK */
     struct rfx_onnx_names *values; /* tensor name -> operand */
     struct rfx_onnx_names *used;   /* node names that are taken */
     int64_t opset;
-    int64_t batch; /* N > 1 that the model is fixed to: its tensors are those of one image */
+    int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
-    const struct rfx_onnx_node
-        *nodes;      /* of the graph, branch or function that is being converted */
-    size_t n_before; /* of them that come before the current one */
-    const struct rfx_onnx_body *function; /* that the nodes are in, or NULL */
-    const struct rfx_onnx_node *call;     /* of it */
-    const char *prefix;                   /* of node names in it: its call's */
-    int depth;                            /* of bodies within bodies */
-    int64_t n_inlined;                    /* nodes of bodies so far */
-    const struct rfx_onnx_node *node;     /* being converted */
-    uint64_t *attrs_read;  /* bit i: its conversion has asked for attribute i (onnx_attributes.c) */
-    const char *node_name; /* its name, or its first output's */
-    struct rfx_error *err;
-    int *plain_of; /* per graph node: its PLAIN form or -1; and the map it was made from */
-    int *map_of;
+    const struct rfx_onnx_node *nodes;    /* of the graph, branch or function that is converted */
+    size_t n_before;                      /* how many of them come before the current one */
+    const struct rfx_onnx_body *function; /* the function that holds the nodes, or NULL */
+    const struct rfx_onnx_node *call;     /* the node that calls it */
+    const char *prefix;                   /* name of that node: prefix of node names, or NULL */
+    int depth;                            /* of branches and functions within each other */
+    int64_t n_inlined;                    /* nodes of branches and functions so far */
+    const struct rfx_onnx_node *node;     /* the current node */
+    uint64_t *attrs_read;                 /* bit i: the converter has asked for attribute i */
+    const char *node_name;                /* of the current node, or its first output's */
+    int *plain_of;                        /* per graph node: the PLAIN form of a map, or -1 */
+    int *map_of; /* per graph node: the map that a PLAIN tensor was made from, or -1 */
     size_t form_capacity;
-    int order;                              /* rfx_onnx_channels_last: as this node's, or -1 */
+    int order; /* node whose order of pixels rfx_onnx_channels_last gives; -1: (1, h, w, c) */
     const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
-    int64_t folded_elems;                   /* of all constants that folding has made */
-    struct rfx_onnx_scratch *scratch;       /* numbers made on demand */
-    int repeat_names;                       /* of operands that stand for others (onnx_repeat.h) */
-    struct rfx_onnx_import *constants; /* the conversion to the graph of constants; NULL: no such */
-    bool is_of_constants;              /* this is that conversion */
-    int first;                         /* of constants: the node that input 0 is, or -1 */
-    bool out_of_memory;    /* why rfx_onnx_const_new gave nothing: memory, not the limit */
-    int64_t refused_elems; /* of what it did not give; INT64_MAX: they cannot be counted */
+    int64_t folded_elems;                   /* elements of all constants that folding has made */
+    struct rfx_onnx_scratch *scratch;       /* numbers that were made on demand */
+    int repeat_names;                  /* counts the names that stand for constants (fold_repeat) */
+    struct rfx_onnx_import *constants; /* the import that builds the graph of constants, or NULL */
+    bool is_of_constants;              /* this is that import */
+    int first;                         /* graph of constants: the node of input 0, or -1 */
 };
 
-typedef enum rfx_status (*rfx_onnx_convert)(struct rfx_onnx_import *ctx);
+/* Converts the current node. Returns the graph node that output 0 is bound to; -1: the converter
+ * has bound the outputs itself, or it has failed. */
+typedef int rfx_onnx_converter(struct rfx_onnx_import *ctx);
 
 /* What an operator needs of feature maps to be computed. */
 enum rfx_onnx_way {
-    RFX_ONNX_ROWS,  /* of each map a few rows at a time (or whole, where the row's note says so) */
-    RFX_ONNX_SUMS,  /* all rows, but one after the other: sums, extremes */
-    RFX_ONNX_WHOLE, /* whole tensors */
+    RFX_ONNX_ROWS, /* a few rows of each map at a time (or whole maps, where the row's note says) */
+    RFX_ONNX_SUMS, /* all rows, one after the other: sums, extremes */
+    RFX_ONNX_WHOLE,    /* whole tensors */
     RFX_ONNX_CONSTANT, /* nothing: it is evaluated when the model is loaded */
 };
 
-/* One ONNX operator: its conversion to graph nodes and its exact evaluation on small constants
- * (either may be NULL: other constants are computed by the nodes), and what users are told of it.
- */
+/* One ONNX operator: the converter to graph nodes, the exact evaluation on small constants (either
+ * may be NULL), and what users are told of it. */
 struct rfx_onnx_op {
     const char *name;
-    rfx_onnx_convert convert, fold;
+    rfx_onnx_converter *convert, *fold;
     enum rfx_onnx_way way;
     const char *note;
 };
 
-/* Converts node i of ctx->nodes (onnx_load.c), and binds initialisers to constants. */
-RFX_NODISCARD enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
-                                                    const struct rfx_onnx_node *node);
-RFX_NODISCARD enum rfx_status rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx,
-                                                        struct rfx_onnx_tensor *tensors,
-                                                        size_t count);
+static inline bool rfx_onnx_failed(const struct rfx_onnx_import *ctx) {
+    return ctx->status != RFX_OK;
+}
 
-/* --- bodies in the place of nodes (onnx_inline.c) --- */
+/* Records the error "Op 'name' (opset n): why", unless there is one already. Returns -1. */
+int rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status, const char *format, ...)
+    RFX_PRINTF(3, 4);
 
-/* Whether a node is an If; whether it is that, a call of a function, or of an operator with a row.
- */
+/* Records OUT_OF_MEMORY likewise. Returns -1. */
+int rfx_onnx_out_of_memory(struct rfx_onnx_import *ctx);
+
+/* Zeroed memory of the arena; NULL after an error. */
+void *rfx_onnx_alloc(struct rfx_onnx_import *ctx, size_t count, size_t size);
+
+/* Whether the current node's operator has that name, or one of a NULL-ended list. */
+bool rfx_onnx_op_is(const struct rfx_onnx_import *ctx, const char *op);
+bool rfx_onnx_op_is_one_of(const struct rfx_onnx_import *ctx, const char *const *ops);
+
+/* Index of `text` among `count` texts, or -1. */
+int rfx_onnx_index_of(const char *text, const char *const *texts, int count);
+
+/* --- nodes (onnx_load.c), branches and functions (onnx_inline.c), operators (onnx_ops.c) --- */
+
+/* Converts a node of ctx->nodes; binds initialisers to constants. */
+void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node);
+void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tensor *tensors,
+                               size_t count);
+
+/* Whether a node is an If; whether it is an If, a call of a function, or in the operator table. */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
 
@@ -132,298 +165,65 @@ struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *mode
                                                const struct rfx_onnx_node *node);
 
 /* Converts the body of the function that the current node calls. */
-RFX_NODISCARD enum rfx_status rfx_onnx_inline_function(struct rfx_onnx_import *ctx,
-                                                       struct rfx_onnx_function *function);
+void rfx_onnx_inline_function(struct rfx_onnx_import *ctx, struct rfx_onnx_function *function);
 
-/* Converts the branch of the current If that its condition names. UNSUPPORTED: the condition is
+/* Converts the branch of the current If that its condition selects. UNSUPPORTED: the condition is
  * computed from the image. */
-RFX_NODISCARD enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
+void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
 
 /* The row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
-/* Whether an operator of the table is one of that domain: ONNX's own, or the only other one that
- * has operators here, "com.microsoft". */
+/* Whether the table's operator of that name is one of that domain: ONNX's own domain, or
+ * "com.microsoft", the only other one with operators here. */
 bool rfx_onnx_op_is_of(const char *name, const char *domain);
 
-/* Whether only a run could say how large its result is, of what is computed. */
+/* Whether the size of the operator's result depends on its operands' values. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
-/* Fails with "Op 'name' (opset n): why". */
-enum rfx_status rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status,
-                                const char *format, ...) RFX_PRINTF(3, 4);
+/* Fixed batches (onnx_batch.c). Called before a computed node of a model that is fixed to a batch
+ * is converted. What the node says of N images becomes what it would say of one. UNSUPPORTED: the
+ * node mixes images. */
+void rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 
 /* --- operands and results (onnx_context.c) --- */
 
-/* Operand k; {-1, NULL} when the node has no such input. In the graph of constants input 0 and what
- * is computed are nodes, as behind an image, and only rfx_onnx_in_const gives them as constants. */
+static inline struct rfx_onnx_operand rfx_onnx_of(int node) {
+    return (struct rfx_onnx_operand){node, NULL};
+}
+static inline struct rfx_onnx_operand rfx_onnx_of_const(struct rfx_onnx_const *c) {
+    return (struct rfx_onnx_operand){-1, c};
+}
+static inline bool rfx_onnx_is_there(struct rfx_onnx_operand x) {
+    return x.node >= 0 || x.constant != NULL;
+}
+
+/* Operand k; {-1, NULL} when the node has no such input. In the graph of constants input 0 and
+ * computed constants are nodes; only rfx_onnx_in_const gives them as constants. */
 struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k);
 
-/* The same as what its name is bound to. */
+/* Operand k; MALFORMED: it is left out. */
+struct rfx_onnx_operand rfx_onnx_need(struct rfx_onnx_import *ctx, size_t k);
+
+/* Operand 0, which must be computed. UNSUPPORTED: it is a constant or left out. */
+struct rfx_onnx_operand rfx_onnx_need_computed(struct rfx_onnx_import *ctx);
+
+/* What the name of input k is bound to. */
 struct rfx_onnx_operand rfx_onnx_in_as_named(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Whether operand k is there at all. */
+/* Whether the node has input k; whether output k has a name, so that something may read it. */
 bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k);
+bool rfx_onnx_gives(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Shape of an operand. */
+/* The tensor of a node and the shape of an operand; of node -1 a tensor of one element. */
+const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx, int node);
 const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
                                        struct rfx_onnx_operand value);
+bool rfx_onnx_is_map(const struct rfx_onnx_import *ctx, int node); /* its layout is NHWC */
+bool rfx_onnx_same_shape(const struct rfx_shape *a, const struct rfx_shape *b);
 
-/* Binds output k of the current node. */
-RFX_NODISCARD enum rfx_status rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k,
-                                           struct rfx_onnx_operand value);
-RFX_NODISCARD enum rfx_status rfx_onnx_set_node(struct rfx_onnx_import *ctx, int node);
-
-/* Adds `node` with inputs in[0..n_in) under the current name plus `suffix`, made unique. */
-RFX_NODISCARD enum rfx_status rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node,
-                                            const char *suffix, const int *in, int n_in, int *out);
-
-/* The operand as an NHWC map (UNSUPPORTED when its rank is not 4) or as a PLAIN tensor. */
-RFX_NODISCARD enum rfx_status rfx_onnx_map(struct rfx_onnx_import *ctx,
-                                           struct rfx_onnx_operand value, int *out);
-RFX_NODISCARD enum rfx_status rfx_onnx_plain(struct rfx_onnx_import *ctx,
-                                             struct rfx_onnx_operand value, int *out);
-
-/* The operand, computed, in whatever layout it has; constants become PLAIN. */
-RFX_NODISCARD enum rfx_status rfx_onnx_any(struct rfx_onnx_import *ctx,
-                                           struct rfx_onnx_operand value, int *out);
-
-/* The map that a PLAIN (1, c, h, w) tensor is, after all that was done to it; else the node. */
-int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
-
-/* Channels last: the map whose bytes a PLAIN (1, h, w, c) tensor is, or -1. Then the map whose
- * tokens a tensor holds, of any shape and in any order, with all channels of a pixel in its last
- * axis (onnx_pixels.h). */
-int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
-int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
-
-/* The map whose elements a tensor has, for what works element by element: tokens, or the map in its
- * own order without or with more axes of 1, as (h, w) or (c, h, w); -1: none. */
-int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
-
-/* Whether the tokens of two nodes are in one order. */
-bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
-
-/* A map in the order and shape of the tensor for which one of these found a map last. */
-RFX_NODISCARD enum rfx_status rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map,
-                                                     int *out);
-
-/* The tensor that is described. */
-RFX_NODISCARD enum rfx_status rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx,
-                                                   const struct rfx_pixels *p, int *out);
-
-/* Operand 0 of what works element by element: as rfx_onnx_any, but of a map's elements in another
- * shape or order the map, and *last is true: the result is then to be bound with rfx_onnx_set_as.
- */
-RFX_NODISCARD enum rfx_status rfx_onnx_elements(struct rfx_onnx_import *ctx, int *out, bool *last);
-
-/* Binds output 0 to a node; `last`: to it with its channels last. */
-RFX_NODISCARD enum rfx_status rfx_onnx_set_as(struct rfx_onnx_import *ctx, int node, bool last);
-
-/* A PLAIN tensor with the same bytes and another shape. */
-RFX_NODISCARD enum rfx_status rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain,
-                                               const struct rfx_shape *shape, int *out);
-
-/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
-int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
-                           const struct rfx_shape *shape);
-
-/* An ACTIVATION of `in`. */
-RFX_NODISCARD enum rfx_status rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in,
-                                           enum rfx_act_kind kind, float alpha, float beta,
-                                           int *out);
-
-/* in * scale + shift with two numbers, in either layout. */
-RFX_NODISCARD enum rfx_status rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix,
-                                                   int in, float scale, float shift, int *out);
-
-/* `a kind b` of any two operands, at least one of them computed, with broadcasting
- * (onnx_import_elementwise.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx,
-                                               enum rfx_binary_kind kind, const char *suffix,
-                                               struct rfx_onnx_operand a, struct rfx_onnx_operand b,
-                                               int *out);
-
-static inline const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx,
-                                                          int node) {
-    return &ctx->graph->nodes[node].out;
-}
-
-/* --- attributes (onnx_attributes.c) --- */
-
-/* To be called when a node is converted: UNSUPPORTED, with name and value, where it has an
- * attribute that nobody asked for since *attrs_read was 0 and that may not be passed over. */
-RFX_NODISCARD enum rfx_status rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx);
-
-/* An attribute of any kind, or NULL. Those of a kind that is not the one of the reader count as
- * absent, and are refused in the end. */
-
-const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
-int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
-bool rfx_onnx_attr_flag(const struct rfx_onnx_import *ctx, const char *name,
-                        bool otherwise); /* 0 or 1; other integers are refused in the end */
-float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise);
-const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
-                                 const char *otherwise);
-
-/* Copies exactly `count` integers into out; absent: leaves out alone. MALFORMED: another count. */
-RFX_NODISCARD enum rfx_status rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name,
-                                                 size_t count, int64_t *out);
-
-/* The integers of attribute `name`, or of constant input k; *found says whether there are any. */
-RFX_NODISCARD enum rfx_status rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name,
-                                                 size_t k, const int64_t **out, int64_t *count,
-                                                 bool *found);
-
-/* Makes a negative axis positive. MALFORMED: outside of [-rank, rank). */
-RFX_NODISCARD enum rfx_status rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank,
-                                            int *out);
-
-/* Remembers the indices of the current MaxPool from map `in` to map `out`, and the ones with that
- * name, or NULL; makes them of the map, for who is no MaxUnpool (onnx_import_unpool.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
-                                                    const struct rfx_pool_attr *attr);
-const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
-                                                   const char *name);
-RFX_NODISCARD enum rfx_status rfx_onnx_make_indices(struct rfx_onnx_import *ctx,
-                                                    const struct rfx_onnx_indices *indices);
-
-/* --- constants (onnx_const.c) --- */
-
-/* A new constant without numbers; NULL: no memory. */
-struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
-                                           const struct rfx_shape *shape, int64_t elems);
-
-/* Elements that constants computed while loading may have together: 8 bytes each, a quarter of the
- * machine's memory. A budget for loading is the allocator's. */
-int64_t rfx_onnx_most_stored(void);
-
-/* Refuses a constant of so many elements: UNSUPPORTED. */
-enum rfx_status rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems);
-
-/* A new constant with room for its ints (reals when `real`), to be written through the result. */
-struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
-                                          const struct rfx_shape *shape);
-/* As rfx_onnx_const_new, of elements that are all the same: one is to be written. */
-struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
-                                                 const struct rfx_shape *shape);
-
-/* Frees the numbers that were made on demand; of constants that folding made, keeps them in the
- * smallest type that holds them. False: no memory. To be called when a node is converted. */
-bool rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
-
-/* Frees them whatever the constants need; the last call. */
-void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
-
-/* How many elements a constant holds, and where element i of its shape is among them. */
-static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
-    return c->filled ? 1 : c->elems;
-}
-static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t i) {
-    return c->filled ? 0 : i;
-}
-
-int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
-double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
-
-/* In the graph of constants integers are float32: refuses those that are not exact there. */
-RFX_NODISCARD enum rfx_status rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx,
-                                                         struct rfx_onnx_const *c);
-
-/* A constant whose elements in the file are all the same, as one that is filled; any other one as
- * it is. Its elements are read, and not kept. */
-RFX_NODISCARD enum rfx_status rfx_onnx_const_filled(struct rfx_onnx_import *ctx,
-                                                    struct rfx_onnx_const *constant,
-                                                    struct rfx_onnx_const **out);
-
-struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
-                                         const struct rfx_onnx_tensor *tensor);
-
-/* The same values under another shape of as many elements. */
-struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
-                                           const struct rfx_onnx_const *constant,
-                                           const struct rfx_shape *shape);
-
-bool rfx_onnx_type_is_real(int32_t type);
-
-/* The numbers of a constant: integers (UNSUPPORTED for floats), or any type as doubles. The ones
- * that are stored, and all elements. */
-RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx,
-                                                         struct rfx_onnx_const *constant,
-                                                         const int64_t **out);
-RFX_NODISCARD enum rfx_status rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx,
-                                                          struct rfx_onnx_const *constant,
-                                                          const double **out);
-RFX_NODISCARD enum rfx_status rfx_onnx_const_ints(struct rfx_onnx_import *ctx,
-                                                  struct rfx_onnx_const *constant,
-                                                  const int64_t **out);
-RFX_NODISCARD enum rfx_status rfx_onnx_const_reals(struct rfx_onnx_import *ctx,
-                                                   struct rfx_onnx_const *constant,
-                                                   const double **out);
-
-/* Where a constant is in the graph that is being built. */
-static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx_onnx_import *ctx,
-                                                                struct rfx_onnx_const *c) {
-    return ctx->is_of_constants ? &c->in_constants : &c->in_model;
-}
-
-/* What the current Slice takes of a tensor (onnx_import_slice.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_read_cut(struct rfx_onnx_import *ctx,
-                                                const struct rfx_shape *in,
-                                                struct rfx_slice_attr *cut);
-
-/* --- constants that operators compute (onnx_computed.c) --- */
-
-/* Elements of floats up to which constants are folded: sizes and scales. */
-#define RFX_ONNX_FOLDED_ELEMS 64
-
-/* The largest integer up to which float32 holds all. */
-#define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
-
-/* Converts the current node, whose operands are all constants, to nodes of the graph of constants,
- * and binds its outputs to constants that they compute. Nothing is computed yet. */
-RFX_NODISCARD enum rfx_status rfx_onnx_compute(struct rfx_onnx_import *ctx,
-                                               rfx_onnx_convert convert);
-
-/* The node of a computed constant, as a map or PLAIN: in the model's graph where it is larger than
- * all that it is made of; otherwise its numbers are computed, and *out stays -1. */
-RFX_NODISCARD enum rfx_status rfx_onnx_computed_node(struct rfx_onnx_import *ctx,
-                                                     struct rfx_onnx_const *c, bool map, int *out);
-
-/* Computes a constant's numbers: into memory of the import, or into a weight of the graph. */
-RFX_NODISCARD enum rfx_status rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx,
-                                                        struct rfx_onnx_const *c);
-RFX_NODISCARD enum rfx_status rfx_onnx_computed_weight(struct rfx_onnx_import *ctx,
-                                                       struct rfx_onnx_const *c);
-
-/* A constant that is `c`, which operators compute, under another shape; NULL: no memory. */
-struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
-                                              const struct rfx_onnx_const *c,
-                                              const struct rfx_shape *shape);
-
-/* Frees the graph of constants. */
-void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
-
-/* The constant input k as a weight of the graph, left in the file where possible. */
-RFX_NODISCARD enum rfx_status rfx_onnx_const_weight(struct rfx_onnx_import *ctx,
-                                                    struct rfx_onnx_const *constant, int *out);
-
-/* The same of a matrix [k][m], read as [m][k]. */
-RFX_NODISCARD enum rfx_status rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx,
-                                                               struct rfx_onnx_const *constant,
-                                                               int *out);
-
-/* Constant input k, required. UNSUPPORTED: it is computed; MALFORMED: it is missing. */
-RFX_NODISCARD enum rfx_status rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k,
-                                                struct rfx_onnx_const **out);
-
-/* Constant input k as one number. */
-RFX_NODISCARD enum rfx_status rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k,
-                                                 double *out);
-
-/* An OWNED weight of `count` values. */
-RFX_NODISCARD enum rfx_status rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values,
-                                                  int64_t count, int *out);
+/* Shape without its leading axes of 1 more, or with such, of rank 4. */
+struct rfx_shape rfx_onnx_rank_4(const struct rfx_shape *shape);
 
 /* Product of dims [from, to). */
 static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, int to) {
@@ -432,93 +232,363 @@ static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, 
     return product;
 }
 
-/* Binds output 0 to a where the condition holds, else to b (onnx_import_logic.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_choose(struct rfx_onnx_import *ctx,
-                                              struct rfx_onnx_operand condition,
-                                              struct rfx_onnx_operand a, struct rfx_onnx_operand b);
+/* Binds output k of the current node, whose values are kept in the range of its element type;
+ * binds it to a value of the type `type` as it is; binds it to a constant. Return -1. */
+int rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value);
+int rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value,
+                     int32_t type);
+int rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_const *c);
 
-/* Whether a node's elements are whole numbers because of what they are made of; and the whole
- * numbers that a cast to integers makes. */
-bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node);
-RFX_NODISCARD enum rfx_status rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix,
-                                                    int in, int *out);
+/* Adds `node` with inputs in[0..n_in) and returns its index. It is named by the current node plus
+ * `suffix`, made unique. */
+int rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix,
+                  const int *in, int n_in);
+int rfx_onnx_emit1(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int in);
+int rfx_onnx_emit2(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int a,
+                   int b);
 
-/* The current LayerNormalization of a map over channels and space. */
-RFX_NODISCARD enum rfx_status rfx_onnx_layer_norm_of_map(struct rfx_onnx_import *ctx, int map,
-                                                         float eps);
+/* The operand as an NHWC map (UNSUPPORTED when its rank is not 4, or for two images), as a PLAIN
+ * tensor, or in the layout that it has, where constants become PLAIN. */
+int rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
+int rfx_onnx_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
+int rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 
-/* softmax(scores) x values as attention within windows of a map, where it is that; *out stays -1
- * where it is not (onnx_import_attention.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_window_attention(struct rfx_onnx_import *ctx, int softmax,
-                                                        int values, int *out);
+/* The map that a PLAIN (1, c, h, w) tensor equals, after all reshapes and transposes; else the node
+ * itself. */
+int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
 
-/* x [..., k] times a constant matrix [k, m], or [m, k] if `turned`: [..., m]; of a map's tokens by
- * rows. Then two tensors of rank 2 or more (onnx_import_matmul.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_by_matrix(struct rfx_onnx_import *ctx,
-                                                 struct rfx_onnx_operand x,
-                                                 struct rfx_onnx_const *b, bool turned, int *out);
-RFX_NODISCARD enum rfx_status rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix,
-                                                  const int *in, int *out);
+/* The map behind a PLAIN tensor, or -1 (onnx_pixels.h). _map_behind: the tensor is (1, h, w, c)
+ * with the map's bytes. _tokens_behind: the tensor has any shape and order of pixels, with all
+ * channels of a pixel in its last axis. _elements_behind: tokens, or the map in its own order with
+ * fewer or more axes of 1, as (h, w) or (c, h, w). All set ctx->order. */
+int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
+int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
+int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
 
-/* The sum over some axes, which go (onnx_import_reduce.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix,
-                                                const bool *axes, int in, int *out);
+/* The map of which axis `axis` of tensor `in` holds all channels, or -1. *last: it is the last axis
+ * of tokens. */
+int rfx_onnx_map_of_channels(struct rfx_onnx_import *ctx, int in, int axis, bool *last);
 
-/* Axis i is axis perm[i] of x (onnx_import_shape.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_permute(struct rfx_onnx_import *ctx,
-                                               struct rfx_onnx_operand x, const int *perm,
-                                               struct rfx_onnx_operand *out);
+/* Whether the tokens of two nodes are in the same order. */
+bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
 
-/* Whether a node is a softmax with its last two axes exchanged; in[0] times such a one
- * (onnx_import_attention.c). */
-bool rfx_onnx_is_turned_softmax(const struct rfx_onnx_import *ctx, int in);
-RFX_NODISCARD enum rfx_status rfx_onnx_by_turned_softmax(struct rfx_onnx_import *ctx, const int *in,
-                                                         int *out);
+/* A map in the order and shape of ctx->order, the tensor that one of the functions above looked
+ * behind last. */
+int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map);
 
-/* Of a model that is fixed to a batch, before the current node is converted that is computed: what
- * it says of N becomes 1, or UNSUPPORTED where images would see each other (batch/onnx_batch.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
+/* The same if `last`, else the map itself. */
+int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last);
 
-/* Attribute p, 2 where it is not given; a float before opset 2 (onnx_import_reduce.c). */
-RFX_NODISCARD enum rfx_status rfx_onnx_power(struct rfx_onnx_import *ctx, int64_t *p);
+/* The tensor that is described (onnx_import_matmul.c). */
+int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
 
-/* --- element types of computed tensors (onnx_types.c) --- */
-bool rfx_onnx_type_is_integer(int32_t type);
+/* Operand 0 of an operator that works element by element. *last: it is the map behind a tensor, and
+ * the result has to be given to rfx_onnx_ordered. */
+int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last);
 
-/* Of operand k of the current node, and of its output k. */
-int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
-int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
+/* A PLAIN tensor with the same bytes and another shape; of any layout, first made PLAIN. */
+int rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain, const struct rfx_shape *shape);
+int rfx_onnx_plain_as(struct rfx_onnx_import *ctx, int node, const struct rfx_shape *shape);
 
-/* Whole numbers as those of 8 or 16 bits that they are modulo 2^8 or 2^16. */
-RFX_NODISCARD enum rfx_status rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in,
-                                            int *out);
+/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
+int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
+                           const struct rfx_shape *shape);
 
-/* Lets a result of the current node stay in the range of its type. UNSUPPORTED: what the operator
- * makes of such integers is not known here. */
-RFX_NODISCARD enum rfx_status rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type,
-                                                 int *node);
+/* An ACTIVATION of `in`; one that takes no numbers. */
+int rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind,
+                 float alpha, float beta);
+int rfx_onnx_apply(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind);
 
-/* What an output of the type is stored as. */
-enum rfx_type rfx_onnx_stored_type(int32_t type);
+/* in * scale + shift with two numbers, in either layout. */
+int rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix, int in, float scale,
+                         float shift);
 
-/* The largest value of a map of indices of channels, at least 1; 0: it is none. */
-int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node);
+/* Channels map[0..count) of a map, and positions map[0..count) along an axis of a PLAIN tensor. The
+ * list is the arena's; NULL does nothing. */
+int rfx_onnx_select(struct rfx_onnx_import *ctx, const char *suffix, int in, int64_t *map,
+                    int64_t count);
+int rfx_onnx_gather_along(struct rfx_onnx_import *ctx, const char *suffix, int in, int axis,
+                          int64_t *map, int64_t count);
 
-/* Binds output k to a value of that type as it is. */
-RFX_NODISCARD enum rfx_status rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k,
-                                               struct rfx_onnx_operand value, int32_t type);
+/* Axis `axis` made non-negative. MALFORMED: outside of [-rank, rank). 0 after an error. Then the
+ * axis that attribute `axis` gives. */
+int rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank);
+int rfx_onnx_axis_attr(struct rfx_onnx_import *ctx, int64_t otherwise, int rank);
 
-/* --- names (onnx_names.c): a growing table from text to an operand --- */
-struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena);
-struct rfx_onnx_names *rfx_onnx_names_within(struct rfx_arena *arena,
-                                             const struct rfx_onnx_names *outer); /* seen too */
+/* --- names (onnx_context.c): a growing table from text to an operand, in the arena --- */
+
+/* A table; it also finds what is in `outer` (may be NULL). Names are borrowed. */
+struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena,
+                                             const struct rfx_onnx_names *outer);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */
 
-/* The element type of a name's tensor, FLOAT where none was set; that of a name which is there. */
+/* The element type of a name's tensor, FLOAT where none was set. */
 int32_t rfx_onnx_names_type(const struct rfx_onnx_names *names, const char *name);
 void rfx_onnx_names_set_type(struct rfx_onnx_names *names, const char *name, int32_t type);
 
-#include "rfexec/onnx/import/onnx_converters.h"
+/* --- attributes (onnx_attributes.c) --- */
+
+/* Called when a node is converted. UNSUPPORTED, with name and value: an attribute that nobody has
+ * asked for since *attrs_read was 0, and that may not be ignored. */
+void rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx);
+
+/* An attribute of any kind, or NULL. The readers below treat an attribute of another kind as
+ * absent; it then counts as unread. A flag is 0 or 1; other integers count as unread. */
+const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
+int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
+bool rfx_onnx_attr_flag(const struct rfx_onnx_import *ctx, const char *name, bool otherwise);
+float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, float otherwise);
+const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
+                                 const char *otherwise);
+
+/* Index of the attribute's text among `count` texts. UNSUPPORTED: it is none of them; 0. */
+int rfx_onnx_attr_choice(struct rfx_onnx_import *ctx, const char *name, const char *otherwise,
+                         const char *const *texts, int count);
+
+/* Copies exactly `count` integers into out, which keeps its values where the attribute is absent.
+ * UNSUPPORTED: another count. */
+void rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count, int64_t *out);
+
+/* Attribute perm, by default the reverse order. MALFORMED: it is no permutation. */
+void rfx_onnx_perm(struct rfx_onnx_import *ctx, int rank, int *perm);
+
+/* Attribute p, 2 where it is not given; it is a float before opset 2 (onnx_import_reduce.c). */
+int64_t rfx_onnx_power(struct rfx_onnx_import *ctx);
+
+/* The integers of attribute `name`, or of constant input k; false and count 0: there are none. */
+bool rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
+                        const int64_t **out, int64_t *count);
+
+/* --- constants (onnx_const.c) --- */
+
+/* A new constant without numbers. */
+struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
+                                           const struct rfx_shape *shape, int64_t elems);
+
+/* Number of elements that constants computed while loading may have together: at 8 bytes each, a
+ * quarter of the machine's memory. A budget for loading is enforced by the allocator. */
+int64_t rfx_onnx_most_stored(void);
+
+/* Refuses a constant of so many elements: UNSUPPORTED. Returns -1. */
+int rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems);
+
+/* A new constant with room for its numbers; `filled`: for the one number that all elements have.
+ * UNSUPPORTED: it is too large. */
+struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
+                                          const struct rfx_shape *shape);
+struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
+                                                 const struct rfx_shape *shape, bool filled);
+struct rfx_onnx_const *rfx_onnx_const_number(struct rfx_onnx_import *ctx, double value);
+
+/* The numbers of a new constant, to be written. */
+int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
+double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
+
+/* Element i of a new constant: a number, rounded to its type or saturating to int64 (NaN is 0); or
+ * element `at` of numbers that are reals, or else integers. */
+void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value);
+void rfx_onnx_copy_elem(struct rfx_onnx_const *out, int64_t i, const double *reals,
+                        const int64_t *ints, int64_t at);
+double rfx_onnx_round_to(int32_t type, double value);
+int64_t rfx_onnx_to_int(double value);
+
+/* Called when a node is converted: frees the numbers that were made on demand. Those of constants
+ * that folding made are kept, in the smallest type that holds them. _forget frees them all. */
+void rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
+void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
+
+/* Number of elements that a constant stores, and which of them is element i of its shape. */
+static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
+    return c->filled ? 1 : c->elems;
+}
+static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t i) {
+    return c->filled ? 0 : i;
+}
+
+/* Refuses integers that are not exact in float32, which stands for them in the graph of constants;
+ * in another graph does nothing. */
+void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+
+/* The constant as a filled one where its elements in the file are all equal; else itself. The
+ * elements are read and not kept. */
+struct rfx_onnx_const *rfx_onnx_const_as_filled(struct rfx_onnx_import *ctx,
+                                                struct rfx_onnx_const *constant);
+
+/* The constant of a tensor of the file; the same elements under another shape. */
+struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
+                                         const struct rfx_onnx_tensor *tensor);
+struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
+                                           const struct rfx_onnx_const *constant,
+                                           const struct rfx_shape *shape);
+
+/* The numbers of a constant: integers (MALFORMED for floats), or any type as doubles. The stored
+ * ones, then all elements. Then reals for floats, and ints for all others. */
+const int64_t *rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+const double *rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+const int64_t *rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+const double *rfx_onnx_const_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+void rfx_onnx_stored_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
+                             const double **reals, const int64_t **ints);
+void rfx_onnx_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, const double **reals,
+                      const int64_t **ints);
+
+/* A constant as a weight of the graph, left in the file where possible; a matrix [k][m] read as
+ * [m][k]; an OWNED weight of `count` values. */
+int rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
+int rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
+int rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count);
+
+/* Constant input k. UNSUPPORTED: it is computed; MALFORMED: it is missing. Then the integers of
+ * such a one, their number in *count; then its one number. */
+struct rfx_onnx_const *rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k);
+const int64_t *rfx_onnx_in_ints(struct rfx_onnx_import *ctx, size_t k, int64_t *count);
+double rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k);
+
+/* The same where input k is there; else `otherwise`. */
+double rfx_onnx_in_number_or(struct rfx_onnx_import *ctx, size_t k, double otherwise);
+
+/* Where a constant is in the graph that is being built. */
+static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx_onnx_import *ctx,
+                                                                struct rfx_onnx_const *c) {
+    return ctx->is_of_constants ? &c->in_constants : &c->in_model;
+}
+
+/* --- constants that operators compute (onnx_computed.c) --- */
+
+/* Converts the current node, whose operands are all constants, to nodes of the graph of constants,
+ * and binds its outputs to constants that those nodes compute. Nothing is computed yet. Returns
+ * -1. */
+int rfx_onnx_compute(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert);
+
+/* The node of a computed constant in the model's graph, as a map or PLAIN, where the constant is
+ * larger than all that it is made of. Otherwise computes its numbers and returns -1. */
+int rfx_onnx_computed_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map);
+
+/* Computes a constant's numbers: into memory of the import, or into a weight of the graph. */
+void rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+void rfx_onnx_computed_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+
+/* The computed constant `c` under another shape. */
+struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
+                                              const struct rfx_onnx_const *c,
+                                              const struct rfx_shape *shape);
+
+/* Frees the graph of constants. */
+void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
+
+/* --- element types (onnx_import_logic.c) --- */
+bool rfx_onnx_type_is_real(int32_t type);
+bool rfx_onnx_type_is_integer(int32_t type);
+
+/* The type of operand k of the current node, and of its output k. */
+int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
+int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
+
+/* Whole numbers modulo 2^8 or 2^16, as integers of that type wrap around. */
+int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in);
+
+/* A result of the current node kept in the range of its type. UNSUPPORTED: the operator's effect on
+ * such integers is not known here. */
+int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node);
+
+/* The type that an output of that ONNX type is stored as. */
+enum rfx_type rfx_onnx_stored_type(int32_t type);
+
+/* The largest value of a map of channel indices, at least 1; 0: the node is no such map. */
+int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node);
+
+/* Whether a node's elements are whole numbers because of how they are made. */
+bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node);
+
+/* Numbers rounded towards zero, as a cast to integers does. */
+int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in);
+
+/* --- what converters share --- */
+
+/* `a kind b` of two operands, at least one of them computed, with broadcasting
+ * (onnx_import_elementwise.c). */
+int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                     struct rfx_onnx_operand a, struct rfx_onnx_operand b);
+
+/* `a kind b` of two computed tensors of one layout, which broadcast. */
+int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                       int a, int b);
+
+/* a where the condition holds, else b (onnx_import_logic.c). */
+int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
+                    struct rfx_onnx_operand a, struct rfx_onnx_operand b);
+
+/* Remembers the indices of the current MaxPool from map `in` to map `out`; finds those with that
+ * name, or NULL; binds that name to a map of the indices, unless it is bound
+ * (onnx_import_conv.c). */
+void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
+                           const struct rfx_pool_attr *attr);
+const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
+                                                   const char *name);
+void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *indices);
+
+/* The region that the current Slice takes of a tensor (onnx_import_shape.c). */
+struct rfx_slice_attr rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in);
+
+/* The part of the current Split that begins at `at` and is output k: its size along the axis, of
+ * `extent` elements. 0: no such part. */
+int64_t rfx_onnx_split_size(const int64_t *sizes, size_t n, int64_t extent, size_t k, int64_t at);
+
+/* x with axis perm[i] of it as axis i (onnx_import_shape.c). */
+struct rfx_onnx_operand rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                                         const int *perm);
+
+/* x [..., k] times a constant matrix [k, m], or [m, k] if `turned`: [..., m]; row by row when x
+ * holds a map's tokens. Then the product of two tensors of rank 2 or more
+ * (onnx_import_matmul.c). */
+int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                       struct rfx_onnx_const *b, bool turned);
+int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);
+
+/* The sum over some axes, which are dropped (onnx_import_reduce.c). */
+int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes, int in);
+
+/* The k of the current Trilu, and the axis of the current CumSum of a tensor of that rank
+ * (onnx_import_elementwise.c). */
+int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx);
+int rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank);
+
+/* The broadcast shape of two; false when they do not fit. Then the index into a tensor of shape
+ * `in` of element `flat` of the broadcast shape `out` (onnx_fold.c). */
+bool rfx_onnx_broadcast(const struct rfx_shape *a, const struct rfx_shape *b,
+                        struct rfx_shape *out);
+int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,
+                                 int64_t flat);
+
+/* --- converters, in the order of their files --- */
+rfx_onnx_converter rfx_onnx_conv, rfx_onnx_fused_conv, rfx_onnx_conv_transpose, rfx_onnx_col2im,
+    rfx_onnx_pool, rfx_onnx_global_pool, rfx_onnx_max_unpool;
+rfx_onnx_converter rfx_onnx_batch_norm, rfx_onnx_lrn, rfx_onnx_layer_norm, rfx_onnx_rms_norm,
+    rfx_onnx_lp_norm, rfx_onnx_instance_norm, rfx_onnx_group_norm, rfx_onnx_mean_variance,
+    rfx_onnx_softmax;
+rfx_onnx_converter rfx_onnx_gemm, rfx_onnx_matmul, rfx_onnx_attention, rfx_onnx_einsum;
+rfx_onnx_converter rfx_onnx_reduce, rfx_onnx_reduce_log, rfx_onnx_arg, rfx_onnx_global_lp_pool,
+    rfx_onnx_hardmax;
+rfx_onnx_converter rfx_onnx_activation, rfx_onnx_selu, rfx_onnx_shrink, rfx_onnx_clip,
+    rfx_onnx_prelu, rfx_onnx_swish, rfx_onnx_gelu, rfx_onnx_mish, rfx_onnx_binary,
+    rfx_onnx_variadic, rfx_onnx_identity, rfx_onnx_trilu, rfx_onnx_cum_sum, rfx_onnx_dequantise;
+rfx_onnx_converter rfx_onnx_not, rfx_onnx_is_nan, rfx_onnx_is_inf, rfx_onnx_where, rfx_onnx_mod,
+    rfx_onnx_div, rfx_onnx_cast, rfx_onnx_cast_like, rfx_onnx_dropout;
+rfx_onnx_converter rfx_onnx_concat, rfx_onnx_flatten, rfx_onnx_reshape_op, rfx_onnx_squeeze,
+    rfx_onnx_unsqueeze, rfx_onnx_transpose, rfx_onnx_expand, rfx_onnx_depth, rfx_onnx_slice,
+    rfx_onnx_split, rfx_onnx_gather, rfx_onnx_pad, rfx_onnx_center_crop_pad;
+rfx_onnx_converter rfx_onnx_tile, rfx_onnx_top_k, rfx_onnx_gather_elements, rfx_onnx_gather_nd,
+    rfx_onnx_gather_computed, rfx_onnx_scatter_elements, rfx_onnx_scatter_nd, rfx_onnx_one_hot;
+rfx_onnx_converter rfx_onnx_resize, rfx_onnx_upsample, rfx_onnx_grid_sample, rfx_onnx_affine_grid;
+
+/* Evaluation on constants. */
+rfx_onnx_converter rfx_onnx_fold_unary, rfx_onnx_fold_binary, rfx_onnx_fold_variadic,
+    rfx_onnx_fold_clip, rfx_onnx_fold_cast, rfx_onnx_fold_shape, rfx_onnx_fold_constant,
+    rfx_onnx_fold_constant_of_shape, rfx_onnx_fold_range, rfx_onnx_fold_where,
+    rfx_onnx_fold_scatter_nd, rfx_onnx_fold_gather, rfx_onnx_fold_concat, rfx_onnx_fold_expand,
+    rfx_onnx_fold_transpose, rfx_onnx_fold_reduce, rfx_onnx_fold_trilu, rfx_onnx_fold_cum_sum,
+    rfx_onnx_fold_non_zero, rfx_onnx_fold_slice, rfx_onnx_fold_affine_grid,
+    rfx_onnx_fold_dequantise;
 #endif

@@ -1,6 +1,6 @@
-/* Conversion of Einsum: every equation of one or two operands without diagonals is made of sums,
- * products, transposes and a MatMul. An axis of both operands is the product's if it is an axis of
- * the output too, else it is summed over.
+/* Converter of Einsum. An equation of one or two operands without diagonals is a series of sums,
+ * products, transposes and a MatMul. An axis that both operands have is a batch axis of the product
+ * if the output has it, too; otherwise it is summed over.
  *
  * Labels are numbers: letters, then the axes that "..." stands for, counted from the last one. */
 #include <string.h>
@@ -23,8 +23,8 @@ struct einsum {
     int64_t extent[LABELS];
 };
 
-static enum rfx_status refuse(struct rfx_onnx_import *ctx, const struct einsum *e,
-                              enum rfx_status status, const char *why) {
+static int refuse(struct rfx_onnx_import *ctx, const struct einsum *e, enum rfx_status status,
+                  const char *why) {
     return rfx_onnx_refuse(ctx, status, "equation '%.*s': %s", MOST_TEXT, e->text, why);
 }
 
@@ -48,11 +48,10 @@ static bool add_axis(struct term *t, int label) {
     return true;
 }
 
-/* One term, up to a comma, an arrow or the end; `dots` axes stand for "...", -1: as many as are
- * left of `rank`. */
-static enum rfx_status read_term(struct rfx_onnx_import *ctx, struct einsum *e, const char **at,
-                                 int rank, int dots, struct term *t) {
-    const char *p = *at;
+/* Reads one term, up to a comma, an arrow or the end, and returns where it ends. `dots` axes stand
+ * for "..."; -1: as many as are left of `rank`. */
+static const char *read_term(struct rfx_onnx_import *ctx, struct einsum *e, const char *p, int rank,
+                             int dots, struct term *t) {
     int letters = 0;
     bool any = false, fits = true;
     for (const char *q = p; *q != '\0' && *q != ',' && *q != '-'; q++) letters += letter(*q) >= 0;
@@ -65,23 +64,22 @@ static enum rfx_status read_term(struct rfx_onnx_import *ctx, struct einsum *e, 
             if (n > e->dots) e->dots = n;
             p += 2;
         } else if (letter(*p) < 0) {
-            return refuse(ctx, e, RFX_STATUS_MALFORMED, "a character that is no label");
+            (void)refuse(ctx, e, RFX_STATUS_MALFORMED, "a character that is no label");
         } else if (has(t, letter(*p))) {
-            return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a label twice in one term, a diagonal");
+            (void)refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a label twice in one term, a diagonal");
         } else {
             fits = fits && add_axis(t, letter(*p));
         }
     }
-    *at = p;
-    if (!fits) return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
+    if (!fits) (void)refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
     if (rank >= 0 && t->n != rank)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "equation '%.*s': %d axes of rank %d",
-                               MOST_TEXT, e->text, t->n, rank);
-    return RFX_OK;
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "equation '%.*s': %d axes of rank %d",
+                              MOST_TEXT, e->text, t->n, rank);
+    return p;
 }
 
-/* Without an arrow: "...", then what stands in one term only, in the alphabet's order (capitals
- * first, as in ASCII). */
+/* The output without an arrow: "...", then the labels of one term only, in alphabetical order
+ * (capitals first, as in ASCII). */
 static bool implied_output(struct einsum *e) {
     bool fits = true;
     for (int i = 0; i < e->dots; i++) fits = fits && add_axis(&e->out, LABELS - e->dots + i);
@@ -93,138 +91,114 @@ static bool implied_output(struct einsum *e) {
     return fits;
 }
 
-/* Labels of one name have one size; those of "..." may be 1. Labels of the output are some
- * operand's, and "..." is not summed over. */
-static enum rfx_status check_labels(struct rfx_onnx_import *ctx, struct einsum *e) {
+/* Checks that labels of one name have one size (those of "..." may be 1), that each label of the
+ * output is an operand's, and that "..." is not summed over. */
+static void check_labels(struct rfx_onnx_import *ctx, struct einsum *e) {
     for (int i = 0; i < e->out.n; i++)
         if (!has(&e->in[0], e->out.axes[i]) && !has(&e->in[1], e->out.axes[i]))
-            return refuse(ctx, e, RFX_STATUS_MALFORMED, "a label of the output in no operand");
+            (void)refuse(ctx, e, RFX_STATUS_MALFORMED, "a label of the output in no operand");
     for (int label = LETTERS; label < LABELS; label++)
         if ((has(&e->in[0], label) || has(&e->in[1], label)) && !has(&e->out, label))
-            return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a sum over the axes of '...'");
-    for (int k = 0; k < e->n_in; k++)
+            (void)refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "a sum over the axes of '...'");
+    for (int k = 0; !rfx_onnx_failed(ctx) && k < e->n_in; k++)
         for (int i = 0; i < e->in[k].n; i++) {
             int label = e->in[k].axes[i];
             int64_t *known = &e->extent[label];
             int64_t n = rfx_onnx_shape(ctx, e->in[k].value)->dims[i];
             bool free = *known == 0 || (label >= LETTERS && (*known == 1 || n == 1));
             if (*known != n && !free)
-                return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
-                                       "equation '%.*s': an axis of %lld and of %lld", MOST_TEXT,
-                                       e->text, (long long)*known, (long long)n);
+                (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                      "equation '%.*s': an axis of %lld and of %lld", MOST_TEXT,
+                                      e->text, (long long)*known, (long long)n);
             if (*known <= 1) *known = n;
         }
-    return RFX_OK;
 }
 
-static enum rfx_status read_equation(struct rfx_onnx_import *ctx, struct einsum *e) {
+static void read_equation(struct rfx_onnx_import *ctx, struct einsum *e) {
+    static const char other_number[] = "another number of terms than operands";
     const char *p = e->text = rfx_onnx_attr_string(ctx, "equation", "");
     e->n_in = (int)ctx->node->n_in;
     if (ctx->node->n_in < 1 || ctx->node->n_in > 2)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "equation '%.*s': %zu operands, only one and two are supported",
-                               MOST_TEXT, e->text, ctx->node->n_in);
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; k < e->n_in; k++) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "equation '%.*s': %zu operands, only one and two are supported",
+                              MOST_TEXT, e->text, ctx->node->n_in);
+    for (int k = 0; !rfx_onnx_failed(ctx) && k < e->n_in; k++) {
         struct term *t = &e->in[k];
-        t->value = rfx_onnx_in(ctx, (size_t)k);
-        if (t->value.node < 0 && t->value.constant == NULL)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input %d is missing", k);
-        if (k > 0 && *p++ != ',')
-            return refuse(ctx, e, RFX_STATUS_MALFORMED, "another number of terms than operands");
-        status = read_term(ctx, e, &p, rfx_onnx_shape(ctx, t->value)->rank, -1, t);
-        if (status != RFX_OK) return status;
+        t->value = rfx_onnx_need(ctx, (size_t)k);
+        if (k > 0 && *p != ',') (void)refuse(ctx, e, RFX_STATUS_MALFORMED, other_number);
+        if (k > 0 && *p == ',') p++;
+        p = read_term(ctx, e, p, rfx_onnx_shape(ctx, t->value)->rank, -1, t);
     }
-    if (strncmp(p, "->", 2) == 0) {
-        p += 2;
-        status = read_term(ctx, e, &p, -1, e->dots, &e->out);
-        if (status != RFX_OK) return status;
-    } else if (!implied_output(e)) {
-        return refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
-    }
-    if (*p != '\0')
-        return refuse(ctx, e, RFX_STATUS_MALFORMED, "another number of terms than operands");
-    return check_labels(ctx, e);
+    if (rfx_onnx_failed(ctx)) return;
+    if (strncmp(p, "->", 2) == 0)
+        p = read_term(ctx, e, p + 2, -1, e->dots, &e->out);
+    else if (!implied_output(e))
+        (void)refuse(ctx, e, RFX_STATUS_UNSUPPORTED, "more than 8 axes");
+    if (*p != '\0') (void)refuse(ctx, e, RFX_STATUS_MALFORMED, other_number);
+    check_labels(ctx, e);
 }
 
 /* Sums over the axes that neither the output nor `other` (may be NULL) has. */
-static enum rfx_status sum_own(struct rfx_onnx_import *ctx, const struct einsum *e, struct term *t,
-                               const struct term *other, const char *suffix) {
+static void sum_own(struct rfx_onnx_import *ctx, const struct einsum *e, struct term *t,
+                    const struct term *other, const char *suffix) {
     bool axes[RFX_MAX_RANK] = {false}, any = false;
-    int in, kept = 0;
+    int kept = 0;
     for (int i = 0; i < t->n; i++) {
         axes[i] = !has(&e->out, t->axes[i]) && (other == NULL || !has(other, t->axes[i]));
         any = any || axes[i];
     }
-    if (!any) return RFX_OK;
-    enum rfx_status status = rfx_onnx_any(ctx, t->value, &in);
-    if (status == RFX_OK) status = rfx_onnx_sum_over(ctx, suffix, axes, in, &t->value.node);
-    t->value.constant = NULL;
+    if (!any || rfx_onnx_failed(ctx)) return;
+    int in = rfx_onnx_any(ctx, t->value);
+    t->value = rfx_onnx_of(rfx_onnx_sum_over(ctx, suffix, axes, in));
     for (int i = 0; i < t->n; i++)
         if (!axes[i]) t->axes[kept++] = t->axes[i];
     t->n = kept;
-    return status;
 }
 
-/* Puts the axes of a term in the order of `labels`, which are all it has. */
-static enum rfx_status arrange(struct rfx_onnx_import *ctx, struct term *t, const int *labels) {
+/* Puts the axes of a term in the order of `labels`, which are all that the term has. */
+static void arrange(struct rfx_onnx_import *ctx, struct term *t, const int *labels) {
     int perm[RFX_MAX_RANK];
+    if (rfx_onnx_failed(ctx)) return;
     for (int i = 0; i < t->n; i++) perm[i] = place_of(t, labels[i]);
-    enum rfx_status status = rfx_onnx_permute(ctx, t->value, perm, &t->value);
+    t->value = rfx_onnx_permute(ctx, t->value, perm);
     memcpy(t->axes, labels, (size_t)t->n * sizeof *labels);
-    return status;
 }
 
-/* The term's tensor under another shape. */
-static enum rfx_status reshape(struct rfx_onnx_import *ctx, struct term *t,
-                               const struct rfx_shape *shape) {
-    const struct rfx_shape *had = rfx_onnx_shape(ctx, t->value);
-    bool same = had->rank == shape->rank;
-    for (int i = 0; same && i < had->rank; i++) same = had->dims[i] == shape->dims[i];
-    if (same) return RFX_OK;
-    if (t->value.constant != NULL) {
+/* Gives the term's tensor another shape. */
+static void reshape(struct rfx_onnx_import *ctx, struct term *t, const struct rfx_shape *shape) {
+    if (rfx_onnx_failed(ctx) || rfx_onnx_same_shape(rfx_onnx_shape(ctx, t->value), shape)) return;
+    if (t->value.constant != NULL)
         t->value.constant = rfx_onnx_const_view(ctx, t->value.constant, shape);
-        return t->value.constant != NULL
-                   ? RFX_OK
-                   : rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    }
-    int in;
-    enum rfx_status status = rfx_onnx_plain(ctx, t->value, &in);
-    return status == RFX_OK ? rfx_onnx_reshape(ctx, in, shape, &t->value.node) : status;
+    else
+        t->value.node = rfx_onnx_plain_as(ctx, t->value.node, shape);
 }
 
-/* The axes of `order` that a term has, each other one as 1. */
-static enum rfx_status spread(struct rfx_onnx_import *ctx, struct term *t,
-                              const struct term *order) {
+/* Gives a term the axes of `order`, those that it does not have as 1. */
+static void spread(struct rfx_onnx_import *ctx, struct term *t, const struct term *order) {
     struct rfx_shape shape = {order->n, {0}};
     int own[RFX_MAX_RANK], n = 0;
     for (int i = 0; i < order->n; i++)
         if (has(t, order->axes[i])) own[n++] = order->axes[i];
-    enum rfx_status status = arrange(ctx, t, own);
-    if (status != RFX_OK) return status;
+    arrange(ctx, t, own);
     for (int i = 0, k = 0; i < order->n; i++) {
         bool mine = k < t->n && t->axes[k] == order->axes[i];
         shape.dims[i] = mine ? rfx_onnx_shape(ctx, t->value)->dims[k] : 1;
         k += mine;
     }
-    return reshape(ctx, t, &shape);
+    reshape(ctx, t, &shape);
 }
 
-/* Element by element, then the sum over what both have and the output has not. */
-static enum rfx_status by_elements(struct rfx_onnx_import *ctx, struct einsum *e,
-                                   struct term *made) {
-    struct term order = e->in[0].n >= e->in[1].n ? e->in[0] : e->in[1];
+/* The product element by element, then the sum over the axes that only the output lacks. */
+static struct term by_elements(struct rfx_onnx_import *ctx, struct einsum *e) {
+    struct term made = e->in[0].n >= e->in[1].n ? e->in[0] : e->in[1];
     bool sums = false;
-    for (int i = 0; i < order.n; i++) sums = sums || !has(&e->out, order.axes[i]);
-    if (!sums) order = e->out;
-    enum rfx_status status = spread(ctx, &e->in[0], &order);
-    if (status == RFX_OK) status = spread(ctx, &e->in[1], &order);
-    *made = order;
-    made->value = (struct rfx_onnx_operand){-1, NULL};
-    if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_MUL, sums ? "/product" : "", e->in[0].value,
-                                  e->in[1].value, &made->value.node);
-    return status == RFX_OK ? sum_own(ctx, e, made, NULL, "") : status;
+    for (int i = 0; i < made.n; i++) sums = sums || !has(&e->out, made.axes[i]);
+    if (!sums) made = e->out;
+    for (int k = 0; k < 2; k++) spread(ctx, &e->in[k], &made);
+    made.value = rfx_onnx_of(rfx_onnx_combine(ctx, RFX_BINARY_MUL, sums ? "/product" : "",
+                                              e->in[0].value, e->in[1].value));
+    sum_own(ctx, e, &made, NULL, "");
+    return made;
 }
 
 /* The labels of the product, as MatMul has them: of both and the output; of the first and the
@@ -249,63 +223,58 @@ static struct parts parts_of(const struct einsum *e) {
     return p;
 }
 
-/* Batch, then the axes of two parts, of which each becomes one axis if `joined`. */
-static enum rfx_status as_matrices(struct rfx_onnx_import *ctx, struct term *t,
-                                   const struct parts *p, enum part rows, enum part columns,
-                                   bool joined) {
+/* Orders a term's axes: batch, then those of two parts, of which each becomes one axis if `joined`.
+ */
+static void as_matrices(struct rfx_onnx_import *ctx, struct term *t, const struct parts *p,
+                        enum part rows, enum part columns, bool joined) {
     const enum part parts[3] = {BATCH, rows, columns};
     int order[RFX_MAX_RANK], n = 0;
     for (int i = 0; i < 3; i++)
         for (int k = 0; k < p->n[parts[i]]; k++) order[n++] = p->labels[parts[i]][k];
-    enum rfx_status status = arrange(ctx, t, order);
-    if (status != RFX_OK || !joined) return status;
-    const struct rfx_shape *had = rfx_onnx_shape(ctx, t->value);
+    arrange(ctx, t, order);
+    if (!joined || rfx_onnx_failed(ctx)) return;
+    const struct rfx_shape had = *rfx_onnx_shape(ctx, t->value);
     int batch = p->n[BATCH], split = batch + p->n[rows];
-    struct rfx_shape shape = {batch + 2, {0}};
-    for (int i = 0; i < batch; i++) shape.dims[i] = had->dims[i];
-    shape.dims[batch] = rfx_onnx_product(had, batch, split);
-    shape.dims[batch + 1] = rfx_onnx_product(had, split, had->rank);
-    return reshape(ctx, t, &shape);
+    struct rfx_shape shape = had;
+    shape.rank = batch + 2;
+    shape.dims[batch] = rfx_onnx_product(&had, batch, split);
+    shape.dims[batch + 1] = rfx_onnx_product(&had, split, had.rank);
+    reshape(ctx, t, &shape);
 }
 
-/* The second is a constant matrix whose one axis is all that is summed over. */
+/* Whether the second operand is a constant matrix, and exactly one of its axes is summed over. */
 static bool is_by_matrix(const struct einsum *e, const struct parts *p) {
     const struct rfx_onnx_const *b = e->in[1].value.constant;
     return b != NULL && b->shape.rank == 2 && p->n[BATCH] == 0 && p->n[INNER] == 1 &&
            p->n[COLUMNS] == 1 && p->n[ROWS] > 0;
 }
 
-/* As MatMul; *made has the axes batch, rows, columns. */
-static enum rfx_status by_matrices(struct rfx_onnx_import *ctx, struct einsum *e,
-                                   struct term *made) {
+/* The product as MatMul, with the axes batch, rows, columns. */
+static struct term by_matrices(struct rfx_onnx_import *ctx, struct einsum *e) {
     struct parts p = parts_of(e);
     struct rfx_shape shape = {0, {0}};
+    struct term made = {.n = 0};
     bool matrix = is_by_matrix(e, &p);
-    int in[2];
-    enum rfx_status status = as_matrices(ctx, &e->in[0], &p, ROWS, INNER, !matrix);
+    as_matrices(ctx, &e->in[0], &p, ROWS, INNER, !matrix);
     if (matrix) {
         bool turned = e->in[1].axes[1] == p.labels[INNER][0];
-        if (status == RFX_OK)
-            status = rfx_onnx_by_matrix(ctx, e->in[0].value, e->in[1].value.constant, turned,
-                                        &made->value.node);
+        made.value.node = rfx_onnx_by_matrix(ctx, e->in[0].value, e->in[1].value.constant, turned);
     } else {
-        if (status == RFX_OK) status = as_matrices(ctx, &e->in[1], &p, INNER, COLUMNS, true);
-        if (status == RFX_OK) status = rfx_onnx_plain(ctx, e->in[0].value, &in[0]);
-        if (status == RFX_OK) status = rfx_onnx_plain(ctx, e->in[1].value, &in[1]);
-        if (status == RFX_OK) status = rfx_onnx_product_of(ctx, "", in, &made->value.node);
+        as_matrices(ctx, &e->in[1], &p, INNER, COLUMNS, true);
+        int left = rfx_onnx_plain(ctx, e->in[0].value), right = rfx_onnx_plain(ctx, e->in[1].value);
+        made.value.node = rfx_onnx_product_of(ctx, "", left, right);
     }
-    made->value.constant = NULL;
-    made->n = 0;
     for (enum part part = BATCH; part < PARTS; part++)
         for (int k = 0; part != INNER && k < p.n[part]; k++) {
-            made->axes[made->n++] = p.labels[part][k];
+            made.axes[made.n++] = p.labels[part][k];
             shape.dims[shape.rank++] = e->extent[p.labels[part][k]];
         }
-    return status == RFX_OK ? reshape(ctx, made, &shape) : status;
+    reshape(ctx, &made, &shape);
+    return made;
 }
 
-/* Constants come second; so does, of two computed operands, the one whose axes are behind the
- * other's in the output. */
+/* Exchanges the operands so that a constant comes second. Of two computed operands, the one whose
+ * axes come later in the output is second. */
 static void choose_order(struct einsum *e) {
     bool exchange = e->in[0].value.constant != NULL;
     if (e->in[0].value.constant == NULL && e->in[1].value.constant == NULL)
@@ -319,22 +288,23 @@ static void choose_order(struct einsum *e) {
     e->in[1] = first;
 }
 
-/* Two operands without axes that only one of them has and nobody else. */
-static enum rfx_status product(struct rfx_onnx_import *ctx, struct einsum *e, struct term *made) {
+/* The product of two operands whose axes are all shared with the other or with the output. */
+static struct term product(struct rfx_onnx_import *ctx, struct einsum *e) {
     choose_order(e);
     struct parts p = parts_of(e);
     bool elements = p.n[INNER] == 0 || (p.n[ROWS] == 0 && p.n[COLUMNS] == 0);
-    return elements ? by_elements(ctx, e, made) : by_matrices(ctx, e, made);
+    return elements ? by_elements(ctx, e) : by_matrices(ctx, e);
 }
 
-enum rfx_status rfx_onnx_einsum(struct rfx_onnx_import *ctx) {
+int rfx_onnx_einsum(struct rfx_onnx_import *ctx) {
     struct einsum e = {.n_in = 0};
-    enum rfx_status status = read_equation(ctx, &e);
+    read_equation(ctx, &e);
+    if (rfx_onnx_failed(ctx)) return -1;
     const struct term *second = e.n_in > 1 ? &e.in[1] : NULL;
-    if (status == RFX_OK) status = sum_own(ctx, &e, &e.in[0], second, "/sum");
-    if (status == RFX_OK && second != NULL) status = sum_own(ctx, &e, &e.in[1], &e.in[0], "/sum");
-    struct term made = e.in[0];
-    if (status == RFX_OK && second != NULL) status = product(ctx, &e, &made);
-    if (status == RFX_OK) status = arrange(ctx, &made, e.out.axes);
-    return status == RFX_OK ? rfx_onnx_set(ctx, 0, made.value) : status;
+    sum_own(ctx, &e, &e.in[0], second, "/sum");
+    if (second != NULL) sum_own(ctx, &e, &e.in[1], &e.in[0], "/sum");
+    if (rfx_onnx_failed(ctx)) return -1;
+    struct term made = second != NULL ? product(ctx, &e) : e.in[0];
+    arrange(ctx, &made, e.out.axes);
+    return rfx_onnx_set(ctx, 0, made.value);
 }

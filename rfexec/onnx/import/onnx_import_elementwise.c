@@ -1,86 +1,63 @@
-/* Conversion of activations and of arithmetic between tensors and constants. */
+/* Converters that work element by element: activations, arithmetic between tensors and constants
+ * with broadcasting, DequantizeLinear; and Trilu and CumSum, which work along axes. */
 #include <math.h>
 #include <string.h>
 
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 
-static bool op_is(const struct rfx_onnx_import *ctx, const char *op) {
-    return strcmp(ctx->node->op, op) == 0;
+/* --- activations --- */
+
+/* An activation of this kind, with the names of the attributes that hold its two numbers. */
+static int activation(struct rfx_onnx_import *ctx, enum rfx_act_kind kind, const char *alpha,
+                      const char *beta) {
+    const struct rfx_act_def *def = rfx_act_def(kind);
+    float first = alpha != NULL ? rfx_onnx_attr_float(ctx, alpha, def->alpha) : def->alpha;
+    float second = beta != NULL ? rfx_onnx_attr_float(ctx, beta, def->beta) : def->beta;
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
+    return rfx_onnx_ordered(ctx, rfx_onnx_act(ctx, "", in, kind, first, second), last);
 }
 
-static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status status, int out) {
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
-}
-
-static enum rfx_status finish_as(struct rfx_onnx_import *ctx, enum rfx_status status, int out,
-                                 bool last) {
-    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
-}
-
-/* An operator of the table of activations. */
-enum rfx_status rfx_onnx_activation(struct rfx_onnx_import *ctx) {
+/* The operators that the table of activations names. */
+int rfx_onnx_activation(struct rfx_onnx_import *ctx) {
     enum rfx_act_kind kind = rfx_act_find(ctx->node->op);
     if (kind == RFX_ACT_COUNT)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no such activation");
-    const struct rfx_act_def *def = rfx_act_def(kind);
-    float alpha = def->alpha, beta = def->beta;
-    int in, out = -1;
-    bool last = false;
-    if ((def->traits & RFX_ACT_HAS_ALPHA) != 0) alpha = rfx_onnx_attr_float(ctx, "alpha", alpha);
-    if ((def->traits & RFX_ACT_HAS_BETA) != 0) beta = rfx_onnx_attr_float(ctx, "beta", beta);
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK) status = rfx_onnx_act(ctx, "", in, kind, alpha, beta, &out);
-    return finish_as(ctx, status, out, last);
+    unsigned traits = rfx_act_def(kind)->traits;
+    return activation(ctx, kind, (traits & RFX_ACT_HAS_ALPHA) != 0 ? "alpha" : NULL,
+                      (traits & RFX_ACT_HAS_BETA) != 0 ? "beta" : NULL);
 }
 
-/* Activations of two numbers that ONNX calls otherwise than alpha and beta. */
-static enum rfx_status named_activation(struct rfx_onnx_import *ctx, enum rfx_act_kind kind,
-                                        const char *alpha, const char *beta) {
-    const struct rfx_act_def *def = rfx_act_def(kind);
-    int in, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "", in, kind, rfx_onnx_attr_float(ctx, alpha, def->alpha),
-                              rfx_onnx_attr_float(ctx, beta, def->beta), &out);
-    return finish_as(ctx, status, out, last);
+int rfx_onnx_selu(struct rfx_onnx_import *ctx) {
+    return activation(ctx, RFX_ACT_SELU, "alpha", "gamma");
 }
 
-enum rfx_status rfx_onnx_selu(struct rfx_onnx_import *ctx) {
-    return named_activation(ctx, RFX_ACT_SELU, "alpha", "gamma");
-}
-
-enum rfx_status rfx_onnx_shrink(struct rfx_onnx_import *ctx) {
-    return named_activation(ctx, RFX_ACT_SHRINK, "lambd", "bias");
+int rfx_onnx_shrink(struct rfx_onnx_import *ctx) {
+    return activation(ctx, RFX_ACT_SHRINK, "lambd", "bias");
 }
 
 /* Clip: attributes up to opset 10, inputs from 11 on. */
-enum rfx_status rfx_onnx_clip(struct rfx_onnx_import *ctx) {
+int rfx_onnx_clip(struct rfx_onnx_import *ctx) {
     double lo = -HUGE_VAL, hi = HUGE_VAL;
-    int in, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status != RFX_OK) return status;
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
     if (ctx->opset < 11) {
         lo = (double)rfx_onnx_attr_float(ctx, "min", -HUGE_VALF);
         hi = (double)rfx_onnx_attr_float(ctx, "max", HUGE_VALF);
     } else {
-        if (rfx_onnx_has(ctx, 1)) status = rfx_onnx_in_number(ctx, 1, &lo);
-        if (status == RFX_OK && rfx_onnx_has(ctx, 2)) status = rfx_onnx_in_number(ctx, 2, &hi);
-        if (status != RFX_OK) return status;
+        lo = rfx_onnx_in_number_or(ctx, 1, lo);
+        hi = rfx_onnx_in_number_or(ctx, 2, hi);
     }
-    status = rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, (float)lo, (float)hi, &out);
-    return finish_as(ctx, status, out, last);
+    int out = rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, (float)lo, (float)hi);
+    return rfx_onnx_ordered(ctx, out, last);
 }
 
-enum rfx_status rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_const *slope;
+int rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_ACTIVATION, .act = {RFX_ACT_PRELU, 0.0f, 0.0f, -1}};
-    int in, out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0), &in);
-    if (status == RFX_OK) status = rfx_onnx_in_const(ctx, 1, &slope);
-    if (status != RFX_OK) return status;
+    int in = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0));
+    struct rfx_onnx_const *slope = rfx_onnx_in_const(ctx, 1);
+    if (slope == NULL) return -1;
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int rank = slope->shape.rank;
     bool old = ctx->opset < 7 && rank == 1; /* a vector is one per channel */
@@ -90,102 +67,75 @@ enum rfx_status rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "a slope of %lld values that is neither one nor one per channel",
                                (long long)slope->elems);
-    status = rfx_onnx_const_weight(ctx, slope, &node.act.slope);
-    if (status == RFX_OK) status = rfx_onnx_emit(ctx, &node, "", &in, 1, &out);
-    return finish(ctx, status, out);
+    node.act.slope = rfx_onnx_const_weight(ctx, slope);
+    return rfx_onnx_emit1(ctx, &node, "", in);
 }
 
-/* Two computed tensors of one shape and layout. */
-static enum rfx_status product(struct rfx_onnx_import *ctx, int a, int b, int *out) {
-    bool plain = rfx_onnx_tensor_of(ctx, a)->layout == RFX_LAYOUT_PLAIN;
-    struct rfx_node node = {.op = plain ? RFX_OP_PLAIN_BINARY : RFX_OP_BINARY};
-    node.attr.binary.kind = RFX_BINARY_MUL;
-    int in[2] = {a, b};
-    return rfx_onnx_emit(ctx, &node, "", in, 2, out);
+int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                       int a, int b) {
+    struct rfx_node node = {.op = RFX_OP_PLAIN_BINARY, .attr.binary = {kind}};
+    if (rfx_onnx_is_map(ctx, a)) node.op = RFX_OP_BINARY;
+    return rfx_onnx_emit2(ctx, &node, suffix, a, b);
+}
+
+/* Operand 0 times a gate that was made of it. */
+static int gated(struct rfx_onnx_import *ctx, int in, int gate, bool last) {
+    return rfx_onnx_ordered(ctx, rfx_onnx_binary_of(ctx, RFX_BINARY_MUL, "", in, gate), last);
 }
 
 /* x * sigmoid(alpha * x). */
-enum rfx_status rfx_onnx_swish(struct rfx_onnx_import *ctx) {
+int rfx_onnx_swish(struct rfx_onnx_import *ctx) {
     float alpha = rfx_onnx_attr_float(ctx, "alpha", 1.0f);
-    int in, gate, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status != RFX_OK) return status;
-    if (alpha == 1.0f) {
-        status = rfx_onnx_act(ctx, "", in, RFX_ACT_SILU, 0.0f, 0.0f, &out);
-        return finish_as(ctx, status, out, last);
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
+    if (alpha == 1.0f)
+        return rfx_onnx_ordered(ctx, rfx_onnx_apply(ctx, "", in, RFX_ACT_SILU), last);
+    int gate = rfx_onnx_scale_shift(ctx, "/scaled", in, alpha, 0.0f);
+    return gated(ctx, in, rfx_onnx_apply(ctx, "/gate", gate, RFX_ACT_SIGMOID), last);
+}
+
+/* x * (0.5 + 0.5 * erf(x / sqrt 2)). The approximation x / 2 * (1 + tanh(z)) with z = sqrt(2 / pi)
+ * (x + 0.044715 x^3) is computed as x * sigmoid(2 z): nothing cancels where tanh is near -1. */
+int rfx_onnx_gelu(struct rfx_onnx_import *ctx) {
+    static const char *const forms[] = {"none", "tanh"};
+    int form = rfx_onnx_attr_choice(ctx, "approximate", "none", forms, 2), gate;
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
+    if (form == 1) {
+        gate = rfx_onnx_binary_of(ctx, RFX_BINARY_MUL, "", in, in);
+        gate =
+            rfx_onnx_scale_shift(ctx, "/slope", gate, 0.071354816272600248f, 1.5957691216057308f);
+        gate = rfx_onnx_binary_of(ctx, RFX_BINARY_MUL, "", gate, in);
+        return gated(ctx, in, rfx_onnx_apply(ctx, "/gate", gate, RFX_ACT_SIGMOID), last);
     }
-    status = rfx_onnx_scale_shift(ctx, "/scaled", in, alpha, 0.0f, &gate);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
-    if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish_as(ctx, status, out, last);
-}
-
-/* x / 2 * (1 + tanh(z)) with z = sqrt(2 / pi) (x + 0.044715 x^3), as x * sigmoid(2 z): nothing
- * cancels where tanh is near -1. */
-static enum rfx_status gelu_tanh(struct rfx_onnx_import *ctx) {
-    int in, gate, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK) status = product(ctx, in, in, &gate);
-    if (status == RFX_OK)
-        status = rfx_onnx_scale_shift(ctx, "/slope", gate, 0.071354816272600248f,
-                                      1.5957691216057308f, &gate);
-    if (status == RFX_OK) status = product(ctx, gate, in, &gate);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/gate", gate, RFX_ACT_SIGMOID, 0.0f, 0.0f, &gate);
-    if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish_as(ctx, status, out, last);
-}
-
-/* x * (0.5 + 0.5 * erf(x / sqrt 2)), or its approximation. */
-enum rfx_status rfx_onnx_gelu(struct rfx_onnx_import *ctx) {
-    int in, gate, out = -1;
-    bool last = false;
-    const char *form = rfx_onnx_attr_string(ctx, "approximate", "none");
-    if (strcmp(form, "tanh") == 0) return gelu_tanh(ctx);
-    if (strcmp(form, "none") != 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "approximate = %.40s", form);
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK)
-        status = rfx_onnx_scale_shift(ctx, "/scaled", in, 0.70710678118654752f, 0.0f, &gate);
-    if (status == RFX_OK) status = rfx_onnx_act(ctx, "/erf", gate, RFX_ACT_ERF, 0.0f, 0.0f, &gate);
-    if (status == RFX_OK) status = rfx_onnx_scale_shift(ctx, "/gate", gate, 0.5f, 0.5f, &gate);
-    if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish_as(ctx, status, out, last);
+    gate = rfx_onnx_scale_shift(ctx, "/scaled", in, 0.70710678118654752f, 0.0f);
+    gate = rfx_onnx_apply(ctx, "/erf", gate, RFX_ACT_ERF);
+    return gated(ctx, in, rfx_onnx_scale_shift(ctx, "/gate", gate, 0.5f, 0.5f), last);
 }
 
 /* x * tanh(softplus(x)). */
-enum rfx_status rfx_onnx_mish(struct rfx_onnx_import *ctx) {
-    int in, gate, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/softplus", in, RFX_ACT_SOFTPLUS, 0.0f, 0.0f, &gate);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/tanh", gate, RFX_ACT_TANH, 0.0f, 0.0f, &gate);
-    if (status == RFX_OK) status = product(ctx, in, gate, &out);
-    return finish_as(ctx, status, out, last);
+int rfx_onnx_mish(struct rfx_onnx_import *ctx) {
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
+    int gate = rfx_onnx_apply(ctx, "/softplus", in, RFX_ACT_SOFTPLUS);
+    return gated(ctx, in, rfx_onnx_apply(ctx, "/tanh", gate, RFX_ACT_TANH), last);
 }
 
-/* Add, Sum and Mean add. */
+/* --- arithmetic --- */
+
+/* The kind of the current operator. Add, Sum and Mean add. */
 static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
-    static const struct {
-        const char *op;
-        enum rfx_binary_kind kind;
-    } kinds[] = {
-        {"Sub", RFX_BINARY_SUB},     {"Mul", RFX_BINARY_MUL},
-        {"Div", RFX_BINARY_DIV},     {"Max", RFX_BINARY_MAX},
-        {"Min", RFX_BINARY_MIN},     {"Pow", RFX_BINARY_POW},
-        {"Mod", RFX_BINARY_MOD},     {"Greater", RFX_BINARY_GREATER},
-        {"Less", RFX_BINARY_LESS},   {"GreaterOrEqual", RFX_BINARY_GREATER_OR_EQUAL},
-        {"Equal", RFX_BINARY_EQUAL}, {"LessOrEqual", RFX_BINARY_LESS_OR_EQUAL},
-        {"And", RFX_BINARY_AND},     {"Or", RFX_BINARY_OR},
-        {"Xor", RFX_BINARY_XOR},
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        if (op_is(ctx, kinds[i].op)) return kinds[i].kind;
+    static const char *const ops[] = {
+        [RFX_BINARY_SUB] = "Sub",     [RFX_BINARY_MUL] = "Mul",
+        [RFX_BINARY_DIV] = "Div",     [RFX_BINARY_MAX] = "Max",
+        [RFX_BINARY_MIN] = "Min",     [RFX_BINARY_POW] = "Pow",
+        [RFX_BINARY_MOD] = "Mod",     [RFX_BINARY_GREATER] = "Greater",
+        [RFX_BINARY_LESS] = "Less",   [RFX_BINARY_GREATER_OR_EQUAL] = "GreaterOrEqual",
+        [RFX_BINARY_EQUAL] = "Equal", [RFX_BINARY_LESS_OR_EQUAL] = "LessOrEqual",
+        [RFX_BINARY_AND] = "And",     [RFX_BINARY_OR] = "Or",
+        [RFX_BINARY_XOR] = "Xor"};
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        if (ops[i] != NULL && rfx_onnx_op_is(ctx, ops[i])) return (enum rfx_binary_kind)i;
     return RFX_BINARY_ADD;
 }
 
@@ -193,75 +143,54 @@ static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
 static bool is_per_channel(const struct rfx_onnx_const *k, int64_t c) {
     int rank = k->shape.rank;
     if (rank > 4) return false;
-    if (k->elems == 1) return true;
-    return k->elems == c && rank >= 3 && k->shape.dims[rank - 3] == c;
+    return k->elems == 1 || (k->elems == c && rank >= 3 && k->shape.dims[rank - 3] == c);
 }
 
-/* map OP constant as AFFINE; `reversed`: constant OP map. False in *done when it has no such form.
- */
-static enum rfx_status try_affine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
-                                  struct rfx_onnx_const *k, bool reversed, int *out, bool *done) {
+/* map OP constant as AFFINE; `reversed`: constant OP map. -1: it has no such form. */
+static int try_affine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
+                      struct rfx_onnx_const *k, bool reversed) {
     struct rfx_node node = {.op = RFX_OP_AFFINE, .attr.affine = {-1, -1}};
-    const double *v;
-    *done = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB || kind == RFX_BINARY_MUL ||
-            (kind == RFX_BINARY_DIV && !reversed);
-    if (!*done) return RFX_OK;
-    enum rfx_status status = rfx_onnx_const_reals(ctx, k, &v);
+    const float minus = -1.0f;
     bool shift = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB;
-    int *target = shift ? &node.attr.affine.shift : &node.attr.affine.scale;
-    if (status == RFX_OK) status = rfx_onnx_own_weight(ctx, NULL, k->elems, target);
-    if (status != RFX_OK) return status;
-    float *values = rfx_graph_owned_weight(ctx->graph, *target);
+    if (!shift && kind != RFX_BINARY_MUL && (kind != RFX_BINARY_DIV || reversed)) return -1;
+    const double *v = rfx_onnx_const_reals(ctx, k);
+    int weight = rfx_onnx_own_weight(ctx, NULL, k->elems);
+    if (weight < 0) return -1;
+    float *values = rfx_graph_owned_weight(ctx->graph, weight);
     for (int64_t i = 0; i < k->elems; i++) {
         values[i] = (float)v[i];
         if (kind == RFX_BINARY_SUB && !reversed) values[i] = -values[i];
         if (kind == RFX_BINARY_DIV) values[i] = (float)(1.0 / v[i]);
     }
-    float minus = -1.0f;
+    *(shift ? &node.attr.affine.shift : &node.attr.affine.scale) = weight;
     if (kind == RFX_BINARY_SUB && reversed)
-        status = rfx_onnx_own_weight(ctx, &minus, 1, &node.attr.affine.scale);
-    return status == RFX_OK ? rfx_onnx_emit(ctx, &node, "", &in, 1, out) : status;
+        node.attr.affine.scale = rfx_onnx_own_weight(ctx, &minus, 1);
+    return rfx_onnx_emit1(ctx, &node, "", in);
 }
 
-/* The forms of x OP number that are activations, in either layout. */
-static enum rfx_status try_activation(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
-                                      int in, struct rfx_onnx_const *k, bool reversed, int *out,
-                                      bool *done) {
-    const double *v;
-    *done = false;
-    if (k->elems != 1) return RFX_OK;
-    if (k->shape.rank > rfx_onnx_tensor_of(ctx, in)->shape.rank) return RFX_OK;
-    enum rfx_status status = rfx_onnx_const_reals(ctx, k, &v);
-    if (status != RFX_OK) return status;
-    *done = true;
+/* The forms of x OP number that are activations, in either layout; -1: another form. */
+static int try_activation(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
+                          struct rfx_onnx_const *k, bool reversed) {
+    if (k->elems != 1 || k->shape.rank > rfx_onnx_tensor_of(ctx, in)->shape.rank) return -1;
+    const double *v = rfx_onnx_const_reals(ctx, k);
+    if (v == NULL) return -1;
     float f = (float)v[0];
-    if (kind == RFX_BINARY_MAX) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, f, HUGE_VALF, out);
-    if (kind == RFX_BINARY_MIN) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, -HUGE_VALF, f, out);
+    if (kind == RFX_BINARY_MAX) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, f, HUGE_VALF);
+    if (kind == RFX_BINARY_MIN) return rfx_onnx_act(ctx, "", in, RFX_ACT_CLIP, -HUGE_VALF, f);
     if (kind == RFX_BINARY_POW && !reversed)
-        return rfx_onnx_act(ctx, "", in, f == 0.5f ? RFX_ACT_SQRT : RFX_ACT_POW, f, 0.0f, out);
-    *done = false;
-    return RFX_OK;
+        return rfx_onnx_act(ctx, "", in, f == 0.5f ? RFX_ACT_SQRT : RFX_ACT_POW, f, 0.0f);
+    return -1;
 }
 
-/* Gives the operand rank 4 with leading ones, as a map. */
-static enum rfx_status as_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, int *out) {
-    struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
-    struct rfx_shape four = {4, {1, 1, 1, 1}};
-    if (shape.rank == 4) return rfx_onnx_map(ctx, x, out);
-    for (int i = 0; i < shape.rank; i++) four.dims[4 - shape.rank + i] = shape.dims[i];
-    if (x.constant != NULL) {
+/* The operand as a map, with leading axes of 1 where its rank is below 4. */
+static int as_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
+    struct rfx_shape shape = *rfx_onnx_shape(ctx, x), four = rfx_onnx_rank_4(&shape);
+    if (shape.rank == 4) return rfx_onnx_map(ctx, x);
+    if (x.constant != NULL)
         x.constant = rfx_onnx_const_view(ctx, x.constant, &four);
-        if (x.constant == NULL)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    } else {
-        enum rfx_status status = rfx_onnx_reshape(ctx, x.node, &four, &x.node);
-        if (status != RFX_OK) return status;
-    }
-    return rfx_onnx_map(ctx, x, out);
-}
-
-static bool is_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
-    return x.node >= 0 && rfx_onnx_tensor_of(ctx, x.node)->layout == RFX_LAYOUT_NHWC;
+    else
+        x.node = rfx_onnx_reshape(ctx, x.node, &four);
+    return rfx_onnx_map(ctx, x);
 }
 
 /* Whether the operand can become an NHWC broadcast operand. */
@@ -270,8 +199,15 @@ static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return shape->rank < 4 || (shape->rank == 4 && shape->dims[0] == 1);
 }
 
-/* The operand beside a map of c channels whose channels come last, as one beside the map itself:
- * the map behind it, or the view of a constant of one value or one per channel. False: neither. */
+/* The constant as (1, elems, 1, 1), beside a map. */
+static struct rfx_onnx_const *beside_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+    struct rfx_shape shape = {4, {1, c->elems, 1, 1}};
+    return rfx_onnx_const_view(ctx, c, &shape);
+}
+
+/* Turns an operand beside a tensor `like` with its channels last into one beside the map of c
+ * channels: the map behind it, or a view of a constant of one value or one per channel. False: it
+ * is neither. */
 static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
                             const struct rfx_pixels *like, int64_t c) {
     if (x->node >= 0) {
@@ -282,14 +218,13 @@ static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand
     int rank = k->shape.rank,
         most = ctx->order < 0 ? 4 : rfx_onnx_tensor_of(ctx, ctx->order)->shape.rank;
     bool vector = rank > 0 && k->elems == c && k->shape.dims[rank - 1] == c;
-    if (k->repeat != NULL && rfx_onnx_repeat_map(ctx, x->constant, like, &x->node) == RFX_OK &&
-        x->node >= 0) {
+    if (k->repeat != NULL) x->node = rfx_onnx_repeat_map(ctx, x->constant, like);
+    if (x->node >= 0) {
         x->constant = NULL;
         return true;
     }
     if (rank > most || (k->elems != 1 && !vector)) return false;
-    struct rfx_shape shape = {4, {1, k->elems, 1, 1}};
-    x->constant = rfx_onnx_const_view(ctx, k, &shape);
+    x->constant = beside_map(ctx, x->constant);
     return x->constant != NULL;
 }
 
@@ -311,21 +246,19 @@ static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return true;
 }
 
-/* The operand beside a map in its own order, whose tensor has this shape, as one beside the map
- * itself. False: it is another tensor, or a constant of more than one value or one per channel. */
+/* Turns an operand beside a tensor of this shape, a map in its own order, into one beside the map.
+ * False: it is another tensor, or a constant of more than one value or one per channel. */
 static bool beside_shape(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
                          const struct rfx_shape *shape, int64_t c) {
     const struct rfx_shape own = *rfx_onnx_shape(ctx, *x);
-    bool same = own.rank == shape->rank;
-    for (int i = 0; same && i < own.rank; i++) same = own.dims[i] == shape->dims[i];
     if (x->node >= 0) {
+        bool same = rfx_onnx_same_shape(&own, shape);
         x->node = same ? rfx_onnx_elements_behind(ctx, x->node) : -1;
         return x->node >= 0;
     }
     bool channels = own.rank >= 3 && own.dims[own.rank - 3] == c && x->constant->elems == c;
     if (own.rank > shape->rank || (x->constant->elems != 1 && !channels)) return false;
-    const struct rfx_shape four = {4, {1, x->constant->elems, 1, 1}};
-    x->constant = rfx_onnx_const_view(ctx, x->constant, &four);
+    x->constant = beside_map(ctx, x->constant);
     return x->constant != NULL;
 }
 
@@ -348,104 +281,238 @@ static bool without_axes(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a
     return true;
 }
 
-static enum rfx_status combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
-                               const char *suffix, struct rfx_onnx_operand a,
-                               struct rfx_onnx_operand b, int *out) {
-    bool reversed = a.constant != NULL, done = false;
+static int combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                   struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
+    bool reversed = a.constant != NULL;
     struct rfx_onnx_const *k = reversed ? a.constant : b.constant;
-    int x = reversed ? b.node : a.node, in[2];
-    enum rfx_status status = RFX_OK;
+    int x = reversed ? b.node : a.node, out = -1;
     if (k != NULL && x >= 0) {
         const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x);
-        status = try_activation(ctx, kind, x, k, reversed, out, &done);
-        if (status != RFX_OK || done) return status;
-        if (t.layout == RFX_LAYOUT_NHWC && is_per_channel(k, t.c))
-            status = try_affine(ctx, kind, x, k, reversed, out, &done);
-        if (status != RFX_OK || done) return status;
+        out = try_activation(ctx, kind, x, k, reversed);
+        if (out < 0 && t.layout == RFX_LAYOUT_NHWC && is_per_channel(k, t.c))
+            out = try_affine(ctx, kind, x, k, reversed);
     }
-    bool maps = (is_map(ctx, a) || is_map(ctx, b)) && fits_map(ctx, a) && fits_map(ctx, b);
-    status = maps ? as_map(ctx, a, &in[0]) : rfx_onnx_plain(ctx, a, &in[0]);
-    if (status == RFX_OK) status = maps ? as_map(ctx, b, &in[1]) : rfx_onnx_plain(ctx, b, &in[1]);
-    if (status != RFX_OK) return status;
-    struct rfx_node node = {.op = maps ? RFX_OP_BINARY : RFX_OP_PLAIN_BINARY};
-    node.attr.binary.kind = kind;
-    return rfx_onnx_emit(ctx, &node, suffix, in, 2, out);
+    if (out >= 0 || rfx_onnx_failed(ctx)) return out;
+    bool maps = (rfx_onnx_is_map(ctx, a.node) || rfx_onnx_is_map(ctx, b.node)) &&
+                fits_map(ctx, a) && fits_map(ctx, b);
+    int left = maps ? as_map(ctx, a) : rfx_onnx_plain(ctx, a);
+    int right = maps ? as_map(ctx, b) : rfx_onnx_plain(ctx, b);
+    return rfx_onnx_binary_of(ctx, kind, suffix, left, right);
 }
 
-enum rfx_status rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind,
-                                 const char *suffix, struct rfx_onnx_operand a,
-                                 struct rfx_onnx_operand b, int *out) {
-    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
+int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                     struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
+    if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
-    if (a.constant != NULL && a.constant->repeat != NULL && b.node >= 0)
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (a.constant != NULL && b.node >= 0)
         a.constant = rfx_onnx_repeat_shrink(ctx, a.constant, rfx_onnx_shape(ctx, b));
-    if (b.constant != NULL && b.constant->repeat != NULL && a.node >= 0)
+    if (b.constant != NULL && a.node >= 0)
         b.constant = rfx_onnx_repeat_shrink(ctx, b.constant, rfx_onnx_shape(ctx, a));
-    if ((a.node < 0 && a.constant == NULL) || (b.node < 0 && b.constant == NULL))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+    if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b)) return rfx_onnx_out_of_memory(ctx);
     bool last = channels_first(ctx, &a, &b) || without_axes(ctx, &a, &b);
-    enum rfx_status status = combine(ctx, kind, suffix, a, b, out);
-    return status == RFX_OK && last ? rfx_onnx_channels_last(ctx, *out, out) : status;
+    return rfx_onnx_ordered(ctx, combine(ctx, kind, suffix, a, b), last);
 }
 
-/* Before opset 7 operands have one shape, or b, with broadcast = 1, has that of some axes of a that
- * follow each other, from `axis` on (else the last ones): it gets the missing ones behind them. */
-static enum rfx_status old_broadcast(struct rfx_onnx_import *ctx, struct rfx_onnx_operand a,
-                                     struct rfx_onnx_operand *b) {
+/* Before opset 7 operands have one shape, or b, with broadcast = 1, has the shape of some
+ * consecutive axes of a, from `axis` on (else of the last ones). Then b gets axes of 1 for the axes
+ * of a behind them. */
+static void old_broadcast(struct rfx_onnx_import *ctx, struct rfx_onnx_operand a,
+                          struct rfx_onnx_operand *b) {
     const struct rfx_onnx_attr *given = rfx_onnx_attr_find(ctx, "axis");
-    if ((a.node < 0 && a.constant == NULL) || (b->node < 0 && b->constant == NULL))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
-    int rank = rfx_onnx_shape(ctx, a)->rank, axis;
-    if (!rfx_onnx_attr_flag(ctx, "broadcast", false) || given == NULL) return RFX_OK;
-    enum rfx_status status = rfx_onnx_axis(ctx, given->i, rank, &axis);
-    if (status != RFX_OK) return status;
+    int rank = rfx_onnx_shape(ctx, a)->rank;
+    if (rfx_onnx_failed(ctx) || !rfx_onnx_attr_flag(ctx, "broadcast", false) || given == NULL)
+        return;
+    int axis = rfx_onnx_axis(ctx, given->i, rank);
     struct rfx_shape shape = *rfx_onnx_shape(ctx, *b);
     if (axis + shape.rank > rank)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "rank %d broadcast from axis %d of %d",
-                               shape.rank, axis, rank);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "rank %d broadcast from axis %d of %d",
+                              shape.rank, axis, rank);
     while (axis + shape.rank < rank) shape.dims[shape.rank++] = 1;
-    if (b->constant == NULL) {
-        status = rfx_onnx_plain(ctx, *b, &b->node);
-        return status == RFX_OK ? rfx_onnx_reshape(ctx, b->node, &shape, &b->node) : status;
-    }
-    b->constant = rfx_onnx_const_view(ctx, b->constant, &shape);
-    return b->constant != NULL
-               ? RFX_OK
-               : rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
+    if (b->constant != NULL)
+        b->constant = rfx_onnx_const_view(ctx, b->constant, &shape);
+    else
+        b->node = rfx_onnx_plain_as(ctx, b->node, &shape);
 }
 
-enum rfx_status rfx_onnx_binary(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
-    int out = -1;
-    enum rfx_status status = RFX_OK;
-    if (ctx->opset < 7) status = old_broadcast(ctx, a, &b);
-    if (status == RFX_OK) status = rfx_onnx_combine(ctx, binary_kind(ctx), "", a, b, &out);
-    return finish(ctx, status, out);
+int rfx_onnx_binary(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand a = rfx_onnx_need(ctx, 0), b = rfx_onnx_need(ctx, 1);
+    if (ctx->opset < 7) old_broadcast(ctx, a, &b);
+    return rfx_onnx_combine(ctx, binary_kind(ctx), "", a, b);
 }
 
 /* Sum, Max, Min, Mean of any number of operands, from left to right. */
-enum rfx_status rfx_onnx_variadic(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand total = rfx_onnx_in(ctx, 0);
-    enum rfx_status status = RFX_OK;
+int rfx_onnx_variadic(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand total = rfx_onnx_need(ctx, 0);
     size_t n = ctx->node->n_in;
-    if (n == 0 || (total.node < 0 && total.constant == NULL))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "no inputs");
-    for (size_t k = 1; status == RFX_OK && k < n; k++) {
-        int out = -1;
-        status = rfx_onnx_combine(ctx, binary_kind(ctx), k + 1 < n ? "/partial" : "", total,
-                                  rfx_onnx_in(ctx, k), &out);
-        total.node = out;
-        total.constant = NULL;
-    }
-    if (status == RFX_OK && op_is(ctx, "Mean") && n > 1)
-        status = rfx_onnx_scale_shift(ctx, "/mean", total.node, 1.0f / (float)n, 0.0f, &total.node);
-    return status == RFX_OK ? rfx_onnx_set(ctx, 0, total) : status;
+    for (size_t k = 1; k < n; k++)
+        total = rfx_onnx_of(rfx_onnx_combine(ctx, binary_kind(ctx), k + 1 < n ? "/partial" : "",
+                                             total, rfx_onnx_in(ctx, k)));
+    if (rfx_onnx_op_is(ctx, "Mean") && n > 1)
+        total.node = rfx_onnx_scale_shift(ctx, "/mean", total.node, 1.0f / (float)n, 0.0f);
+    return rfx_onnx_set(ctx, 0, total);
 }
 
-/* Identity and Dropout at inference. */
-enum rfx_status rfx_onnx_identity(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    if (x.node < 0 && x.constant == NULL)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 0 is missing");
-    return rfx_onnx_set(ctx, 0, x);
+int rfx_onnx_identity(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_set(ctx, 0, rfx_onnx_need(ctx, 0));
+}
+
+/* --- along axes --- */
+
+int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx) {
+    int64_t count = 0;
+    if (!rfx_onnx_has(ctx, 1)) return 0;
+    const int64_t *k = rfx_onnx_in_ints(ctx, 1, &count);
+    if (count == 1) return k[0];
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 1 has %lld elements, not 1",
+                          (long long)count);
+    return 0;
+}
+
+/* Trilu: maps by rows. */
+int rfx_onnx_trilu(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_TRIANGLE};
+    node.attr.triangle.upper = rfx_onnx_attr_flag(ctx, "upper", true);
+    node.attr.triangle.k = rfx_onnx_diagonal(ctx);
+    return rfx_onnx_emit1(ctx, &node, "", rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0)));
+}
+
+int rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank) {
+    if (rfx_onnx_has(ctx, 1)) return rfx_onnx_axis(ctx, rfx_onnx_diagonal(ctx), rank);
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 1 is missing");
+    return 0;
+}
+
+/* CumSum: maps along channels and columns by rows, else whole tensors. Along the last axis of a
+ * map's tokens it is along the map's channels. */
+int rfx_onnx_cum_sum(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_RUNNING_SUM};
+    node.attr.running.exclusive = rfx_onnx_attr_flag(ctx, "exclusive", false);
+    node.attr.running.reverse = rfx_onnx_attr_flag(ctx, "reverse", false);
+    int in = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0));
+    const int rank = rfx_onnx_tensor_of(ctx, in)->shape.rank;
+    int axis = rfx_onnx_sum_axis(ctx, rank);
+    int map = axis == rank - 1 ? rfx_onnx_tokens_behind(ctx, in) : -1;
+    bool by_rows = rfx_onnx_is_map(ctx, in) && (axis == 1 || axis == 3);
+    node.attr.running.axis = map >= 0 ? 1 : axis;
+    if (map >= 0)
+        in = map;
+    else if (!by_rows)
+        in = rfx_onnx_plain(ctx, rfx_onnx_of(in));
+    return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, "", in), map >= 0);
+}
+
+/* --- DequantizeLinear: (x - zero point) scale, as a difference and a product ---
+ *
+ * Weights are constants, which the graph of constants computes when the model is loaded. The result
+ * is exact: integers of 8 and 16 bits and their differences are floats, and the product is rounded
+ * once. Integers of 32 bits are rounded to float first, as in ONNX Runtime; they have no zero
+ * point. */
+
+/* How scale and zero point lie along x: one for all, one per index of `axis`, or one for each
+ * `block` of them. split: the shape of x with the axis in blocks. */
+struct steps {
+    int axis;
+    int64_t block; /* 0: none */
+    struct rfx_shape split, scale;
+};
+
+static void refuse_scale(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                         const struct steps *s) {
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                          "scales of rank %d with %lld elements, axis %d, block_size %lld",
+                          c->shape.rank, (long long)c->elems, s->axis, (long long)s->block);
+}
+
+/* One scale, or one per index of the axis. */
+static void along_axis(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                       const struct rfx_shape *x, struct steps *s) {
+    s->split = *x;
+    s->scale = (struct rfx_shape){x->rank, {1, 1, 1, 1, 1, 1, 1, 1}};
+    if (c->elems == 1) return;
+    s->axis = rfx_onnx_axis(ctx, s->axis, x->rank);
+    s->scale.dims[s->axis] = c->elems;
+    if (c->shape.rank != 1 || c->elems != x->dims[s->axis]) refuse_scale(ctx, c, s);
+}
+
+/* One scale per block of the axis: x is split into whole blocks. */
+static void along_blocks(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
+                         const struct rfx_shape *x, struct steps *s) {
+    s->axis = rfx_onnx_axis(ctx, s->axis, x->rank);
+    bool fits =
+        c->shape.rank == x->rank && x->rank < RFX_MAX_RANK && x->dims[s->axis] % s->block == 0;
+    for (int i = 0; fits && i < x->rank; i++)
+        fits = c->shape.dims[i] == (i == s->axis ? x->dims[i] / s->block : x->dims[i]);
+    s->split = s->scale = (struct rfx_shape){.rank = x->rank + 1};
+    if (!fits) refuse_scale(ctx, c, s);
+    for (int i = 0, at = 0; fits && i < x->rank; i++) {
+        s->split.dims[at] = s->scale.dims[at] = c->shape.dims[i];
+        at++;
+        if (i != s->axis) continue;
+        s->split.dims[at] = s->block;
+        s->scale.dims[at++] = 1;
+    }
+}
+
+/* Constant input k in the shape of the scales; NULL: it is left out. */
+static struct rfx_onnx_const *step_operand(struct rfx_onnx_import *ctx, size_t k,
+                                           const struct steps *s) {
+    struct rfx_onnx_const *c = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
+    if (c != NULL && c->elems != rfx_onnx_product(&s->scale, 0, s->scale.rank))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                              "input %zu has %lld elements, not as many as the scales", k,
+                              (long long)c->elems);
+    return c == NULL ? NULL : rfx_onnx_const_view(ctx, c, &s->scale);
+}
+
+static void read_steps(struct rfx_onnx_import *ctx, const struct rfx_shape *x, struct steps *s) {
+    int64_t type = rfx_onnx_attr_int(ctx, "output_dtype", 0);
+    s->axis = (int)rfx_onnx_attr_int(ctx, "axis", 1);
+    s->block = rfx_onnx_attr_int(ctx, "block_size", 0);
+    if (type != 0 && !rfx_onnx_type_is_real((int32_t)type))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "output_dtype %lld", (long long)type);
+    if (s->block < 0)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "block_size %lld", (long long)s->block);
+    const struct rfx_onnx_const *scale = rfx_onnx_in_const(ctx, 1);
+    if (scale == NULL) return;
+    (s->block > 0 ? along_blocks : along_axis)(ctx, scale, x, s);
+}
+
+int rfx_onnx_dequantise(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
+    struct steps s;
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    read_steps(ctx, &shape, &s);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (s.block > 0) x.node = rfx_onnx_plain_as(ctx, x.node, &s.split);
+    struct rfx_onnx_const *zero = step_operand(ctx, 2, &s);
+    if (zero != NULL)
+        x.node = rfx_onnx_combine(ctx, RFX_BINARY_SUB, "/from_zero", x, rfx_onnx_of_const(zero));
+    struct rfx_onnx_const *scale = step_operand(ctx, 1, &s);
+    x.node = rfx_onnx_combine(ctx, RFX_BINARY_MUL, "", x, rfx_onnx_of_const(scale));
+    return s.block > 0 ? rfx_onnx_reshape(ctx, x.node, &shape) : x.node;
+}
+
+/* Integers of 32 bits, such as biases, do not fit into floats: they are folded here, as
+ * float(x - zero) scale. */
+int rfx_onnx_fold_dequantise(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_const *x = rfx_onnx_in_as_named(ctx, 0).constant;
+    struct rfx_onnx_const *given = rfx_onnx_in_as_named(ctx, 1).constant;
+    struct steps s;
+    if (x == NULL || given == NULL || x->type != RFX_ONNX_INT32)
+        return rfx_onnx_compute(ctx, rfx_onnx_dequantise);
+    read_steps(ctx, &x->shape, &s);
+    if (rfx_onnx_failed(ctx)) return -1;
+    struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, given->type, &x->shape);
+    struct rfx_onnx_const *scale = step_operand(ctx, 1, &s), *zero = step_operand(ctx, 2, &s);
+    const int64_t *ints = rfx_onnx_const_ints(ctx, x);
+    const double *scales = rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_reals(ctx, scale);
+    const int64_t *zeros =
+        zero == NULL || rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_ints(ctx, zero);
+    for (int64_t i = 0; !rfx_onnx_failed(ctx) && i < x->elems; i++) {
+        int64_t at = rfx_onnx_broadcast_index(&s.scale, &s.split, i);
+        float value = (float)(ints[i] - (zeros != NULL ? zeros[at] : 0)) * (float)scales[at];
+        rfx_onnx_const_put(out, i, (double)value);
+    }
+    return rfx_onnx_set_const(ctx, 0, out);
 }

@@ -1,85 +1,113 @@
-/* Conversion of what makes and takes booleans. A boolean that is computed is a number: 0 is false,
- * 1 is true; operands that are other numbers are true. */
+/* Element types, casts, and converters that make or take booleans and whole numbers.
+ *
+ * A computed value is a float32 number whatever its type is in the file. A boolean is 0 or 1; as an
+ * operand every other number is true, too. The type says how casts round and wrap, and as what
+ * outputs are written. Integers of 8 and 16 bits have ONNX's values: operators whose results could
+ * leave the type's range wrap around, or are refused. Integers of 32 and 64 bits are exact up to
+ * 2^24. */
 #include <math.h>
+#include <string.h>
 
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-static enum rfx_status finish(struct rfx_onnx_import *ctx, enum rfx_status status, int out) {
-    return status == RFX_OK ? rfx_onnx_set_node(ctx, out) : status;
+bool rfx_onnx_type_is_real(int32_t type) {
+    return type == RFX_ONNX_FLOAT || type == RFX_ONNX_DOUBLE || type == RFX_ONNX_FLOAT16 ||
+           type == RFX_ONNX_BFLOAT16;
 }
 
-static enum rfx_status negate(struct rfx_onnx_import *ctx, const char *suffix, int in, int *out) {
-    return rfx_onnx_act(ctx, suffix, in, RFX_ACT_NOT, 0.0f, 0.0f, out);
+bool rfx_onnx_type_is_integer(int32_t type) {
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return known != RFX_TYPE_COUNT && rfx_type_is_integer(known);
 }
 
-enum rfx_status rfx_onnx_not(struct rfx_onnx_import *ctx) {
-    int in, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    if (status == RFX_OK) status = negate(ctx, "", in, &out);
-    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
+int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k) {
+    struct rfx_onnx_operand x = rfx_onnx_in_as_named(ctx, k);
+    if (x.constant != NULL) return x.constant->type;
+    return x.node >= 0 ? rfx_onnx_names_type(ctx->values, ctx->node->in[k]) : RFX_ONNX_FLOAT;
 }
 
-/* A NaN is what does not equal itself. */
-enum rfx_status rfx_onnx_is_nan(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    int out = -1;
-    enum rfx_status status = rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "/number", x, x, &out);
-    if (status == RFX_OK) status = negate(ctx, "", out, &out);
-    return finish(ctx, status, out);
+int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k) {
+    static const char *const truths[] = {
+        "Greater", "Less", "GreaterOrEqual", "Equal", "LessOrEqual", "And", "Or",
+        "Xor",     "Not",  "IsNaN",          "IsInf", NULL};
+    static const char *const indices[] = {"ArgMax", "ArgMin", "Shape", "Size", "NonZero", NULL};
+    static const char *const second[] = {"TopK", "MaxPool", NULL};
+    static const char *const as_1[] = {"CastLike", "Where", NULL};
+    if (rfx_onnx_op_is_one_of(ctx, truths)) return RFX_ONNX_BOOL;
+    if (rfx_onnx_op_is_one_of(ctx, indices)) return RFX_ONNX_INT64;
+    if (k == 1 && rfx_onnx_op_is_one_of(ctx, second)) return RFX_ONNX_INT64;
+    if (rfx_onnx_op_is(ctx, "Cast")) return (int32_t)rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT);
+    if (rfx_onnx_op_is_one_of(ctx, as_1)) return rfx_onnx_in_type(ctx, 1);
+    if (rfx_onnx_op_is(ctx, "OneHot")) return rfx_onnx_in_type(ctx, 2);
+    return rfx_onnx_op_is(ctx, "DequantizeLinear") ? RFX_ONNX_FLOAT : rfx_onnx_in_type(ctx, 0);
 }
 
-static enum rfx_status number(struct rfx_onnx_import *ctx, double value,
-                              struct rfx_onnx_operand *out) {
-    static const struct rfx_shape scalar = {0, {0}};
-    *out = (struct rfx_onnx_operand){-1, rfx_onnx_const_new(ctx, RFX_ONNX_FLOAT, &scalar)};
-    if (out->constant == NULL)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for a constant");
-    rfx_onnx_const_reals_rw(out->constant)[0] = value;
-    return RFX_OK;
+/* x - 2^bits * floor((x - lo) / 2^bits): exact for whole numbers up to 2^24. */
+int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in) {
+    bool wide = type == RFX_ONNX_UINT16 || type == RFX_ONNX_INT16;
+    bool is_signed = type == RFX_ONNX_INT8 || type == RFX_ONNX_INT16;
+    float count = wide ? 65536.0f : 256.0f;
+    int map = rfx_onnx_elements_behind(ctx, in), order = ctx->order;
+    if (map >= 0) in = map;
+    int turns = rfx_onnx_scale_shift(ctx, "/turns", in, 1.0f / count, is_signed ? 0.5f : 0.0f);
+    turns = rfx_onnx_apply(ctx, "/whole_turns", turns, RFX_ACT_FLOOR);
+    turns = rfx_onnx_scale_shift(ctx, "/back", turns, -count, 0.0f);
+    int out =
+        rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/wrapped", rfx_onnx_of(in), rfx_onnx_of(turns));
+    ctx->order = order;
+    return rfx_onnx_ordered(ctx, out, map >= 0);
 }
 
-/* Equality with an infinity, of |x| where both signs count; x < x where none does. */
-enum rfx_status rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
-    bool negative = rfx_onnx_attr_flag(ctx, "detect_negative", true);
-    bool positive = rfx_onnx_attr_flag(ctx, "detect_positive", true);
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0), to = x;
-    int out = -1;
-    enum rfx_status status = rfx_onnx_any(ctx, x, &x.node);
-    x.constant = NULL;
-    if (status == RFX_OK && negative && positive)
-        status = rfx_onnx_act(ctx, "/magnitude", x.node, RFX_ACT_ABS, 0.0f, 0.0f, &x.node);
-    if (status == RFX_OK && (negative || positive))
-        status = number(ctx, positive ? HUGE_VAL : -HUGE_VAL, &to);
-    enum rfx_binary_kind kind = negative || positive ? RFX_BINARY_EQUAL : RFX_BINARY_LESS;
-    if (status == RFX_OK) status = rfx_onnx_combine(ctx, kind, "", x, to, &out);
-    return finish(ctx, status, out);
+int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node) {
+    static const char *const keep[] = {
+        "Cast",           "CastLike",  "Clip",     "Compress",     "Concat",
+        "DepthToSpace",   "Dropout",   "Expand",   "Flatten",      "Gather",
+        "GatherElements", "GatherND",  "Identity", "Max",          "MaxPool",
+        "MaxUnpool",      "Min",       "Mod",      "OneHot",       "Pad",
+        "ReduceMax",      "ReduceMin", "Relu",     "Reshape",      "ScatterElements",
+        "ScatterND",      "Sign",      "Slice",    "SpaceToDepth", "Split",
+        "Squeeze",        "Tile",      "TopK",     "Transpose",    "Trilu",
+        "Unsqueeze",      "Where",     NULL};
+    static const char *const leave[] = {"Add", "Sub", "Neg", "Abs", "Div", NULL};
+    static const char *const resize[] = {"Resize", "Upsample", NULL};
+    bool nearest = strcmp(rfx_onnx_attr_string(ctx, "mode", "nearest"), "nearest") == 0;
+    bool bytes = type == RFX_ONNX_UINT8 || type == RFX_ONNX_INT8;
+    bool narrow = type >= RFX_ONNX_UINT8 && type <= RFX_ONNX_INT16;
+    if (!narrow || ctx->is_of_constants || rfx_onnx_op_is_one_of(ctx, keep) ||
+        (nearest && rfx_onnx_op_is_one_of(ctx, resize)))
+        return node;
+    if (rfx_onnx_op_is_one_of(ctx, leave) || (bytes && rfx_onnx_op_is(ctx, "Mul")))
+        return rfx_onnx_wrap(ctx, type, node);
+    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                           "on computed integers of %d bits; cast them to float or int32 before it",
+                           bytes ? 8 : 16);
 }
 
-/* (a where the condition holds, else -0) + (b where it does not, else -0): adding -0 changes no
- * number, not even -0. */
-enum rfx_status rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
-                                struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
-    int out = -1;
-    enum rfx_status status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/if", condition, a, &a.node);
-    if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_UNLESS, "/unless", condition, b, &b.node);
-    a.constant = b.constant = NULL;
-    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", a, b, &out);
-    return finish(ctx, status, out);
+enum rfx_type rfx_onnx_stored_type(int32_t type) {
+    enum rfx_type known = rfx_type_of_onnx(type);
+    return rfx_type_is_stored(known) ? known : RFX_TYPE_FLOAT32;
 }
 
-enum rfx_status rfx_onnx_where(struct rfx_onnx_import *ctx) {
-    return rfx_onnx_choose(ctx, rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), rfx_onnx_in(ctx, 2));
+int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node) {
+    const struct rfx_node *n = &ctx->graph->nodes[node];
+    if (n->op != RFX_OP_CHANNEL_REDUCE || !rfx_reduce_is_arg(n->attr.reduce.kind) ||
+        n->act.kind != RFX_ACT_NONE)
+        return 0;
+    return rfx_max_i64(ctx->graph->nodes[n->in[0]].out.c - 1, 1);
 }
 
-/* Whether all elements of the node's tensor are 0 or 1 because of what makes it. */
+/* --- which tensors hold whole numbers --- */
+
+static bool is_binary(const struct rfx_node *node) {
+    return node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY;
+}
+
+/* Whether all elements of the node's tensor are 0 or 1 because of the operator. */
 static bool is_boolean(const struct rfx_node *node) {
     if (node->op == RFX_OP_ACTIVATION) return node->act.kind == RFX_ACT_NOT;
-    if (node->op != RFX_OP_BINARY && node->op != RFX_OP_PLAIN_BINARY) return false;
     enum rfx_binary_kind kind = node->attr.binary.kind;
-    return kind >= RFX_BINARY_GREATER && kind <= RFX_BINARY_XOR;
+    return is_binary(node) && kind >= RFX_BINARY_GREATER && kind <= RFX_BINARY_XOR;
 }
 
 static bool is_index(const struct rfx_node *node) {
@@ -109,11 +137,11 @@ static bool is_whole_constant(const struct rfx_graph *graph, const struct rfx_no
     return true;
 }
 
-/* Of how many inputs a node is made without that whole numbers become others: 0, 1 or all. */
+/* How many of a node's inputs, from the first on, must be whole for its result to be whole; 0: it
+ * need not be whole whatever they are. */
 static int inputs_that_matter(const struct rfx_node *node) {
-    bool binary = node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY;
     enum rfx_binary_kind kind = node->attr.binary.kind;
-    if (binary) {
+    if (is_binary(node)) {
         bool keeps = kind == RFX_BINARY_ADD || kind == RFX_BINARY_SUB || kind == RFX_BINARY_MUL ||
                      kind == RFX_BINARY_MAX || kind == RFX_BINARY_MIN || kind == RFX_BINARY_MOD;
         return keeps && node->act.kind == RFX_ACT_NONE ? node->n_in : 0;
@@ -135,17 +163,17 @@ static int inputs_that_matter(const struct rfx_node *node) {
     }
 }
 
-/* Whether all elements of a node's tensor are whole numbers because of what it is made of: indices,
- * constants, and (`any`) what was rounded or compared. A cast to integers changes none of them. A
- * way of more than `steps` nodes counts as none. */
+/* Whether all elements of a node's tensor are whole numbers because of how they are made: from
+ * indices, constants, and (`any`) results of rounding and comparing. A cast to integers changes
+ * none of them. Looks at most `steps` nodes back. */
 static bool is_whole(const struct rfx_graph *graph, int at, bool any, int steps) {
     const struct rfx_node *node = &graph->nodes[at];
     if (rfx_node_is_constant(node)) return is_whole_constant(graph, node);
     if (is_index(node) || (any && (is_boolean(node) || rounds(node)))) return true;
-    bool chooses = (node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY) &&
-                   (node->attr.binary.kind == RFX_BINARY_IF ||
-                    node->attr.binary.kind == RFX_BINARY_UNLESS); /* in[1] or -0 */
-    if (chooses) return steps > 0 && is_whole(graph, node->in[1], any, steps - 1);
+    bool chooses = is_binary(node) && (node->attr.binary.kind == RFX_BINARY_IF ||
+                                       node->attr.binary.kind == RFX_BINARY_UNLESS);
+    if (chooses) /* in[1] or -0 */
+        return steps > 0 && is_whole(graph, node->in[1], any, steps - 1);
     int n = inputs_that_matter(node);
     bool whole = n > 0 && steps > 0;
     for (int k = 0; whole && k < n; k++) whole = is_whole(graph, node->in[k], any, steps - 1);
@@ -158,18 +186,18 @@ bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node) {
     return is_whole(ctx->graph, node, true, MOST_STEPS);
 }
 
-/* Numbers are float32 here whatever they are called in the file: a network of half precision is
- * computed with more of it. */
-static bool is_number(int64_t type) {
-    return type == RFX_ONNX_FLOAT || type == RFX_ONNX_FLOAT16 || type == RFX_ONNX_BFLOAT16 ||
-           type == RFX_ONNX_DOUBLE;
+/* Numbers below 0 are rounded up, numbers above 0 down. */
+int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in) {
+    int low = rfx_onnx_act(ctx, "/below", in, RFX_ACT_CLIP, -HUGE_VALF, 0.0f);
+    low = rfx_onnx_apply(ctx, "/up", low, RFX_ACT_CEIL);
+    int high = rfx_onnx_act(ctx, "/above", in, RFX_ACT_CLIP, 0.0f, HUGE_VALF);
+    high = rfx_onnx_apply(ctx, "/down", high, RFX_ACT_FLOOR);
+    return rfx_onnx_combine(ctx, RFX_BINARY_ADD, suffix, rfx_onnx_of(low), rfx_onnx_of(high));
 }
 
-static bool is_cast_to(int64_t type) {
-    return type >= RFX_ONNX_UINT8 && type <= RFX_ONNX_INT64;
-}
+/* --- casts --- */
 
-/* Whether whole numbers of a type, or these because of what makes them, are elements of another. */
+/* Whether whole numbers of one type, or those of this node, are elements of another type. */
 static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from, int32_t to) {
     float lo, hi, from_lo, from_hi;
     rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
@@ -181,145 +209,134 @@ static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from,
     return from_lo >= lo && from_hi <= hi;
 }
 
-/* Floats are cut towards zero and held to the range of the type; integers lose their upper bits. */
-static enum rfx_status to_integers(struct rfx_onnx_import *ctx, int32_t to, int in, int *out) {
+/* Floats are rounded towards zero and clipped to the range of the type; integers lose their upper
+ * bits. */
+static int to_integers(struct rfx_onnx_import *ctx, int32_t to, int in) {
     int32_t from = rfx_onnx_in_type(ctx, 0);
     bool whole = rfx_onnx_type_is_integer(from) || from == RFX_ONNX_BOOL;
     float lo, hi;
-    *out = in;
-    if (whole && fits_type(ctx, in, from, to)) return RFX_OK;
-    if (whole) return rfx_onnx_wrap(ctx, to, in, out);
+    if (in < 0 || (whole && fits_type(ctx, in, from, to))) return in;
+    if (whole) return rfx_onnx_wrap(ctx, to, in);
     rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
-    bool is_cut = rfx_onnx_is_whole(ctx, in); /* what was rounded, say */
-    if (is_cut && (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64)) return RFX_OK;
-    enum rfx_status status = rfx_onnx_act(ctx, "/range", in, RFX_ACT_CLIP, lo, hi, out);
-    return status == RFX_OK && !is_cut ? rfx_onnx_towards_zero(ctx, "", *out, out) : status;
+    bool rounded = rfx_onnx_is_whole(ctx, in);
+    if (rounded && (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64)) return in;
+    int out = rfx_onnx_act(ctx, "/range", in, RFX_ACT_CLIP, lo, hi);
+    return rounded ? out : rfx_onnx_towards_zero(ctx, "", out);
 }
 
-/* A cast to floats is nothing, to bool it is not(not(x)). */
-static enum rfx_status cast_to(struct rfx_onnx_import *ctx, int64_t to) {
-    if (is_number(to)) return rfx_onnx_identity(ctx);
-    if (to != RFX_ONNX_BOOL && !is_cast_to(to))
+/* A cast to floats does nothing: a network of half precision is computed with more of it. A cast to
+ * bool is not(not(x)). */
+static int cast_to(struct rfx_onnx_import *ctx, int64_t to) {
+    bool last;
+    if (to == (int32_t)to && rfx_onnx_type_is_real((int32_t)to)) return rfx_onnx_identity(ctx);
+    if (to != RFX_ONNX_BOOL && (to < RFX_ONNX_UINT8 || to > RFX_ONNX_INT64))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "cast of a computed tensor to type %lld; floats, as float32, bool "
                                "and integers but uint32 and uint64 are supported",
                                (long long)to);
-    int in, out = -1;
-    bool last = false;
-    enum rfx_status status = rfx_onnx_elements(ctx, &in, &last);
-    int order = ctx->order;
-    if (status == RFX_OK && to != RFX_ONNX_BOOL)
-        status = to_integers(ctx, (int32_t)to, in, &out);
-    else if (status == RFX_OK && is_boolean(&ctx->graph->nodes[in]))
-        out = in;
-    else if (status == RFX_OK)
-        status = negate(ctx, "/not", in, &out);
-    if (status == RFX_OK && to == RFX_ONNX_BOOL && out != in) status = negate(ctx, "", out, &out);
-    if (status == RFX_OK && out == in) return rfx_onnx_identity(ctx);
+    int in = rfx_onnx_elements(ctx, &last), order = ctx->order, out = in;
+    if (in < 0) return -1;
+    if (to != RFX_ONNX_BOOL)
+        out = to_integers(ctx, (int32_t)to, in);
+    else if (!is_boolean(&ctx->graph->nodes[in]))
+        out = rfx_onnx_apply(ctx, "", rfx_onnx_apply(ctx, "/not", in, RFX_ACT_NOT), RFX_ACT_NOT);
+    if (out == in) return rfx_onnx_identity(ctx);
     ctx->order = order;
-    return status == RFX_OK ? rfx_onnx_set_as(ctx, out, last) : status;
+    return rfx_onnx_ordered(ctx, out, last);
 }
 
-enum rfx_status rfx_onnx_cast(struct rfx_onnx_import *ctx) {
+int rfx_onnx_cast(struct rfx_onnx_import *ctx) {
     return cast_to(ctx, rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT));
 }
 
-/* To the type of input 1; what is computed is float32. */
-enum rfx_status rfx_onnx_cast_like(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand like = rfx_onnx_in(ctx, 1);
-    if (like.node < 0 && like.constant == NULL)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "input 1 is missing");
+/* To the type of input 1, which is float32 where that is computed. */
+int rfx_onnx_cast_like(struct rfx_onnx_import *ctx) {
+    (void)rfx_onnx_need(ctx, 1);
     if (rfx_onnx_in(ctx, 0).constant != NULL) return rfx_onnx_fold_cast(ctx);
     return cast_to(ctx, rfx_onnx_in_type(ctx, 1));
 }
 
-/* 1 where the signs of r and b differ, which neither may be zero for, else 0 or -1. */
-static enum rfx_status signs_differ(struct rfx_onnx_import *ctx, struct rfx_onnx_operand r,
-                                    struct rfx_onnx_operand b, struct rfx_onnx_operand *out) {
-    struct rfx_onnx_operand sign[2] = {r, b};
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; status == RFX_OK && k < 2; k++) {
-        status = rfx_onnx_any(ctx, sign[k], &sign[k].node);
-        sign[k].constant = NULL;
-        if (status == RFX_OK)
-            status =
-                rfx_onnx_act(ctx, "/sign", sign[k].node, RFX_ACT_SIGN, 0.0f, 0.0f, &sign[k].node);
-    }
-    *out = (struct rfx_onnx_operand){-1, NULL};
-    if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_MUL, "/signs", sign[0], sign[1], &out->node);
-    return status == RFX_OK
-               ? rfx_onnx_act(ctx, "/differ", out->node, RFX_ACT_CLIP, -1.0f, 0.0f, &out->node)
-               : status;
+/* --- logic and whole numbers --- */
+
+int rfx_onnx_not(struct rfx_onnx_import *ctx) {
+    bool last;
+    int in = rfx_onnx_elements(ctx, &last);
+    return rfx_onnx_ordered(ctx, rfx_onnx_apply(ctx, "", in, RFX_ACT_NOT), last);
 }
 
-/* The remainder with the sign of a (fmod = 1), or that of b: then b is added where they differ. */
-enum rfx_status rfx_onnx_mod(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1);
-    struct rfx_onnx_operand r = {-1, NULL}, differ, addend = {-1, NULL};
+/* A NaN does not equal itself. */
+int rfx_onnx_is_nan(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
+    int same = rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "/number", x, x);
+    return rfx_onnx_apply(ctx, "", same, RFX_ACT_NOT);
+}
+
+/* Equality with an infinity, of |x| where both signs count; x < x where none does. */
+int rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
+    bool negative = rfx_onnx_attr_flag(ctx, "detect_negative", true);
+    bool positive = rfx_onnx_attr_flag(ctx, "detect_positive", true);
+    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0), to = x;
+    x = rfx_onnx_of(rfx_onnx_any(ctx, x));
+    if (negative && positive) x.node = rfx_onnx_apply(ctx, "/magnitude", x.node, RFX_ACT_ABS);
+    if (!negative && !positive) return rfx_onnx_combine(ctx, RFX_BINARY_LESS, "", x, to);
+    to = rfx_onnx_of_const(rfx_onnx_const_number(ctx, positive ? HUGE_VAL : -HUGE_VAL));
+    return rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "", x, to);
+}
+
+/* (a where the condition holds, else -0) + (b where it does not, else -0): adding -0 changes no
+ * number, not even -0. */
+int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
+                    struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
+    int chosen = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/if", condition, a);
+    int other = rfx_onnx_combine(ctx, RFX_BINARY_UNLESS, "/unless", condition, b);
+    return rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", rfx_onnx_of(chosen), rfx_onnx_of(other));
+}
+
+int rfx_onnx_where(struct rfx_onnx_import *ctx) {
+    return rfx_onnx_choose(ctx, rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), rfx_onnx_in(ctx, 2));
+}
+
+/* The remainder with the sign of a (fmod = 1), or with that of b: then b is added where the signs
+ * of remainder and b differ. */
+int rfx_onnx_mod(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1), sign[2];
     bool floors = !rfx_onnx_attr_flag(ctx, "fmod", false);
-    int out = -1;
-    enum rfx_status status =
-        rfx_onnx_combine(ctx, RFX_BINARY_MOD, floors ? "/remainder" : "", a, b, &r.node);
-    if (status != RFX_OK || !floors) return finish(ctx, status, r.node);
-    status = signs_differ(ctx, r, b, &differ);
-    if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/addend", differ, b, &addend.node);
-    if (status == RFX_OK) status = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", r, addend, &out);
-    return finish(ctx, status, out);
-}
-
-/* What is below 0 goes up, what is above goes down. */
-enum rfx_status rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in,
-                                      int *out) {
-    struct rfx_onnx_operand half[2] = {{-1, NULL}, {-1, NULL}};
-    enum rfx_status status =
-        rfx_onnx_act(ctx, "/below", in, RFX_ACT_CLIP, -HUGE_VALF, 0.0f, &half[0].node);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/up", half[0].node, RFX_ACT_CEIL, 0.0f, 0.0f, &half[0].node);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/above", in, RFX_ACT_CLIP, 0.0f, HUGE_VALF, &half[1].node);
-    if (status == RFX_OK)
-        status = rfx_onnx_act(ctx, "/down", half[1].node, RFX_ACT_FLOOR, 0.0f, 0.0f, &half[1].node);
-    return status == RFX_OK ? rfx_onnx_combine(ctx, RFX_BINARY_ADD, suffix, half[0], half[1], out)
-                            : status;
+    struct rfx_onnx_operand r =
+        rfx_onnx_of(rfx_onnx_combine(ctx, RFX_BINARY_MOD, floors ? "/remainder" : "", a, b));
+    if (!floors) return r.node;
+    for (int k = 0; k < 2; k++) {
+        int x = rfx_onnx_any(ctx, k == 0 ? r : b);
+        sign[k] = rfx_onnx_of(rfx_onnx_apply(ctx, "/sign", x, RFX_ACT_SIGN));
+    }
+    int differ = rfx_onnx_combine(ctx, RFX_BINARY_MUL, "/signs", sign[0], sign[1]);
+    differ = rfx_onnx_act(ctx, "/differ", differ, RFX_ACT_CLIP, -1.0f, 0.0f);
+    int addend = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/addend", rfx_onnx_of(differ), b);
+    return rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", r, rfx_onnx_of(addend));
 }
 
 /* Both operands of a division are of one type: where one is a constant of integers, so is the
- * other. Quotients of whole numbers up to 2^24 are never rounded up to the next one; a product with
- * the reciprocal would be. */
-enum rfx_status rfx_onnx_div(struct rfx_onnx_import *ctx) {
+ * other. Quotients of whole numbers up to 2^24 are never rounded up to the next whole number; a
+ * product with the reciprocal would be. */
+int rfx_onnx_div(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x[2] = {rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1)};
     bool integers = false, indices = true;
-    int out = -1;
     for (int k = 0; k < 2; k++) {
-        bool computed = x[k].node >= 0;
         integers = integers || rfx_onnx_type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
-        indices = indices && computed && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
+        indices = indices && x[k].node >= 0 && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
     }
     if (indices && !integers)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "a quotient of two computed indices, which may be one of integers "
                                "or of floats");
     if (!integers) return rfx_onnx_binary(ctx);
-    enum rfx_status status = RFX_OK;
-    for (int k = 0; status == RFX_OK && k < 2; k++) {
-        status = rfx_onnx_any(ctx, x[k], &x[k].node);
-        x[k].constant = NULL;
-    }
-    if (status == RFX_OK)
-        status = rfx_onnx_combine(ctx, RFX_BINARY_DIV, "/quotient", x[0], x[1], &out);
-    if (status == RFX_OK) status = rfx_onnx_towards_zero(ctx, "", out, &out);
-    return finish(ctx, status, out);
+    for (int k = 0; k < 2; k++) x[k] = rfx_onnx_of(rfx_onnx_any(ctx, x[k]));
+    int quotient = rfx_onnx_combine(ctx, RFX_BINARY_DIV, "/quotient", x[0], x[1]);
+    return rfx_onnx_towards_zero(ctx, "", quotient);
 }
 
-/* Nothing, unless it is to be as in training: then its result is one of chance. */
-enum rfx_status rfx_onnx_dropout(struct rfx_onnx_import *ctx) {
-    double ratio = 0.5, trains = 0.0;
-    enum rfx_status status = RFX_OK;
-    if (rfx_onnx_has(ctx, 1)) status = rfx_onnx_in_number(ctx, 1, &ratio);
-    if (status == RFX_OK && rfx_onnx_has(ctx, 2)) status = rfx_onnx_in_number(ctx, 2, &trains);
-    if (status != RFX_OK) return status;
+/* Dropout does nothing at inference. In training its result is random: refused. */
+int rfx_onnx_dropout(struct rfx_onnx_import *ctx) {
+    double ratio = rfx_onnx_in_number_or(ctx, 1, 0.5), trains = rfx_onnx_in_number_or(ctx, 2, 0.0);
     if (ctx->opset < 7) {
         trains = rfx_onnx_attr_flag(ctx, "is_test", false) ? 0.0 : 1.0;
         ratio = (double)rfx_onnx_attr_float(ctx, "ratio", 0.5f);

@@ -1,19 +1,15 @@
-/* Bodies that take the place of nodes: the branch of an If whose condition is known when the model
- * is loaded, and functions of the model.
+/* Branches and functions, converted in the place of a node: the branch of an If whose condition is
+ * known when the model is loaded, and functions of the model.
  *
- * A body is converted where its node stands. Its names are its own: a branch sees those around it,
- * a function only its inputs. Bodies within bodies are converted by recursion to a fixed depth, and
- * the number of all their nodes has a limit: few functions that call each other can unfold to more
- * nodes than any machine could hold. */
+ * The text calls either a body. The names in a body are its own: a branch also sees those around
+ * it, a function only its inputs. Bodies within bodies are converted by recursion to a fixed depth,
+ * and the number of their nodes has a limit: a few functions that call each other can unfold to
+ * more nodes than any machine could hold. */
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
 
 enum { MOST_DEPTH = 24, MOST_INLINED = 1 << 18 };
-
-static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
-    return rfx_onnx_refuse(ctx, RFX_STATUS_OUT_OF_MEMORY, "no memory for the conversion");
-}
 
 /* ONNX's own domain has two names. */
 static bool same_domain(const char *a, const char *b) {
@@ -47,19 +43,17 @@ static struct rfx_onnx_attr *find_attr(struct rfx_onnx_attr *attrs, size_t count
     return NULL;
 }
 
-/* The attributes of a function's node as its call has them: those that are attributes of the
- * function get the call's values, or the function's own; where there are none, they are left out.
- */
-static bool resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
+/* Gives a function's node the attributes that its call states. An attribute that refers to one of
+ * the function gets the call's value, or the function's default; without either it is left out. */
+static void resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
     const struct rfx_onnx_node *call = ctx->call;
     const struct rfx_onnx_body *body = ctx->function;
     struct rfx_onnx_attr *own = node->attrs;
     size_t n = node->n_attrs, kept = 0, refs = 0;
     for (size_t i = 0; i < n; i++) refs += own[i].ref != NULL;
-    if (refs == 0) return true;
-    node->attrs = rfx_arena_alloc(ctx->arena, n, sizeof *own);
-    if (node->attrs == NULL) return false;
-    for (size_t i = 0; i < n; i++) {
+    if (refs == 0) return;
+    node->attrs = rfx_onnx_alloc(ctx, n, sizeof *own);
+    for (size_t i = 0; node->attrs != NULL && i < n; i++) {
         const struct rfx_onnx_attr *a = &own[i];
         if (a->ref != NULL) a = find_attr(call->attrs, call->n_attrs, own[i].ref);
         if (a == NULL) a = find_attr(body->defaults, body->n_defaults, own[i].ref);
@@ -68,71 +62,66 @@ static bool resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *nod
         node->attrs[kept++].name = own[i].name;
     }
     node->n_attrs = kept;
-    return true;
 }
 
-/* Inputs that the call leaves out are left out of the function's node, too. */
-static bool resolve_inputs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
+/* Leaves out the inputs of a function's node that the call leaves out. */
+static void resolve_inputs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
     const char **own = node->in;
-    node->in = rfx_arena_alloc(ctx->arena, node->n_in + 1, sizeof *own);
-    if (node->in == NULL) return false;
-    for (size_t k = 0; k < node->n_in; k++) {
+    node->in = rfx_onnx_alloc(ctx, node->n_in + 1, sizeof *own);
+    for (size_t k = 0; node->in != NULL && k < node->n_in; k++) {
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, own[k]);
-        bool left_out = value != NULL && value->constant == NULL && value->node < 0;
-        node->in[k] = left_out ? "" : own[k];
+        node->in[k] = value != NULL && !rfx_onnx_is_there(*value) ? "" : own[k];
     }
-    return true;
 }
 
 /* Converts the nodes of a body. */
-static enum rfx_status convert_nodes(struct rfx_onnx_import *ctx,
-                                     const struct rfx_onnx_body *body) {
-    enum rfx_status status = rfx_onnx_add_initialisers(ctx, body->tensors, body->n_tensors);
+static void convert_nodes(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
+    rfx_onnx_add_initialisers(ctx, body->tensors, body->n_tensors);
     ctx->nodes = body->nodes;
-    for (size_t i = 0; status == RFX_OK && i < body->n_nodes; i++) {
+    for (size_t i = 0; !rfx_onnx_failed(ctx) && i < body->n_nodes; i++) {
         struct rfx_onnx_node *node = &body->nodes[i];
         if (ctx->call != NULL) {
-            node = rfx_arena_alloc(ctx->arena, 1, sizeof *node);
-            if (node == NULL) return no_memory(ctx);
+            node = rfx_onnx_alloc(ctx, 1, sizeof *node);
+            if (node == NULL) return;
             *node = body->nodes[i];
-            if (!resolve_attrs(ctx, node) || !resolve_inputs(ctx, node)) return no_memory(ctx);
+            resolve_attrs(ctx, node);
+            resolve_inputs(ctx, node);
         }
         ctx->n_before = i;
-        status = rfx_onnx_convert_node(ctx, node);
+        if (!rfx_onnx_failed(ctx)) rfx_onnx_convert_node(ctx, node);
     }
-    return status;
 }
 
-/* What a body's outputs are bound to. */
-static enum rfx_status find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
-                                    struct rfx_onnx_operand *out, int32_t *types) {
-    for (size_t k = 0; k < body->n_out; k++) {
+/* What the outputs of a body are bound to. */
+static void find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
+                         struct rfx_onnx_operand *out, int32_t *types) {
+    for (size_t k = 0; !rfx_onnx_failed(ctx) && k < body->n_out; k++) {
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, body->out[k]);
-        enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
-        if (status != RFX_OK) return status;
+        if (indices != NULL) rfx_onnx_make_indices(ctx, indices);
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, body->out[k]);
-        if (value == NULL || (value->constant == NULL && value->node < 0))
-            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "output '%.80s' is made by no node",
-                                   body->out[k]);
+        if (value == NULL || !rfx_onnx_is_there(*value)) {
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "output '%.80s' is made by no node",
+                                  body->out[k]);
+            return;
+        }
         out[k] = *value;
         types[k] = rfx_onnx_names_type(ctx->values, body->out[k]);
     }
-    return RFX_OK;
 }
 
-static enum rfx_status check_limits(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
+static void check_limits(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
     ctx->n_inlined += (int64_t)body->n_nodes + 1;
     if (ctx->depth >= MOST_DEPTH)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "functions and branches lie in each other more than %d deep",
-                               MOST_DEPTH);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "functions and branches lie in each other more than %d deep",
+                              MOST_DEPTH);
     if (ctx->n_inlined > MOST_INLINED)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "functions and branches come to more than %d nodes", MOST_INLINED);
-    return rfx_memory_check_stop(ctx->mem, ctx->err);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "functions and branches come to more than %d nodes", MOST_INLINED);
+    if (!rfx_onnx_failed(ctx)) ctx->status = rfx_memory_check_stop(ctx->mem, ctx->err);
 }
 
-/* Goes on where a body's node stands. */
+/* Returns to the place where the body's node stands. */
 static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *around) {
     ctx->depth = around->depth;
     ctx->values = around->values;
@@ -148,14 +137,14 @@ static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *aro
 }
 
 /* Converts a body with `values` as its names, and binds the current node's outputs to its. */
-static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
-                                    struct rfx_onnx_names *values, bool function) {
+static void convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
+                         struct rfx_onnx_names *values, bool function) {
     const struct rfx_onnx_import around = *ctx;
-    struct rfx_onnx_operand *out = rfx_arena_alloc(ctx->arena, body->n_out + 1, sizeof *out);
-    int32_t *types = rfx_arena_alloc(ctx->arena, body->n_out + 1, sizeof *types);
-    enum rfx_status status = check_limits(ctx, body);
-    if (status != RFX_OK) return status;
-    if (out == NULL || types == NULL || values == NULL) return no_memory(ctx);
+    struct rfx_onnx_operand *out = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *out);
+    int32_t *types = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *types);
+    check_limits(ctx, body);
+    if (values == NULL) (void)rfx_onnx_out_of_memory(ctx);
+    if (rfx_onnx_failed(ctx)) return;
     ctx->depth++;
     ctx->values = values;
     if (function) {
@@ -165,18 +154,16 @@ static enum rfx_status convert_body(struct rfx_onnx_import *ctx, const struct rf
         ctx->indices = NULL;
         ctx->opset = body->opset > 0 ? body->opset : around.opset;
     }
-    status = convert_nodes(ctx, body);
-    if (status == RFX_OK) status = find_outputs(ctx, body, out, types);
+    convert_nodes(ctx, body);
+    find_outputs(ctx, body, out, types);
     leave(ctx, &around);
-    for (size_t k = 0; status == RFX_OK && k < body->n_out; k++)
-        status = rfx_onnx_bind_as(ctx, k, out[k], types[k]);
-    return status;
+    for (size_t k = 0; k < body->n_out; k++) (void)rfx_onnx_bind_as(ctx, k, out[k], types[k]);
 }
 
 /* The names that a function sees: its inputs. */
 static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
                                             const struct rfx_onnx_body *body) {
-    struct rfx_onnx_names *names = rfx_onnx_names_create(ctx->arena);
+    struct rfx_onnx_names *names = rfx_onnx_names_create(ctx->arena, NULL);
     for (size_t k = 0; names != NULL && k < body->n_in; k++) {
         if (!rfx_onnx_names_put(names, body->in[k], rfx_onnx_in(ctx, k))) return NULL;
         rfx_onnx_names_set_type(names, body->in[k], rfx_onnx_in_type(ctx, k));
@@ -184,7 +171,7 @@ static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
     return names;
 }
 
-/* Two functions may have one name, and tell each other apart by what libonnx calls overloads. */
+/* Whether another function has the same name: such functions are told apart by their overload. */
 static bool is_overloaded(const struct rfx_onnx_model *model,
                           const struct rfx_onnx_function *function) {
     for (size_t i = 0; i < model->n_functions; i++) {
@@ -196,37 +183,37 @@ static bool is_overloaded(const struct rfx_onnx_model *model,
     return false;
 }
 
-enum rfx_status rfx_onnx_inline_function(struct rfx_onnx_import *ctx,
-                                         struct rfx_onnx_function *function) {
-    if (is_overloaded(ctx->model, function))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "the model has several functions of this name (overloads)");
-    enum rfx_status status = rfx_onnx_read_function(ctx->model, function, ctx->err);
-    if (status == RFX_OK && function->body->opset > RFX_ONNX_OPSET_MAX)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "its function has opset %lld",
-                               (long long)function->body->opset);
-    if (status == RFX_OK)
-        status = convert_body(ctx, function->body, names_of_call(ctx, function->body), true);
-    if (status == RFX_OK || ctx->depth > 0) return status;
-    return rfx_fail_within(ctx->err, status, "function '%.60s' in '%.80s'", function->name,
-                           ctx->node_name);
+void rfx_onnx_inline_function(struct rfx_onnx_import *ctx, struct rfx_onnx_function *function) {
+    if (is_overloaded(ctx->model, function)) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "the model has several functions of this name (overloads)");
+        return;
+    }
+    ctx->status = rfx_onnx_read_function(ctx->model, function, ctx->err);
+    if (!rfx_onnx_failed(ctx) && function->body->opset > RFX_ONNX_OPSET_MAX) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "its function has opset %lld",
+                              (long long)function->body->opset);
+        return;
+    }
+    if (!rfx_onnx_failed(ctx))
+        convert_body(ctx, function->body, names_of_call(ctx, function->body), true);
+    if (rfx_onnx_failed(ctx) && ctx->depth == 0)
+        ctx->status = rfx_fail_within(ctx->err, ctx->status, "function '%.60s' in '%.80s'",
+                                      function->name, ctx->node_name);
 }
 
-enum rfx_status rfx_onnx_inline_branch(struct rfx_onnx_import *ctx) {
-    double condition;
-    struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
-    if (x.node >= 0)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "the condition '%.80s' is computed from the image: only a run could "
-                               "say which branch is taken, and its plan would not fit both",
-                               ctx->node->in[0]);
-    enum rfx_status status = rfx_onnx_in_number(ctx, 0, &condition);
-    if (status != RFX_OK) return status;
-    const char *name = condition != 0.0 ? "then_branch" : "else_branch";
+void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx) {
+    if (rfx_onnx_in(ctx, 0).node >= 0)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "the condition '%.80s' is computed from the image: only a run could "
+                              "say which branch is taken, and its plan would not fit both",
+                              ctx->node->in[0]);
+    const char *name = rfx_onnx_in_number(ctx, 0) != 0.0 ? "then_branch" : "else_branch";
     struct rfx_onnx_attr *branch = find_attr(ctx->node->attrs, ctx->node->n_attrs, name);
     if (branch == NULL || branch->kind != RFX_ONNX_ATTR_GRAPH)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "it has no %s", name);
-    status = rfx_onnx_read_branch(ctx->model, branch, ctx->err);
-    if (status != RFX_OK) return status;
-    return convert_body(ctx, branch->body, rfx_onnx_names_within(ctx->arena, ctx->values), false);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "it has no %s", name);
+    if (rfx_onnx_failed(ctx)) return;
+    ctx->status = rfx_onnx_read_branch(ctx->model, branch, ctx->err);
+    if (!rfx_onnx_failed(ctx))
+        convert_body(ctx, branch->body, rfx_onnx_names_create(ctx->arena, ctx->values), false);
 }

@@ -1,66 +1,60 @@
-/* rfx_onnx_load: opens the file, reads its structure, and converts node after node for one size.
+/* rfx_onnx_load: opens the file, reads its structure, and converts its nodes for one image size.
  *
- * Shapes that the file states for inner tensors are ignored; they follow from the image's size.
- * Nodes must be sorted topologically, as the format demands, so one pass suffices. */
+ * Shapes that the file states for inner tensors are ignored: they follow from the image's size.
+ * One pass suffices, because the format demands that nodes are sorted topologically. */
 #include <stdio.h>
 #include <string.h>
 
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
-#include "rfexec/onnx/import/fold/onnx_repeat.h"
 #include "rfexec/onnx/import/onnx_import.h"
+#include "rfexec/onnx/import/onnx_repeat.h"
 #include "rfexec/session/model.h"
 
 #define OPSET_MIN 1
 #define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */
 
-static enum rfx_status no_memory(struct rfx_onnx_import *ctx) {
-    return rfx_fail(ctx->err, RFX_STATUS_OUT_OF_MEMORY, "onnx: no memory for the conversion");
-}
+/* Records an error of the model as a whole; returns -1. */
+#define FAIL(ctx, code, ...) ((ctx)->status = rfx_fail((ctx)->err, code, __VA_ARGS__))
 
 static bool is_half(int32_t type) {
     return type == RFX_ONNX_FLOAT16 || type == RFX_ONNX_BFLOAT16;
 }
 
-enum rfx_status rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx,
-                                          struct rfx_onnx_tensor *tensors, size_t count) {
-    for (size_t i = 0; i < count; i++) {
+void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tensor *tensors,
+                               size_t count) {
+    for (size_t i = 0; !rfx_onnx_failed(ctx) && i < count; i++) {
         struct rfx_onnx_tensor *t = &tensors[i];
-        enum rfx_status status = RFX_OK;
         ctx->graph->halves = ctx->graph->halves || is_half(t->type);
-        if (t->external) status = rfx_onnx_files_attach(ctx->files, t, ctx->err);
-        if (status != RFX_OK) return status;
-        if (rfx_onnx_names_find(ctx->values, t->name) != NULL)
-            return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: initialiser '%s' is there twice",
-                            t->name);
-        struct rfx_onnx_operand value = {-1, rfx_onnx_const_of(ctx, t)};
-        if (value.constant == NULL || !rfx_onnx_names_put(ctx->values, t->name, value))
-            return no_memory(ctx);
+        if (t->external) ctx->status = rfx_onnx_files_attach(ctx->files, t, ctx->err);
+        if (rfx_onnx_failed(ctx)) return;
+        if (rfx_onnx_names_find(ctx->values, t->name) != NULL) {
+            FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: initialiser '%s' is there twice", t->name);
+            return;
+        }
+        struct rfx_onnx_operand value = rfx_onnx_of_const(rfx_onnx_const_of(ctx, t));
+        if (value.constant != NULL && !rfx_onnx_names_put(ctx->values, t->name, value))
+            (void)rfx_onnx_out_of_memory(ctx);
     }
-    return RFX_OK;
 }
 
-/* The one graph input that is not an initialiser. */
-static enum rfx_status find_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
-                                  const struct rfx_onnx_value **out) {
-    *out = NULL;
+/* The one graph input that is not an initialiser; NULL after an error. */
+static const struct rfx_onnx_value *find_image(struct rfx_onnx_import *ctx,
+                                               const struct rfx_onnx_model *model) {
+    const struct rfx_onnx_value *image = NULL;
+    if (rfx_onnx_failed(ctx)) return NULL;
     for (size_t i = 0; i < model->n_inputs; i++) {
         const struct rfx_onnx_value *v = &model->inputs[i];
         if (rfx_onnx_names_find(ctx->values, v->name) != NULL) continue;
-        if (*out != NULL)
-            return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                            "onnx: two inputs, '%s' and '%s'; one image is supported", (*out)->name,
-                            v->name);
-        *out = v;
+        if (image != NULL) {
+            FAIL(ctx, RFX_STATUS_UNSUPPORTED,
+                 "onnx: two inputs, '%s' and '%s'; one image is supported", image->name, v->name);
+            return NULL;
+        }
+        image = v;
     }
-    if (*out != NULL) return RFX_OK;
-    return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED, "onnx: the model has no image input");
-}
-
-static bool is_one_of(const char *op, const char *const *ops, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(op, ops[i]) == 0) return true;
-    return false;
+    if (image == NULL) FAIL(ctx, RFX_STATUS_UNSUPPORTED, "onnx: the model has no image input");
+    return image;
 }
 
 static bool moves_channels_first(const struct rfx_onnx_node *node) {
@@ -74,8 +68,8 @@ static bool moves_channels_first(const struct rfx_onnx_node *node) {
     return false;
 }
 
-/* Whether the image is (1, h, w, c): a Transpose moves its channels to where ONNX's operators want
- * them, at once or after arithmetic on pixel values. So converters from other formats write it. */
+/* Whether the image is (1, h, w, c): a Transpose moves its channels to axis 1, at once or after
+ * arithmetic on pixel values. Converters from other formats write models so. */
 static bool has_channels_last(const struct rfx_onnx_model *model, const struct rfx_onnx_value *v) {
     static const char *const values[] = {"Cast", "Identity", "Add", "Sub", "Mul", "Div"};
     const char *name = v->name;
@@ -83,7 +77,7 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
         const struct rfx_onnx_node *node = &model->nodes[i];
         if (node->n_in == 0 || node->n_out == 0 || strcmp(node->in[0], name) != 0) continue;
         if (strcmp(node->op, "Transpose") == 0) return moves_channels_first(node);
-        if (is_one_of(node->op, values, sizeof values / sizeof *values)) name = node->out[0];
+        if (rfx_onnx_index_of(node->op, values, 6) >= 0) name = node->out[0];
     }
     return false;
 }
@@ -115,8 +109,7 @@ int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
     return channels > 0 ? channels : 0;
 }
 
-static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v,
-                                   bool last) {
+static void check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value *v, bool last) {
     static const int32_t types[] = {0,
                                     RFX_ONNX_FLOAT,
                                     RFX_ONNX_FLOAT16,
@@ -127,125 +120,121 @@ static enum rfx_status check_image(struct rfx_onnx_import *ctx, const struct rfx
     bool known = false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) known = known || v->type == types[i];
     if (!known)
-        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as "
-                        "float32, uint8 (2) and uint16 (4) are supported",
-                        v->name, (int)v->type);
-    if (v->rank != 4)
-        return rfx_fail(
-            ctx->err, RFX_STATUS_UNSUPPORTED,
-            "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
-            "Transpose behind them, are supported",
-            v->name, v->rank);
-    if (v->dims[0] > MOST_IMAGES)
-        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has a batch of %lld; at most %d are supported", v->name,
-                        (long long)v->dims[0], MOST_IMAGES);
-    if (v->dims[last ? 3 : 1] < 1)
-        return rfx_fail(ctx->err, RFX_STATUS_UNSUPPORTED,
-                        "onnx: input '%s' has a symbolic number of channels", v->name);
-    return RFX_OK;
+        FAIL(ctx, RFX_STATUS_UNSUPPORTED,
+             "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as float32, "
+             "uint8 (2) and uint16 (4) are supported",
+             v->name, (int)v->type);
+    else if (v->rank != 4)
+        FAIL(ctx, RFX_STATUS_UNSUPPORTED,
+             "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
+             "Transpose behind them, are supported",
+             v->name, v->rank);
+    else if (v->dims[0] > MOST_IMAGES)
+        FAIL(ctx, RFX_STATUS_UNSUPPORTED,
+             "onnx: input '%s' has a batch of %lld; at most %d are supported", v->name,
+             (long long)v->dims[0], MOST_IMAGES);
+    else if (v->dims[last ? 3 : 1] < 1)
+        FAIL(ctx, RFX_STATUS_UNSUPPORTED, "onnx: input '%s' has a symbolic number of channels",
+             v->name);
 }
 
-static enum rfx_status add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
-                                 const struct rfx_load_options *options) {
-    const struct rfx_onnx_value *v;
-    enum rfx_status status = find_image(ctx, model, &v);
-    bool last = status == RFX_OK && has_channels_last(model, v);
-    if (status == RFX_OK) status = check_image(ctx, v, last);
-    if (status != RFX_OK) return status;
-    struct rfx_node node = {.op = RFX_OP_INPUT};
+/* Adds the image to the graph and binds the input's name to it. */
+static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model,
+                      const struct rfx_load_options *options) {
+    static const struct rfx_onnx_node source = {.op = "Input"};
+    const struct rfx_onnx_value *v = find_image(ctx, model);
+    if (v == NULL) return;
+    bool last = has_channels_last(model, v);
+    check_image(ctx, v, last);
+    if (rfx_onnx_failed(ctx)) return;
+    struct rfx_node node = {.op = RFX_OP_INPUT}, pad;
     ctx->batch = ctx->graph->batch = v->dims[0] > 1 ? v->dims[0] : 0;
     ctx->graph->halves = ctx->graph->halves || is_half(v->type);
     const int64_t *size = last ? v->dims + 1 : v->dims + 2;
     node.attr.input.c = v->dims[last ? 3 : 1];
     node.attr.input.h = options->h > 0 ? options->h : size[0];
     node.attr.input.w = options->w > 0 ? options->w : size[1];
-    if (node.attr.input.h < 1 || node.attr.input.w < 1)
-        return rfx_fail(
-            ctx->err, RFX_STATUS_UNSUPPORTED,
-            "onnx: input '%s' has a symbolic height or width: give the size (--size HxW)", v->name);
+    if (node.attr.input.h < 1 || node.attr.input.w < 1) {
+        FAIL(ctx, RFX_STATUS_UNSUPPORTED,
+             "onnx: input '%s' has a symbolic height or width: give the size (--size HxW)",
+             v->name);
+        return;
+    }
     bool other = node.attr.input.h != size[0] || node.attr.input.w != size[1];
     for (int axis = 0; axis < 2 && other && size[0] > 0 && size[1] > 0; axis++)
         ctx->graph->declared[axis] = size[axis];
-    static const struct rfx_onnx_node source = {.op = "Input"};
-    int image;
     ctx->node = &source;
     ctx->node_name = v->name;
-    status = rfx_onnx_emit(ctx, &node, "", NULL, 0, &image);
-    struct rfx_node pad;
-    if (status == RFX_OK && rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad))
-        status = rfx_onnx_emit(ctx, &pad, "/padded", &image, 1, &image);
-    if (status == RFX_OK && last) status = rfx_onnx_channels_last(ctx, image, &image);
-    if (status != RFX_OK) return status;
-    struct rfx_onnx_operand value = {image, NULL};
-    if (!rfx_onnx_names_put(ctx->values, v->name, value)) return no_memory(ctx);
+    int image = rfx_onnx_emit(ctx, &node, "", NULL, 0);
+    if (rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad))
+        image = rfx_onnx_emit1(ctx, &pad, "/padded", image);
+    image = rfx_onnx_ordered(ctx, image, last);
+    if (rfx_onnx_failed(ctx)) return;
+    if (!rfx_onnx_names_put(ctx->values, v->name, rfx_onnx_of(image)))
+        (void)rfx_onnx_out_of_memory(ctx);
     rfx_onnx_names_set_type(ctx->values, v->name, v->type);
-    return RFX_OK;
 }
 
-/* Input k is no value: a node before makes it, but not here (a mask of Dropout), or none does. */
-static enum rfx_status refuse_input(struct rfx_onnx_import *ctx, size_t k) {
+/* Refuses input k, which is bound to no value: an earlier node makes it as an output that is not
+ * supported here (a mask of Dropout), or no node makes it. */
+static void refuse_input(struct rfx_onnx_import *ctx, size_t k) {
     const char *name = ctx->node->in[k];
     for (const struct rfx_onnx_node *n = ctx->nodes; n < ctx->nodes + ctx->n_before; n++)
         for (size_t i = 0; i < n->n_out; i++)
             if (strcmp(n->out[i], name) == 0)
-                return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                                       "input %zu ('%.80s') is output %zu of a %.40s, which is not "
-                                       "supported",
-                                       k, name, i, n->op);
-    return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
-                           "input %zu ('%.80s') is made by no node before it (nodes must be "
-                           "sorted, without cycles)",
-                           k, name);
+                (void)rfx_onnx_refuse(
+                    ctx, RFX_STATUS_UNSUPPORTED,
+                    "input %zu ('%.80s') is output %zu of a %.40s, which is not supported", k, name,
+                    i, n->op);
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                          "input %zu ('%.80s') is made by no node before it (nodes must be "
+                          "sorted, without cycles)",
+                          k, name);
 }
 
-/* Of ONNX's own operators none but If may hold graphs. */
-static enum rfx_status check_operator(struct rfx_onnx_import *ctx) {
+/* Refuses operators of other domains, and sub-graphs: of ONNX's own operators only If may hold
+ * graphs. */
+static void check_operator(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
     bool others = node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0;
     if (others && !rfx_onnx_op_is_of(node->op, node->domain))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
-                               node->domain);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
+                              node->domain);
     for (size_t i = 0; i < node->n_attrs; i++) {
         const struct rfx_onnx_attr *a = &node->attrs[i];
         if (a->kind == RFX_ONNX_ATTR_GRAPH)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute '%.60s' is a sub-graph",
-                                   a->name);
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "attribute '%.60s' is a sub-graph",
+                                  a->name);
         if (a->ref != NULL)
-            return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
-                                   "attribute '%.60s' is one of a function, but outside of any",
-                                   a->name);
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                  "attribute '%.60s' is one of a function, but outside of any",
+                                  a->name);
     }
-    return RFX_OK;
 }
 
-/* Inputs must be known. *constant: all operands are. */
-static enum rfx_status check_inputs(struct rfx_onnx_import *ctx, bool *constant) {
+/* Checks that inputs are bound. Returns whether all operands are constants. */
+static bool check_inputs(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
-    *constant = true;
-    for (size_t k = 0; k < node->n_in; k++) {
-        if (node->in[k][0] == '\0') continue;
+    bool constant = true;
+    for (size_t k = 0; !rfx_onnx_failed(ctx) && k < node->n_in; k++) {
+        if (!rfx_onnx_has(ctx, k)) continue;
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, node->in[k]);
-        if (indices != NULL && strcmp(node->op, "MaxUnpool") == 0) {
-            *constant = false;
+        if (indices != NULL && rfx_onnx_op_is(ctx, "MaxUnpool")) {
+            constant = false;
             continue;
         }
-        if (indices != NULL) {
-            enum rfx_status status = rfx_onnx_make_indices(ctx, indices);
-            if (status != RFX_OK) return status;
-        }
+        if (indices != NULL) rfx_onnx_make_indices(ctx, indices);
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, node->in[k]);
-        if (value == NULL) return refuse_input(ctx, k);
-        *constant = *constant && value->constant != NULL;
+        if (value == NULL) refuse_input(ctx, k);
+        constant = constant && value != NULL && value->constant != NULL;
     }
-    return RFX_OK;
+    return constant;
 }
 
 enum { UNKNOWN_SHOWN = 8, UNKNOWN_TEXT = 300 };
 
 /* Writes the operators that are not in the table, each once with the number of its nodes: "Einsum
- * (2), Det". Who exports the model again wants to know all. */
+ * (2), Det". A user who exports the model again wants to know all of them. */
 static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_TEXT]) {
     const char *names[UNKNOWN_SHOWN];
     size_t counts[UNKNOWN_SHOWN], n = 0, used = 0;
@@ -272,32 +261,26 @@ static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_T
     if (more) (void)snprintf(text + used, UNKNOWN_TEXT - used, " and others");
 }
 
-static enum rfx_status refuse_unknown(struct rfx_onnx_import *ctx) {
+static void refuse_unknown(struct rfx_onnx_import *ctx) {
     char all[UNKNOWN_TEXT];
     list_unknown(ctx->model, all);
     if (all[0] == '\0') (void)snprintf(all, sizeof all, "%.24s", ctx->node->op); /* in a function */
     const struct rfx_onnx_node *node = ctx->node;
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
         bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "only a run could say how large its result is: cut the file before "
-                               "it, at '%.40s'%s%.40s%s (onnx.utils.extract_model does); all that "
-                               "is not supported in this model: %s",
-                               node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
-                               boxes ? "'" : "", all);
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "only a run could say how large its result is: cut the file before "
+                              "it, at '%.40s'%s%.40s%s (onnx.utils.extract_model does); all that "
+                              "is not supported in this model: %s",
+                              node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
+                              boxes ? "'" : "", all);
     }
-    return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                           "this operator is not supported; all such in this model: %s", all);
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                          "this operator is not supported; all such in this model: %s", all);
 }
 
-/* The end of a node: numbers that it asked for go. */
-static enum rfx_status settle(struct rfx_onnx_import *ctx, enum rfx_status status) {
-    if (status != RFX_OK || rfx_onnx_const_settle(ctx)) return status;
-    return no_memory(ctx);
-}
-
-/* Whether the current node, of constants, is folded: it makes sizes or moves no numbers. Others are
- * computed as in a run. */
+/* Whether the current node, of constants, is folded: it computes sizes or moves no floats. Other
+ * nodes of constants are computed as in a run. */
 static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
     if (op->fold == NULL || op->fold == op->convert || op->convert == NULL) return op->fold != NULL;
     for (size_t k = 0; k < ctx->node->n_in; k++) {
@@ -308,123 +291,126 @@ static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_o
     return true;
 }
 
-/* Converts (or folds) the node; what it says that the conversion does not ask for is refused. */
-static enum rfx_status obey(struct rfx_onnx_import *ctx, rfx_onnx_convert convert) {
+/* Runs a converter, binds output 0 to the node that it returns, and refuses attributes that it has
+ * not read. */
+static void obey(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert) {
     *ctx->attrs_read = 0;
-    enum rfx_status status = convert(ctx);
-    return status == RFX_OK ? rfx_onnx_attrs_are_read(ctx) : status;
+    int node = convert(ctx);
+    if (node >= 0) (void)rfx_onnx_set(ctx, 0, rfx_onnx_of(node));
+    if (!rfx_onnx_failed(ctx)) rfx_onnx_attrs_are_read(ctx);
 }
 
 /* Evaluates the current node, of constants, when the model is loaded. */
-static enum rfx_status convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
-    if (is_folded(ctx, op)) return obey(ctx, op->fold);
+static void convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
+    if (is_folded(ctx, op)) {
+        obey(ctx, op->fold);
+        return;
+    }
     *ctx->attrs_read = 0;
-    enum rfx_status status = rfx_onnx_compute(ctx, op->convert);
-    if (status == RFX_OK) return rfx_onnx_attrs_are_read(ctx);
-    return status == RFX_STATUS_UNSUPPORTED && op->fold != NULL ? obey(ctx, op->fold) : status;
+    (void)rfx_onnx_compute(ctx, op->convert);
+    if (!rfx_onnx_failed(ctx)) {
+        rfx_onnx_attrs_are_read(ctx);
+    } else if (ctx->status == RFX_STATUS_UNSUPPORTED && op->fold != NULL) {
+        ctx->status = RFX_OK;
+        obey(ctx, op->fold);
+    }
 }
 
-/* The same, of constants that may repeat: coordinates, say. */
-static enum rfx_status convert_repeats(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
-    bool done;
-    enum rfx_status status = rfx_onnx_fold_repeat(ctx, op, convert_constant, &done);
-    return status != RFX_OK || done ? status : convert_constant(ctx, op);
-}
-
-/* The current node's name: its own or its first output's, in a function behind its call's. */
-static bool name_node(struct rfx_onnx_import *ctx) {
+/* Names the current node: its own name or its first output's, behind the name of the call when the
+ * node is in a function. */
+static void name_node(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
     const char *name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
     ctx->node_name = name;
-    if (ctx->prefix == NULL) return true;
+    if (ctx->prefix == NULL) return;
     size_t room = strlen(ctx->prefix) + strlen(name) + 2;
-    char *whole = rfx_arena_alloc(ctx->arena, room, 1);
-    if (whole == NULL) return false;
+    char *whole = rfx_onnx_alloc(ctx, room, 1);
+    if (whole == NULL) return;
     (void)snprintf(whole, room, "%s/%s", ctx->prefix, name);
     ctx->node_name = whole;
-    return true;
 }
 
-/* Converts the current node, of which an operator says how. */
-static enum rfx_status convert_operator(struct rfx_onnx_import *ctx, bool constant) {
-    enum rfx_status status = check_operator(ctx);
-    if (status != RFX_OK) return status;
+/* Converts the current node by the row of its operator. */
+static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
+    check_operator(ctx);
+    if (rfx_onnx_failed(ctx)) return;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
-        (!constant && rfx_onnx_op_is_sized_by_values(op->name)))
-        return refuse_unknown(ctx);
-    if (constant && (op->fold != NULL || op->convert != NULL))
-        return settle(ctx, convert_repeats(ctx, op));
-    if (ctx->batch > 1) status = rfx_onnx_batch_node(ctx);
-    if (status != RFX_OK) return status;
-    if (op->convert == NULL)
-        return rfx_onnx_refuse(
-            ctx, RFX_STATUS_UNSUPPORTED,
-            "supported on constants only, not on what is computed from the image");
-    return settle(ctx, obey(ctx, op->convert));
+        (!constant && rfx_onnx_op_is_sized_by_values(op->name))) {
+        refuse_unknown(ctx);
+    } else if (constant && (op->fold != NULL || op->convert != NULL)) {
+        if (!rfx_onnx_fold_repeat(ctx, op, convert_constant) && !rfx_onnx_failed(ctx))
+            convert_constant(ctx, op);
+    } else {
+        if (ctx->batch > 1) rfx_onnx_batch_node(ctx);
+        if (op->convert == NULL)
+            (void)rfx_onnx_refuse(
+                ctx, RFX_STATUS_UNSUPPORTED,
+                "supported on constants only, not on what is computed from the image");
+        if (!rfx_onnx_failed(ctx)) obey(ctx, op->convert);
+    }
+    rfx_onnx_const_settle(ctx);
 }
 
-enum rfx_status rfx_onnx_convert_node(struct rfx_onnx_import *ctx,
-                                      const struct rfx_onnx_node *node) {
-    bool constant;
+void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node) {
     ctx->node = node;
-    if (!name_node(ctx)) return no_memory(ctx);
-    enum rfx_status status = check_inputs(ctx, &constant);
-    if (status != RFX_OK) return status;
+    name_node(ctx);
+    bool constant = check_inputs(ctx);
+    if (rfx_onnx_failed(ctx)) return;
     struct rfx_onnx_function *function = rfx_onnx_function_of(ctx->model, node);
-    if (function != NULL) return rfx_onnx_inline_function(ctx, function);
-    if (rfx_onnx_is_branching(node)) return rfx_onnx_inline_branch(ctx);
-    return convert_operator(ctx, constant);
+    if (function != NULL)
+        rfx_onnx_inline_function(ctx, function);
+    else if (rfx_onnx_is_branching(node))
+        rfx_onnx_inline_branch(ctx);
+    else
+        convert_operator(ctx, constant);
 }
 
-/* Declares the tensor of a node an output: where it is a map in another shape or order, the map,
- * which is then stored so. */
-static enum rfx_status add_output(struct rfx_onnx_import *ctx, int node, const char *name) {
+/* Declares the tensor of a node an output. Where the tensor is a map in another shape or order, the
+ * output is the map, and its declaration says how it is stored. */
+static void add_output(struct rfx_onnx_import *ctx, int node, const char *name) {
     struct rfx_graph *graph = ctx->graph;
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, node)->shape;
     struct rfx_pixels p;
+    if (rfx_onnx_failed(ctx)) return;
     int k = graph->n_outputs, map = rfx_onnx_map_itself(ctx, node);
     bool described = map == node && rfx_pixels_of(graph, node, &p) &&
                      !rfx_node_is_constant(&graph->nodes[p.map]) &&
                      !rfx_node_is_input(&graph->nodes[p.map]);
-    enum rfx_status status = rfx_graph_add_output(graph, described ? p.map : map, name, ctx->err);
-    if (status != RFX_OK || !described) return status;
+    ctx->status = rfx_graph_add_output(graph, described ? p.map : map, name, ctx->err);
+    if (rfx_onnx_failed(ctx) || !described) return;
     for (int last = 0; last < 2; last++)
         if (rfx_pixels_are_in_order(&p, last != 0) &&
             rfx_graph_reshape_output(graph, k, &shape, last != 0))
-            return RFX_OK;
+            return;
     graph->outputs[k].node = node;
     graph->outputs[k].part = rfx_node_full_rect(&graph->nodes[node]);
-    return RFX_OK;
 }
 
-static enum rfx_status add_outputs(struct rfx_onnx_import *ctx,
-                                   const struct rfx_onnx_model *model) {
-    if (model->n_outputs == 0)
-        return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
-    for (size_t i = 0; i < model->n_outputs; i++) {
+static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model) {
+    static const struct rfx_onnx_node sink = {.op = "Output"};
+    if (!rfx_onnx_failed(ctx) && model->n_outputs == 0)
+        FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
+    for (size_t i = 0; !rfx_onnx_failed(ctx) && i < model->n_outputs; i++) {
         const char *name = model->outputs[i].name;
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, name);
-        enum rfx_status status = indices != NULL ? rfx_onnx_make_indices(ctx, indices) : RFX_OK;
-        if (status != RFX_OK) return status;
+        if (indices != NULL) rfx_onnx_make_indices(ctx, indices);
+        if (rfx_onnx_failed(ctx)) return;
         const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
-        if (value == NULL)
-            return rfx_fail(ctx->err, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node",
-                            name);
-        static const struct rfx_onnx_node sink = {.op = "Output"};
-        int node;
+        if (value == NULL) {
+            FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node", name);
+            return;
+        }
         ctx->node = &sink;
         ctx->node_name = name;
-        status = rfx_onnx_any(ctx, *value, &node);
-        if (status == RFX_OK) status = add_output(ctx, node, name);
-        if (status != RFX_OK) return status;
+        add_output(ctx, rfx_onnx_any(ctx, *value), name);
+        if (rfx_onnx_failed(ctx)) return;
         int32_t type = model->outputs[i].type;
         if (type == 0) type = rfx_onnx_names_type(ctx->values, name);
         struct rfx_output *output = &ctx->graph->outputs[ctx->graph->n_outputs - 1];
         output->stored.type = rfx_onnx_stored_type(type);
         output->stored.most = rfx_onnx_most_index(ctx, output->node);
     }
-    return RFX_OK;
 }
 
 static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
@@ -436,21 +422,21 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
                         OPSET_MIN, RFX_ONNX_OPSET_MAX);
     ctx->opset = model->opset;
     ctx->arena = model->arena;
-    ctx->values = rfx_onnx_names_create(model->arena);
-    ctx->used = rfx_onnx_names_create(model->arena);
-    if (ctx->values == NULL || ctx->used == NULL) return no_memory(ctx);
-    enum rfx_status status = rfx_onnx_add_initialisers(ctx, model->tensors, model->n_tensors);
-    if (status == RFX_OK) status = add_image(ctx, model, options);
+    ctx->values = rfx_onnx_names_create(model->arena, NULL);
+    ctx->used = rfx_onnx_names_create(model->arena, NULL);
+    if (ctx->values == NULL || ctx->used == NULL) (void)rfx_onnx_out_of_memory(ctx);
+    rfx_onnx_add_initialisers(ctx, model->tensors, model->n_tensors);
+    add_image(ctx, model, options);
     ctx->nodes = model->nodes;
-    for (size_t i = 0; status == RFX_OK && i < model->n_nodes; i++) {
+    for (size_t i = 0; !rfx_onnx_failed(ctx) && i < model->n_nodes; i++) {
         ctx->n_before = i;
-        status = rfx_onnx_convert_node(ctx, &model->nodes[i]);
+        rfx_onnx_convert_node(ctx, &model->nodes[i]);
     }
-    if (status == RFX_OK) status = add_outputs(ctx, model);
-    return status == RFX_OK ? rfx_model_finish(ctx->graph, options, ctx->err) : status;
+    add_outputs(ctx, model);
+    return rfx_onnx_failed(ctx) ? ctx->status : rfx_model_finish(ctx->graph, options, ctx->err);
 }
 
-/* Takes the files over. */
+/* Converts a model; frees `files` or hands them to the graph. */
 static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files,
                             const struct rfx_load_options *options, struct rfx_graph **out,
                             struct rfx_error *err) {
@@ -463,7 +449,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
                                   .order = -1,
                                   .attrs_read = &attrs_read};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
-    /* What is kept by name may be what no output needs. */
+    /* Tensors that are kept by name may be needed by no output. */
     enum rfx_status status =
         rfx_onnx_model_read(mem, file.file, file.size, options->n_keep > 0, &model, err);
     if (status != RFX_OK) goto done;

@@ -1,10 +1,10 @@
-/* The table of ONNX operators, and the table in docs/operators.md that is made of it. Adding one
- * means adding its row here; functions of one element that are not folded have theirs in
+/* The table of ONNX operators, from which the table in docs/operators.md is written. A new operator
+ * gets a row here. Functions of one element that are not folded need none: they have one in
  * layers/graph/act.h. */
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/onnx/import/fold/onnx_fold.h"
+#include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_ops.h"
 
 #define ACT_FOLD(op) \
@@ -49,8 +49,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
     {"DequantizeLinear", rfx_onnx_dequantise, rfx_onnx_fold_dequantise, RFX_ONNX_ROWS,
      "of weights, also of 4 bits: computed when the model is loaded; one scale, one per index of "
-     "an "
-     "axis, or one per whole block"},
+     "an axis, or one per whole block"},
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
@@ -164,11 +163,16 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Xor"),
 };
 
-const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
+static const struct rfx_onnx_op *find_row(const char *name) {
     for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++)
         if (strcmp(op_rows[i].name, name) == 0) return &op_rows[i];
+    return NULL;
+}
+
+const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
     static const struct rfx_onnx_op activation = {"", rfx_onnx_activation, NULL, RFX_ONNX_ROWS, ""};
-    return rfx_act_find(name) != RFX_ACT_COUNT ? &activation : NULL;
+    const struct rfx_onnx_op *row = find_row(name);
+    return row != NULL || rfx_act_find(name) == RFX_ACT_COUNT ? row : &activation;
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
@@ -178,15 +182,7 @@ bool rfx_onnx_op_is_of(const char *name, const char *domain) {
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {
     static const char *const names[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], name) == 0) return true;
-    return false;
-}
-
-static bool has_row(const char *name) {
-    for (size_t i = 0; i < sizeof op_rows / sizeof op_rows[0]; i++)
-        if (strcmp(op_rows[i].name, name) == 0) return true;
-    return false;
+    return rfx_onnx_index_of(name, names, 4) >= 0;
 }
 
 static void write_row(FILE *out, const char *name, const struct rfx_onnx_op *op) {
@@ -198,16 +194,16 @@ static void write_row(FILE *out, const char *name, const struct rfx_onnx_op *op)
             op->note);
 }
 
-/* Rows are in the order of their names but for those of the table of activations. */
+/* Writes rows by name: those above are in that order, those of the table of activations are not. */
 void rfx_onnx_write_operators(FILE *out) {
     const size_t n = sizeof op_rows / sizeof op_rows[0];
     size_t next = 0;
     fputs("| operator | maps | constants | |\n|---|---|---|---|\n", out);
     for (const char *last = "";;) {
         const char *name = next < n ? op_rows[next].name : NULL;
-        for (int kind = 0; kind < RFX_ACT_COUNT; kind++) { /* the first one behind the last */
+        for (int kind = 0; kind < RFX_ACT_COUNT; kind++) { /* the first name after `last` */
             const struct rfx_act_def *act = rfx_act_def((enum rfx_act_kind)kind);
-            bool listed = (act->traits & RFX_ACT_HAS_OWN_FORM) == 0 && !has_row(act->onnx);
+            bool listed = (act->traits & RFX_ACT_HAS_OWN_FORM) == 0 && find_row(act->onnx) == NULL;
             bool before = name == NULL || strcmp(act->onnx, name) < 0;
             if (listed && before && strcmp(act->onnx, last) > 0) name = act->onnx;
         }

@@ -73,7 +73,7 @@ static int compare(const void *left, const void *right) {
 /* The first input that is not among the names of the initialisers. */
 static enum rfx_status find_image(struct rfx_onnx_survey *survey, struct rfx_error *err) {
     const struct rfx_onnx_model *model = &survey->model;
-    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena);
+    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena, NULL);
     struct rfx_onnx_operand constant = {-1, NULL};
     bool room = names != NULL;
     for (size_t i = 0; room && i < model->n_tensors; i++)

@@ -14,7 +14,7 @@
 
 struct rfx_ome_image {
     int64_t h, w, channels;
-    int bits;           /* 8 and 16: unsigned samples, 32: float, unless */
+    int bits;           /* 8 and 16: unsigned samples, 32: float32, unless */
     bool is_signed;     /* samples of 8, 16 or 32 bits are integers with a sign */
     const char *path;   /* of the file, by which the image is called */
     const char *names;  /* of channels: valid UTF-8, a 0 behind each; NULL: none */

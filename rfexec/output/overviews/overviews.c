@@ -9,8 +9,8 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/descriptor.h"
+#include "layers/core/temp_file.h"
 #include "rfexec/output/output_sink.h"
-#include "rfexec/output/temporary.h"
 
 enum { MOST_LEVELS = 32 };
 
@@ -92,7 +92,7 @@ static enum rfx_status open_levels(struct rfx_overviews *o, struct rfx_error *er
             return rfx_memory_fail(o->mem, o->path, held + row, err);
     }
     if (offset == 0) return RFX_OK;
-    o->fd = rfx_temporary_beside(o->path);
+    o->fd = rfx_temp_file_beside(o->path);
     if (o->fd < 0) return fail_io(o, "cannot make a file for", errno, err);
     int number = rfx_descriptor_reserve(o->fd, 0, offset);
     bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;

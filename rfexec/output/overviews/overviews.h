@@ -19,7 +19,7 @@ enum rfx_overview_kind { RFX_OVERVIEW_NONE, RFX_OVERVIEW_MEAN, RFX_OVERVIEW_NEAR
 
 struct rfx_overview_map {
     int64_t h, w, channels;
-    int bits;       /* 8 and 16: unsigned samples, 32: float, unless */
+    int bits;       /* 8 and 16: unsigned samples, 32: float32, unless */
     bool is_signed; /* samples of 8, 16 or 32 bits are integers with a sign */
     int64_t side;
     enum rfx_overview_kind kind;

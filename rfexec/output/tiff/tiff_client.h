@@ -6,7 +6,7 @@
 #ifndef RFX_RFEXEC_OUTPUT_TIFF_TIFF_CLIENT_H
 #define RFX_RFEXEC_OUTPUT_TIFF_TIFF_CLIENT_H
 
-#include "rfexec/image/tiff_library.h"
+#include "rfexec/image/tiff/tiff_library.h"
 #include "rfexec/output/output_file.h"
 
 struct rfx_tiff_client {

@@ -1,7 +1,7 @@
 /* TIFF and OME-TIFF as kinds of output files: what of a format reaches the writer. */
 #include <string.h>
 
-#include "rfexec/image/tiff_library.h"
+#include "rfexec/image/tiff/tiff_library.h"
 #include "rfexec/output/ome/channel_names.h"
 #include "rfexec/output/ome/ome_xml.h"
 #include "rfexec/output/output_format.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/image/zarr/zarr_type.h"
+#include "rfexec/image/decode/array_type.h"
 
 #define ROW_OF_CHUNKS_BYTES ((int64_t)32 * 1024 * 1024)
 enum { USUAL_SIDE = 256, LEAST_ROWS = 16 };

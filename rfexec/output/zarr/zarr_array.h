@@ -24,7 +24,7 @@ enum {
 struct rfx_zarr_array {
     int64_t h, w, channels;
     bool batch;                     /* the shape begins with a 1 */
-    int bits;                       /* 8 and 16: unsigned samples, 32: float, unless */
+    int bits;                       /* 8 and 16: unsigned samples, 32: float32, unless */
     bool is_signed;                 /* samples of 8, 16 or 32 bits are integers with a sign */
     int format;                     /* 2 or 3 */
     int64_t chunk_rows, chunk_cols; /* of one channel */

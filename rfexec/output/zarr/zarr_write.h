@@ -19,7 +19,7 @@ RFX_NODISCARD enum rfx_status rfx_zarr_write_open(struct rfx_memory *mem, const 
                                                   struct rfx_zarr_writer **out,
                                                   struct rfx_error *err);
 
-/* Writes the next row, samples [w, channels]: uint8, uint16 of this machine, or float.
+/* Writes the next row, samples [w, channels]: uint8, uint16 of this machine, or float32.
  * INVALID_ARGUMENT: all rows are written. */
 RFX_NODISCARD enum rfx_status rfx_zarr_write_row(struct rfx_zarr_writer *writer,
                                                  const void *samples, struct rfx_error *err);

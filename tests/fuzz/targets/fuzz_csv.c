@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "tests/fuzz/fuzz.h"
-#include "tiler/strategies/greedy_packers.h"
+#include "tiler/arena/greedy_packers.h"
 #include "tools/study/placement_csv.h"
 
 #define MEMORY_BYTES ((size_t)4 << 20)

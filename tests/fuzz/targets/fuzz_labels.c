@@ -38,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static float values[CLASSES] = {0.5f, 0.25f, 1.0f, -1.0f, 0.0f, 2.0f, 0.5f, 3.0f};
     static const struct rfx_graph *graph;
     const struct rfx_view view = rfx_view_dense(values, rfx_rect_full(1, 1), CLASSES);
-    static struct rfx_cli_options options; /* large */
+    static struct rfx_cli_report_options options;
     struct rfx_cli_classes classes = {0};
     struct rfx_error err = {""};
     char text[MOST_BYTES + 1];

@@ -1,7 +1,7 @@
 /* .npy: the header by itself, which is written and read again, then as a picture. */
 #include <string.h>
 
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "tests/fuzz/fuzz.h"
 
 static void check_header(const uint8_t *data, size_t size) {

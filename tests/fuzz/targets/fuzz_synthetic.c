@@ -23,7 +23,7 @@ static void read_corner(struct rfx_image *image) {
             struct rfx_rect rect = rfx_rect_make(y, y + 1, x, x + 1);
             struct rfx_view pixel = rfx_view_dense(one, rect, 3);
             if (rfx_image_read(image, rect, &pixel, &err) != RFX_OK ||
-                memcmp(one, rfx_view_at(&view, y, x), sizeof one) != 0)
+                memcmp(one, rfx_view_f32_at(&view, y, x), sizeof one) != 0)
                 fuzz_fail("pixel %lld, %lld is another: %s", (long long)y, (long long)x, err.text);
         }
 }

@@ -7,7 +7,7 @@
 #ifndef RFX_TESTS_SUPPORT_RANDOM_PACKING_CASES_H
 #define RFX_TESTS_SUPPORT_RANDOM_PACKING_CASES_H
 
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 enum packing_shape {
     PACKING_CUTS,    /* straight cuts, again and again */

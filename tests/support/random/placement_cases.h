@@ -4,7 +4,7 @@
 
 #include "tests/support/random/packing_cases.h"
 #include "tests/support/test_util.h"
-#include "tiler/strategies/arena_problem.h"
+#include "tiler/arena/arena_problem.h"
 
 /* The allocator of a group of tests, between its set-up and its tear-down, which fails when blocks
  * are left. */

@@ -29,6 +29,10 @@ static int any_map(struct random_maker *m) {
 static void add_something(struct random_maker *m) {
     int in = any_map(m);
     const struct rfx_tensor *t = random_tensor(m, in);
+    if (m->options->bytes > 0 && random_chance(m, m->options->bytes)) {
+        (void)random_add_convert(m, in);
+        return;
+    }
     int64_t most = m->options->max_elems > 0 ? m->options->max_elems : MAX_MAP_ELEMS;
     bool small = t->elems * 9 <= most;
     int64_t pick = random_draw(m, 0, 99);

@@ -17,6 +17,7 @@ struct random_graph_options {
     int heads;                  /* of a hundred networks, those that end in a detector's head */
     int bottlenecks;            /* of a hundred residuals, those of two convolutions */
     int modern; /* likewise those that surely ask for a norm or attention somewhere */
+    int bytes;  /* of a hundred nodes, those that make elements of another type */
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */
 };

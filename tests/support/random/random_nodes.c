@@ -145,6 +145,14 @@ int random_add_pool(struct random_maker *m, int in, enum rfx_op op) {
     return random_add(m, node);
 }
 
+int random_add_convert(struct random_maker *m, int in) {
+    static const enum rfx_type types[] = {RFX_TYPE_UINT8, RFX_TYPE_INT8, RFX_TYPE_INT32};
+    struct rfx_node node = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &in};
+    if (random_tensor(m, in)->type == RFX_TYPE_FLOAT32)
+        node.attr.convert.to = types[random_draw(m, 0, 2)];
+    return random_add(m, node);
+}
+
 int random_add_adaptive(struct random_maker *m, int in) {
     struct rfx_node node = {.op = RFX_OP_POOL_ADAPTIVE_AVG, .n_in = 1, .in = &in};
     node.attr.adaptive.oh = random_draw(m, 1, random_tensor(m, in)->h);

@@ -34,6 +34,7 @@ int random_weight(struct random_maker *m, struct rfx_shape shape, float bound);
  * the last one, -1 when refused. */
 int random_add_conv(struct random_maker *m, int in, bool transposed);
 int random_add_pool(struct random_maker *m, int in, enum rfx_op op);
+int random_add_convert(struct random_maker *m, int in);
 int random_add_adaptive(struct random_maker *m, int in);
 int random_add_join(struct random_maker *m, int in, enum rfx_op op);
 int random_add_resize(struct random_maker *m, int in);

@@ -14,7 +14,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                                const struct rfx_view *view, struct rfx_error *err) {
     struct caught_outputs *caught = user;
     (void)err;
-    rfx_end_scatter(end, caught->values[end->output], rect, view);
+    rfx_end_scatter(end, RFX_TYPE_FLOAT32, caught->values[end->output], rect, view);
     caught->received[end->output] += rfx_rect_area(rect) * end->channels;
     return RFX_OK;
 }

@@ -17,10 +17,9 @@
 #include "tests/support/test_util.h"
 
 struct rfx_tensor op_case_plain(struct rfx_shape shape) {
-    struct rfx_tensor t = {RFX_LAYOUT_PLAIN, shape, 1, 1, 1, 1, RFX_ELEM_FLOAT32};
-    for (int d = 0; d < shape.rank; d++) t.elems *= shape.dims[d];
-    t.c = t.elems;
-    return t;
+    int64_t elems = 1;
+    for (int d = 0; d < shape.rank; d++) elems *= shape.dims[d];
+    return rfx_tensor_plain(&shape, elems);
 }
 
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
@@ -102,9 +101,9 @@ static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
     if (fresh) v.fresh_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
     *elems = (rows + (fresh ? wide.y1 - v.fresh_y0 : 0)) * v.row_stride;
     v.data = test_floats(*elems);
-    if (fresh) v.fresh = v.data + rows * v.row_stride;
+    if (fresh) v.fresh = (float *)v.data + rows * v.row_stride;
     for (int64_t y = rect.y0; values != NULL && !rfx_rect_is_empty(rect) && y < rect.y1; y++)
-        memcpy(rfx_view_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
+        memcpy(rfx_view_f32_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
                (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));
     return v;
 }
@@ -190,12 +189,12 @@ static void compare_rect(const struct rfx_view *out, const struct rfx_tensor *t,
                          struct rfx_rect rect, const float *whole, const char *what) {
     int64_t row = rfx_rect_cols(rect) * t->c, kept = 0;
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        if (memcmp(rfx_view_at(out, y, rect.x0), whole + (y * t->w + rect.x0) * t->c,
+        if (memcmp(rfx_view_f32_at(out, y, rect.x0), whole + (y * t->w + rect.x0) * t->c,
                    (size_t)row * sizeof(float)) != 0)
             fail_msg("%s: rect {%lld, %lld, %lld, %lld} differs in row %lld", what,
                      (long long)rect.y0, (long long)rect.y1, (long long)rect.x0, (long long)rect.x1,
                      (long long)y);
-    for (int64_t i = 0; i < elems; i++) kept += isnan(out->data[i]) != 0;
+    for (int64_t i = 0; i < elems; i++) kept += isnan(rfx_view_f32(out)[i]) != 0;
     if (kept != elems - rfx_rect_area(rect) * t->c)
         fail_msg("%s: wrote outside its rectangle, or NaN: %lld values left of %lld", what,
                  (long long)kept, (long long)(elems - rfx_rect_area(rect) * t->c));

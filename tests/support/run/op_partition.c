@@ -47,7 +47,7 @@ static struct rfx_view exact_view(const float *x, int64_t c, int64_t w, struct r
     struct rfx_view v = rfx_view_dense(malloc(n == 0 ? 1 : n * sizeof(float)), rect, c);
     if (ring) v.ring_rows = rfx_rect_rows(rect);
     for (int64_t y = rect.y0; y < rect.y1 && n != 0; y++)
-        memcpy(rfx_view_at(&v, y, rect.x0), x + (y * w + rect.x0) * c,
+        memcpy(rfx_view_f32_at(&v, y, rect.x0), x + (y * w + rect.x0) * c,
                (size_t)(rfx_rect_cols(rect) * c) * sizeof(float));
     return v;
 }

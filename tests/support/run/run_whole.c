@@ -57,13 +57,13 @@ void test_run_whole(const struct test_prepared *prepared, const float *input_nhw
         }
         for (int k = 0; k < node->n_in; k++) {
             const struct rfx_node *from = &graph->nodes[node->in[k]];
-            in[k] = rfx_view_dense(outs[node->in[k]], rfx_node_full_rect(from), from->out.c);
+            in[k] = rfx_view_of(&from->out, outs[node->in[k]], rfx_node_full_rect(from));
         }
         struct rfx_rect full = rfx_node_full_rect(node);
         struct rfx_run_args args = {.graph = graph,
                                     .node = node,
                                     .in = in,
-                                    .out = rfx_view_dense(outs[i], full, node->out.c),
+                                    .out = rfx_view_of(&node->out, outs[i], full),
                                     .rect = full,
                                     .packed = prepared->packed[i],
                                     .scratch = prepared->scratch[i],

@@ -19,7 +19,8 @@ bool test_prepare(const struct rfx_graph *graph, int threads, struct test_prepar
 void test_prepared_free(struct test_prepared *prepared);
 
 /* Every node's whole output, NHWC or plain as the graph lays it out: outs holds n_nodes pointers,
- * each set to a malloc'ed array (free with test_run_whole_free). input_nhwc: h x w x c. */
+ * each set to a malloc'ed array (free with test_run_whole_free), of elements of the node's type.
+ * input_nhwc: h x w x c. */
 void test_run_whole(const struct test_prepared *prepared, const float *input_nhwc, float **outs);
 void test_run_whole_free(const struct rfx_graph *graph, float **outs);
 

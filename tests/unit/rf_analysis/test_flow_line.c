@@ -62,28 +62,28 @@ static void windows_follow_each_other(void **state) {
     expect_region(&lines[1], 10, (struct rfx_range){4, 5}, 6, 10);
 }
 
-static void ways_join_when_they_are_alike(void **state) {
+static void paths_join_when_they_are_alike(void **state) {
     (void)state;
     struct rfx_line lines[NODES];
-    struct rfx_flow window_way = window(3, 2, 1, 10), add_way = same(3, 1, 10),
+    struct rfx_flow by_window = window(3, 2, 1, 10), by_add = same(3, 1, 10),
                     before = window(2, 1, 1, 10), stride = window(2, 1, 2, 19);
     begin(lines);
-    rfx_line_pass(lines, &add_way);
-    rfx_line_pass(lines, &window_way);
+    rfx_line_pass(lines, &by_add);
+    rfx_line_pass(lines, &by_window);
     assert_true(rfx_line_settle(lines, 2));
     rfx_line_pass(lines, &before);
     assert_true(rfx_line_settle(lines, 1));
     expect_region(&lines[1], 10, (struct rfx_range){4, 5}, 2, 7);
 
     begin(lines);
-    rfx_line_pass(lines, &add_way);
-    rfx_line_pass(lines, &window_way);
+    rfx_line_pass(lines, &by_add);
+    rfx_line_pass(lines, &by_window);
     assert_true(rfx_line_settle(lines, 2));
     rfx_line_pass(lines, &stride); /* another scale */
     assert_false(rfx_line_settle(lines, 1));
 
     begin(lines);
-    rfx_line_pass(lines, &add_way);
+    rfx_line_pass(lines, &by_add);
     assert_false(rfx_line_settle(lines, 2)); /* another anchor */
     rfx_line_pass(lines, &before);
     assert_false(rfx_line_settle(lines, 1));
@@ -179,7 +179,7 @@ static void groups_have_lines_where_all_inside_have(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_follow_each_other),
-        cmocka_unit_test(ways_join_when_they_are_alike),
+        cmocka_unit_test(paths_join_when_they_are_alike),
         cmocka_unit_test(no_line_where_borders_matter),
         cmocka_unit_test(groups_have_lines_where_all_inside_have),
     };

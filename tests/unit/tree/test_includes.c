@@ -24,14 +24,12 @@ enum { N_FOLDERS = 5, N_FORBIDDEN = 3, MAX_FILES = 2000, MAX_LINKS = 40000 };
  * {"layers/ops", "layers/conv", "layers/graph", "layers/core"}: a file of one may include its own
  * and those to its right. Sub-folders in no row are free. NULL ends a row. */
 static const char *const sub_folders[][14] = {
-    {"layers/plain", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse", "layers/graph",
-     "layers/core"},
-    {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/placement",
-     "tiler/packer", "tiler/strategies"},
-    {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import",
-     "rfexec/onnx/pixels", "rfexec/onnx/file", "rfexec/builtin", "rfexec/session", "rfexec/output",
-     "rfexec/image"},
-    {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/inputs", "tools/study"},
+    {"layers/tensor_ops", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse",
+     "layers/graph", "layers/core"},
+    {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
+    {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file",
+     "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
+    {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 
 /* The files of a tree, and which includes which. */

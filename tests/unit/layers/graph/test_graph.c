@@ -95,36 +95,94 @@ static void test_refusals(void **state) {
     rfx_memory_free(mem);
 }
 
-/* A second element type is refused where a node is added, in words, by ops of every kind. */
+static int add(struct rfx_graph *graph, enum rfx_op op, const char *name, int n_in, const int *in) {
+    struct rfx_node node = {.op = op, .name = name, .n_in = n_in, .in = in};
+    struct rfx_error err = {{0}};
+    int index = -1;
+    node.act.kind = op == RFX_OP_ACTIVATION ? RFX_ACT_RELU : RFX_ACT_NONE;
+    if (op == RFX_OP_POOL_MAX)
+        node.attr.pool =
+            (struct rfx_pool_attr){.kh = 2, .kw = 2, .sh = 1, .sw = 1, .dh = 1, .dw = 1};
+    if (op == RFX_OP_CROP) node.attr.crop.sy = node.attr.crop.sx = 1;
+    if (op == RFX_OP_CROP) node.attr.crop.oh = node.attr.crop.ow = 2;
+    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    return index;
+}
+
+static int add_convert(struct rfx_graph *graph, int in, enum rfx_type to) {
+    const struct rfx_node node = {
+        .op = RFX_OP_CONVERT, .name = "to", .n_in = 1, .in = &in, .attr.convert = {to}};
+    int index = -1;
+    assert_int_equal(rfx_graph_add(graph, &node, &index, NULL), RFX_OK);
+    return index;
+}
+
+/* Ops that take uint8 read and give it; before others comes one conversion, whoever reads it. */
+static void test_conversions_are_inserted(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    int bytes = add_convert(graph, 0, RFX_TYPE_UINT8), both[2] = {0, bytes};
+    assert_int_equal(rfx_node_out_bytes(&graph->nodes[bytes]) * 4,
+                     rfx_node_out_bytes(&graph->nodes[0]));
+    static const enum rfx_op keep[] = {RFX_OP_POOL_MAX, RFX_OP_CROP, RFX_OP_CONCAT};
+    for (size_t i = 0; i < sizeof keep / sizeof keep[0]; i++) {
+        int node = add(graph, keep[i], "kept", 1, &bytes);
+        assert_int_equal(node, bytes + 1 + (int)i);
+        assert_int_equal(graph->nodes[node].in[0], bytes);
+        assert_int_equal(graph->nodes[node].out.type, RFX_TYPE_UINT8);
+    }
+    int before = graph->n_nodes, relu = add(graph, RFX_OP_ACTIVATION, "relu", 1, &bytes);
+    assert_int_equal(relu, before + 1);
+    assert_int_equal(graph->nodes[before].op, RFX_OP_CONVERT);
+    assert_string_equal(graph->nodes[before].name, "to as float32");
+    assert_int_equal(graph->nodes[before].in[0], bytes);
+    assert_int_equal(graph->nodes[before].out.type, RFX_TYPE_FLOAT32);
+    assert_int_equal(graph->nodes[relu].in[0], before);
+    assert_int_equal(graph->nodes[relu].out.type, RFX_TYPE_FLOAT32);
+    int concat = add(graph, RFX_OP_CONCAT, "both", 2, both);
+    assert_int_equal(concat, relu + 1);
+    assert_int_equal(graph->nodes[concat].in[0], 0);
+    assert_int_equal(graph->nodes[concat].in[1], before);
+    assert_int_equal(graph->nodes[concat].out.type, RFX_TYPE_FLOAT32);
+    assert_int_equal(add(graph, RFX_OP_TO_PLAIN, "plain", 1, &bytes), concat + 1);
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+/* What has no conversion is refused where a node is added, in words, by ops of every kind. */
 static void test_other_elements_are_refused(void **state) {
     (void)state;
+    static const float scale = 0.5f;
+    static const int32_t zero = 3;
+    static const struct rfx_quant quant = {.count = 1, .scales = &scale, .zero_points = &zero};
     static const struct {
         enum rfx_op op;
-        int n_in;
+        enum rfx_type type;
         const char *text;
     } ops[] = {
-        {RFX_OP_ACTIVATION, 1, "Activation 'n': input 0 has elements of an unknown type (1)"},
-        {RFX_OP_BINARY, 2, "'n': input 1 has elements of an unknown type (1), not of float32"},
-        {RFX_OP_CONCAT, 2, "'n': input 1 has elements of"},
-        {RFX_OP_TO_PLAIN, 1, "'n': input 0 has elements of"},
+        {RFX_OP_ACTIVATION, RFX_TYPE_INT64,
+         "Activation 'n': input 0: Convert 'relu as float32': from int64 to float32 is no conv"},
+        {RFX_OP_TO_PLAIN, RFX_TYPE_FLOAT16,
+         "'n': input 0: Convert 'relu as float32': from float16"},
+        {RFX_OP_ACTIVATION, RFX_TYPE_UINT8,
+         "'n': input 0: Convert 'relu as float32': input 0 has s"},
     };
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *graph = with_input(mem);
         struct rfx_error err = {{0}};
-        int index, in[2] = {0, 1}, last[1] = {1};
-        struct rfx_node relu = {.op = RFX_OP_ACTIVATION, .name = "relu", .n_in = 1, .in = in};
-        relu.act.kind = RFX_ACT_RELU;
-        assert_int_equal(rfx_graph_add(graph, &relu, &index, &err), RFX_OK);
-        struct rfx_node node = {.op = ops[i].op, .name = "n", .n_in = ops[i].n_in};
-        node.in = ops[i].n_in == 1 ? last : in;
+        int index, image = 0, relu = add(graph, RFX_OP_ACTIVATION, "relu", 1, &image);
+        struct rfx_node node = {.op = ops[i].op, .name = "n", .n_in = 1, .in = &relu};
         node.act.kind = ops[i].op == RFX_OP_ACTIVATION ? RFX_ACT_RELU : RFX_ACT_NONE;
         assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_OK);
-        graph->nodes[1].out.elem = RFX_ELEM_COUNT;
+        graph->nodes[relu].out.type = ops[i].type;
+        graph->nodes[relu].out.quant = &quant;
         assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_UNSUPPORTED);
         if (strstr(err.text, ops[i].text) == NULL) fail_msg("%s", err.text);
-        graph->nodes[1].out.elem = RFX_ELEM_FLOAT32;
         rfx_graph_free(graph);
+        assert_int_equal(rfx_memory_current_bytes(mem), 0);
         rfx_memory_free(mem);
     }
 }
@@ -258,6 +316,7 @@ static void test_files_are_closed_once(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_nodes_are_copied),
                                        cmocka_unit_test(test_refusals),
+                                       cmocka_unit_test(test_conversions_are_inserted),
                                        cmocka_unit_test(test_other_elements_are_refused),
                                        cmocka_unit_test(test_weights_are_owned),
                                        cmocka_unit_test(test_every_allocation_may_fail),

@@ -84,8 +84,8 @@ static struct rfx_node node_of(struct op_case *c, const struct layer *l) {
 
 static const struct rfx_node *begin(struct op_case *c, const struct layer *l, uint64_t seed,
                                     enum rfx_conv_choice conv) {
-    struct rfx_tensor plain = {RFX_LAYOUT_PLAIN, {2, {1, l->ic}}, l->ic, 1, 1, l->ic,
-                               RFX_ELEM_FLOAT32};
+    const struct rfx_shape row = {2, {1, l->ic}};
+    struct rfx_tensor plain = rfx_tensor_plain(&row, l->ic);
     struct rfx_tensor map = rfx_tensor_nhwc(l->ic, 9, 8);
     op_case_begin(c, 1, l->groups == 0 ? &plain : &map, seed);
     c->graph->conv = conv;
@@ -297,7 +297,7 @@ static void the_first_error_is_told(void **state) {
                 &c.graph->weights[c.graph->nodes[c.index - 1 + k].attr.conv.weight];
             kept[k] = *w;
             w->source = RFX_WEIGHT_FILE;
-            w->dtype = RFX_DTYPE_F32;
+            w->type = RFX_TYPE_FLOAT32;
             w->file = &files[k];
         }
         char told[sizeof c.err.text] = "";

@@ -11,8 +11,8 @@
 /* Rows from y on that lie behind each other, by their addresses. */
 static int64_t end_by_address(const struct rfx_view *v, int64_t y, int64_t last) {
     int64_t end = y + 1;
-    while (end < last &&
-           rfx_view_at(v, end, v->rect.x0) == rfx_view_at(v, end - 1, v->rect.x0) + v->row_stride)
+    while (end < last && rfx_view_f32_at(v, end, v->rect.x0) ==
+                             rfx_view_f32_at(v, end - 1, v->rect.x0) + v->row_stride)
         end++;
     return end;
 }

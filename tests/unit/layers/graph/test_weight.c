@@ -37,30 +37,31 @@ static void close_file(const struct rfx_weight_file *file) {
 static void test_types(void **state) {
     (void)state;
     static const struct {
-        enum rfx_dtype dtype;
+        enum rfx_type type;
         unsigned char bytes[16]; /* two elements */
         float values[2];
     } rows[] = {
-        {RFX_DTYPE_F32, {0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc1}, {1.0f, -10.0f}},
-        {RFX_DTYPE_F64, {0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0}, {1.5f, -2.0f}},
-        {RFX_DTYPE_F16, {0x00, 0x3c, 0x01, 0x80}, {1.0f, -0x1p-24f}},
-        {RFX_DTYPE_F16, {0xff, 0x7b, 0x00, 0xfc}, {65504.0f, -INFINITY}},
-        {RFX_DTYPE_F16, {0xff, 0x03, 0x55, 0x35}, {0x1.ff8p-15f, 0.333251953125f}},
-        {RFX_DTYPE_BF16, {0xc0, 0x3f, 0x00, 0xc2}, {1.5f, -32.0f}},
-        {RFX_DTYPE_I8, {0x80, 0x7f}, {-128.0f, 127.0f}},
-        {RFX_DTYPE_U8, {0x80, 0xff}, {128.0f, 255.0f}},
-        {RFX_DTYPE_I32, {0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0}, {-1.0f, 256.0f}},
-        {RFX_DTYPE_I64,
+        {RFX_TYPE_FLOAT32, {0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc1}, {1.0f, -10.0f}},
+        {RFX_TYPE_FLOAT64,
+         {0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0, 0, 0, 0, 0, 0, 0, 0xc0},
+         {1.5f, -2.0f}},
+        {RFX_TYPE_FLOAT16, {0x00, 0x3c, 0x01, 0x80}, {1.0f, -0x1p-24f}},
+        {RFX_TYPE_FLOAT16, {0xff, 0x7b, 0x00, 0xfc}, {65504.0f, -INFINITY}},
+        {RFX_TYPE_FLOAT16, {0xff, 0x03, 0x55, 0x35}, {0x1.ff8p-15f, 0.333251953125f}},
+        {RFX_TYPE_BFLOAT16, {0xc0, 0x3f, 0x00, 0xc2}, {1.5f, -32.0f}},
+        {RFX_TYPE_INT8, {0x80, 0x7f}, {-128.0f, 127.0f}},
+        {RFX_TYPE_UINT8, {0x80, 0xff}, {128.0f, 255.0f}},
+        {RFX_TYPE_INT32, {0xff, 0xff, 0xff, 0xff, 0, 1, 0, 0}, {-1.0f, 256.0f}},
+        {RFX_TYPE_INT64,
          {0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 1, 0, 0, 0},
          {-2.0f, 4294967296.0f}},
     };
-    static const size_t sizes[RFX_DTYPE_COUNT] = {4, 8, 2, 2, 1, 1, 4, 8};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         unsigned char shifted[17];
         memcpy(shifted + 1, rows[i].bytes, 16);
         struct rfx_weight_file file = make_file(shifted, sizeof shifted);
         struct rfx_weight w = {.source = RFX_WEIGHT_FILE,
-                               .dtype = rows[i].dtype,
+                               .type = rows[i].type,
                                .file = &file,
                                .offset = 1,
                                .elems = 2};
@@ -69,7 +70,6 @@ static void test_types(void **state) {
         test_read_weight(&w, 1, 1, &second);
         assert_memory_equal(out, rows[i].values, sizeof out);
         assert_memory_equal(&second, &rows[i].values[1], sizeof second);
-        assert_int_equal(rfx_dtype_bytes(rows[i].dtype), sizes[rows[i].dtype]);
         close_file(&file);
     }
 }
@@ -78,7 +78,7 @@ static void test_half_nan(void **state) {
     (void)state;
     static const unsigned char bytes[2] = {0x00, 0x7e};
     float out;
-    rfx_dtype_convert(RFX_DTYPE_F16, bytes, 1, &out);
+    rfx_type_load(RFX_TYPE_FLOAT16, bytes, 1, &out);
     assert_true(isnan(out));
 }
 
@@ -91,7 +91,7 @@ static void test_many_converted(void **state) {
     for (int i = 0; i < N; i++) halves[i] = (uint16_t)(0x3c00 + i % 1024); /* 1 + i / 1024 */
     struct rfx_weight_file file = make_file(halves, sizeof halves);
     struct rfx_weight w = {
-        .source = RFX_WEIGHT_FILE, .dtype = RFX_DTYPE_F16, .file = &file, .elems = N};
+        .source = RFX_WEIGHT_FILE, .type = RFX_TYPE_FLOAT16, .file = &file, .elems = N};
     static const int64_t firsts[] = {0, 1, 4095, 4096, N - 1};
     for (size_t k = 0; k < sizeof firsts / sizeof *firsts; k++) {
         test_read_weight(&w, firsts[k], N - firsts[k], got);
@@ -111,7 +111,7 @@ static void test_packing_reader(void **state) {
     for (int i = 0; i < N; i++) values[i] = (float)i;
     struct rfx_weight_file file = make_file(values, sizeof values);
     struct rfx_weight w = {
-        .source = RFX_WEIGHT_FILE, .dtype = RFX_DTYPE_F32, .file = &file, .elems = N};
+        .source = RFX_WEIGHT_FILE, .type = RFX_TYPE_FLOAT32, .file = &file, .elems = N};
     for (int round = 0; round < 40; round++) {
         reader = (struct rfx_packing_reader){.weight = &w};
         int64_t longest = round % 2 == 0 ? 20 : 9000, at = 0;
@@ -132,11 +132,11 @@ static void test_file_ends_early(void **state) {
     float values[64] = {0}, got[64];
     struct rfx_error err = {""};
     struct rfx_weight_file file = make_file(values, sizeof values);
-    static const enum rfx_dtype types[] = {RFX_DTYPE_F32, RFX_DTYPE_F16};
+    static const enum rfx_type types[] = {RFX_TYPE_FLOAT32, RFX_TYPE_FLOAT16};
     assert_int_equal(ftruncate(file.fd, 100), 0);
     for (int i = 0; i < 2; i++) {
         struct rfx_weight w = {
-            .source = RFX_WEIGHT_FILE, .dtype = types[i], .file = &file, .offset = 40, .elems = 40};
+            .source = RFX_WEIGHT_FILE, .type = types[i], .file = &file, .offset = 40, .elems = 40};
         static struct rfx_packing_reader reader;
         reader = (struct rfx_packing_reader){.weight = &w, .err = &err};
         assert_int_equal(rfx_weight_read(&w, 0, 10, got, &err), RFX_OK);
@@ -209,7 +209,7 @@ static void test_transposed(void **state) {
     struct rfx_weight_file file = make_file(values, sizeof values);
     for (int round = 0; round < 400; round++) {
         struct rfx_weight w = {.source = round % 2 == 0 ? RFX_WEIGHT_FILE : RFX_WEIGHT_OWNED,
-                               .dtype = RFX_DTYPE_F32,
+                               .type = RFX_TYPE_FLOAT32,
                                .file = &file,
                                .data = values,
                                .transposed = ROWS,

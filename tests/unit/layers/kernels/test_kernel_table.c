@@ -73,7 +73,7 @@ static void check(struct fixture *f, const char *name, run_case *run, int varian
     if (first == NULL) return;
     struct rfx_fingerprint print = {0};
     char hex[RFX_FINGERPRINT_CHARS], line[128];
-    rfx_fingerprint_add(&print, 0, want, n);
+    rfx_fingerprint_add(&print, RFX_TYPE_FLOAT32, 0, want, n);
     rfx_fingerprint_hex(&print, hex);
     (void)snprintf(line, sizeof line, "\n%s,%s\n", name, hex);
     f->compared++;
@@ -160,8 +160,8 @@ static void run_affine(struct fixture *f, const struct rfx_kernels *k, int varia
 }
 
 static void run_normalise(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
-    const struct rfx_normalise_run run = {f->x, out,       f->w,        f->w + 64,
-                                          f->y, f->y + 64, N / variant, variant};
+    const struct rfx_normalise_args run = {f->x, out,       f->w,        f->w + 64,
+                                           f->y, f->y + 64, N / variant, variant};
     k->normalise(&run);
 }
 
@@ -170,16 +170,16 @@ static void run_normalise(struct fixture *f, const struct rfx_kernels *k, int va
 static void run_channel_norm(struct fixture *f, const struct rfx_kernels *k, int variant,
                              float *out) {
     for (int kind = RFX_NORM_LAYER; kind <= RFX_NORM_L2; kind++) {
-        struct rfx_channel_norm_run run = {.x = f->x,
-                                           .y = out + kind * 23 * (variant + 1),
-                                           .scale = f->w,
-                                           .shift = f->y,
-                                           .pixels = 23,
-                                           .c = variant,
-                                           .x_stride = variant + 2,
-                                           .y_stride = variant + 1,
-                                           .kind = (enum rfx_channel_norm)kind,
-                                           .eps = 1e-5};
+        struct rfx_channel_norm_args run = {.x = f->x,
+                                            .y = out + kind * 23 * (variant + 1),
+                                            .scale = f->w,
+                                            .shift = f->y,
+                                            .pixels = 23,
+                                            .c = variant,
+                                            .x_stride = variant + 2,
+                                            .y_stride = variant + 1,
+                                            .kind = (enum rfx_channel_norm)kind,
+                                            .eps = 1e-5};
         k->channel_norm(&run);
         run.x = run.y;
         run.x_stride = run.y_stride;
@@ -214,25 +214,25 @@ static void test_elementwise(void **state) {
 static void run_depthwise(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     int64_t c = variant, in_c = c + 3, out_c = c + 2;
     const float *rows[5] = {f->x, f->x + 60 * in_c, f->x + 120 * in_c, f->x + 180 * in_c, NULL};
-    struct rfx_depthwise_run run = {.rows = rows,
-                                    .weights = f->w,
-                                    .bias = f->y,
-                                    .out = out,
-                                    .pixels = 23,
-                                    .c = c,
-                                    .in_c = in_c,
-                                    .out_c = out_c,
-                                    .n_rows = 2,
-                                    .row_step = 1,
-                                    .out_row = 23 * out_c,
-                                    .kh = 3,
-                                    .kw = 3,
-                                    .sw = 2,
-                                    .dw = 1,
-                                    .col0 = 1,
-                                    .col1 = 60,
-                                    .lo = -INFINITY,
-                                    .hi = INFINITY};
+    struct rfx_depthwise_args run = {.rows = rows,
+                                     .weights = f->w,
+                                     .bias = f->y,
+                                     .out = out,
+                                     .pixels = 23,
+                                     .c = c,
+                                     .in_c = in_c,
+                                     .out_c = out_c,
+                                     .n_rows = 2,
+                                     .row_step = 1,
+                                     .out_row = 23 * out_c,
+                                     .kh = 3,
+                                     .kw = 3,
+                                     .sw = 2,
+                                     .dw = 1,
+                                     .col0 = 1,
+                                     .col1 = 60,
+                                     .lo = -INFINITY,
+                                     .hi = INFINITY};
     k->depthwise(&run);
     run.out += 46 * out_c;
     run.n_rows = 1;
@@ -257,7 +257,7 @@ static void test_depthwise(void **state) {
 }
 
 static void run_dense(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
-    const struct rfx_dense_run run = {f->x, f->w, out, 11, variant, variant + 1, 15, 21, variant};
+    const struct rfx_dense_args run = {f->x, f->w, out, 11, variant, variant + 1, 15, 21, variant};
     memcpy(out, f->y, (size_t)(15 * (variant + 1)) * sizeof *out);
     k->dense(&run);
 }
@@ -269,23 +269,23 @@ static void run_dense(struct fixture *f, const struct rfx_kernels *k, int varian
 static void run_conv(struct fixture *f, const struct rfx_kernels *k, int variant, float *out) {
     if (k->conv == NULL) return;
     const float *rows[3] = {f->x, NULL, f->x + 3001};
-    struct rfx_conv_run run = {.rows = rows,
-                               .weights = f->w,
-                               .bias = f->y,
-                               .out = out,
-                               .pixels = 31,
-                               .m = variant,
-                               .ic = 13,
-                               .kh = 3,
-                               .kw = 4,
-                               .kx0 = 1,
-                               .kx1 = 4,
-                               .x_stride = 26,
-                               .tap_stride = 15,
-                               .out_stride = variant + 1,
-                               .residual_stride = variant,
-                               .lo = -INFINITY,
-                               .hi = INFINITY};
+    struct rfx_conv_args run = {.rows = rows,
+                                .weights = f->w,
+                                .bias = f->y,
+                                .out = out,
+                                .pixels = 31,
+                                .m = variant,
+                                .ic = 13,
+                                .kh = 3,
+                                .kw = 4,
+                                .kx0 = 1,
+                                .kx1 = 4,
+                                .x_stride = 26,
+                                .tap_stride = 15,
+                                .out_stride = variant + 1,
+                                .residual_stride = variant,
+                                .lo = -INFINITY,
+                                .hi = INFINITY};
     k->conv(&run);
     run.out += 31 * (variant + 1);
     run.residual = f->y + 200;
@@ -303,22 +303,22 @@ static void run_pixels(struct fixture *f, const struct rfx_kernels *k, int varia
     const float *rows[3] = {f->x + 8, NULL, f->x + 3001};
     const int64_t shift[3] = {-1, 0, 1};
     const struct rfx_range inside[3] = {{1, 41}, {0, 41}, {-3, 40}};
-    struct rfx_pixels_run run = {.rows = rows,
-                                 .shift = shift,
-                                 .inside = inside,
-                                 .weights = f->w,
-                                 .bias = f->y,
-                                 .out = out,
-                                 .pixels = 41,
-                                 .m = variant,
-                                 .ic = 13,
-                                 .kh = 3,
-                                 .kw = 3,
-                                 .plane = 64,
-                                 .out_stride = variant + 1,
-                                 .residual_stride = variant,
-                                 .lo = -INFINITY,
-                                 .hi = INFINITY};
+    struct rfx_pixels_args run = {.rows = rows,
+                                  .shift = shift,
+                                  .inside = inside,
+                                  .weights = f->w,
+                                  .bias = f->y,
+                                  .out = out,
+                                  .pixels = 41,
+                                  .m = variant,
+                                  .ic = 13,
+                                  .kh = 3,
+                                  .kw = 3,
+                                  .plane = 64,
+                                  .out_stride = variant + 1,
+                                  .residual_stride = variant,
+                                  .lo = -INFINITY,
+                                  .hi = INFINITY};
     k->pixels(&run);
     run.out += 41 * (variant + 1);
     run.residual = f->y + 200;

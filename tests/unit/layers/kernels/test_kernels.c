@@ -269,7 +269,7 @@ static void test_dense(void **state) {
     test_rng_fill(&rng, w, K * M, -1.0f, 1.0f);
     FOR_EACH_VARIANT(k) {
         memset(whole, 0, sizeof whole);
-        struct rfx_dense_run run = {x, w, whole, K, M, M, ROWS, K, M};
+        struct rfx_dense_args run = {x, w, whole, K, M, M, ROWS, K, M};
         k->dense(&run);
         for (int r = 0; r < ROWS; r++) {
             for (int j = 0; j < M; j++) {
@@ -277,7 +277,7 @@ static void test_dense(void **state) {
                 for (int i = 0; i < K; i++) sum += (double)x[r * K + i] * (double)w[i * M + j];
                 assert_true(fabs(sum - (double)whole[r * M + j]) < 1e-5);
                 one[0] = 0.0f;
-                struct rfx_dense_run single = {x + r * K, w + j, one, K, M, M, 1, K, 1};
+                struct rfx_dense_args single = {x + r * K, w + j, one, K, M, M, 1, K, 1};
                 k->dense(&single);
                 assert_memory_equal(one, &whole[r * M + j], sizeof one);
             }
@@ -307,32 +307,32 @@ static void check_clamped_sums(const struct rfx_kernels *k, const float *bias, i
     const float *const outside[1] = {NULL};
     const float weight[80] = {0};
     float y[80];
-    const struct rfx_depthwise_run depthwise = {.rows = outside,
-                                                .weights = weight,
-                                                .bias = bias,
-                                                .out = y,
-                                                .pixels = 1,
-                                                .c = n,
-                                                .in_c = n,
-                                                .out_c = n,
-                                                .n_rows = 1,
-                                                .kh = 1,
-                                                .kw = 1,
-                                                .sw = 1,
-                                                .dw = 1,
-                                                .col1 = 1,
-                                                .hi = 6.0f};
-    const struct rfx_conv_run conv = {.rows = outside,
-                                      .weights = weight,
-                                      .bias = bias,
-                                      .out = y,
-                                      .pixels = 1,
-                                      .m = n,
-                                      .ic = 1,
-                                      .kh = 1,
-                                      .kw = 1,
-                                      .kx1 = 1,
-                                      .hi = 6.0f};
+    const struct rfx_depthwise_args depthwise = {.rows = outside,
+                                                 .weights = weight,
+                                                 .bias = bias,
+                                                 .out = y,
+                                                 .pixels = 1,
+                                                 .c = n,
+                                                 .in_c = n,
+                                                 .out_c = n,
+                                                 .n_rows = 1,
+                                                 .kh = 1,
+                                                 .kw = 1,
+                                                 .sw = 1,
+                                                 .dw = 1,
+                                                 .col1 = 1,
+                                                 .hi = 6.0f};
+    const struct rfx_conv_args conv = {.rows = outside,
+                                       .weights = weight,
+                                       .bias = bias,
+                                       .out = y,
+                                       .pixels = 1,
+                                       .m = n,
+                                       .ic = 1,
+                                       .kh = 1,
+                                       .kw = 1,
+                                       .kx1 = 1,
+                                       .hi = 6.0f};
     assert_in_range(n, 1, 80);
     memset(y, 1, sizeof y);
     k->depthwise(&depthwise);

@@ -20,7 +20,7 @@ enum { MOST_ROWS = 9, MOST_CHANNELS = 150 };
 static const char *const variants[] = {"base", "avx2", "avx512", "neon"};
 
 /* The rule in scalars: rows, then columns. */
-static float value_of(const struct rfx_pool_run *r, int64_t c) {
+static float value_of(const struct rfx_pool_args *r, int64_t c) {
     float value = r->maximum ? -INFINITY : 0.0f;
     for (int64_t y = 0; y < r->n_rows; y++)
         for (int64_t i = 0; i < r->n_cols; i++) {
@@ -41,7 +41,7 @@ static void fill(struct test_rng *rng, float *x, int64_t n) {
     }
 }
 
-static void expect_same(const struct rfx_kernels *k, const struct rfx_pool_run *r, uint64_t seed) {
+static void expect_same(const struct rfx_kernels *k, const struct rfx_pool_args *r, uint64_t seed) {
     for (int64_t c = 0; c < r->c; c++) {
         float want = value_of(r, c);
         bool both_nan = isnan(want) && isnan(r->out[c]); /* of sums the processor picks which */
@@ -54,7 +54,7 @@ static void expect_same(const struct rfx_kernels *k, const struct rfx_pool_run *
 }
 
 /* The rows [0, cut) in one call, the others in a second one. */
-static void run_in_two(const struct rfx_kernels *k, struct rfx_pool_run r, int64_t cut) {
+static void run_in_two(const struct rfx_kernels *k, struct rfx_pool_args r, int64_t cut) {
     int64_t rows = r.n_rows;
     r.n_rows = cut;
     r.goes_on = true;
@@ -70,7 +70,7 @@ static void check(const struct rfx_kernels *k, uint64_t seed) {
     struct test_rng rng = test_rng_make(seed);
     const float *rows[MOST_ROWS];
     float out[MOST_CHANNELS + 1];
-    struct rfx_pool_run r = {
+    struct rfx_pool_args r = {
         .rows = rows,
         .n_rows = test_rng_int(&rng, 0, MOST_ROWS),
         .n_cols = test_rng_int(&rng, 1, 6),
@@ -101,7 +101,49 @@ static void test_windows(void **state) {
     }
 }
 
+/* A row of a window of bytes, taken in whole or in two calls. */
+static void check_bytes(const struct rfx_byte_kernels *k, bool is_signed, uint64_t seed) {
+    struct test_rng rng = test_rng_make(seed);
+    unsigned char x[6 * 200], out[MOST_CHANNELS + 1];
+    struct rfx_byte_pool_args r = {.row = x,
+                                   .out = out,
+                                   .n_cols = test_rng_int(&rng, 0, 6),
+                                   .c = test_rng_int(&rng, 1, MOST_CHANNELS)};
+    r.col_step = r.c + test_rng_int(&rng, 0, 40);
+    for (size_t i = 0; i < sizeof x; i++) x[i] = (unsigned char)test_rng_int(&rng, 0, 255);
+    memset(out, 77, sizeof out);
+    int64_t cols = r.n_cols, cut = test_rng_int(&rng, 0, cols);
+    r.n_cols = cut;
+    k->pool_max(&r);
+    r.row = x + cut * r.col_step;
+    r.n_cols = cols - cut;
+    r.begun = true;
+    k->pool_max(&r);
+    for (int64_t c = 0; c < r.c; c++) {
+        int want = is_signed ? INT8_MIN : 0;
+        for (int64_t i = 0; i < cols; i++) {
+            unsigned char byte = x[i * r.col_step + c];
+            int value = is_signed ? (int8_t)byte : byte;
+            if (value > want) want = value;
+        }
+        assert_int_equal(is_signed ? (int8_t)out[c] : out[c], want);
+    }
+    assert_int_equal(out[r.c], 77);
+}
+
+static void test_bytes(void **state) {
+    (void)state;
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
+        for (uint64_t seed = 0; k != NULL && seed < 400; seed++)
+            check_bytes(seed % 2 == 0 ? &k->u8 : &k->i8, seed % 2 != 0, seed);
+    }
+    assert_ptr_equal(rfx_kernels_of_bytes(RFX_TYPE_UINT8), &rfx_kernels()->u8);
+    assert_ptr_equal(rfx_kernels_of_bytes(RFX_TYPE_INT8), &rfx_kernels()->i8);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_windows),
+                                       cmocka_unit_test(test_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,8 +76,8 @@ static void test_activations(void **state) {
 static void test_plain_activations(void **state) {
     (void)state;
     for (int kind = 0; kind < RFX_ACT_COUNT; kind++) {
-        const struct rfx_tensor input = {RFX_LAYOUT_PLAIN, {2, {7, 6001}}, 42007, 1, 1, 42007,
-                                         RFX_ELEM_FLOAT32};
+        const struct rfx_shape shape = {2, {7, 6001}};
+        const struct rfx_tensor input = rfx_tensor_plain(&shape, 42007);
         const int64_t one = 1;
         struct op_case c;
         op_case_begin(&c, 1, &input, (uint64_t)kind);

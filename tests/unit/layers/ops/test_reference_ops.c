@@ -76,7 +76,7 @@ static bool check_rect(const struct rfx_graph *graph, int index, float *const *o
     memcpy(got, outs[index], (size_t)node->out.elems * sizeof *got);
     struct rfx_view view = rfx_view_dense(got, rfx_node_full_rect(node), node->out.c);
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        memset(rfx_view_at(&view, y, rect.x0), 0xff,
+        memset(rfx_view_f32_at(&view, y, rect.x0), 0xff,
                (size_t)(rfx_rect_cols(rect) * node->out.c) * sizeof *got);
     bool ok = test_run_node(graph, node, in, got, rect, (int)test_rng_int(rng, 1, 3));
     struct test_diff diff;

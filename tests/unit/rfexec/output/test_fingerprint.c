@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #include <cmocka.h>
@@ -54,10 +55,11 @@ static void chunks_in_any_order_give_the_stated_sum(void **state) {
         struct rfx_fingerprint fp = {0};
         int64_t end = N;
         for (; end > portion; end -= portion)
-            rfx_fingerprint_add(&fp, end - portion, nchw + end - portion, portion);
+            rfx_fingerprint_add(&fp, RFX_TYPE_FLOAT32, end - portion, nchw + end - portion,
+                                portion);
         rfx_fingerprint_hex(&fp, hex);
         assert_string_not_equal(hex, wanted);
-        rfx_fingerprint_add(&fp, 0, nchw, end);
+        rfx_fingerprint_add(&fp, RFX_TYPE_FLOAT32, 0, nchw, end);
         rfx_fingerprint_hex(&fp, hex);
         assert_string_equal(hex, wanted);
     }
@@ -96,7 +98,7 @@ static void rectangles_in_any_order_give_the_stated_sum(void **state) {
 static void of_two(float a, float b, char hex[RFX_FINGERPRINT_CHARS]) {
     const float values[2] = {a, b};
     struct rfx_fingerprint fp = {0};
-    rfx_fingerprint_add(&fp, 0, values, 2);
+    rfx_fingerprint_add(&fp, RFX_TYPE_FLOAT32, 0, values, 2);
     rfx_fingerprint_hex(&fp, hex);
 }
 

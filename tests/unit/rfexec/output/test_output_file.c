@@ -24,8 +24,8 @@
 
 #include <cmocka.h>
 
+#include "layers/core/temp_file.h"
 #include "rfexec/output/output_file.h"
-#include "rfexec/output/temporary.h"
 #include "tests/support/test_util.h"
 
 #define DIRECTORY "test_output_file.tmp.d"
@@ -231,17 +231,17 @@ static void nothing_is_left_when_killed(void **state) {
 
 static void names_cannot_be_foreseen(void **state) {
     (void)state;
-    char names[100][RFX_TEMPORARY_NAME];
+    char names[100][RFX_TEMP_FILE_NAME];
     for (int i = 0; i < 100; i++) {
-        rfx_temporary_name(names[i]);
-        assert_int_equal(strlen(names[i]), RFX_TEMPORARY_NAME - 1);
+        rfx_temp_file_name(names[i]);
+        assert_int_equal(strlen(names[i]), RFX_TEMP_FILE_NAME - 1);
         for (int k = 0; k < i; k++) assert_string_not_equal(names[i], names[k]);
     }
     int folder = open(DIRECTORY, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    int fd = rfx_temporary_open(folder, 0600, false, names[0]);
+    int fd = rfx_temp_file_open_at(folder, 0600, false, names[0]);
     assert_true(fd >= 0);
     put_file(FILE_NAME, "taken");
-    if (names[0][0] == '\0') assert_int_equal(rfx_temporary_link(fd, folder, "out.bin"), -1);
+    if (names[0][0] == '\0') assert_int_equal(rfx_temp_file_link(fd, folder, "out.bin"), -1);
     expect_file(FILE_NAME, "taken");
     if (names[0][0] != '\0') assert_int_equal(unlinkat(folder, names[0], 0), 0);
     assert_int_equal(close(fd), 0);

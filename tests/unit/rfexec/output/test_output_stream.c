@@ -97,7 +97,7 @@ static void every_cut_gives_one_file(void **state) {
 
 /* The value that should be in the file. */
 static float wanted(const struct output_map *map, int64_t y, int64_t x, int64_t c) {
-    float v = rfx_view_at(&map->view, y, x)[c];
+    float v = rfx_view_f32_at(&map->view, y, x)[c];
     return isnan(v) ? NAN : v;
 }
 

@@ -18,8 +18,8 @@ static void floats_are_clamped_and_rounded(void **state) {
     const struct rfx_value_range range = {0.0, 1.0};
     uint8_t got8[9];
     uint16_t got16[9];
-    rfx_samples_from_floats(values, 9, range, 8, got8);
-    rfx_samples_from_floats(values, 9, range, 16, got16);
+    rfx_samples_of(RFX_TYPE_FLOAT32, values, 9, range, 8, got8);
+    rfx_samples_of(RFX_TYPE_FLOAT32, values, 9, range, 16, got16);
     assert_memory_equal(got8, wanted8, sizeof wanted8);
     assert_memory_equal(got16, wanted16, sizeof wanted16);
 }
@@ -32,9 +32,9 @@ static void labels_stay(void **state) {
         float label = (float)i;
         uint8_t byte;
         uint16_t word;
-        rfx_samples_from_floats(&label, 1, words, 16, &word);
+        rfx_samples_of(RFX_TYPE_FLOAT32, &label, 1, words, 16, &word);
         assert_int_equal(word, i);
-        rfx_samples_from_floats(&label, 1, bytes, 8, &byte);
+        rfx_samples_of(RFX_TYPE_FLOAT32, &label, 1, bytes, 8, &byte);
         assert_int_equal(byte, i < 255 ? i : 255);
     }
 }
@@ -45,8 +45,8 @@ static void the_widest_range_does_not_overflow(void **state) {
     static const uint8_t wanted[3] = {0, 128, 255};
     uint8_t got[3];
     struct rfx_value_range range = rfx_value_range_empty();
-    rfx_value_range_add(&range, values, 3);
-    rfx_samples_from_floats(values, 3, rfx_value_range_settle(range), 8, got);
+    rfx_value_range_add(&range, RFX_TYPE_FLOAT32, values, 3);
+    rfx_samples_of(RFX_TYPE_FLOAT32, values, 3, rfx_value_range_settle(range), 8, got);
     assert_memory_equal(got, wanted, sizeof wanted);
 }
 
@@ -54,9 +54,9 @@ static void ranges_are_those_of_the_finite_values(void **state) {
     (void)state;
     static const float values[] = {NAN, 3.0f, -INFINITY, -2.5f, INFINITY, 1.0f};
     struct rfx_value_range range = rfx_value_range_empty();
-    rfx_value_range_add(&range, values, 3);
+    rfx_value_range_add(&range, RFX_TYPE_FLOAT32, values, 3);
     assert_true(range.lo == 3.0 && range.hi == 3.0);
-    rfx_value_range_add(&range, values + 3, 3);
+    rfx_value_range_add(&range, RFX_TYPE_FLOAT32, values + 3, 3);
     assert_true(range.lo == -2.5 && range.hi == 3.0);
     range = rfx_value_range_settle(range);
     assert_true(range.lo == -2.5 && range.hi == 3.0);
@@ -68,15 +68,15 @@ static void every_settled_range_can_be_divided_by(void **state) {
     assert_true(range.lo == 0.0 && range.hi == 1.0);
     const float single[] = {4.0f, -1e30f};
     range = rfx_value_range_empty();
-    rfx_value_range_add(&range, single, 1);
+    rfx_value_range_add(&range, RFX_TYPE_FLOAT32, single, 1);
     range = rfx_value_range_settle(range);
     assert_true(range.lo == 4.0 && range.hi == 5.0);
     range = rfx_value_range_empty();
-    rfx_value_range_add(&range, single + 1, 1);
+    rfx_value_range_add(&range, RFX_TYPE_FLOAT32, single + 1, 1);
     range = rfx_value_range_settle(range);
     assert_true(range.lo == (double)single[1] && range.lo < range.hi);
     uint8_t black = 9;
-    rfx_samples_from_floats(single + 1, 1, range, 8, &black);
+    rfx_samples_of(RFX_TYPE_FLOAT32, single + 1, 1, range, 8, &black);
     assert_int_equal(black, 0);
 }
 

@@ -89,7 +89,7 @@ static void fill(const struct rfx_view *view, struct rfx_rect rect) {
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t c = 0; c < MAP_C; c++) {
                 uint32_t bits = bits_of((y * W + x) * MAP_C + c);
-                memcpy(rfx_view_at(view, y, x) + c, &bits, sizeof bits);
+                memcpy(rfx_view_f32_at(view, y, x) + c, &bits, sizeof bits);
             }
 }
 
@@ -98,7 +98,7 @@ static void expect(const struct rfx_view *view, struct rfx_rect rect) {
         for (int64_t x = rect.x0; x < rect.x1; x++)
             for (int64_t c = 0; c < MAP_C; c++) {
                 uint32_t bits;
-                memcpy(&bits, rfx_view_at(view, y, x) + c, sizeof bits);
+                memcpy(&bits, rfx_view_f32_at(view, y, x) + c, sizeof bits);
                 assert_int_equal(bits, bits_of((y * W + x) * MAP_C + c));
             }
 }

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/image/npy_format.h"
+#include "rfexec/image/decode/npy_format.h"
 #include "rfexec/session/session.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_merge.h"
@@ -96,7 +96,7 @@ static void run_whole(struct net *net) {
     struct rfx_fingerprint all = {0};
     catch_outputs(&net->whole, net->graph);
     run_graph(net->graph, net->image, &net->whole.sink);
-    rfx_fingerprint_add(&all, 0, net->whole.values[0], net->whole.elems[0]);
+    rfx_fingerprint_add(&all, RFX_TYPE_FLOAT32, 0, net->whole.values[0], net->whole.elems[0]);
     rfx_fingerprint_hex(&all, net->hash);
 }
 

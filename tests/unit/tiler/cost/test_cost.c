@@ -143,9 +143,9 @@ static void rises_with_steps(void **state) {
     assert_true(time_of(&f, rfx_ask_bands(1, 1)) > time_of(&f, rfx_ask_bands(64, 1)));
     assert_true(time_of(&f, rfx_ask_bands(16, 8)) > time_of(&f, rfx_ask_bands(16, 2)));
     assert_true(time_of(&f, rfx_ask_tiles(8, 8)) > time_of(&f, rfx_ask_tiles(2, 2)));
-    struct rfx_stage_spec plain = rfx_ask_bands(16, 1), tight = plain, loads = plain;
-    tight.staging = loads.weights_by_stage = true;
-    assert_true(time_of(&f, tight) > time_of(&f, plain));
+    struct rfx_stage_spec plain = rfx_ask_bands(16, 1), staged = plain, loads = plain;
+    staged.staging = loads.weights_by_stage = true;
+    assert_true(time_of(&f, staged) > time_of(&f, plain));
     assert_true(time_of(&f, loads) > time_of(&f, plain));
     small_plan_case_end(&f);
 }

@@ -63,14 +63,14 @@ static bool make_stage(const struct rfx_graph *graph, int before, int after, int
 }
 
 /* The most bytes by which what is written of `after` by the end of a turn is more than what no node
- * reads any more of `before` when that turn begins; *fresh: rows of a turn, at most; *left: whether
- * some node would read `before` once all is written. */
+ * reads any more of `before` when that turn begins; *per_step: rows of a turn, at most; *left:
+ * whether some node would read `before` once all is written. */
 static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *stage, int before,
-                          int64_t *fresh, bool *left) {
+                          int64_t *per_step, bool *left) {
     int64_t done[MOST], most = INT64_MIN;
     struct rfx_stream stream;
     struct rfx_stream_turn turn;
-    *fresh = 0;
+    *per_step = 0;
     rfx_stream_begin(&stream, graph, stage->places, stage->spec.band_rows, done);
     while (rfx_stream_peek(&stream, &turn)) {
         if (turn.node == stage->after) {
@@ -78,7 +78,7 @@ static int64_t walked_lag(const struct rfx_graph *graph, const struct stage *sta
             int64_t lag = turn.rows.hi * row_bytes(&graph->nodes[stage->after]) -
                           dead * row_bytes(&graph->nodes[before]);
             if (lag > most) most = lag;
-            if (rfx_range_size(turn.rows) > *fresh) *fresh = rfx_range_size(turn.rows);
+            if (rfx_range_size(turn.rows) > *per_step) *per_step = rfx_range_size(turn.rows);
         }
         rfx_stream_commit(&stream, &turn);
     }
@@ -101,7 +101,7 @@ static void walks_need_no_more(void **state) {
         struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(seed + c), &options);
         int last = graph->outputs[0].node;
         for (int before = 1; before < last && graph->n_nodes <= MOST; before++) {
-            int64_t scratch[2 * MOST], fresh;
+            int64_t scratch[2 * MOST], per_step;
             struct stage stage;
             int after = (int)test_rng_int(&rng, before + 1, last);
             if (graph->nodes[before].out.layout != RFX_LAYOUT_NHWC ||
@@ -113,9 +113,10 @@ static void walks_need_no_more(void **state) {
             assert_true(rfx_stream_reads_for(graph, &shape, before, after, scratch));
             int64_t row = row_bytes(&graph->nodes[after]);
             bool left;
-            int64_t walked = walked_lag(graph, &stage, before, &fresh, &left);
+            int64_t walked = walked_lag(graph, &stage, before, &per_step, &left);
             bool reads = rfx_stream_reads(graph, before, after);
-            int64_t lag = rfx_stream_lag(graph, before, after, scratch) + (reads ? fresh * row : 0);
+            int64_t lag =
+                rfx_stream_lag(graph, before, after, scratch) + (reads ? per_step * row : 0);
             assert_true(lag >= walked);
             bool ends = rfx_stream_ends_with(graph, before, after, scratch);
             assert_false(ends && left);

@@ -32,7 +32,7 @@ static int check_way(struct rfx_search *search, const struct rfx_candidate *c, s
     int n_stages, some = 0;
     size_t most = 0;
     if (rfx_search_lay_out(search, c, &n_stages, &err) != RFX_OK) fail_msg("%s", err.text);
-    for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c->way);
+    for (int s = 0; s < n_stages; s++) rfx_search_set_flags(&search->shapes[s].spec, &c->spec);
     rfx_plan_list_beside(context, search->shapes, n_stages, beside);
     for (int s = 0; s < n_stages; s++) {
         size_t found = 0, stored = 0;
@@ -74,15 +74,15 @@ static void stages_are_counted_step_by_step(void **state) {
         for (int way = 0; way < 4 && search.levels.n > 1; way++) {
             bool squeezed = way % 2 == 1;
             struct rfx_candidate c = {
-                .skeleton = {.kind = RFX_PARTITION_CHAIN,
-                             .passes = (int)test_rng_int(&rng, 0, search.levels.n - 1)},
-                .way = {.mode = &rfx_mode_streamed,
-                        .tiles_y = 1,
-                        .tiles_x = way < 2 ? 1 : 2,
-                        .band_rows = test_rng_int(&rng, 1, 16),
-                        .staging = squeezed,
-                        .row_by_row = squeezed,
-                        .weights_by_stage = squeezed}};
+                .partition = {.kind = RFX_PARTITION_CHAIN,
+                              .passes = (int)test_rng_int(&rng, 0, search.levels.n - 1)},
+                .spec = {.mode = &rfx_mode_streamed,
+                         .tiles_y = 1,
+                         .tiles_x = way < 2 ? 1 : 2,
+                         .band_rows = test_rng_int(&rng, 1, 16),
+                         .staging = squeezed,
+                         .row_by_row = squeezed,
+                         .weights_by_stage = squeezed}};
             some += check_way(&search, &c, beside);
             chains++;
         }

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/image/pages/image_pages.h"
+#include "rfexec/image/image_pages.h"
 #include "rfexec/output/zarr/zarr_write.h"
 #include "tests/support/makers/zarr_maker.h"
 #include "tests/support/run/image_reads.h"

@@ -172,7 +172,8 @@ static void padded_channels(void **state) {
     maker_node(&node, "Pad", "r pads half", "y");
     add();
     maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    assert_int_equal(load(mem, 13, 6, 10, &loaded, &err), RFX_OK); /* other values: a whole tensor */
+    assert_int_equal(load(mem, 13, 6, 10, &loaded, &err),
+                     RFX_OK); /* other values: a whole tensor */
     const struct rfx_shape *shape = &loaded->nodes[loaded->n_nodes - 1].out.shape;
     assert_int_equal(shape->dims[1], 7);
     assert_int_equal(shape->dims[3], 10 + 2 + 3);

@@ -57,7 +57,7 @@ static unsigned char *read_chunk(const char *name, bool zstd, size_t bytes) {
 
 static float wanted(const struct output_map *map, int64_t y, int64_t x, int64_t c) {
     if (y >= map->tensor.h || x >= map->tensor.w) return 0;
-    float v = rfx_view_at(&map->view, y, x)[c];
+    float v = rfx_view_f32_at(&map->view, y, x)[c];
     return isnan(v) ? NAN : v;
 }
 
@@ -78,7 +78,7 @@ static void check_chunk(const struct output_map *map, const struct rfx_zarr_arra
         if (a->bits == 32)
             memcpy(asked, &value, 4);
         else if (y < map->tensor.h && x < map->tensor.w)
-            rfx_samples_from_floats(&value, 1, range, a->bits, asked);
+            rfx_samples_of(RFX_TYPE_FLOAT32, &value, 1, range, a->bits, asked);
         if (memcmp(chunk + (size_t)i * sample, asked, sample) != 0)
             fail_msg("%s: row %lld, column %lld", name, (long long)y, (long long)x);
     }

@@ -1,0 +1,357 @@
+/* Options that several commands share; see options.h. */
+#include <stddef.h>
+
+#include "tools/cli/options.h"
+
+const char rfx_cli_heading_plan[] = "plan options (how the network is run)";
+const char rfx_cli_heading_input[] = "input options (how the image is read)";
+const char rfx_cli_heading_output[] = "output options (files of the outputs)";
+const char rfx_cli_heading_parts[] = "parts options (a part of an output, or many images)";
+const char rfx_cli_heading_report[] = "report options (what is shown)";
+
+#define GROUP(name, heading, rows) const struct rfx_cli_group name = RFX_CLI_GROUP(heading, rows)
+
+/* Model. */
+
+static const struct rfx_cli_option size_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_model_options, "size", PAIR, size, "HxW",
+                   "image size, rows x columns (default: the model's own size)"),
+};
+GROUP(rfx_cli_size_group, rfx_cli_heading_plan, size_rows);
+
+static const struct rfx_cli_option seed_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_model_options, "seed", SEED, seed, "N",
+                   "seed of the random weights of a built-in network (default 0)"),
+};
+GROUP(rfx_cli_seed_group, rfx_cli_heading_plan, seed_rows);
+
+#define NO_FUSE                                                             \
+    RFX_CLI_OPTION(rfx_cli_model_options, "no-fuse", FLAG, no_fuse, NULL,   \
+                   "keep batch norm, activation and Add as separate nodes", \
+                   .excludes = "baseline=fused baseline=coalesced",         \
+                   .because = "it is --baseline eager")
+
+static const struct rfx_cli_option fuse_rows[] = {
+    NO_FUSE,
+    RFX_CLI_OPTION(rfx_cli_model_options, "no-fuse-add", FLAG, no_fuse_add, NULL,
+                   "keep only the Add of residual connections as a separate node"),
+};
+GROUP(rfx_cli_fuse_group, rfx_cli_heading_plan, fuse_rows);
+
+static const struct rfx_cli_option no_fuse_rows[] = {NO_FUSE};
+GROUP(rfx_cli_no_fuse_group, rfx_cli_heading_plan, no_fuse_rows);
+
+static const struct rfx_cli_option network_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_model_options, "conv", CONV, conv, "direct|openblas|winograd",
+                   "algorithm of the convolutions; each rounds differently (default direct)"),
+    RFX_CLI_OPTION(
+        rfx_cli_model_options, "pad-to", FIT, fit, "N[,MODE]",
+        "pad the image at the right and below to multiples of N rows and columns, after --mean and "
+        "--std; MODE is reflect (default), edge or zero; output maps are cropped back"),
+    RFX_CLI_OPTION(rfx_cli_model_options, "keep", KEEP, kept, "TENSOR",
+                   "also output this intermediate tensor; -o F.EXT writes it to F.TENSOR.EXT (may "
+                   "be given again)"),
+};
+GROUP(rfx_cli_network_group, rfx_cli_heading_plan, network_rows);
+
+static const struct rfx_cli_option dump_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_model_options, "dump", DUMP, kept, "TENSOR=FILE",
+                   "also output this intermediate tensor to FILE, .npy, .tif, .png or .zarr (may "
+                   "be given again)"),
+};
+GROUP(rfx_cli_dump_group, rfx_cli_heading_output, dump_rows);
+
+/* Plan. */
+
+#define THREADS(type, member)                                                               \
+    RFX_CLI_OPTION(type, "threads", THREADS, member, "N",                                   \
+                   "number of threads (default: the processors that this process may use)", \
+                   .letter = 'j', .most = RFX_CLI_MOST_THREADS)
+
+static const struct rfx_cli_option plan_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_plan_options, "memory", BYTES, memory_bytes, "BYTES",
+                   "memory budget of the whole process, such as 64MiB, 1.5GiB, 200MB or 4096; the "
+                   "planner chooses a plan that fits",
+                   .letter = 'm'),
+    RFX_CLI_OPTION(
+        rfx_cli_plan_options, "plan", TEXT, plan_file, "FILE",
+        "take the plan from a file that 'rfexec plan -o' wrote; it may have been edited and is "
+        "checked",
+        .letter = 'p',
+        .excludes =
+            "tiles bands split untiled row-by-row weights-by-stage no-inplace part part-rect",
+        .because = "--plan says all of the plan"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "tiles", PAIR, tiles, "RxC",
+                   "cut the feature map at --split into R rows x C columns of tiles; compute the "
+                   "layers before it tile by tile",
+                   .letter = 't'),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "split", TEXT, split, "NAME",
+                   "last layer that is computed by tiles, as 'rfexec analyze' names it (default: "
+                   "the planner chooses)",
+                   .letter = 's'),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "bands", COUNT, bands, "ROWS",
+                   "stream the image through the network, so many rows in a step", .letter = 'b',
+                   .most = RFX_CLI_MOST, .excludes = "tiles"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "strips", COUNT, strips, "N",
+                   "stream the image in N column strips, one after the other", .most = RFX_CLI_MOST,
+                   .needs = "bands"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "tight", FLAG, tight, NULL,
+                   "let new rows of all layers share one staging buffer, and copy rows that are "
+                   "needed after their step out of it: less memory, more copies",
+                   .needs = "bands"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "untiled", FLAG, untiled, NULL,
+                   "compute whole feature maps, layer by layer", .excludes = "tiles bands split"),
+    RFX_CLI_OPTION(
+        rfx_cli_plan_options, "row-by-row", FLAG, row_by_row, NULL,
+        "compute whole feature maps row by row, overwriting input rows that are no longer needed"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "weights-by-stage", FLAG, weights_by_stage, NULL,
+                   "hold weights in memory only while their stage of the plan runs"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "spill", TEXT, spill, "DIR",
+                   "let large feature maps that are needed again wait in nameless files in this "
+                   "folder (default: all stay in memory)",
+                   .excludes = "untiled tiles split", .needs = "memory bands plan"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "no-inplace", FLAG, no_inplace, NULL,
+                   "compute no layer in place of its input"),
+    RFX_CLI_OPTION(rfx_cli_plan_options, "no-groups", FLAG, no_groups, NULL,
+                   "compute every layer by itself, instead of several at a time in a core's cache"),
+    THREADS(rfx_cli_plan_options, threads),
+};
+GROUP(rfx_cli_plan_group, rfx_cli_heading_plan, plan_rows);
+
+struct threads { /* of commands that have no plan options */
+    struct rfx_cli_threads threads;
+};
+static const struct rfx_cli_option threads_rows[] = {THREADS(threads, threads)};
+GROUP(rfx_cli_threads_group, rfx_cli_heading_plan, threads_rows);
+
+static const struct rfx_cli_option check_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_plan_options, "check", FLAG, check, NULL,
+                   "check the plan with a checker that shares no code with the planner (always "
+                   "done with --plan)"),
+};
+GROUP(rfx_cli_check_group, rfx_cli_heading_plan, check_rows);
+
+/* Input. */
+
+enum { MOST_PAGES = 100000 }; /* more than are read */
+
+_Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
+
+static const struct rfx_cli_option input_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_input_options, "page", INDEX, page, "K",
+                   "page of a TIFF file, or level of a slide or Zarr folder, as 'rfexec info' "
+                   "numbers them (default 0; grey pages of one size are read together as bands)",
+                   .most = MOST_PAGES),
+    RFX_CLI_OPTION(rfx_cli_input_options, "level", INDEX, level, "L",
+                   "level of a slide or Zarr folder, 0 is the largest; reads a tiled TIFF of any "
+                   "name with OpenSlide",
+                   .most = MOST_PAGES, .excludes = "page", .unless = "page=0"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "region", RECT, region, "Y0,X0,Y1,X1",
+                   "read only this rectangle of the image: rows Y0 to Y1-1, columns X0 to X1-1"),
+    RFX_CLI_OPTION(
+        rfx_cli_input_options, "no-orient", FLAG, no_orient, NULL,
+        "read the image as it is stored, not turned as its EXIF or TIFF orientation says"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "channels", BANDS, channels, "B,B,...",
+                   "read these bands (of a TIFF with grey pages of one size: pages), counted from "
+                   "1, in this order (default: all but alpha)",
+                   .excludes = "bgr", .because = "--channels says the order"),
+    RFX_CLI_OPTION(
+        rfx_cli_input_options, "bands-from", TEXT, bands_from, "FILE,FILE,...",
+        "instead of INPUT: read the bands from these files of one size, such as satellites have"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "max-pixels", COUNT, max_pixels, "N",
+                   "largest image that is decoded as a whole (default 100000000 pixels; with "
+                   "--memory: what fits)",
+                   .most = (int64_t)RFX_CLI_MOST * RFX_CLI_MOST),
+    RFX_CLI_OPTION(rfx_cli_input_options, "scale", SCALE, scale, "F|raw[,F]",
+                   "multiply samples of 0..255 (16-bit samples are divided by 257 first) by F "
+                   "(default 1/255); raw: multiply samples as they are stored by F (default 1)"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "mean", FLOATS, mean, "M[,M,...]",
+                   "then subtract this: one number, or one for each channel (default: ImageNet's "
+                   "0.485,0.456,0.406; 0 with --scale raw and for other than 1 or 3 channels)"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "std", DIVISORS, std, "S[,S,...]",
+                   "then divide by this: one number, or one for each channel (default: ImageNet's "
+                   "0.229,0.224,0.225; 1 with --scale raw and for other than 1 or 3 channels)"),
+    RFX_CLI_OPTION(
+        rfx_cli_input_options, "bgr", FLAG, bgr, NULL,
+        "give the network blue, green, red channels; --mean and --std are in this order too"),
+    RFX_CLI_OPTION(
+        rfx_cli_input_options, "nodata", NODATA, nodata, "V|nan|file=F",
+        "V=F: samples of value V are missing and read as F; nan=F: every NaN is; file=F: those of "
+        "the file's GDAL no-data tag; output pixels that depend on them become NaN",
+        .excludes = "list mask part part-rect bits=8 bits=16", .unless = "nodata-mark=none",
+        .because = "it marks output pixels as NaN; --nodata-mark none only fills the image"),
+    RFX_CLI_OPTION(rfx_cli_input_options, "nodata-mark", WORD, nodata_mark, "field|centre|none",
+                   "output pixels that --nodata sets to NaN: those with a missing sample in their "
+                   "receptive field (default), those with one at its centre, or none",
+                   .needs = "nodata"),
+};
+GROUP(rfx_cli_input_group, rfx_cli_heading_input, input_rows);
+
+/* Files of outputs. */
+
+static const struct rfx_cli_option file_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_output_options, "output", RESULT, file, "FILE",
+        "file to write, - for standard output; it appears under its name when it is complete",
+        .letter = 'o'),
+};
+GROUP(rfx_cli_file_group, rfx_cli_heading_output, file_rows);
+
+static const struct rfx_cli_option samples_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_output_options, "bits", COUNT, bits, "N",
+        "bits of a sample: PNG 8 (default) or 16, TIFF and Zarr 8, 16 or 32 (default, float)",
+        .most = 32),
+    RFX_CLI_OPTION(rfx_cli_output_options, "range", RANGE, range, "LO,HI",
+                   "values that become black and white in samples of 8 and 16 bits (default: "
+                   "smallest and largest value of the output)"),
+};
+GROUP(rfx_cli_samples_group, rfx_cli_heading_output, samples_rows);
+
+static const struct rfx_cli_option format_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_output_options, "tiff-tile", SIDE, tiff_tile, "N",
+        "write a TIFF file in tiles of N x N pixels, such as 256 or 512 (default: strips of rows)",
+        .most = 4096),
+    RFX_CLI_OPTION(
+        rfx_cli_output_options, "tiff-compress", WORD, tiff_compress, "deflate|zstd|none",
+        "compress a TIFF file, in tiles (of 256 x 256 unless --tiff-tile is given) (default none)"),
+    RFX_CLI_OPTION(rfx_cli_output_options, "overviews", WORD, overviews, "mean|nearest",
+                   "add smaller copies for viewers to a tiled TIFF, .ome.tif or .ome.zarr, made by "
+                   "the mean or, for labels, the nearest pixel"),
+    RFX_CLI_OPTION(rfx_cli_output_options, "cog", FLAG, cog, NULL,
+                   "write a TIFF file as a cloud optimized GeoTIFF (COG): tiles, overviews (mean "
+                   "unless --overviews is given), tables first"),
+    RFX_CLI_OPTION(rfx_cli_output_options, "channel-names", TEXT, channel_names, "FILE",
+                   "read names for the channels of an .ome.tif from this file, one name a line"),
+    RFX_CLI_OPTION(
+        rfx_cli_output_options, "zarr-chunk", COUNT, zarr_chunk, "N",
+        "write a Zarr folder in chunks of N x N pixels of a channel (default: 65536 pixels)",
+        .most = 4096),
+    RFX_CLI_OPTION(rfx_cli_output_options, "zarr-compress", WORD, zarr_compress, "zstd|none",
+                   "compress a Zarr folder (default none)"),
+    RFX_CLI_OPTION(rfx_cli_output_options, "zarr-format", COUNT, zarr_format, "N",
+                   "write a Zarr folder in this version of Zarr, 2 or 3 (default 3)", .least = 2,
+                   .most = 3),
+};
+GROUP(rfx_cli_format_group, rfx_cli_heading_output, format_rows);
+
+static const struct rfx_cli_option planned_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_output_options, "for-output", TEXT, for_output, "FILE",
+                   "the -o of the run that is planned: writing it takes memory (default: a .npy "
+                   "file; none: no file)"),
+};
+GROUP(rfx_cli_planned_group, rfx_cli_heading_output, planned_rows);
+
+/* Parts of outputs. */
+
+/* What a part has none of: --part and --part-rect write the samples of one output to a .npy file.
+ */
+#define NOT_OF_PART                                                                         \
+    "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
+    "channel-names zarr-chunk zarr-compress zarr-format"
+#define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
+
+static const struct rfx_cli_option part_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_part_options, "part", TEXT, part, "I/N",
+                   "compute only part I of N of the output's rows and what it needs of the image; "
+                   "'rfexec merge' puts the files of all parts together",
+                   .excludes = "part-rect " NOT_OF_PART, .because = BECAUSE_OF_PART,
+                   .needs = "output"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "part-rect", TEXT, part_rect, "Y0,X0,Y1,X1",
+                   "compute only this rectangle of the output: rows Y0 to Y1-1, columns X0 to X1-1",
+                   .excludes = NOT_OF_PART, .because = BECAUSE_OF_PART, .needs = "output"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "part-output", TEXT, part_output, "NAME",
+                   "output that --part, --part-rect and --mask are about, where there are several"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "states", TEXT, states, "FILE",
+                   "with --part: file that merge made of the parts of the round before"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "whole-input-hash", FLAG, whole_input_hash, NULL,
+                   "let parts compare all bytes of the image file, not only up to 256 MiB of it"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "mask", TEXT, mask, "FILE",
+                   "image that is laid over the output; where it is 0 nothing is computed and 0 "
+                   "(or the no-data value) is written",
+                   .excludes = "part part-rect states list keep dump top labels report overlay "
+                               "plan untiled tiles split bands"),
+};
+GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
+
+static const struct rfx_cli_option parts_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_part_options, "parts", COUNT, parts, "N",
+                   "show what each of N parts of the output (run --part I/N) takes",
+                   .most = RFX_CLI_MOST, .excludes = "output plan for-output"),
+    RFX_CLI_OPTION(rfx_cli_part_options, "part-output", TEXT, part_output, "NAME",
+                   "output that --parts is about, where there are several"),
+};
+GROUP(rfx_cli_parts_group, rfx_cli_heading_parts, parts_rows);
+
+static const struct rfx_cli_option hash_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_part_options, "whole-input-hash", FLAG, whole_input_hash, NULL,
+        "let processes compare all bytes of the image file, not only up to 256 MiB of it"),
+};
+GROUP(rfx_cli_hash_group, rfx_cli_heading_parts, hash_rows);
+
+/* Runs on many images. */
+
+static const struct rfx_cli_option list_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_list_options, "list", TEXT, list, "FILE",
+                   "instead of INPUT: run on the images whose paths this file has, one a line (- "
+                   "for standard input); each image has a result file",
+                   .needs = "out-dir", .excludes = "output report overlay dump top labels"),
+    RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
+                   "folder of the results, each named as its image with .npy or the end of --as",
+                   .needs = "list"),
+    RFX_CLI_OPTION(
+        rfx_cli_list_options, "as", FILE_END, as, "KIND",
+        "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr or ome.zarr",
+        .needs = "list"),
+    RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
+                   "skip images whose results are there already", .needs = "list"),
+};
+GROUP(rfx_cli_list_group, rfx_cli_heading_parts, list_rows);
+
+/* Reports. */
+
+static const struct rfx_cli_option classes_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_report_options, "top", COUNT, top, "K",
+        "show the K classes of the largest values, where the output is a vector (default 5)",
+        .letter = 'k', .most = RFX_CLI_MOST),
+    RFX_CLI_OPTION(rfx_cli_report_options, "labels", TEXT, labels, "FILE",
+                   "read names of the classes from this file, one name a line"),
+};
+GROUP(rfx_cli_classes_group, rfx_cli_heading_report, classes_rows);
+
+#define OF_OVERLAY .needs = "overlay report"
+
+static const struct rfx_cli_option pictures_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_report_options, "report", RESULT, page, "FILE.html",
+                   "write a page about the run: charts of plan, memory and time, previews of the "
+                   "outputs, and the input with one output over it",
+                   .ends = ".html .htm"),
+    RFX_CLI_OPTION(rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
+                   "write the input with an output over it, half transparent, as .png or .tif",
+                   .ends = ".png .tif .tiff"),
+    RFX_CLI_OPTION(
+        rfx_cli_report_options, "overlay-of", TEXT, overlay_of, "labels|C",
+        "labels: show the channel of the largest value, or a map of labels; C: show the values of "
+        "channel C, counted from 1 (default: labels where there are several channels)",
+        OF_OVERLAY),
+    RFX_CLI_OPTION(rfx_cli_report_options, "overlay-output", TEXT, overlay_output, "NAME",
+                   "output to show (default: the first that is a map)", OF_OVERLAY),
+    RFX_CLI_OPTION(rfx_cli_report_options, "overlay-range", RANGE, overlay_range, "LO,HI",
+                   "values of the channel that are shown clear and brightest (default: its "
+                   "smallest and largest value)",
+                   OF_OVERLAY),
+};
+GROUP(rfx_cli_pictures_group, rfx_cli_heading_report, pictures_rows);
+
+static const struct rfx_cli_option json_rows[] = {
+    {.name = "json", .kind = RFX_CLI_FLAG, .help = "print the result as JSON", .excludes = "csv"},
+};
+GROUP(rfx_cli_json_group, rfx_cli_heading_report, json_rows);
+
+static const struct rfx_cli_option csv_rows[] = {
+    {.name = "csv", .kind = RFX_CLI_FLAG, .help = "print the result as CSV"},
+};
+GROUP(rfx_cli_csv_group, rfx_cli_heading_report, csv_rows);

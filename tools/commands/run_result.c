@@ -1,0 +1,160 @@
+/* Text and JSON of a run. */
+#include "tools/commands/run_result.h"
+
+#include <stdio.h>
+
+#include "rfexec/session/model.h"
+#include "tiler/plan/splits.h"
+#include "tools/cli/command.h"
+#include "tools/cli/report.h"
+
+/* A list of another length is said, not refused: it may name the first classes alone, or one more
+ * for the background. */
+static void tell_label_count(const struct rfx_run_result *run) {
+    int64_t classes = run->outputs->items[0].tensor->elems, names = run->classes->n_labels;
+    if (run->classes->labels == NULL || names == classes) return;
+    rfx_cli_message("labels '%s': %lld names for %lld classes", run->options->report.labels,
+                    (long long)names, (long long)classes);
+}
+
+/* {"tensors", "bytes", "macs_saved"} */
+static json_t *exchange_json(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    json_t *tensors = json_array();
+    for (int i = 0; i < ranks->n_cuts; ++i)
+        (void)json_array_append_new(tensors,
+                                    json_string(rfx_split_label(run->graph, ranks->cuts[i])));
+    return json_pack("{s:o, s:I, s:I}", "tensors", tensors, "bytes", (json_int_t)ranks->moved_bytes,
+                     "macs_saved", (json_int_t)ranks->macs_saved);
+}
+
+/* {"count", "rounds", "macs", "macs_ratio", "peak_rss_bytes", "seconds", "exchange"} */
+static json_t *ranks_json(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    return json_pack("{s:i, s:i, s:I, s:f, s:I, s:f, s:o}", "count", ranks->count, "rounds",
+                     ranks->rounds, "macs", (json_int_t)ranks->macs, "macs_ratio",
+                     rfx_report_ratio(ranks->macs, run->plan->macs_untiled), "peak_rss_bytes",
+                     (json_int_t)ranks->peak_rss_bytes, "seconds", ranks->seconds, "exchange",
+                     exchange_json(run));
+}
+
+static json_t *top_json(const struct rfx_cli_classes *classes) {
+    json_t *top = json_array();
+    for (int i = 0; i < classes->count; ++i) {
+        const struct rfx_cli_class *c = &classes->items[i];
+        (void)json_array_append_new(
+            top, json_pack("{s:I, s:s?, s:o}", "class", (json_int_t)c->index, "label", c->label,
+                           "value", rfx_report_number((double)c->value)));
+    }
+    return top;
+}
+
+static int print_json(const struct rfx_run_result *run) {
+    const struct rfx_cli_run_options *options = run->options;
+    json_t *document = rfx_report_document("run", options->words.shown[0]);
+    rfx_report_conv(document, run->graph);
+    json_t *outputs = json_array();
+    for (int k = 0; k < run->outputs->count; ++k) {
+        const struct rfx_cli_output *output = &run->outputs->items[k];
+        (void)json_array_append_new(outputs,
+                                    json_pack("{s:s, s:o, s:s, s:s}", "name", output->name, "shape",
+                                              rfx_report_shape(&output->shape), "type",
+                                              rfx_type_name(output->type), "hash", output->hash));
+    }
+    (void)json_object_set_new(document, "input", json_string(options->words.shown[1]));
+    if (run->outputs->images > 1)
+        (void)json_object_set_new(document, "images", json_integer(run->outputs->images));
+    (void)json_object_set_new(document, "plan", rfx_report_plan(run->plan));
+    (void)json_object_set_new(document, "measured", rfx_report_measured(run->report));
+    if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
+    (void)json_object_set(document, "output", json_array_get(outputs, 0));
+    (void)json_object_set_new(document, "outputs", outputs);
+    if (run->overlay != NULL) {
+        char text[RFX_OVERLAY_TEXT];
+        rfx_overlay_describe(run->overlay, text);
+        (void)json_object_set_new(
+            document, "overlay",
+            json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
+    }
+    if (run->classes->count > 0) (void)json_object_set_new(document, "top", top_json(run->classes));
+    return rfx_report_print(document);
+}
+
+enum { NAMED_CUTS = 4 }; /* of more the first and the last are named; --json has all */
+
+static void print_exchange(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    char bytes[RFX_HUMAN_CHARS], macs[RFX_HUMAN_CHARS];
+    bool more = ranks->macs_saved < 0;
+    if (ranks->count == 1) return;
+    if (ranks->n_cuts == 0) {
+        printf("exchange   none: halos are made again\n");
+        return;
+    }
+    printf("exchange   rows of");
+    if (ranks->n_cuts > NAMED_CUTS)
+        printf(" %d maps, from %s to %s", ranks->n_cuts,
+               rfx_split_label(run->graph, ranks->cuts[0]),
+               rfx_split_label(run->graph, ranks->cuts[ranks->n_cuts - 1]));
+    for (int i = 0; i < ranks->n_cuts && ranks->n_cuts <= NAMED_CUTS; ++i)
+        printf("%s %s", i > 0 ? "," : "", rfx_split_label(run->graph, ranks->cuts[i]));
+    uint64_t saved = (uint64_t)(more ? -ranks->macs_saved : ranks->macs_saved);
+    printf(": %s between ranks, %s MACs %s than with halos made again\n",
+           rfx_human_bytes(ranks->moved_bytes, bytes), rfx_human_count(saved, macs),
+           more ? "more" : "fewer");
+}
+
+static void print_ranks(const struct rfx_run_result *run) {
+    const struct rfx_run_ranks *ranks = run->ranks;
+    char macs[RFX_HUMAN_CHARS], peak[RFX_HUMAN_CHARS];
+    printf(
+        "ranks      %d, %d round%s of states; %s MACs in all, %.3f x untiled; the largest peak "
+        "RSS %s\n",
+        ranks->count, ranks->rounds, ranks->rounds == 1 ? "" : "s",
+        rfx_human_count(ranks->macs, macs), rfx_report_ratio(ranks->macs, run->plan->macs_untiled),
+        rfx_human_bytes(ranks->peak_rss_bytes, peak));
+}
+
+static int print_text(const struct rfx_run_result *run) {
+    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], shape[96];
+    rfx_report_plan_text(run->plan);
+    printf("measured   %s peak RSS, %s of activations, %.3f s\n",
+           rfx_human_bytes(rfx_peak_rss_bytes(), a),
+           rfx_human_bytes(run->report->arena_high_water_bytes, b), run->report->seconds);
+    if (run->ranks != NULL) {
+        print_ranks(run);
+        print_exchange(run);
+    }
+    if (run->outputs->images > 1)
+        printf("images     %lld, one after the other\n", (long long)run->outputs->images);
+    for (int k = 0; k < run->outputs->count; ++k) {
+        const struct rfx_cli_output *output = &run->outputs->items[k];
+        bool floats = output->type == RFX_TYPE_FLOAT32;
+        printf("output     %s %s%s%s, hash %s\n", output->name,
+               rfx_human_shape(&output->shape, shape), floats ? "" : " ",
+               floats ? "" : rfx_type_name(output->type), output->hash);
+    }
+    if (run->overlay != NULL) {
+        char text[RFX_OVERLAY_TEXT];
+        rfx_overlay_describe(run->overlay, text);
+        printf("overlay    %s\n", text);
+    }
+    if (rfx_builtin_exists(run->options->words.args[0]))
+        printf(
+            "weights    seeded (--seed %llu), not trained: times, memory and bits are real, "
+            "classes "
+            "are not\n",
+            (unsigned long long)run->options->model.seed);
+    for (int i = 0; i < run->classes->count; ++i) {
+        const struct rfx_cli_class *c = &run->classes->items[i];
+        printf("%-10s %6lld  %12.6g  %s\n", i == 0 ? "top" : "", (long long)c->index,
+               (double)c->value, c->label != NULL ? c->label : "");
+    }
+    return RFX_EXIT_DONE;
+}
+
+int rfx_run_result_print(const struct rfx_run_result *result) {
+    int code = result->options->json ? print_json(result) : print_text(result);
+    if (code == RFX_EXIT_DONE) tell_label_count(result);
+    return code;
+}
