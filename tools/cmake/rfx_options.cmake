@@ -29,7 +29,7 @@ endmacro()
 
 rfx_part(OPENMP "Threads of OpenMP; OFF: POSIX threads" "" /core/team_start_openmp)
 rfx_part(OPENBLAS "OpenBLAS for matrix products, loaded when a network needs it" OPENMP /conv/blas.c)
-rfx_part(JSON "Plan files and files of shards, by jansson" "" /plan/plan_file /shards/)
+rfx_part(JSON "Plan files, files of shards and rounds of states, by jansson" "" /plan/plan_file /shards/ /api/rounds)
 rfx_part(BUILTINS "The built-in networks" "" rfexec/builtin/)
 rfx_part(PNG "PNG pictures and outputs, by libpng" "" /image_png /interlaced_png /output/image_write)
 rfx_part(JPEG "JPEG pictures, by libjpeg" "" /image_jpeg /progressive_jpeg)
@@ -42,7 +42,8 @@ rfx_part(ZARR "Zarr pictures and outputs, by zlib and jansson" JSON /zarr/)
 rfx_part(SLIDES "Slides of microscopes, by OpenSlide, which is loaded when one is opened" "" /slides/)
 
 # Files that stand for what is left out.
-foreach(pair OPENMP:/core/team_start_posix OPENBLAS:/conv/no_blas BUILTINS:/session/no_builtins)
+foreach(pair OPENMP:/core/team_start_posix OPENBLAS:/conv/no_blas JSON:/api/no_rounds
+        BUILTINS:/session/no_builtins)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 source)
