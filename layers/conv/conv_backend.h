@@ -106,12 +106,13 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph);
  * at multiples of its height compute nothing twice. */
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph, const struct rfx_node *node);
 
-/* What `widen` of a CONV node's backend says, within the map. */
+/* Returns the output positions whose windows the node's backend reads to compute `out` (see `widen`
+ * above), clipped to the map. Returns `out` if the backend does not widen. */
 struct rfx_range rfx_conv_widen(const struct rfx_graph *graph, const struct rfx_node *node,
                                 int axis, struct rfx_range out);
 
-/* Rows that a stream makes together, or what it has begun would be computed twice: the block, where
- * the backend widens; of any other node 1 x 1. */
+/* Returns the number of rows that a stream must compute together to avoid recomputation: the block
+ * of a backend that widens, else 1 x 1. */
 struct rfx_conv_block rfx_conv_rows_together(const struct rfx_graph *graph,
                                              const struct rfx_node *node);
 

@@ -93,9 +93,9 @@ static inline int64_t rfx_packing_half(const struct rfx_pack_part *part) {
     return part->temp_elems / 2 / RFX_PACKING_TILE * RFX_PACKING_TILE;
 }
 
-/* The scales of `c` output channels of a weight, or NULL where there is none (scale < 0). They lie
- * behind the first half of temp when they fit, else in a block of their own, which *own receives.
- */
+/* Reads the `c` per-channel scales of weight number `scale` and sets *out to them; *out is NULL if
+ * scale < 0. The scales go into the second half of part->temp if they fit. Otherwise they go into a
+ * new block: *own receives it, and the caller releases it. */
 static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, int scale, int64_t c,
                                                 const struct rfx_pack_part *part, float **own,
                                                 const float **out, struct rfx_error *err) {

@@ -56,7 +56,8 @@ RFX_NODISCARD enum rfx_status rfx_api_read_result_file(const struct rfx_result_f
 struct rfx_image_options rfx_api_image_options(const struct rfx_run_options *options,
                                                int64_t channels, struct rfx_image_bands *bands);
 
-/* Whether the caller's forecast says its size. */
+/* Checks the caller's forecast. INVALID_ARGUMENT: it is NULL, or its member `size` is unset or out
+ * of range. */
 RFX_NODISCARD enum rfx_status rfx_api_check_forecast(const struct rfx_forecast *forecast,
                                                      struct rfx_error *err);
 

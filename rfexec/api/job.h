@@ -41,7 +41,8 @@ RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx
                                            const struct rfx_run_options *options,
                                            struct rfx_error *err);
 
-/* Refuses a number of outputs that the network does not have. */
+/* Sets where the outputs go. INVALID_ARGUMENT unless n_outputs is the network's number of outputs.
+ * `outputs` may be NULL with n_outputs 0 if options.write or files take the outputs. */
 RFX_NODISCARD enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs,
                                                   int n_outputs, struct rfx_error *err);
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "layers/core/descriptor.h"
-#include "rfexec/api/api_support.h"
 #include "layers/core/temp_file.h"
+#include "rfexec/api/api_support.h"
 
 enum { BLOCK_BYTES = 64 << 10 };
 
@@ -37,7 +37,8 @@ static enum rfx_status create(const char *folder, struct rfx_picture **out, stru
     struct rfx_picture *picture = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *picture) : NULL;
     if (picture == NULL) {
         rfx_memory_free(mem);
-        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for a picture");
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                        "out of memory: cannot allocate a picture handle");
     }
     picture->mem = mem;
     folder = rfx_temp_folder(folder);

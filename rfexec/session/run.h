@@ -23,8 +23,8 @@ struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
     struct rfx_session *session;              /* made by rfx_run_prepare */
 };
 
-/* Allocates the arena and workspace and packs the weights that are not shared. Statuses of
- * rfx_session_create. */
+/* Allocates the arena and workspace. If run->weights is NULL, also packs the weights; else uses
+ * those. Fails with the statuses of rfx_session_create. */
 RFX_NODISCARD enum rfx_status rfx_run_prepare(struct rfx_run *run, struct rfx_error *err);
 
 /* Runs on one image: calls the sink's begin, runs all steps, calls the sink's end. report may be

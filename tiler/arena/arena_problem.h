@@ -4,7 +4,8 @@
  * lifetimes are half-open and never empty, sizes are positive, alignments are powers of two; 3. the
  * sum of all sizes and alignments fits int64_t, so that no packer can overflow; 4. time is cut into
  * sections, the longest ranges in which no item begins or ends. The set of live items is constant
- * within a section, so sections play the role of the operators of paper 000.
+ * within a section. A section therefore plays the role of an operator in Pisarchyk and Lee 2020
+ * (paper 000 in docs/dependencies.md).
  *
  * Also here: when a search for a placement has to stop (struct rfx_place_stop). */
 #ifndef RFX_TILER_ARENA_ARENA_PROBLEM_H

@@ -383,7 +383,9 @@ static bool is_earlier(const struct rfx_exact_search *search, int i, int j) {
     return i < j;
 }
 
-/* Returns whether item i may be placed at its start after the item the part comes from. */
+/* Returns whether placing item i now at starts[i] keeps the solution canonical: after the last
+ * placed item, an item must start higher, or as high with a lower rank (then higher number). Of
+ * equal items, the earlier one is placed first. */
 static bool is_canonical(const struct rfx_exact_search *search, const struct frame *frame, int i) {
     const struct item *item = &search->items[i];
     if (item->twin >= 0 && !search->placed[item->twin]) return false;

@@ -33,7 +33,8 @@ struct boundaries {
     int *by_end, *by_begin;
     struct boundary *at;
     int max_live;  /* most items live at once, counting both sides of a boundary */
-    bool possible; /* MAX_SIDE holds, and all fillers have room */
+    bool possible; /* no inner boundary has more than MAX_SIDE ends or begins, and the array has
+                      room for all fillers (tight_search.h) */
 };
 
 static void add_filler(struct boundaries *b, size_t size, int at) {

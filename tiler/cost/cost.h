@@ -130,7 +130,8 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
  * Much faster than counting. */
 double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape);
 
-/* Counts a finished plan node by node: counts[n_nodes]. OUT_OF_MEMORY. */
+/* Fills counts[i] with the cost counts of node i of a finished plan, for all n_nodes nodes; earlier
+ * counts are overwritten. OUT_OF_MEMORY: its tables cannot be allocated. */
 RFX_NODISCARD enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan,
                                                   const struct rfx_caches *caches,
                                                   struct rfx_cost_counts *counts,

@@ -52,8 +52,9 @@ static bool is_output(const struct rfx_graph *graph, int node) {
     return false;
 }
 
-/* Returns whether a node is the map of an earlier stage that is read here for the last time. A
- * single row ends all at once. */
+/* Returns whether the node is a stored map of an earlier stage that this stage is the last to read,
+ * so that later rows may overwrite it. A map of one row does not count: its bytes become free all
+ * at once. Network outputs do not count either. */
 static bool dies_with_stage(const struct slider *s, int node) {
     const struct rfx_plan_context *c = s->context;
     if (s->shape->places[node] != RFX_PLACE_READ) return false;

@@ -307,9 +307,11 @@ static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser
     return status;
 }
 
-/* Chooses maps for a shrinking room until a chain fits beside rings, weights and the rest (level by
- * level if the first try does not fit), and once more for a quarter less: computing some maps again
- * may cost less time than shorter bands. */
+/* Chooses which feature maps a chain stores. Each of at most TRIES tries gives stored maps less
+ * memory, until the chain fits the budget together with ring buffers, weights and the rest. If the
+ * first try does not fit, the choice is also made level by level. If a try fits, one more choice is
+ * made with a quarter less memory for stored maps: computing some maps again may take less time
+ * than shorter bands. */
 static enum rfx_status choose_for_budget(struct rfx_search *search, struct chooser *c,
                                          struct rfx_chain_preference preference,
                                          struct rfx_error *err) {

@@ -23,8 +23,8 @@ struct rfx_cli_job {
     struct rfx_image_nodata nodata; /* --nodata; of "file" with the value of the file's tag */
     struct rfx_graph *graph;
     struct rfx_plan_file *plan_file; /* of --plan, or NULL */
-    bool plans_again; /* keep the measurements of planning: the command plans more and runs nothing
-                       */
+    bool plans_again; /* the command plans several times and runs nothing (plan, explain): keep the
+                         plan cache after the first plan */
     bool process_varies; /* ranks of MPI: each process measures another size of its own */
     struct rfx_plan *plan;
     struct rfx_plan_request request;

@@ -12,6 +12,7 @@ docs/memory.md says what rfx_plan_reserve_bytes makes of it.
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -23,12 +24,16 @@ CORES = [None, "Haswell", "Zen", "SkylakeX", "Prescott"]  # None: own kernels
 
 
 def overhead(program, network, size, core, threads, way):
-    """(measured, reserved) in MiB of one run."""
+    """(measured, reserved) in MiB of one run; None: the processor cannot run this core type."""
     command = [program, "run", network, f"synthetic:{size}", "--json", "--threads", str(threads),
                *way]
     command += ["--conv", "openblas" if core else "direct"]
     environment = dict(os.environ, **({"OPENBLAS_CORETYPE": core} if core else {}))
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode == -signal.SIGILL:
+        return None  # this processor has no such instructions
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr}")
     report = json.loads(done.stdout)
     reserve = report["plan"]["breakdown"]["reserve"]
     planned = report["plan"]["peak_bytes"] - reserve
@@ -45,7 +50,10 @@ def main():
             subprocess.run([program, "export", network, "-o", path], check=True, capture_output=True)
             models += [(network, size), (path, size)]
         for (model, size), core, threads, way in itertools.product(models, CORES, [1, 2, 4, 8], WAYS):
-            measured, reserve = overhead(program, model, size, core, threads, way)
+            found = overhead(program, model, size, core, threads, way)
+            if found is None:
+                continue
+            measured, reserve = found
             worst[threads] = max(worst.get(threads, (0, 0)), (measured, reserve))
             print(f"{os.path.basename(model):18} {core or 'direct':9} {' '.join(way):28} {threads} threads: "
                   f"{measured:5.1f} MiB of {reserve:.1f}")

@@ -78,10 +78,11 @@ static uint64_t count_macs(const struct work *work, int split, const struct rfx_
     return macs;
 }
 
-/* What runs after a split. It does not depend on the grid. */
+/* Peak memory of the layers after a split, which run on whole maps. It does not depend on the tile
+ * grid. */
 struct tail {
-    size_t bytes;
-    int node;
+    size_t bytes; /* the peak, with all weights */
+    int node;     /* where the peak is */
 };
 
 static struct tail measure_tail(const struct work *work, int split) {

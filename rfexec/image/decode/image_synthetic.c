@@ -166,7 +166,8 @@ static const struct rfx_image_backend_ops synthetic_ops = {.fetch = synthetic_fe
 static const struct rfx_image_backend_ops float_ops = {.read_floats = synthetic_read,
                                                        .free = synthetic_free};
 
-/* Reads decimal digits up to `limit`; false when there are none or too many. */
+/* Reads a decimal number of at most `limit`. Returns false if there is no digit or the number is
+ * larger than `limit`. */
 static bool parse_number(const char **text, uint64_t limit, uint64_t *out) {
     const char *p = *text;
     uint64_t value = 0;

@@ -703,8 +703,9 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run(struct rfx_runner *runner,
                                                     const struct rfx_run_options *options,
                                                     struct rfx_why *why);
 
-/* As rfx_runner_run, on a picture file, as rfx_network_run_file. BUDGET also: the picture's decoder
- * takes more than the plan has room for; a plan made with a picture has room for such pictures. */
+/* Runs once more, like rfx_runner_run, but reads a picture file like rfx_network_run_file. Also
+ * returns BUDGET if the picture's decoder needs more memory than the plan reserved. A plan made
+ * with a picture reserves what that picture's decoder needs. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_runner_run_file(struct rfx_runner *runner,
                                                          const char *picture, float *const *outputs,
                                                          int n_outputs,

@@ -337,7 +337,9 @@ static void widen_nibbles(struct reader *r, struct rfx_onnx_tensor *t, size_t n_
     bool is_signed = t->type == RFX_ONNX_INT4;
     if (t->external)
         fail(r, rfx_fail(r->err, RFX_STATUS_UNSUPPORTED,
-                         "onnx: tensor '%s' has elements of 4 bits in an external file", t->name));
+                         "onnx: tensor '%s': 4-bit elements in an external file are not supported; "
+                         "store the tensor inside the model file",
+                         t->name));
     else if (given != bytes)
         fail(r, rfx_fail(r->err, RFX_STATUS_MALFORMED,
                          "onnx: tensor '%s' has %lld elements of 4 bits but %zu bytes of data",

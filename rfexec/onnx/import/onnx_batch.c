@@ -14,10 +14,11 @@
 #include "rfexec/onnx/import/onnx_repeat.h"
 
 enum rule {
-    EACH,      /* image by image, whatever its attributes are */
-    BROADCAST, /* element by element; constants must be the same for all images */
-    AXIS,      /* along one axis, which must not be the batch */
-    AXES,      /* likewise, along those of a list; without a list: all */
+    EACH,      /* works image by image, whatever its attributes are */
+    BROADCAST, /* works element by element; a constant must hold the same values for every image */
+    AXIS,      /* works along one axis, which must not be the batch axis */
+    AXES, /* works along a list of axes without the batch axis. An empty list means all axes and
+             is refused, except with noop_with_empty_axes. */
     FLATTEN,
     MATMUL,
     GEMM,

@@ -265,8 +265,9 @@ int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
 
-/* The map of which axis `axis` of tensor `in` holds all channels, or -1. *last: it is the last axis
- * of tokens. */
+/* If axis `axis` of tensor `in` is the channel axis of a map, returns that map; else -1. *last
+ * receives whether `in` holds tokens (all channels of a pixel in the last axis) rather than a map
+ * with channels in axis 1. */
 int rfx_onnx_map_of_channels(struct rfx_onnx_import *ctx, int in, int axis, bool *last);
 
 /* Whether the tokens of two nodes are in the same order. */
