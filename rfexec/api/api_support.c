@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rfexec/session/fit_size.h"
+#include "rfexec/run/fit_size.h"
 
 /* A size beyond is no newer version's, but memory that was never set. */
 #define MOST_STRUCT_BYTES ((size_t)4096)

@@ -11,7 +11,7 @@
 #include "rfexec/api/result_files.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/rfexec.h"
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tiler/plan/plan.h"
 
 struct rfx_job {

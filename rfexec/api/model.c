@@ -17,7 +17,7 @@
 #include "rfexec/api/runner.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/output/output_file.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/plan_file.h"
 
 struct rfx_model {

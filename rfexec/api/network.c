@@ -16,7 +16,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 struct rfx_network {
     struct rfx_memory *mem;

@@ -5,7 +5,7 @@
 
 #include "layers/graph/graph.h"
 #include "rfexec/rfexec.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tiler/plan/plan.h"
 
 struct rfx_step_teller {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "rfexec/builtin/builtin_networks.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 static const struct rfx_builtin builtin_list[] = {
     {"mobilenet_v2", "MobileNetV2, inverted residuals; mobilenet_v2:W scales its width"},

@@ -9,7 +9,7 @@
 #define RFX_RFEXEC_BUILTIN_BUILTIN_BUILDER_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/session/fit_size.h"
+#include "rfexec/run/fit_size.h"
 
 /* What is expected of a tensor's elements: their mean and the mean of their squares. */
 struct rfx_signal {

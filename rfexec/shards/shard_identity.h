@@ -7,7 +7,7 @@
 #include <jansson.h>
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 enum { RFX_SHARD_HASH_CHARS = 33 };
 

@@ -9,7 +9,7 @@
 
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_format.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "rfexec/shards/shard_file.h"
 
 /* The shards of one output, read and compared. Of the JSON of all shards only the first one's is

@@ -10,7 +10,7 @@
 #define RFX_RFEXEC_SHARDS_SHARD_ROUNDS_H
 
 #include "rfexec/image/row_sums.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "rfexec/shards/shard_states.h"
 
 /* What the rounds so far have found. */

@@ -13,7 +13,7 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rfexec/output/output_file.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
 

@@ -102,10 +102,10 @@ MUTATIONS = {
         "rfexec/shards/shard_identity.c", r'"bands", bands\)', '"bands", json_array())',
         "test_part_files$"),
     "cut a filled-up map a row too short": (
-        "rfexec/session/fit_size.c", r"rfx_ceil_div\(rows, (.*)\);", r"rows / \1;",
+        "rfexec/run/fit_size.c", r"rfx_ceil_div\(rows, (.*)\);", r"rows / \1;",
         "test_fit_size$"),
     "put columns of a spilled map at the row's start": (
-        "rfexec/session/spill_files.c", r"width \+ rect->x0 - t->held\.x0\)", "width)",
+        "rfexec/run/spill_files.c", r"width \+ rect->x0 - t->held\.x0\)", "width)",
         "test_spill_files$"),
     "cut a stream where most is read over": (
         "tiler/search/partition.c", r"p->over < points\[best\]\.over", "p->over > points[best].over",
@@ -126,12 +126,12 @@ MUTATIONS = {
     "keep what planning freed": (
         "layers/core/memory.c", r"\(void\)malloc_trim\(0\)", "(void)0", "test_memory$"),
     "run beside what planning freed": (
-        "rfexec/session/session.c", r"rfx_memory_trim\(mem\);", "", "test_load_memory$"),
+        "rfexec/run/session.c", r"rfx_memory_trim\(mem\);", "", "test_load_memory$"),
     "write a TIFF and count no library": (
         "rfexec/output/tiff/tiff_open.c", r"size_t bytes = RFX_TIFF_LIBRARY_BYTES \+ ",
         "size_t bytes = ", "test_budget$"),
     "leave out stored outputs": (
-        "rfexec/session/session_run.c", r"status = give_all_stored\(session, err\);", "(void)status;",
+        "rfexec/run/session_run.c", r"status = give_all_stored\(session, err\);", "(void)status;",
         "test_session$"),
     "reserve less than code and libraries take": (
         "tiler/search/planner.c", r"return CODE_BYTES", "return 2 * MIB", "test_budget$"),
@@ -145,7 +145,7 @@ MUTATIONS = {
         "tiler/modes/stream_slides.c", r"return first_read\(graph, before, after, made, &path\) >= end;",
         "return true;", "test_stream_slides$"),
     "leave rows of the picture unread": (
-        "rfexec/session/session_run.c", r"rfx_ceil_div\(rfx_rect_rows\(rect\), READ_ROWS\)",
+        "rfexec/run/session_run.c", r"rfx_ceil_div\(rfx_rect_rows\(rect\), READ_ROWS\)",
         "rfx_rect_rows(rect) / READ_ROWS", "test_session$"),
     "put rows that lag where there is no room": (
         "tiler/plan/plan_build.c", r"= stage->nodes\[node->over\]\.ring_rows \+ node->lead;",
@@ -169,7 +169,7 @@ MUTATIONS = {
         "tiler/search/measurement_cache.c", r"a->group == b->group && ", "",
         "test_plan"),
     "close a spilled map's file a stage early": (
-        "rfexec/session/spill_files.c", r"file->last >= stage\)", "file->last > stage)",
+        "rfexec/run/spill_files.c", r"file->last >= stage\)", "file->last > stage)",
         "test_spill_files$|test_session$"),
     "wait for the inputs of a map that is fetched": (
         "tiler/modes/streaming.c", r"k < rfx_place_inputs\(stream->places\[node\], n\)", "k < n->n_in",
@@ -243,7 +243,7 @@ MUTATIONS = {
         "tiler/arena/exact_search.c", r"search->offsets\[i\] \* search->unit",
         "search->offsets[i] / 2 * search->unit", "test_packer"),
     "stale row in a ring": (
-        "rfexec/session/session_run.c", r"int64_t y = part\.y0; y < part\.y1;",
+        "rfexec/run/session_run.c", r"int64_t y = part\.y0; y < part\.y1;",
         "int64_t y = part.y0; y < part.y1 - 1;", "test_session|test_random_tiles$|fuzz_plan"),
     "tiles of rows from row 0": (
         "layers/conv/winograd/conv_winograd_unit.c", r"w->outputs \+ w->from,", "w->outputs,",
@@ -316,7 +316,7 @@ MUTATIONS = {
     "channels that fill no vector": (
         "layers/kernels/generic/pool.c", r"window\(r, ch, 1, true, maximum\)", "(void)0", "test_pool_kernel$"),
     "a kept row too few": (
-        "rfexec/session/session_run.c", r"for \(int64_t y = part\.y0; y < part\.y1; y\+\+\)",
+        "rfexec/run/session_run.c", r"for \(int64_t y = part\.y0; y < part\.y1; y\+\+\)",
         "for (int64_t y = part.y0; y < part.y1 - (index > 0); y++)",
         "test_cli_plan$"),
     "a period too many": (

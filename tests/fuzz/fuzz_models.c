@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/fuzz/fuzz.h"
 
 static struct maker graph, node, model, function; /* function: of the model, where not empty */

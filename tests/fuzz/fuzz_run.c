@@ -5,7 +5,7 @@
 
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/fingerprint.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/fuzz/fuzz.h"
 #include "tiler/plan/plan_check.h"
 

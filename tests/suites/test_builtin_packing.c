@@ -12,7 +12,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/graph/graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan.h"

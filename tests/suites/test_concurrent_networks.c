@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"

@@ -18,7 +18,7 @@
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_stream.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/test_net.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"

@@ -18,8 +18,8 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_sink.h"
-#include "rfexec/session/model.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/model.h"
+#include "rfexec/run/session.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 

@@ -18,8 +18,8 @@
 
 #include "layers/core/memory.h"
 #include "layers/graph/graph.h"
-#include "rfexec/session/model.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/model.h"
+#include "rfexec/run/session.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan.h"
 

@@ -17,7 +17,7 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/random/random_groups.h"
 #include "tests/support/run/run_whole.h"

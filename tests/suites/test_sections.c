@@ -20,7 +20,7 @@
 #include "rf_analysis/part_ends.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/random/random_groups.h"
 #include "tests/support/run/run_whole.h"

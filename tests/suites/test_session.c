@@ -18,7 +18,7 @@
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/random/random_groups.h"
 #include "tests/support/run/catch_outputs.h"

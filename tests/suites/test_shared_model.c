@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "rfexec/onnx/export/onnx_export.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"
 

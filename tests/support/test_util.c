@@ -11,7 +11,7 @@
 #include "layers/conv/blas.h"
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 struct test_rng test_rng_make(uint64_t seed) {
     struct test_rng rng = {seed * 0x9e3779b97f4a7c15u + 0x632be59bd9b4e019u};

@@ -10,7 +10,7 @@
 #include "layers/graph/graph.h"
 #include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/plan_file.h"
 #include "tools/cli/command.h"

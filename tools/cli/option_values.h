@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/fit_size.h"
+#include "rfexec/run/fit_size.h"
 
 struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
     int64_t y, x;

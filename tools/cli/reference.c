@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "rfexec/rfexec.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tools/cli/help.h"
 
 /* What may follow a command or option. */

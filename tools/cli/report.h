@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tiler/plan/plan.h"
 #include "tiler/search/plan_survey.h"
 

@@ -2,7 +2,7 @@
 #ifndef RFX_TOOLS_CLI_RUN_ONCE_H
 #define RFX_TOOLS_CLI_RUN_ONCE_H
 
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tools/cli/progress.h"
 
 struct rfx_cli_run {

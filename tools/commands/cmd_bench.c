@@ -6,7 +6,7 @@
 
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tiler/cost/cost.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"

@@ -3,7 +3,7 @@
 
 #include "layers/core/memory.h"
 #include "layers/graph/graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "rf_analysis/analysis.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"

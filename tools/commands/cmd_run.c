@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"

@@ -7,7 +7,7 @@
 #define RFX_TOOLS_COMMANDS_NAIVE_TILES_H
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/plan.h"
 
 struct rfx_naive_tiles {

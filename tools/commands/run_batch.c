@@ -5,7 +5,7 @@
  * number of images; 2. an image is opened beside a session only where opening it cannot take more
  * memory than the session's own image took (is_alike); 3. a result appears under its name when it
  * is complete, so a result that is there need not be made again. */
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tools/commands/command_forms.h"
 
 #include <errno.h>

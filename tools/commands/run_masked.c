@@ -11,7 +11,7 @@
 #include "rf_analysis/grid.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/output/output_files.h"
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "rfexec/shards/mask.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"

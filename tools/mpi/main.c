@@ -10,7 +10,7 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "rfexec/shards/shard_states.h"

@@ -13,7 +13,7 @@
 
 #include "layers/core/memory.h"
 #include "rfexec/output/output_spool.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tools/cli/outputs.h"
 #include "tools/mpi/ranks.h"
 

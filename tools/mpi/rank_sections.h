@@ -17,7 +17,7 @@
 
 #include "rf_analysis/part_graph.h"
 #include "rfexec/image/row_sums.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "tiler/plan/plan.h"
 #include "tools/cli/job.h"

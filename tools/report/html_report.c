@@ -11,7 +11,7 @@
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/output/image_write.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/splits.h"
 #include "tools/cli/report.h"

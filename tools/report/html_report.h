@@ -8,7 +8,7 @@
 #ifndef RFX_TOOLS_REPORT_HTML_REPORT_H
 #define RFX_TOOLS_REPORT_HTML_REPORT_H
 
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/report/html.h"

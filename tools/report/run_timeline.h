@@ -10,7 +10,7 @@
 #ifndef RFX_TOOLS_REPORT_RUN_TIMELINE_H
 #define RFX_TOOLS_REPORT_RUN_TIMELINE_H
 
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tiler/plan/plan.h"
 
 enum rfx_arena_kind {

@@ -8,7 +8,7 @@
 #ifndef RFX_TOOLS_STUDY_LAYER_TIMES_H
 #define RFX_TOOLS_STUDY_LAYER_TIMES_H
 
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tools/study/machine_speed.h"
 
 /* What a run does beside computing nodes. */

@@ -12,7 +12,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rfexec/onnx/export/onnx_writer.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 typedef struct rfx_onnx_node onnx_node;
 

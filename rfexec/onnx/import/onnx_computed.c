@@ -4,7 +4,7 @@
  * but into a graph of its own, the graph of constants. Its outputs are constants that hold the
  * index of a node there, and no numbers. Chains of such nodes grow in that graph at no cost. When
  * somebody asks for the numbers of one, all nodes that it depends on are run at once
- * (rfexec/session/evaluate.h); intermediate results are freed at once, and a constant that nobody
+ * (rfexec/run/evaluate.h); intermediate results are freed at once, and a constant that nobody
  * asks for is never computed. A computed constant is afterwards a constant like any other.
  *
  * A tensor that is larger than all constants that it is made of is not stored. An example is a
@@ -14,7 +14,7 @@
 
 #include "layers/graph/op.h"
 #include "rfexec/onnx/import/onnx_import.h"
-#include "rfexec/session/evaluate.h"
+#include "rfexec/run/evaluate.h"
 
 /* Computed tensors of up to so many floats (256 KiB) are stored, however small their inputs are:
  * biases of attention within windows are picked from small tables. */

@@ -9,7 +9,7 @@
 #include "layers/graph/op.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 #define OPSET_MIN 1
 #define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */

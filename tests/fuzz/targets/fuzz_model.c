@@ -1,6 +1,6 @@
 /* ONNX files: loaded, planned, checked and run, whole and in pieces, which must give the same bits.
  */
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/fuzz_run.h"
 #include "tiler/modes/modes.h"

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 static enum rfx_status load(const struct maker *graph, int64_t opset,
                             const struct rfx_fuse_options *fuse, struct rfx_memory *mem,

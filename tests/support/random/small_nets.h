@@ -3,7 +3,7 @@
 #define RFX_TESTS_SUPPORT_RANDOM_SMALL_NETS_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tiler/plan/plan.h"
 
 /* input(2 x h x w) -> conv "a" 3x3 s2 p1 (4) -> conv "b" 3x3 s1 p1 (3); output "b". */

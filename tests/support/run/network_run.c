@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/model.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/model.h"
+#include "rfexec/run/session.h"
 #include "tests/support/run/output_maps.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"

@@ -8,7 +8,7 @@
 
 #include "layers/graph/op.h"
 #include "rf_analysis/flow.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/search/graph_variants.h"

@@ -10,7 +10,7 @@
 
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/grid.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 

@@ -9,7 +9,7 @@
 
 #include "layers/graph/op.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 
 /* Shares of one output: those of its ends alone, in their order; what is only moved behind maps is

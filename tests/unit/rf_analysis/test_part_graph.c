@@ -12,7 +12,7 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/part_ends.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 

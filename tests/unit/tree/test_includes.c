@@ -28,7 +28,7 @@ static const char *const sub_folders[][14] = {
      "layers/graph", "layers/core"},
     {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
     {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file",
-     "rfexec/builtin", "rfexec/session", "rfexec/output", "rfexec/image"},
+     "rfexec/builtin", "rfexec/run", "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 
@@ -289,7 +289,7 @@ static void test_rule(void **state) {
         {4, "#include \"layers/graph/op.h\"\n", 1},
         {4, "#include \"rf_analysis/analysis.h\"\n", 0},
         {4, "#include <tiler/plan/plan.h>\n", 0},
-        {4, "  #  include \"rfexec/session/model.h\"\n", 0},
+        {4, "  #  include \"rfexec/run/model.h\"\n", 0},
         {3, "#include \"layers/graph/op.h\"\n", 1},
         {3, "#include \"tiler/plan/plan.h\"\n", 0},
         {2, "#include \"rf_analysis/analysis.h\"\n", 1},

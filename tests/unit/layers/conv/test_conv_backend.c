@@ -10,7 +10,7 @@
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 
 enum { DEPTHWISE, FEW_OUTPUTS, GROUPED, WINOGRAD, DIRECT, FEW_CHANNELS, OPENBLAS, N_BACKENDS };

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "rfexec/api/network.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/run/network_run.h"
 
 enum { ROWS = 64, COLUMNS = 80 };

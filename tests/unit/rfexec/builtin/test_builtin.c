@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 
 static const struct rfx_fuse_options fuse_nothing = {0};

@@ -10,7 +10,7 @@
 
 #include "layers/graph/op.h"
 #include "rf_analysis/analysis.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 
 static const struct rfx_fuse_options fuse_nothing = {0};

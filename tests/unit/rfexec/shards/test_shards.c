@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "rfexec/image/decode/npy_format.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_merge.h"
 #include "rfexec/shards/shard_rounds.h"

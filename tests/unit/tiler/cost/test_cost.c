@@ -11,7 +11,7 @@
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/cost/cost.h"
 #include "tiler/cost/cost_constants.h"

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"

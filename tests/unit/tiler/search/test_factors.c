@@ -12,7 +12,7 @@
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/run/catch_outputs.h"
 #include "tests/support/test_util.h"

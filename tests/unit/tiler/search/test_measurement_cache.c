@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "rf_analysis/part_graph.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/test_util.h"
 #include "tiler/plan/plan.h"
 

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/plan/splits.h"
 #include "tools/study/advise.h"

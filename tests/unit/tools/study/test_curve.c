@@ -9,7 +9,7 @@
 
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/tiling.h"

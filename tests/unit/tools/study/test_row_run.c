@@ -16,7 +16,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"

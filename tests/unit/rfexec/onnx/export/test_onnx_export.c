@@ -12,7 +12,7 @@
 
 #include "layers/graph/op.h"
 #include "rfexec/onnx/export/onnx_export.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 static struct rfx_graph *pool_graph(struct rfx_memory *mem, const struct rfx_node *pool) {
     struct rfx_graph *graph = NULL;

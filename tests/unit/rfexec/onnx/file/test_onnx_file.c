@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/onnx_maker.h"
 #include "tests/support/test_util.h"
 

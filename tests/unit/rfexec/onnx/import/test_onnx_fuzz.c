@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/onnx_maker.h"
 
 #define MODEL_PATH "test_onnx_fuzz.onnx"

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/onnx_net.h"
 
 #define MODEL_PATH "test_onnx_import.onnx"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/onnx_maker.h"
 
 enum {                /* fields of AttributeProto, FunctionProto, ModelProto */

@@ -14,7 +14,7 @@
 #include "layers/graph/op.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_ops.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/makers/onnx_maker.h"
 
 #define MODEL_PATH "test_onnx_ops.onnx"

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 

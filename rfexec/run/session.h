@@ -9,12 +9,12 @@
  * run starts threads of the OpenMP runtime (plan->threads less the caller's own, which the runtime
  * keeps for the calling thread's next run) and changes no setting of the process that it does not
  * set back: docs/host_process.md. progress and sink are called in the thread that runs. */
-#ifndef RFX_RFEXEC_SESSION_SESSION_H
-#define RFX_RFEXEC_SESSION_SESSION_H
+#ifndef RFX_RFEXEC_RUN_SESSION_H
+#define RFX_RFEXEC_RUN_SESSION_H
 
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/output_sink.h"
-#include "rfexec/session/packed_weights.h"
+#include "rfexec/run/packed_weights.h"
 #include "tiler/plan/plan.h"
 #include "tiler/plan/schedule.h"
 

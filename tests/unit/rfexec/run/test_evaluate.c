@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/evaluate.h"
+#include "rfexec/run/evaluate.h"
 #include "tests/support/run/run_whole.h"
 #include "tests/support/test_util.h"
 

@@ -1,12 +1,12 @@
 /* What a session holds, for the files that it is made of: session.c (life, outputs), session_run.c
  * (the steps of a run), session_account.c (what they use), session_guard.c (what they may touch).
  */
-#ifndef RFX_RFEXEC_SESSION_SESSION_STATE_H
-#define RFX_RFEXEC_SESSION_SESSION_STATE_H
+#ifndef RFX_RFEXEC_RUN_SESSION_STATE_H
+#define RFX_RFEXEC_RUN_SESSION_STATE_H
 
-#include "rfexec/session/packed_weights.h"
-#include "rfexec/session/session.h"
-#include "rfexec/session/spill_files.h"
+#include "rfexec/run/packed_weights.h"
+#include "rfexec/run/session.h"
+#include "rfexec/run/spill_files.h"
 #include "tiler/plan/schedule.h"
 
 struct rfx_session {

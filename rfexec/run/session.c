@@ -1,5 +1,5 @@
 /* The life of a session, and its outputs; the steps of a run are session_run.c's. */
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 
 #include <assert.h>
 #include <math.h>
@@ -10,7 +10,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/threads.h"
 #include "layers/graph/pack.h"
-#include "rfexec/session/session_state.h"
+#include "rfexec/run/session_state.h"
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 

@@ -1,6 +1,6 @@
 /* Finding a model: a built-in network by name, else a file. A name that is neither is answered with
  * the built-in names closest to it. */
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 #include <errno.h>
 #include <stdio.h>

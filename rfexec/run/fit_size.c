@@ -1,5 +1,5 @@
 /* A PAD node behind the image, a CROP node behind each map that is an output; see fit_size.h. */
-#include "rfexec/session/fit_size.h"
+#include "rfexec/run/fit_size.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* The last steps of loading a model, the same for built-in networks and files. */
 #include "layers/conv/winograd/conv_tile_rows.h"
-#include "rfexec/session/keep_tensors.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/keep_tensors.h"
+#include "rfexec/run/model.h"
 
 enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_options *options,
                                  struct rfx_error *err) {

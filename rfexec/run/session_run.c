@@ -7,7 +7,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/pack.h"
 #include "layers/graph/units.h"
-#include "rfexec/session/session_state.h"
+#include "rfexec/run/session_state.h"
 
 static unsigned char *packed_of(const struct rfx_session *session, int stage, int i) {
     if (!rfx_session_loads_by_stage(session, i)) return rfx_packed_weights_of(session->weights, i);

@@ -1,7 +1,7 @@
 /* In place of rfexec/builtin in builds without built-in networks: an empty table. */
 #include <stddef.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 const struct rfx_builtin *rfx_builtin_list(int *count) {
     *count = 0;

@@ -1,7 +1,7 @@
 /* The accounting of a run, from the schedule's steps: what a plan predicted is held against it. */
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
-#include "rfexec/session/session_state.h"
+#include "rfexec/run/session_state.h"
 
 /* Raises the high water to the end of what lies in the arena at `offset`. */
 static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *report) {

@@ -1,6 +1,6 @@
 /* Keeping intermediate tensors: they become additional outputs of the network. */
-#ifndef RFX_RFEXEC_SESSION_KEEP_TENSORS_H
-#define RFX_RFEXEC_SESSION_KEEP_TENSORS_H
+#ifndef RFX_RFEXEC_RUN_KEEP_TENSORS_H
+#define RFX_RFEXEC_RUN_KEEP_TENSORS_H
 
 #include "layers/graph/graph.h"
 

@@ -3,10 +3,10 @@
  *
  * Life: fill in the members, rfx_run_prepare, rfx_run_image as often as needed, rfx_run_release; or
  * rfx_run_once for a single image. */
-#ifndef RFX_RFEXEC_SESSION_RUN_H
-#define RFX_RFEXEC_SESSION_RUN_H
+#ifndef RFX_RFEXEC_RUN_RUN_H
+#define RFX_RFEXEC_RUN_RUN_H
 
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 
 struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
     const struct rfx_plan *plan;

@@ -1,5 +1,5 @@
 /* Nameless files, moved in pieces that threads share; see spill_files.h. */
-#include "rfexec/session/spill_files.h"
+#include "rfexec/run/spill_files.h"
 
 #include <errno.h>
 #include <fcntl.h>

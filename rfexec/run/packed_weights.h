@@ -3,8 +3,8 @@
  * Invariants: 1. the object is const once it is created, so any number of sessions in any number of
  * threads may share it; 2. it holds exactly plan->bytes.weights bytes; 3. constants that the plan
  * loads by stage are not in it: each session loads them into its arena. */
-#ifndef RFX_RFEXEC_SESSION_PACKED_WEIGHTS_H
-#define RFX_RFEXEC_SESSION_PACKED_WEIGHTS_H
+#ifndef RFX_RFEXEC_RUN_PACKED_WEIGHTS_H
+#define RFX_RFEXEC_RUN_PACKED_WEIGHTS_H
 
 #include "tiler/plan/plan.h"
 

@@ -1,5 +1,5 @@
 /* See run.h. */
-#include "rfexec/session/run.h"
+#include "rfexec/run/run.h"
 
 enum rfx_status rfx_run_prepare(struct rfx_run *run, struct rfx_error *err) {
     struct rfx_memory *mem = run->mem != NULL ? run->mem : run->plan->graph->mem;

@@ -1,5 +1,5 @@
 /* See packed_weights.h. */
-#include "rfexec/session/packed_weights.h"
+#include "rfexec/run/packed_weights.h"
 
 #include <assert.h>
 
@@ -7,7 +7,7 @@
 #include "layers/core/team.h"
 #include "layers/graph/op.h"
 #include "layers/graph/pack.h"
-#include "rfexec/session/session_state.h"
+#include "rfexec/run/session_state.h"
 
 struct rfx_packed_weights {
     struct rfx_memory *mem;

@@ -5,8 +5,8 @@
  * stage that reads it; 2. it takes the disk for its whole map when it is made, so that a full disk
  * is an error then and not later; 3. elements lie in it as in memory, rows x columns x channels,
  * and come back bit by bit. Nothing is allocated after rfx_spill_create. */
-#ifndef RFX_RFEXEC_SESSION_SPILL_FILES_H
-#define RFX_RFEXEC_SESSION_SPILL_FILES_H
+#ifndef RFX_RFEXEC_RUN_SPILL_FILES_H
+#define RFX_RFEXEC_RUN_SPILL_FILES_H
 
 #include "layers/core/team.h"
 #include "tiler/plan/plan.h"

@@ -1,9 +1,9 @@
 /* Loading a model by file name or built-in name. */
-#ifndef RFX_RFEXEC_SESSION_MODEL_H
-#define RFX_RFEXEC_SESSION_MODEL_H
+#ifndef RFX_RFEXEC_RUN_MODEL_H
+#define RFX_RFEXEC_RUN_MODEL_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/session/fit_size.h"
+#include "rfexec/run/fit_size.h"
 
 struct rfx_load_options {
     int64_t h, w;                        /* image size; 0: as the model says (built-ins: 224) */

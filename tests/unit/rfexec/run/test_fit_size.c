@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 #include "tests/support/run/run_whole.h"
 
 static const struct rfx_tensor *output_of(const struct rfx_graph *graph) {

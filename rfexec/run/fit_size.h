@@ -1,8 +1,8 @@
 /* Images of sizes that a network does not take: filled up to the next multiple at their right and
  * lower borders; maps that come out are cut back. Both are nodes of the graph, so that every plan,
  * part and budget knows of them. */
-#ifndef RFX_RFEXEC_SESSION_FIT_SIZE_H
-#define RFX_RFEXEC_SESSION_FIT_SIZE_H
+#ifndef RFX_RFEXEC_RUN_FIT_SIZE_H
+#define RFX_RFEXEC_RUN_FIT_SIZE_H
 
 #include "layers/graph/graph.h"
 

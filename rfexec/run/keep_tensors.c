@@ -1,5 +1,5 @@
 /* Additional outputs by name; see keep_tensors.h. */
-#include "rfexec/session/keep_tensors.h"
+#include "rfexec/run/keep_tensors.h"
 
 #include <string.h>
 

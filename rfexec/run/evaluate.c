@@ -1,5 +1,5 @@
 /* See evaluate.h. */
-#include "rfexec/session/evaluate.h"
+#include "rfexec/run/evaluate.h"
 
 #include <assert.h>
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/session/session.h"
+#include "rfexec/run/session.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/run/catch_outputs.h"
 #include "tests/support/run/run_whole.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/model.h"
+#include "rfexec/run/model.h"
 
 static enum rfx_status load(struct rfx_memory *mem, const char *const *names, int n,
                             struct rfx_graph **graph, struct rfx_error *err) {

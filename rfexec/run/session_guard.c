@@ -1,5 +1,5 @@
 /* What a step may touch of the arena, as AddressSanitizer sees it: see session_state.h. */
-#include "rfexec/session/session_state.h"
+#include "rfexec/run/session_state.h"
 
 #ifdef RFX_SANITIZE_ADDRESS
 #include <sanitizer/asan_interface.h>

@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/session/spill_files.h"
+#include "rfexec/run/spill_files.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
