@@ -45,8 +45,8 @@ function(rfx_harden target)
 endfunction()
 
 # -ffp-contract=off: a fused multiply-add happens only where the source asks for one, so that the
-# vector body and the remainder of a loop do the same arithmetic. -O2: outside of the kernels, which
-# are compiled with -O3, more unrolling makes the library larger and no run faster.
+# vector body and the remainder of a loop do the same arithmetic. -O2: outside of what runs for
+# each step of a run (layers, -O3), more unrolling makes the library larger and no run faster.
 function(rfx_set_flags target)
   target_compile_options(${target} PRIVATE ${RFX_WARNINGS} -ffp-contract=off -fno-math-errno
                          $<$<CONFIG:Release>:-O2>)
