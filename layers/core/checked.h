@@ -53,7 +53,8 @@ static inline int64_t rfx_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* Greatest common divisor of a, b >= 0; of 0 and b it is b. */
+/* Returns the greatest common divisor of a >= 0 and b >= 0; if one of them is 0, it is the other
+ * one. */
 static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
     while (b != 0) {
         int64_t r = a % b;
@@ -63,7 +64,7 @@ static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
     return a;
 }
 
-#define RFX_ALIGNMENT_BYTES 64 /* of every buffer: one cache line, one AVX-512 register */
+#define RFX_ALIGNMENT_BYTES 64 /* of every buffer: a cache line, an AVX-512 register */
 
 /* Rounds up to RFX_ALIGNMENT_BYTES. The caller keeps `bytes` far from SIZE_MAX. */
 static inline size_t rfx_align_up(size_t bytes) {
