@@ -30,7 +30,7 @@ struct rfx_axis_map {
     enum rfx_axis_rule rule;
     int64_t taps, dilation; /* >= 1 */
     int64_t down, up;       /* down < 0: mirrored; up >= 1 */
-    int64_t pad;    /* distance of the first tap of output 0 before the map's begin, times `up` */
+    int64_t pad; /* distance from the first tap of output 0 to the start of the map, times `up` */
     bool broadcast; /* the input has one position, and all outputs read it */
 };
 
