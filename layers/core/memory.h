@@ -35,8 +35,8 @@ struct rfx_memory *rfx_memory_create(size_t limit_bytes);
  * thread. */
 struct rfx_memory_hooks {
     void *(*allocate)(void *user, size_t bytes);
-    void (*release)(void *user, void *block,
-                    size_t bytes); /* `bytes` is the size that was passed to allocate */
+    /* `bytes` is the size that was passed to allocate. */
+    void (*release)(void *user, void *block, size_t bytes);
     void *user;
 };
 

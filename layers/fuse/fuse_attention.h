@@ -8,8 +8,8 @@
 struct rfx_found_attention {
     struct rfx_attention_attr attr;
     int n_in, in[3 + RFX_ATTENTION_MAX_STEPS]; /* inputs of the ATTENTION node */
-    int n_parts,
-        parts[2 + RFX_ATTENTION_MAX_STEPS]; /* nodes that are removed: all but the last product */
+    /* Nodes that are removed: all but the last product. */
+    int n_parts, parts[2 + RFX_ATTENTION_MAX_STEPS];
 };
 
 /* Whether node `product` is the last node of a chain MATMUL - element-wise operations with other

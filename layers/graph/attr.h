@@ -208,9 +208,9 @@ struct rfx_group_attr {
     const struct rfx_graph *base;
     int first, last;
     int64_t strip_cols; /* output columns computed together, at most */
-    int64_t
-        strips; /* least number of strips that a rectangle is cut into, if it is wide enough: two
-                   for each thread. If there are more strips, each thread gets the same number */
+    /* Least number of strips that a rectangle is cut into, if it is wide enough: two for each
+     * thread. If there are more strips, each thread gets the same number. */
+    int64_t strips;
     int64_t step_rows;               /* output rows per step */
     struct rfx_group_reach reach[2]; /* rows, columns; found by rfx_graph_group */
 };

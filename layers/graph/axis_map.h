@@ -37,8 +37,8 @@ struct rfx_axis_map {
 /* Positions of an axis's pixels in the coordinates of another axis. The centre of pixel o is at o *
  * step + shift; the centre of the other axis's pixel 0 is at 0. */
 struct rfx_axis_place {
-    bool
-        known; /* false: positions are unknown, as for a map that is read at computed coordinates */
+    /* False: positions are unknown, as for a map that is read at computed coordinates. */
+    bool known;
     double step, shift;
 };
 
@@ -83,8 +83,8 @@ static inline struct rfx_axis_place rfx_axis_map_place(const struct rfx_axis_map
     if (map->broadcast || map->rule == RFX_AXIS_SIZED || map->rule == RFX_AXIS_ROUNDED)
         return place;
     place.known = true;
-    if (map->rule == RFX_AXIS_BLOCKS)
-        return place; /* reads its whole block; the centre is the position itself */
+    /* Reads its whole block; the centre is the position itself. */
+    if (map->rule == RFX_AXIS_BLOCKS) return place;
     double reach = (double)((map->taps - 1) * map->dilation);
     place.step = (double)map->down / (double)map->up;
     place.shift = (reach / 2.0 - (double)map->pad) / (double)map->up;

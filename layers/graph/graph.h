@@ -84,8 +84,8 @@ struct rfx_node {
     enum rfx_op op;
     const char *name; /* unique; the model's name (printable); for a fused node, the name of its
                          first part */
-    const char
-        *alias; /* second name of its output (a module's, or the name of the last fused part) */
+    /* Second name of its output (a module's, or the name of the last fused part). */
+    const char *alias;
     int n_in;
     const int *in; /* producers */
     union rfx_attr attr;
@@ -106,11 +106,11 @@ struct rfx_stored {
     enum rfx_type type;
     bool reshaped; /* for a map: its shape is `shape`; false: its shape is (1, channels, rows,
                       columns) */
-    bool last;     /* for a reshaped map: true: rows, columns and channels are the last three axes;
-                      false: rows and columns are the last two, and the channels are one of the axes
-                      before them */
-    struct rfx_shape
-        shape;    /* all other axes have extent 1; rows and columns are those of the whole map */
+    /* For a reshaped map: true: rows, columns and channels are the last three axes; false: rows and
+     * columns are the last two, and the channels are one of the axes before them. */
+    bool last;
+    /* All other axes have extent 1; rows and columns are those of the whole map. */
+    struct rfx_shape shape;
     int64_t most; /* for integers: all values are in [0, most]; 0: the largest value is unknown */
 };
 
@@ -173,9 +173,9 @@ struct rfx_graph {
                       none */
     uint64_t param_count; /* number of parameters in the model; rfx_graph_finish sets it before it
                              fuses nodes */
-    const struct rfx_graph
-        *base; /* the original graph, if this graph is a variant with the same node indices (with
-                  groups, see group.h, or for a part of the outputs); else NULL */
+    /* The original graph, if this graph is a variant with the same node indices (with groups, see
+     * group.h, or for a part of the outputs); else NULL. */
+    const struct rfx_graph *base;
 };
 
 /* Bytes of code, libraries and stacks of a process that loads a model. 6.1 MiB were measured; this

@@ -24,8 +24,8 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    bool at_once = op_table[node->op]->rect_macs !=
-                   NULL; /* if it were computed in parts, it would cost more */
+    /* If it were computed in parts, it would cost more. */
+    bool at_once = op_table[node->op]->rect_macs != NULL;
     return rfx_node_is_local(node) && !rfx_node_is_input(node) && !at_once;
 }
 

@@ -17,8 +17,8 @@
 struct rfx_run_args {
     const struct rfx_graph *graph;
     const struct rfx_node *node;
-    const struct rfx_view
-        *in; /* n_in views; each contains the rectangle rfx_op_in_rect, clipped to the map */
+    /* n_in views; each contains the rectangle rfx_op_in_rect, clipped to the map. */
+    const struct rfx_view *in;
     struct rfx_view out;   /* contains at least `rect`; nothing outside `rect` is written */
     struct rfx_rect rect;  /* within the full output map; PLAIN: 0,1,0,1 */
     const void *packed;    /* the constants that pack wrote, aligned to RFX_ALIGNMENT_BYTES */
@@ -46,8 +46,8 @@ enum rfx_fusable { /* bits: kinds of nodes that rfx_graph_finish can move into t
                    RFX_FUSE_BATCH_NORM = 1, /* scale and shift per channel */
                    RFX_FUSE_ACTIVATION = 2,
                    RFX_FUSE_SUM = 4, /* a residual addition */
-                   RFX_FUSE_GATE =
-                       8, /* x * sigmoid(x) and similar products; becomes an activation */
+                   /* x * sigmoid(x) and similar products; becomes an activation. */
+                   RFX_FUSE_GATE = 8,
 };
 
 enum rfx_weight_role {
@@ -198,13 +198,12 @@ bool rfx_node_runs_by_rows(const struct rfx_node *node);
 /* Wrappers of the functions above; they apply the rules for NULL members. */
 struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                     int k, int axis); /* identity for ops that are not spatial */
-struct rfx_range rfx_op_in_range(
-    const struct rfx_graph *graph, const struct rfx_node *node, int k, int axis,
-    struct rfx_range out); /* not clipped; the whole input for ops that are not spatial; [0, 1) for
-                              a broadcast dimension */
-struct rfx_axis_place rfx_op_axis_place(
-    const struct rfx_graph *graph, const struct rfx_node *node, int k,
-    int axis); /* unknown for ops that are not spatial, or if input k or the output is no map */
+/* Not clipped; the whole input for ops that are not spatial; [0, 1) for a broadcast dimension. */
+struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
+                                 int axis, struct rfx_range out);
+/* Unknown for ops that are not spatial, or if input k or the output is no map. */
+struct rfx_axis_place rfx_op_axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis);
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out); /* rfx_op_in_range of both axes */
 

@@ -12,9 +12,9 @@
 struct rfx_pack_nodes {
     const struct rfx_graph *graph;
     int first, last; /* nodes [first, last) */
-    void *(*at)(void *user,
-                int node); /* returns the destination of a node's packed constants; NULL: do not
-                              pack the node. Called by several threads at the same time */
+    /* Returns the destination of a node's packed constants; NULL: do not pack the node. Called by
+     * several threads at the same time. */
+    void *(*at)(void *user, int node);
     void *user;
     void *temp; /* RFX_PACK_TEMP_BYTES, aligned, uninitialised; for all threads together */
 };
