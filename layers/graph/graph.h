@@ -100,8 +100,8 @@ struct rfx_node {
 };
 
 /* The declared form of an output. Image files contain the map itself; arrays have the declared
- * shape, axis order and type. rfx_graph_add_output sets the type, shape and order of the node's
- * tensor. */
+ * shape, axis order and type. rfx_graph_add_output initialises it with the type, shape and axis
+ * order of the node's tensor. */
 struct rfx_stored {
     enum rfx_type type;
     bool reshaped; /* for a map: its shape is `shape`; false: its shape is (1, channels, rows,

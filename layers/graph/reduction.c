@@ -5,8 +5,10 @@
 #include "layers/graph/op.h"
 #include "layers/graph/units.h"
 
-#define SERIAL_ELEMS 32768 /* below, sharing them out takes longer than adding the values */
-#define SERIAL_PIXELS 512  /* of a part: adding fewer takes less time than merging its state */
+/* Elements; with fewer, distributing the work takes longer than adding the values. */
+#define SERIAL_ELEMS 32768
+/* Least pixels of a part; adding fewer takes less time than merging its state. */
+#define SERIAL_PIXELS 512
 
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node) {
     return rfx_op_def(node->op)->reduction;
