@@ -28,7 +28,8 @@ struct rfx_memory {
     atomic_size_t taken_limit_bytes; /* 0: none */
     atomic_bool taken_limit_met;
     atomic_uint_fast64_t allocation_count;
-    atomic_int_fast64_t passes_left; /* negative: unlimited */
+    atomic_int_fast64_t passes_left; /* number of allocations that may still succeed
+                                        (rfx_memory_fail_after); negative: no limit */
 };
 
 struct block_header {

@@ -52,10 +52,11 @@ void rfx_memory_free(struct rfx_memory *mem);
  * return to the system when freed. */
 void *rfx_memory_alloc(struct rfx_memory *mem, size_t bytes);
 
-/* As rfx_memory_alloc, zeroed; count * size is overflow-checked. */
+/* As rfx_memory_alloc for count * size bytes, all zero. The product is overflow-checked. */
 void *rfx_memory_calloc(struct rfx_memory *mem, size_t count, size_t size);
 
-/* Grows or shrinks a block (NULL: allocates); on failure NULL, and the block is unchanged. */
+/* Grows or shrinks a block and returns it, perhaps moved; `block` NULL allocates a new one. On
+ * failure returns NULL and leaves the block unchanged. */
 void *rfx_memory_realloc(struct rfx_memory *mem, void *block, size_t bytes);
 
 /* Grows an array to hold at least `wanted` elements of `size` bytes each; *capacity is the number

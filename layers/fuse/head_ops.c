@@ -49,7 +49,8 @@ static enum rfx_status read_layout(struct rfx_heads *h, const struct rfx_node *n
     return status;
 }
 
-/* Adds `node` for every level of a value whose maps it takes as they are. */
+/* Adds a copy of `node` for the map of every level of a value. The value's channels must be the
+ * map's channels, in order. */
 static enum rfx_status on_levels(struct rfx_heads *h, struct rfx_node node, const char *what,
                                  struct rfx_head_value *value) {
     enum rfx_status status = RFX_OK;

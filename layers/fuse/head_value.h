@@ -27,7 +27,7 @@ struct rfx_head_value {
     struct rfx_shape shape; /* shape of the node's tensor; (1, c, h, w) for a map */
     enum rfx_head_axis kind[RFX_MAX_RANK];
     int n_levels, map[RFX_HEAD_MAX_LEVELS]; /* nodes */
-    int64_t n;                              /* product of the axes of channels */
+    int64_t n; /* number of channels: the product of the extents of the channel axes */
     int64_t *from;
 };
 

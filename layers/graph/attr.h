@@ -294,7 +294,7 @@ union rfx_attr {
         bool logarithm;
         int64_t group; /* SOFTMAX: taken over each group of this many neighbouring channels; 0: over
                           all channels */
-    } softmax;         /* axis: PLAIN_SOFTMAX */
+    } softmax;         /* `axis` is read for PLAIN_SOFTMAX only */
     struct {
         enum rfx_channel_norm kind;
         float eps;
@@ -302,7 +302,7 @@ union rfx_attr {
     } channel_norm;
     struct {
         struct rfx_shape shape;
-    } reshape; /* RESHAPE: fully resolved */
+    } reshape; /* RESHAPE: the output's shape, without -1 or 0 */
     struct {
         int perm[RFX_MAX_RANK];
     } transpose;
@@ -326,7 +326,7 @@ union rfx_attr {
         enum rfx_reduce_kind kind;
         bool axes[RFX_MAX_RANK];
         bool keep_dims;
-    } reduce; /* CHANNEL_REDUCE: kind alone */
+    } reduce; /* CHANNEL_REDUCE reads `kind` only */
     struct {
         int64_t k, m;
         int weight, bias;  /* bias of m elements or -1 */

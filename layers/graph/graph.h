@@ -22,7 +22,8 @@ enum rfx_op {
     /* on feature maps (NHWC in, NHWC out) */
     RFX_OP_INPUT,     /* the image; exactly one per graph */
     RFX_OP_CONST_MAP, /* a constant NHWC tensor (broadcast operand) */
-    RFX_OP_REPEAT,    /* a map of constants that change along rows or along columns; no inputs */
+    RFX_OP_REPEAT,    /* a map of constants that change only along rows or only along columns; no
+                         inputs */
     RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
@@ -155,7 +156,7 @@ struct rfx_graph {
     int n_ends;
     struct rfx_end *ends;      /* in the order of outputs, set by rfx_graph_finish */
     int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
-    enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
+    enum rfx_conv_choice conv; /* set before rfx_graph_finish; initially DIRECT */
     const char *name;          /* the model's name, for messages */
     void *files;               /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
@@ -208,7 +209,7 @@ RFX_NODISCARD enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph,
 /* Returns the writable values of an OWNED weight, or the stored values of a REPEATED one. */
 float *rfx_graph_owned_weight(struct rfx_graph *graph, int index);
 
-/* Gives the node's output a second name (module name for --split). */
+/* Gives the node's output a second name, its alias (a module's name for --split). */
 RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int node,
                                                   const char *alias, struct rfx_error *err);
 
@@ -272,7 +273,7 @@ void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node);
 /* Frees the strings and tables that a node of a graph owns (for passes that remove nodes). */
 void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
 
-/* Index of the node with this name or alias, or -1. O(n). */
+/* Returns the index of the node with this name or alias, or -1. O(n). */
 int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 
 /* Whether a node's tensor is a packed constant, which is never computed. */

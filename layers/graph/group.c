@@ -11,7 +11,7 @@ static bool is_inside(int node, int first, int last) {
 }
 
 /* Whether a node before `last` is read by nodes after `last` or is an output: it then has more
- * consumers than the group contains. */
+ * consumers than there are in the group. */
 static bool is_read_outside(const struct rfx_graph *base, int first, int last) {
     int inside[RFX_GROUP_MAX_NODES] = {0};
     for (int i = first; i <= last; i++)

@@ -22,7 +22,7 @@ struct rfx_run_args {
     struct rfx_view out;   /* contains at least `rect`; nothing outside `rect` is written */
     struct rfx_rect rect;  /* within the full output map; PLAIN: 0,1,0,1 */
     const void *packed;    /* the constants that pack wrote, aligned to RFX_ALIGNMENT_BYTES */
-    void *scratch;         /* scratch_bytes(node, threads), aligned; contents are garbage */
+    void *scratch;         /* scratch_bytes(node, threads) bytes, aligned, uninitialised */
     int threads;           /* >= 1: the number of threads that work and scratch are divided among */
     struct rfx_team *team; /* the team that runs the work; NULL: the calling thread alone */
 };
@@ -114,7 +114,8 @@ struct rfx_op_def {
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err);
 
-    /* Sets the members of *window (ones and no pads) in which the op differs. NULL: none. */
+    /* Changes the members of *window in which the op differs from a 1x1 window with stride 1 and no
+     * pads. NULL: none. */
     void (*window)(const struct rfx_node *node, struct rfx_window *window);
 
     /* Returns how rows (axis 0) or columns (axis 1) of the output depend on those of input `k`.
@@ -163,7 +164,7 @@ struct rfx_op_def {
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 
-    /* Whether run calls OpenBLAS (layers/conv/blas.h) and needs its buffers. NULL: never. */
+    /* Whether run calls OpenBLAS (layers/conv/blas.h), which needs its own buffers. NULL: never. */
     bool (*calls_blas)(const struct rfx_graph *graph, const struct rfx_node *node);
 
     /* Returns the bytes of the node's packed constants. NULL: none. */
