@@ -72,9 +72,9 @@ char *rfx_memory_strdup(struct rfx_memory *mem, const char *text);
 /* Frees a block; NULL is fine. */
 void rfx_memory_release(struct rfx_memory *mem, void *block);
 
-/* Returns freed memory that the C library still holds to the system, where the C library can
- * (malloc_trim). To be called after work that has allocated much and before other large
- * allocations. Does nothing with hooks. Takes milliseconds. */
+/* Makes the C library return its freed memory to the system, if it can (malloc_trim). To be called
+ * after work that has allocated much and before other large allocations. Does nothing with hooks.
+ * Takes milliseconds. */
 void rfx_memory_trim(const struct rfx_memory *mem);
 
 /* Returns the bytes that the live blocks take from the system. They include headers, alignment and

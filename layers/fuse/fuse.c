@@ -70,9 +70,9 @@ static enum rfx_status read_vector(const struct rfx_graph *graph, int weight, in
     return status;
 }
 
-/* Sets *out to a vector of `oc` elements a[i] * factor[i] + addend[i]. An absent factor counts as
- * 1, an absent `a` or addend as 0. If one of the weights already is the result, it is used itself.
- */
+/* Sets *out to the index of a vector of `oc` elements a[i] * factor[i] + addend[i]. An absent
+ * factor counts as 1, an absent `a` or addend as 0. If one of the weights already is the result,
+ * its own index is returned; without `a` and addend, -1. */
 static enum rfx_status fold_vector(struct rfx_graph *graph, int64_t oc, int a, int factor,
                                    int addend, int *out, struct rfx_error *err) {
     bool plain_addend = a < 0 && addend >= 0 && graph->weights[addend].elems == oc;

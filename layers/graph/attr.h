@@ -61,8 +61,8 @@ enum rfx_reduce_kind {
     RFX_REDUCE_L2,         /* root of the sum of squares */
     RFX_REDUCE_SUM_SQUARE, /* sum of squares */
     RFX_REDUCE_PROD,
-    RFX_REDUCE_ARG_MAX, /* index of the maximum, counted from 0; the first one of equal values. A
-                           NaN counts as the maximum */
+    RFX_REDUCE_ARG_MAX, /* index of the extreme value, counted from 0; the first one of equal
+                           values. A NaN counts as the extreme value */
     RFX_REDUCE_ARG_MAX_LAST,
     RFX_REDUCE_ARG_MIN,
     RFX_REDUCE_ARG_MIN_LAST,
@@ -226,8 +226,8 @@ union rfx_attr {
     struct {
         int across, down; /* weights of shape (channels, w) and (channels, h), or -1 */
         int64_t h, w;     /* of the map */
-        int64_t count;    /* number of the map's channels; channel i is row map[i] of the rows of
-                             `across` followed by those of `down` */
+        int64_t count; /* number of the map's channels; channel i is weight channel map[i], counting
+                          the channels of `across` first, then those of `down` */
         int64_t *map;
     } repeat; /* rfx_graph_add copies `map` */
     struct rfx_conv_attr conv;

@@ -24,7 +24,7 @@
 const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last);
 
 /* Makes a graph that is `base` with these groups, which are in ascending order and do not overlap.
- * Sets their `base`. Each must be a valid group (rfx_group_refusal). To be freed with
+ * Each must be a valid group (rfx_group_refusal); its `base` need not be set. To be freed with
  * rfx_graph_free before `base`. */
 RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
                                               const struct rfx_group_attr *groups, int n_groups,

@@ -289,7 +289,7 @@ struct rfx_kernels {
                      int64_t residual_stride, int64_t pixels);
 
     /* y[i] = a[i * a_step] op b[i * b_step] for n elements. A step is 1, or 0 for an operand that
-     * is the same for all elements; at most one step is 0. y may be an operand whose step is 1. */
+     * is the same for all elements. y may be an operand whose step is 1. */
     void (*binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
                    int64_t b_step, float *y, int64_t n);
 
