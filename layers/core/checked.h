@@ -64,7 +64,7 @@ static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
     return a;
 }
 
-#define RFX_ALIGNMENT_BYTES 64 /* of every buffer: a cache line, an AVX-512 register */
+#define RFX_ALIGNMENT_BYTES 64 /* for every buffer: a cache line or AVX-512 register */
 
 /* Returns `bytes` rounded up to RFX_ALIGNMENT_BYTES. The caller keeps `bytes` far from SIZE_MAX. */
 static inline size_t rfx_align_up(size_t bytes) {

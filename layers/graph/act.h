@@ -49,20 +49,20 @@ enum rfx_act_traits { /* bits */
     X(RFX_ACT_RECIPROCAL, "Reciprocal", 0, 0.0f, 0.0f)                                             \
     /* x ^ alpha */                                                                                \
     X(RFX_ACT_POW, "Pow", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                    \
-    /* -1, 0 or 1; NaN of NaN */                                                                   \
+    /* -1, 0 or 1; NaN for NaN */                                                                  \
     X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                         \
     /* to the nearest integer, halves to the even one */                                           \
     X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)                                                       \
     X(RFX_ACT_SIN, "Sin", 0, 0.0f, 0.0f)                                                           \
     X(RFX_ACT_COS, "Cos", 0, 0.0f, 0.0f)                                                           \
-    /* beta * (x < 0 ? alpha * (exp(x) - 1) : x); ONNX calls beta gamma */                         \
+    /* beta * (x < 0 ? alpha * (exp(x) - 1) : x); beta is gamma in ONNX */                         \
     X(RFX_ACT_SELU, "Selu", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM,           \
       1.67326319217681884765625f, 1.05070102214813232421875f)                                      \
     /* x < 0 ? alpha * (exp(x / alpha) - 1) : x */                                                 \
     X(RFX_ACT_CELU, "Celu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                                         \
     /* x <= alpha ? 0 : x */                                                                       \
     X(RFX_ACT_THRESHOLDED_RELU, "ThresholdedRelu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                  \
-    /* x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN of NaN; ONNX: lambd and bias */       \
+    /* x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN for NaN; in ONNX lambd, bias */       \
     X(RFX_ACT_SHRINK, "Shrink", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM, 0.5f, \
       0.0f)                                                                                        \
     /* x / (1 + |x|) */                                                                            \

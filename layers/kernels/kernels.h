@@ -102,7 +102,7 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
 struct rfx_pixels_args {
     const float *const *rows; /* kh pointers */
     const int64_t *shift;     /* kw; may be negative */
-                              /* Kw ranges of the run's pixels; a range may reach beyond the run. */
+    /* The kw ranges of the run's pixels; a range may reach beyond the run. */
     const struct rfx_range *inside;
     const float *weights, *bias; /* bias: m floats, never NULL */
     const float *residual;       /* NULL: none; may be `out` itself */
