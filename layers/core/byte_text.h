@@ -1,4 +1,4 @@
-/* Numbers of bytes in messages that compare two of them. */
+/* Texts of byte counts, for messages that compare two of them. */
 #ifndef RFX_LAYERS_CORE_BYTE_TEXT_H
 #define RFX_LAYERS_CORE_BYTE_TEXT_H
 
@@ -6,7 +6,8 @@
 
 enum { RFX_BYTE_TEXT = 32 };
 
-/* Writes two different sizes so that their texts differ: "14.0 MiB" and "12.6 MiB", both in bytes
- * where the rounded figures would be the same, below 1 MiB in bytes. */
+/* Writes the texts of two byte counts, such as "14.0 MiB" and "12.6 MiB". Counts below 1 MiB are
+ * written in bytes. If two different counts would round to the same text, both are written in
+ * bytes. */
 void rfx_byte_texts(size_t a, size_t b, char a_text[RFX_BYTE_TEXT], char b_text[RFX_BYTE_TEXT]);
 #endif

@@ -35,7 +35,7 @@ static inline bool rfx_checked_add_size(size_t a, size_t b, size_t *out) {
     return true;
 }
 
-/* Integer division rounded towards minus infinity and plus infinity; b > 0. */
+/* Return a / b rounded towards minus infinity and towards plus infinity; b > 0. */
 static inline int64_t rfx_floor_div(int64_t a, int64_t b) {
     int64_t q = a / b;
     return (a % b != 0 && a < 0) ? q - 1 : q;
@@ -53,7 +53,8 @@ static inline int64_t rfx_max_i64(int64_t a, int64_t b) {
     return a > b ? a : b;
 }
 
-/* Greatest common divisor of a, b >= 0; of 0 and b it is b. */
+/* Returns the greatest common divisor of a >= 0 and b >= 0; if one of them is 0, it is the other
+ * one. */
 static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
     while (b != 0) {
         int64_t r = a % b;
@@ -63,9 +64,9 @@ static inline int64_t rfx_gcd_i64(int64_t a, int64_t b) {
     return a;
 }
 
-#define RFX_ALIGNMENT_BYTES 64 /* of every buffer: one cache line, one AVX-512 register */
+#define RFX_ALIGNMENT_BYTES 64 /* for every buffer: a cache line or AVX-512 register */
 
-/* Rounds up to RFX_ALIGNMENT_BYTES. The caller keeps `bytes` far from SIZE_MAX. */
+/* Returns `bytes` rounded up to RFX_ALIGNMENT_BYTES. The caller keeps `bytes` far from SIZE_MAX. */
 static inline size_t rfx_align_up(size_t bytes) {
     return (bytes + (RFX_ALIGNMENT_BYTES - 1)) & ~(size_t)(RFX_ALIGNMENT_BYTES - 1);
 }

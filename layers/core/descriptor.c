@@ -34,7 +34,8 @@ FILE *rfx_descriptor_stream(const char *path) {
     return stream;
 }
 
-/* The calling thread with SIGXFSZ blocked. */
+/* The state of a thread before SIGXFSZ was blocked: begin blocks the signal, end restores the mask.
+ */
 struct guard {
     sigset_t before, size_signal;
     bool was_pending;
@@ -48,7 +49,8 @@ static void begin(struct guard *guard) {
     guard->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
 }
 
-/* Takes back the signal that a call which failed with `number` has raised. */
+/* Discards the SIGXFSZ that a call which failed with errno `number` has raised; restores the mask.
+ */
 static void end(const struct guard *guard, int number) {
     const struct timespec at_once = {0, 0};
     if (number == EFBIG && !guard->was_pending)
@@ -56,7 +58,8 @@ static void end(const struct guard *guard, int number) {
     (void)pthread_sigmask(SIG_SETMASK, &guard->before, NULL);
 }
 
-/* Writes at an offset, or at the descriptor's place where it is negative. */
+/* Writes all bytes at `offset`, or at the descriptor's current file offset if `offset` is negative.
+ * Returns 0 or an errno; sets *written as rfx_descriptor_write does. */
 static int write_all(int fd, const void *from, size_t bytes, int64_t offset, size_t *written) {
     const unsigned char *at = from;
     size_t done = 0;

@@ -1,5 +1,5 @@
-/* The C library's fenv. FE_DFL_ENV also stands for flush-to-zero and denormals-are-zero off on
- * x86-64 (MXCSR 0x1f80) and for FPCR 0 on AArch64. */
+/* Implemented with the C library's fenv. FE_DFL_ENV also turns flush-to-zero and denormals-are-zero
+ * off on x86-64 (MXCSR 0x1f80) and sets FPCR to 0 on AArch64. */
 #include "layers/core/float_env.h"
 
 struct rfx_float_env rfx_float_env_enter(void) {

@@ -1,9 +1,9 @@
-/* The floating-point environment in which all values are computed: the default one (round to
+/* The floating-point environment in which all values are computed. It is the default one (round to
  * nearest, subnormal numbers kept, no traps), whatever the host program has set for its threads.
  *
- * A value depends on the environment of the thread that computes it, and threads of one run may
- * have different ones: so every thread enters the default environment before it computes, and takes
- * its own back afterwards. */
+ * A value depends on the environment of the thread that computes it, and the threads of one run may
+ * have different environments. So every thread enters the default environment before it computes
+ * and restores its own environment afterwards. */
 #ifndef RFX_LAYERS_CORE_FLOAT_ENV_H
 #define RFX_LAYERS_CORE_FLOAT_ENV_H
 
@@ -16,7 +16,7 @@ struct rfx_float_env {
 /* Saves the calling thread's environment and sets the default one. */
 struct rfx_float_env rfx_float_env_enter(void);
 
-/* Sets the saved environment again, without the exception flags raised since. */
+/* Restores the saved environment. Exception flags raised since rfx_float_env_enter are dropped. */
 void rfx_float_env_leave(const struct rfx_float_env *env);
 
 /* Declares a variable that holds the default environment until its block ends. */

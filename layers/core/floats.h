@@ -1,6 +1,6 @@
-/* Bytes of the arrays of floats that numerics keep for themselves: packed weights, gathered pixels,
- * sums. A tensor's bytes are rfx_tensor_bytes and rfx_view_row_bytes (tensor.h): they follow its
- * element type, these never do. */
+/* Sizes and conversions of arrays that are float32 whatever a tensor's element type is: packed
+ * weights, gathered pixels, sums. The bytes of a tensor depend on its element type: see
+ * rfx_tensor_bytes and rfx_view_row_bytes (tensor.h). */
 #ifndef RFX_LAYERS_CORE_FLOATS_H
 #define RFX_LAYERS_CORE_FLOATS_H
 
@@ -9,19 +9,20 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Bytes of n >= 0 floats; the caller knows that they fit size_t. */
+/* Returns the bytes of n >= 0 floats. The caller makes sure that they fit size_t. */
 static inline size_t rfx_floats_bytes(int64_t n) {
     return (size_t)n * sizeof(float);
 }
 
-/* The sign and the payload of a NaN depend on which operand an instruction met first, and so on
- * where in a vector an element lay. That an element is NaN does not; so all NaN leave as the same
- * one. */
+/* Returns x, or the NaN of <math.h> if x is any NaN. The sign and payload of a computed NaN depend
+ * on the order of an instruction's operands, and so on the element's place in a vector. Replacing
+ * every NaN by the same one keeps results independent of the place. */
 static inline float rfx_one_nan(float x) {
     return x != x ? NAN : x;
 }
 
-/* The float of a half-precision number's bits (IEEE 754 binary16); exact, NaN's payload kept. */
+/* Returns the float of a half-precision number given by its bits (IEEE 754 binary16). The
+ * conversion is exact; the payload of a NaN is kept. */
 static inline float rfx_float_of_half(uint16_t half) {
     const uint32_t sign = (uint32_t)(half & 0x8000u) << 16, exponent = half >> 10 & 31u;
     const uint32_t fraction = half & 0x3ffu;

@@ -13,9 +13,10 @@ enum rfx_status rfx_library_load(const char *name, const struct rfx_library_func
         void *symbol = dlsym(handle, functions[i].name);
         if (symbol == NULL && !functions[i].optional)
             status = rfx_fail(err, RFX_STATUS_IO, "%s has no %s", name, functions[i].name);
-        /* ISO C has no cast from an object's pointer to a function's; POSIX has the same bits */
+        /* ISO C cannot cast an object pointer to a function pointer; under POSIX both have the same
+         * bits */
         memcpy((char *)to + functions[i].offset, &symbol, sizeof symbol);
     }
-    (void)dlclose(handle); /* RTLD_NODELETE: it stays */
+    (void)dlclose(handle); /* RTLD_NODELETE: the library stays loaded */
     return status;
 }

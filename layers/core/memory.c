@@ -18,8 +18,8 @@
 
 struct rfx_memory {
     size_t limit_bytes;
-    struct rfx_memory_hooks hooks;   /* allocate NULL: the system's */
-    bool (*stop_wanted)(void *user); /* NULL: nobody is asked */
+    struct rfx_memory_hooks hooks;   /* if allocate is NULL, blocks come from the system */
+    bool (*stop_wanted)(void *user); /* NULL: no stop callback */
     void *stop_user;
     atomic_size_t current_bytes;
     atomic_size_t high_water_bytes;
@@ -28,13 +28,14 @@ struct rfx_memory {
     atomic_size_t taken_limit_bytes; /* 0: none */
     atomic_bool taken_limit_met;
     atomic_uint_fast64_t allocation_count;
-    atomic_int_fast64_t passes_left; /* negative: unlimited */
+    atomic_int_fast64_t passes_left; /* number of allocations that may still succeed
+                                        (rfx_memory_fail_after); negative: no limit */
 };
 
 struct block_header {
-    size_t bytes;       /* as asked by the caller */
+    size_t bytes;       /* requested by the caller */
     size_t total_bytes; /* header included, as taken from the system */
-    void *hooked;       /* what the hook gave; NULL: the system's block */
+    void *hooked;       /* the block that the hook returned; NULL: the block is the system's */
     bool mapped;
 };
 
@@ -111,7 +112,8 @@ static bool book_asked(struct rfx_memory *mem, size_t bytes) {
     return true;
 }
 
-/* What a block of `total` bytes takes: from the C library some more for its own bookkeeping. */
+/* Returns the bytes that a block of `total` bytes takes from the system. A block of the C library
+ * is counted with RFX_ALIGNMENT_BYTES more for the C library's bookkeeping. */
 static size_t taken(size_t total, bool mapped) {
     return mapped ? total : total + RFX_ALIGNMENT_BYTES;
 }
@@ -120,12 +122,13 @@ static struct block_header *header_of(void *block) {
     return (struct block_header *)(void *)((char *)block - RFX_ALIGNMENT_BYTES);
 }
 
-/* What a hook is asked for: room to align the block in. */
+/* Returns the bytes to request from a hook: `total` and enough to align the block. */
 static size_t hooked_bytes(size_t total) {
     return total + RFX_ALIGNMENT_BYTES;
 }
 
-/* `total` aligned bytes; *hooked receives what the hook gave. */
+/* Allocates `total` aligned bytes from the hook, mmap or the C library and returns them, or NULL.
+ * *hooked receives the hook's own pointer, or NULL without hooks. */
 static void *take(struct rfx_memory *mem, size_t total, bool mapped, void **hooked) {
     *hooked = NULL;
     if (mem->hooks.allocate != NULL) {

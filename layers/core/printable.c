@@ -8,14 +8,15 @@
 
 enum { ESCAPE_BYTES = 4 }; /* \xNN */
 
-/* Characters that are valid UTF-8 but not to be shown, as ranges with both ends. */
+/* Valid UTF-8 characters that must not be shown, as ranges that include both ends. */
 static const uint32_t hidden[][2] = {
     {0x00, 0x1f},     {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},   {0x200b, 0x200f},
     {0x2028, 0x202e}, {0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe0fff},
 };
 
-/* Bytes of the character at p, 1 to 4, and its code; 0: not UTF-8. Shortest forms only, and no
- * surrogates. A text's end is no continuation byte. */
+/* Returns the number of bytes (1 to 4) of the UTF-8 character at p and sets *code, or returns 0 if
+ * the bytes are not UTF-8. Overlong forms and surrogates are rejected. The zero at the end of a
+ * text is no continuation byte, so decoding never reads beyond it. */
 static int decode(const unsigned char *p, uint32_t *code) {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     int n = p[0] < 0x80 ? 1 : p[0] < 0xc0 ? 0 : p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
@@ -30,7 +31,7 @@ static int decode(const unsigned char *p, uint32_t *code) {
     return n;
 }
 
-/* Bytes of the printable character at p; 0: there is none, and its first byte is to be escaped. */
+/* Returns the bytes of the printable character at p; 0: the byte at p has to be escaped. */
 static int printable_bytes(const unsigned char *p) {
     uint32_t code = 0;
     int n = decode(p, &code);

@@ -1,9 +1,9 @@
-/* Texts that others wrote (names in models, paths, labels), made fit to be shown.
+/* Makes texts from outside (names in models, paths, labels) safe to show.
  *
- * Printable is valid UTF-8 without control characters (C0, DEL, C1) and without the characters that
- * turn the direction of text, break lines or cannot be seen. Bytes of anything else are written as
- * \xNN, so that no name can drive a terminal, forge a line or break JSON. Printable text stays as
- * it is. */
+ * Printable text is valid UTF-8 without control characters (C0, DEL, C1) and without characters
+ * that change the direction of text, break lines or are invisible. Every other byte is written as
+ * \xNN, so that no name can control a terminal, forge a line of output or break JSON. Printable
+ * text is not changed. */
 #ifndef RFX_LAYERS_CORE_PRINTABLE_H
 #define RFX_LAYERS_CORE_PRINTABLE_H
 
@@ -14,13 +14,15 @@ struct rfx_memory;
 
 bool rfx_is_printable(const char *text);
 
-/* Writes the printable form of `text` into `out`, as many whole characters as fit `size` bytes with
- * the end (size > 0). `text` and `out` do not overlap. */
+/* Writes the printable form of `text` into `out`, which has `size` > 0 bytes. If the form is too
+ * long, it is cut after a whole character; the terminating zero is always written. `text` and `out`
+ * must not overlap. */
 void rfx_printable(const char *text, char *out, size_t size);
 
-/* The printable form in a block of its own; NULL when it does not fit. */
+/* Returns the printable form in a new block; NULL when the allocation fails. */
 char *rfx_printable_copy(struct rfx_memory *mem, const char *text);
 
-/* Takes away a character at the end that is cut off in the middle. */
+/* Removes the last character of `text` if its UTF-8 bytes are incomplete because the text was cut.
+ */
 void rfx_trim_cut_character(char *text);
 #endif

@@ -1,4 +1,4 @@
-/* Reductions and series; see the header. The series are Taylor's, long enough for double. */
+/* Argument reduction, then Taylor series that are long enough for double; see the header. */
 #include "layers/core/real_math.h"
 
 #include <float.h>
@@ -11,10 +11,10 @@
 #error "values must be computed in their own type: on 32-bit x86 build with -mfpmath=sse"
 #endif
 
-#define LN2_HIGH 0x1.62e42fefp-1      /* 33 bits: exact times any exponent */
+#define LN2_HIGH 0x1.62e42fefp-1      /* 33 bits: its product with any exponent is exact */
 #define LN2_LOW 0x1.473de6af278edp-34 /* ln 2 - LN2_HIGH */
 #define LOG2_E 0x1.71547652b82fep+0   /* 1 / ln 2 */
-#define TO_INTEGER 0x1.8p52           /* adding it rounds to an integer */
+#define TO_INTEGER 0x1.8p52           /* adding it to a double rounds to an integer */
 #define SQRT_HALF_BITS 0x3fe6a09e667f3bcdu
 #define MOST_SQUARINGS 64.0
 
@@ -30,12 +30,12 @@ static double from_bits(uint64_t u) {
     return x;
 }
 
-/* 2^k for k from -1022 to 1023. */
+/* Returns 2^k for k from -1022 to 1023. */
 static double power_of_two(int64_t k) {
     return from_bits((uint64_t)(k + 1023) << 52);
 }
 
-/* exp(r) - 1 for |r| <= 0.35: r + r^2 / 2 + r^3 / 6 ... */
+/* Returns exp(r) - 1 for |r| <= 0.35 as r + r^2 / 2 + r^3 / 6 ... */
 static double expm1_reduced(double r) {
     static const double coefficients[] = {1.0 / 6227020800.0, 1.0 / 479001600.0, 1.0 / 39916800.0,
                                           1.0 / 3628800.0,    1.0 / 362880.0,    1.0 / 40320.0,
@@ -53,14 +53,15 @@ double rfx_exp(double x) {
     if (x < -746.0) return 0.0;
     double k = (x * LOG2_E + TO_INTEGER) - TO_INTEGER;
     double high = x - k * LN2_HIGH, low = k * LN2_LOW, r = high - low;
-    double rest = (high - r) - low; /* what rounding r lost */
+    double rest = (high - r) - low; /* the rounding error of r */
     double e = expm1_reduced(r);
     double y = 1.0 + (e + (rest + rest * e));
     int64_t n = (int64_t)k, half = n / 2;
     return y * power_of_two(half) * power_of_two(n - half);
 }
 
-/* x = 2^k (1 + f), f from sqrt(1/2) - 1 to sqrt(2) - 1; x is positive and finite. */
+/* Returns f and sets *k so that x = 2^k (1 + f), with f from sqrt(1/2) - 1 to sqrt(2) - 1; x is
+ * positive and finite. */
 static double split(double x, double *k) {
     double scale = 0.0;
     if (x < DBL_MIN) {
@@ -72,8 +73,8 @@ static double split(double x, double *k) {
     return from_bits((u & 0x000fffffffffffffu) + SQRT_HALF_BITS) - 1.0;
 }
 
-/* log(1 + f) = 2 atanh(s), s = f / (2 + f), written as f - (f^2 / 2 - s (f^2 / 2 + R)) so that only
- * small terms are rounded; R = 2 s^2 / 3 + 2 s^4 / 5 ... */
+/* Computes log(1 + f) as 2 atanh(s) with s = f / (2 + f). It is written as f - (f^2 / 2 - s (f^2 /
+ * 2 + R)), so that only small terms are rounded; R = 2 s^2 / 3 + 2 s^4 / 5 ... */
 double rfx_log(double x) {
     if (x != x || x == (double)INFINITY) return x;
     if (x == 0.0) return -(double)INFINITY;
@@ -96,7 +97,7 @@ double rfx_tanh(double x) {
     return x < 0.0 || bits_of(x) >> 63 != 0 ? -y : y;
 }
 
-/* x^n by squaring. */
+/* Returns x^n, computed by squaring. */
 static double whole_power(double x, int n) {
     double y = 1.0;
     for (; n != 0; n >>= 1, x *= x)
@@ -104,7 +105,7 @@ static double whole_power(double x, int n) {
     return y;
 }
 
-/* |x|^y; x is not NaN, y neither 0 nor NaN. */
+/* Returns a^y for a >= 0; a is not NaN, y is neither 0 nor NaN. */
 static double magnitude_power(double a, double y) {
     if (a == 1.0) return 1.0;
     if (y == 0.5) return sqrt(a);

@@ -26,10 +26,10 @@ enum rfx_status {
     RFX_STATUS_UNSUPPORTED,       /* a valid model or file that rfexec cannot run: exit 3 */
     RFX_STATUS_MALFORMED,         /* a broken model, image or plan file: exit 3 */
     RFX_STATUS_BUDGET_IMPOSSIBLE, /* no plan fits: exit 4 */
-    RFX_STATUS_OUT_OF_MEMORY,     /* the allocator said no: exit 5 */
-    RFX_STATUS_IO,                /* the system said no: exit 5 */
+    RFX_STATUS_OUT_OF_MEMORY,     /* an allocation failed: exit 5 */
+    RFX_STATUS_IO,                /* a call of the system failed: exit 5 */
     RFX_STATUS_CANCELLED,         /* the caller's progress callback asked to stop: exit 5 */
-    RFX_STATUS_INTERNAL,          /* a result of ours failed its own check: exit 5 */
+    RFX_STATUS_INTERNAL,          /* a result failed one of rfexec's own checks: exit 5 */
     RFX_STATUS_COUNT
 };
 
@@ -38,17 +38,18 @@ struct rfx_error {
     char text[480];
 };
 
-/* Writes a formatted text, in printable form (printable.h), to `err` (may be NULL) and returns
- * `status`, so that a failing function can `return rfx_fail(err, RFX_STATUS_..., "conv '%s': ...",
+/* Writes a formatted text to `err` (may be NULL) in printable form (printable.h) and returns
+ * `status`. So a function can fail with `return rfx_fail(err, RFX_STATUS_..., "conv '%s': ...",
  * ...)`. */
 enum rfx_status rfx_fail(struct rfx_error *err, enum rfx_status status, const char *format, ...)
     RFX_PRINTF(3, 4);
 
-/* Puts "prefix: " in front of the text that is in `err` and returns `status` unchanged. */
+/* Puts "prefix: " in front of the text in `err` and returns `status` unchanged. The prefix is
+ * formatted as printf does. */
 enum rfx_status rfx_fail_within(struct rfx_error *err, enum rfx_status status, const char *format,
                                 ...) RFX_PRINTF(3, 4);
 
-/* A short name of a status, for logs: "out of memory". Never NULL. */
+/* Returns a short name of a status for logs, such as "out of memory". Never NULL. */
 const char *rfx_status_name(enum rfx_status status);
 
 #ifdef __cplusplus

@@ -1,20 +1,22 @@
-/* Threads are started once per team (team_start.h). Thread 0 runs the body, the others wait at the
- * door.
+/* Threads are started once per team (team_start.h). Thread 0 runs the body; the other threads wait
+ * for loops.
  *
- * Each thread begins with iterations of its own, a share of neighbours, and then takes what is left
- * of others': from loop to loop the same parts of maps fall to the same thread, in whose cache they
- * are, and who is held up holds up nothing else.
+ * Each thread begins with its own share of neighbouring iterations and then takes iterations that
+ * are left in other shares. So from loop to loop, the same parts of feature maps fall to the same
+ * thread, whose cache holds them. A thread that is held up holds up only the iteration that it has
+ * begun.
  *
- * The door is one word: whether a loop is open, its number, and how many threads have joined it. A
- * thread joins only an open loop, takes iterations until none are left, and leaves. The body takes
- * part, shuts the door when all iterations have been handed out, and waits for those who are still
- * inside. So: 1. what describes a loop is written only while the door is shut and nobody is inside;
- * 2. a thread that comes late, or not at all, is not waited for.
+ * The `door` is one atomic word. It contains whether a loop is open, the number of the loop, and
+ * how many threads have joined it. A thread joins only an open loop, takes iterations until none
+ * are left, and leaves. The body takes iterations too, closes the door when all iterations have
+ * been handed out, and waits for the threads that are still inside. Hence: 1. the description of a
+ * loop is written only while the door is closed and no thread is inside; 2. the body does not wait
+ * for a thread that comes late or not at all.
  *
- * Those who wait spin for SPIN_NS, and then sleep at a bell. A sleeper counts itself before it
- * looks at the door for the last time, and the ringer changes the door before it looks for
- * sleepers, both in the one order of sequentially consistent operations: one of them sees the
- * other. */
+ * Waiting threads spin for SPIN_NS and then sleep on a `bell` (a futex). A thread increments the
+ * count of sleepers before it looks at the door for the last time. A thread that rings changes the
+ * door before it reads the count of sleepers. All four operations are sequentially consistent, so
+ * at least one of the two threads sees the other's change. */
 #include "layers/core/team.h"
 
 #include <limits.h>
@@ -31,21 +33,21 @@
 #include "layers/core/float_env.h"
 #include "layers/core/team_start.h"
 
-#define SPIN_NS 30000  /* a few times what falling asleep and waking up take */
-#define MOST_SHARES 64 /* of a loop; of more threads, some begin with the same one */
-#define LINE_BYTES 64  /* what threads write often lies in lines of its own */
+#define SPIN_NS 30000  /* a few times as long as falling asleep and waking up */
+#define MOST_SHARES 64 /* shares of a loop; with more threads, some begin with the same share */
+#define LINE_BYTES 64  /* variables that threads write often have cache lines of their own */
 
 #define INSIDE UINT64_C(0x3fffffff) /* number of threads that have joined */
 #define OPEN (UINT64_C(1) << 30)
 #define OVER (UINT64_C(1) << 31) /* there will be no more loops */
-#define LOOP_SHIFT 32            /* above: the number of the loop; it may wrap */
+#define LOOP_SHIFT 32 /* the bits from here on are the loop's number, which may wrap around */
 
 struct bell {
-    _Atomic uint32_t rings; /* what sleepers sleep on: a futex of the kernel */
+    _Atomic uint32_t rings; /* the word of the kernel's futex; incremented at each ring */
     atomic_int sleepers;
 };
 
-/* Iterations next to `end` of a loop are still to be handed out. */
+/* A share of a loop. Iterations from `next` to `end` - 1 are still to be handed out. */
 struct share {
     alignas(LINE_BYTES) _Atomic int64_t next;
     int64_t end;
@@ -56,16 +58,16 @@ struct rfx_team {
     int64_t spin_ns;
     void (*work)(void *user, int64_t index, int thread);
     void *user;
-    bool (*stop_wanted)(void *user); /* NULL: nobody is asked */
+    bool (*stop_wanted)(void *user); /* NULL: no stop callback */
     void *stop_user;
     atomic_bool stopped;
     struct share shares[MOST_SHARES];
     alignas(LINE_BYTES) _Atomic uint64_t door;
-    alignas(LINE_BYTES) struct bell loops; /* where threads wait for the next loop */
-    struct bell leaving;                   /* where the body waits for those inside */
+    alignas(LINE_BYTES) struct bell loops; /* rung when a loop opens */
+    struct bell leaving;                   /* rung when the last thread leaves a closed loop */
 };
 
-static _Thread_local bool in_team; /* of several */
+static _Thread_local bool in_team; /* whether this thread is in a team of several threads */
 
 static void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -81,7 +83,8 @@ static int64_t now_ns(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Where threads share processors, whoever spins keeps those from running who are waited for. */
+/* Returns how long a waiting thread spins. If there are fewer processors than threads, it returns
+ * 0: a spinning thread would keep the awaited threads from running. */
 static int64_t spin_for(int threads) {
     cpu_set_t usable;
     if (sched_getaffinity(0, sizeof usable, &usable) != 0) return SPIN_NS;
@@ -99,7 +102,7 @@ static bool is_empty(uint64_t door, uint64_t loop) {
     return (door & INSIDE) == 0;
 }
 
-/* Returns a state of the door for which ready(door, loop) holds. */
+/* Waits until ready(door, loop) holds for the door's state and returns this state. */
 static uint64_t wait_at(struct rfx_team *team, struct bell *bell, ready_fn *ready, uint64_t loop) {
     uint64_t door = atomic_load_explicit(&team->door, memory_order_acquire);
     if (ready(door, loop)) return door;
@@ -112,7 +115,8 @@ static uint64_t wait_at(struct rfx_team *team, struct bell *bell, ready_fn *read
     }
     (void)atomic_fetch_add(&bell->sleepers, 1);
     for (;;) {
-        uint32_t rings = atomic_load(&bell->rings); /* before the door: a ring after it counts */
+        uint32_t rings = atomic_load(&bell->rings); /* read before the door: a later ring changes
+                                                       it, and the futex call returns at once */
         door = atomic_load(&team->door);
         if (ready(door, loop)) break;
         (void)syscall(SYS_futex, &bell->rings, FUTEX_WAIT_PRIVATE, rings, NULL, NULL, 0);
@@ -121,7 +125,7 @@ static uint64_t wait_at(struct rfx_team *team, struct bell *bell, ready_fn *read
     return door;
 }
 
-/* Wakes up to `wanted` of those who sleep; to be called after a change of the door. */
+/* Wakes up to `wanted` threads that sleep on the bell. To be called after the door was changed. */
 static void ring(struct bell *bell, int64_t wanted) {
     if (atomic_load(&bell->sleepers) == 0) return;
     (void)atomic_fetch_add(&bell->rings, 1);
@@ -155,7 +159,8 @@ static void take_iterations(struct rfx_team *team, int thread) {
     }
 }
 
-/* Joins the open loop, or finds the door shut; *door is its last known state. */
+/* Joins the loop if it is open and returns whether it was. *door is the last state that was read;
+ * it is updated. */
 static bool join_loop(struct rfx_team *team, uint64_t *door) {
     while ((*door & OPEN) != 0)
         if (atomic_compare_exchange_weak_explicit(&team->door, door, *door + 1,
@@ -211,7 +216,7 @@ bool rfx_team_is_stopped(const struct rfx_team *team) {
     return atomic_load_explicit(&team->stopped, memory_order_relaxed);
 }
 
-/* A team and its body, for the threads that are started. */
+/* A team and its body, passed to the threads that are started. */
 struct starting {
     struct rfx_team team;
     void (*body)(struct rfx_team *team, void *user);
@@ -231,7 +236,7 @@ static void lead(void *user, int threads) {
 }
 
 static void serve_loops(void *user, int thread) {
-    RFX_DEFAULT_FLOAT_ENV; /* threads of a runtime keep the one that they were started in */
+    RFX_DEFAULT_FLOAT_ENV; /* a runtime's threads keep the environment in which they were started */
     in_team = true;
     serve(&((struct starting *)user)->team, thread);
     in_team = false;

@@ -1,13 +1,15 @@
-/* A team of threads that shares out loops: entered once per run, so that no loop starts threads.
+/* A team of threads that share the iterations of loops. The threads are started once per run, so no
+ * loop has to start threads.
  *
- * Invariants: 1. the calling thread is thread 0 and runs the body; the others only ever run
- * iterations of its loops; 2. a loop ends when all its iterations have, and what they wrote is
- * visible to the body then; 3. each thread begins with a share of neighbouring iterations, in their
- * order, the same one in all loops of as many, and then takes what is left of others': which
- * thread runs an iteration is left to chance, and results must not depend on it; 4. a thread that
- * waits spins for a moment and then sleeps, so that waiting takes nothing from other work on the
- * machine; 5. a thread that the system does not run holds up no loop, unless it has begun an
- * iteration of it. The threads are OpenMP's, or POSIX threads in builds without OpenMP. */
+ * Invariants: 1. The calling thread is thread 0 and runs the body; the other threads run only
+ * iterations of its loops. 2. A loop ends when all its iterations have ended; the body then sees
+ * everything that they wrote. 3. Each thread begins with a share of neighbouring iterations, in
+ * ascending order. Loops with equal counts have equal shares. Then the thread takes iterations that
+ * are left in the shares of others. Which thread runs an iteration is left to chance, so results
+ * must not depend on the thread. 4. A thread that waits spins for a moment and then sleeps, so that
+ * waiting takes no processor time from other programs. 5. A loop does not wait for a thread that
+ * the system does not run, unless that thread has begun an iteration. The threads are OpenMP's, or
+ * POSIX threads in builds without OpenMP. */
 #ifndef RFX_LAYERS_CORE_TEAM_H
 #define RFX_LAYERS_CORE_TEAM_H
 
@@ -16,30 +18,32 @@
 
 struct rfx_team;
 
-/* Runs body(team, user) with a team of `threads` (at least 1; 1: no threads are started), and
- * returns when it does. The OpenMP runtime may give fewer (OMP_THREAD_LIMIT, omp_set_dynamic):
- * rfx_team_threads says how many there are. The body must not leave by other ways. In the body or
- * a loop of a team of several: a team of one. */
+/* Runs body(team, user) with a team of `threads` >= 1 threads and returns when the body returns.
+ * With 1, no threads are started. The OpenMP runtime may give fewer threads (OMP_THREAD_LIMIT,
+ * omp_set_dynamic); rfx_team_threads returns the actual number. The body must not leave except by
+ * returning. A call from the body or a loop of a team of several threads gets a team of one. */
 void rfx_team_run(int threads, void (*body)(struct rfx_team *team, void *user), void *user);
 
-/* Number of threads; 1 for NULL, which is a team of the calling thread alone. */
+/* Returns the number of threads of the team; 1 for NULL, which means the calling thread alone. */
 int rfx_team_threads(const struct rfx_team *team);
 
-/* Calls work(user, index, thread) for all 0 <= index < count, in any order, several at a time;
- * thread < rfx_team_threads(team), never the same for two calls at a time. Only the body may call
- * it, and work must not, with the same team. A loop of one iteration wakes nobody. */
+/* Calls work(user, index, thread) for all 0 <= index < count, in any order, several at a time.
+ * `thread` is below rfx_team_threads(team) and differs between calls that run at the same time.
+ * Only the body may call this function; `work` must not call it with the same team. A loop of one
+ * iteration wakes no other thread. */
 void rfx_team_for(struct rfx_team *team, int64_t count,
                   void (*work)(void *user, int64_t index, int thread), void *user);
 
-/* Has the team ask wanted(user) before each iteration of its loops, in the thread that would run
- * the iteration. From the first `true` on, loops return without running what is left of them: what
- * they make is then incomplete. NULL: nobody is asked. The body calls it, between loops. */
+/* Sets the stop callback of the team; NULL: none. Before each iteration, the thread that would run
+ * the iteration calls wanted(user). Once `wanted` has returned true, loops return without running
+ * the remaining iterations, so their results are incomplete. The body calls this function between
+ * loops. */
 void rfx_team_set_stop(struct rfx_team *team, bool (*wanted)(void *user), void *user);
 
-/* Asks, as the loops do, and returns whether the team stops: for long iterations, in any thread.
- * NULL: false. */
+/* Calls the stop callback and returns whether the team stops; for long iterations, in any thread.
+ * Returns false for NULL. */
 bool rfx_team_must_stop(struct rfx_team *team);
 
-/* Whether `wanted` has returned true, without asking again. */
+/* Whether the stop callback has returned true; does not call it. */
 bool rfx_team_is_stopped(const struct rfx_team *team);
 #endif

@@ -1,11 +1,11 @@
-/* Private: starting the threads of a team (team.c). One file does it by OpenMP, another by POSIX
- * threads; a build has one of them. */
+/* Private: starts the threads of a team (team.c). A build contains one of two implementations:
+ * OpenMP or POSIX threads. */
 #ifndef RFX_LAYERS_CORE_TEAM_START_H
 #define RFX_LAYERS_CORE_TEAM_START_H
 
-/* Calls lead(user, n) in the calling thread and, at the same time, serve(user, k) for all
- * 1 <= k < n in n - 1 others; returns when all calls have. n is `threads`, or less where the system
- * gives fewer. */
+/* Calls lead(user, n) in the calling thread and, at the same time, serve(user, k) for all 1 <= k <
+ * n, each in another thread. Returns when all calls have returned. n is `threads`, or less if the
+ * system gives fewer threads. */
 void rfx_team_start(int threads, void (*lead)(void *user, int n), void (*serve)(void *user, int k),
                     void *user);
 #endif

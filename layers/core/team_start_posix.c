@@ -3,7 +3,7 @@
 
 #include "layers/core/team_start.h"
 
-#define MAX_THREADS 1024 /* what rfx_run_options.threads may be */
+#define MAX_THREADS 1024 /* the largest allowed rfx_run_options.threads */
 
 struct starter {
     void (*serve)(void *user, int k);

@@ -1,4 +1,4 @@
-/* O_TMPFILE where the file system has it, else O_EXCL under a random name. */
+/* Uses O_TMPFILE if the file system supports it, else O_EXCL with a random name. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* O_TMPFILE, O_PATH */
 #endif
@@ -25,7 +25,9 @@ const char *rfx_temp_folder(const char *folder) {
     return named != NULL && named[0] != '\0' ? named : "/var/tmp";
 }
 
-/* O_EXCL decides whether a name is free: weaker numbers cost attempts, never a file. */
+/* Fills n bytes with random numbers; if the system has none ready, with numbers from the clock.
+ * O_EXCL detects a name that exists: weak random numbers cost attempts but never overwrite a file.
+ */
 static void fill_random(unsigned char *bytes, size_t n) {
     if (getrandom(bytes, n, GRND_NONBLOCK) == (ssize_t)n) return;
     struct timespec now = {0, 0};
@@ -47,7 +49,8 @@ void rfx_temp_file_name(char name[RFX_TEMP_FILE_NAME]) {
     name[RFX_TEMP_FILE_NAME - 1] = '\0';
 }
 
-/* Where the kernel shows an open file: the only way to a nameless one without privileges. */
+/* Writes the /proc path of an open file. Without privileges, only this path can be used to give a
+ * nameless file a name. */
 static void proc_path(int file, char path[PROC_PATH]) {
     (void)snprintf(path, PROC_PATH, "/proc/self/fd/%d", file);
 }
@@ -58,7 +61,7 @@ static int open_unnamed(int folder, mode_t mode) {
     if (file < 0) return -1;
     proc_path(file, path);
     if (access(path, F_OK) == 0) return file;
-    (void)close(file); /* /proc is not mounted: it could never get a name */
+    (void)close(file); /* /proc is not mounted: the file could never get a name */
     return -1;
 }
 

@@ -1,5 +1,5 @@
-/* Temporary files: without a name where the file system can, so that nothing is left however the
- * process ends, else under a name that nobody can foresee. */
+/* Temporary files. They have no name if the file system supports this, so nothing remains on the
+ * disk however the process ends. Otherwise they have an unpredictable random name. */
 #ifndef RFX_LAYERS_CORE_TEMP_FILE_H
 #define RFX_LAYERS_CORE_TEMP_FILE_H
 
@@ -8,25 +8,29 @@
 
 enum { RFX_TEMP_FILE_NAME = 24 }; /* ".rfexec-" and 15 random letters */
 
-/* The folder for temporary files: `folder`, or where it is NULL that of TMPDIR, or /var/tmp. */
+/* Returns the folder for temporary files: `folder` if it is not NULL, else the value of the
+ * environment variable TMPDIR, else /var/tmp. */
 const char *rfx_temp_folder(const char *folder);
 
-/* Opens a new file without a name in the folder of this path, readable and writable for its owner.
- * Where the file system needs a name, the file has one that is removed at once. -1 with errno. */
+/* Opens a new file without a name in the folder with this path. The owner can read and write it. If
+ * the file system requires a name, the name is removed at once. Returns -1 with errno on failure.
+ */
 int rfx_temp_file_open(const char *folder);
 
-/* The same in the folder of the file `path`. */
+/* As rfx_temp_file_open, in the folder that contains the file `path`. */
 int rfx_temp_file_beside(const char *path);
 
-/* Opens a new file in the open folder `folder` for reading and writing, with the rights `mode` less
- * the process's mask; `named`: with a name from the beginning. name[0] is '\0' when the file has no
- * name, else the caller removes it. rfx_temp_file_link can name the file. -1 with errno. */
+/* Opens a new file for reading and writing in the open folder `folder`, with the access rights
+ * `mode` without those that the process's umask removes. If `named`, the file has a name from the
+ * beginning. If the file has no name, name[0] is '\0', and rfx_temp_file_link can give it one;
+ * otherwise `name` contains its name and the caller removes the file. Returns -1 with errno on
+ * failure. */
 int rfx_temp_file_open_at(int folder, mode_t mode, bool named, char name[RFX_TEMP_FILE_NAME]);
 
-/* Gives a file without a name the name `name` in the folder, which must not be taken. -1 with
- * errno; EEXIST: it is. */
+/* Gives a file without a name the name `name` in the folder. Returns -1 with errno on failure;
+ * EEXIST: the folder has a file of this name. */
 int rfx_temp_file_link(int file, int folder, const char *name);
 
-/* Writes a new unforeseeable name into `name`. */
+/* Writes a new random name into `name`. */
 void rfx_temp_file_name(char name[RFX_TEMP_FILE_NAME]);
 #endif

@@ -1,5 +1,5 @@
-/* Trial threads: see threads.h. They are gone again before rfx_threads_try returns; another part
- * of the program may still take the system's last thread between that and the run. */
+/* Trial threads: see threads.h. They have ended before rfx_threads_try returns. Another part of the
+ * program may still take the system's last thread between this check and the run. */
 #include "layers/core/threads.h"
 
 #include <pthread.h>

@@ -11,7 +11,7 @@ struct row {
     const char *name, *descr;
     int32_t onnx;
     bool integer;
-    float lo, hi; /* that a cast gives */
+    float lo, hi; /* the range of a cast to the type */
 };
 
 static const struct row rows[] = {
@@ -62,7 +62,8 @@ void rfx_type_limits(enum rfx_type type, float *lo, float *hi) {
     *hi = rows[type].hi;
 }
 
-/* NaN becomes 0. Above INT64_MAX a float has no int64. */
+/* Returns the value truncated to an integer and clamped to [lo, hi]; 0 for NaN. Values of 2^63 and
+ * above are compared first because no int64 can hold them. */
 static int64_t whole_of(float value, int64_t lo, int64_t hi) {
     if (value >= 0x1p63f) return hi;
     if (value < -0x1p63f) return lo;
@@ -70,8 +71,8 @@ static int64_t whole_of(float value, int64_t lo, int64_t hi) {
     return whole < lo ? lo : whole > hi ? hi : whole;
 }
 
-/* The nearest whole number, of two the even one: adding 2^23, or taking it away from negative
- * numbers, leaves no bits for a fraction. Larger numbers are whole. */
+/* Returns the nearest whole number, the even one of two. Adding 2^23, or subtracting it from a
+ * negative number, leaves no bits for a fraction. Larger numbers are already whole. */
 static float even_of(float value) {
     if (!(value > -0x1p23f && value < 0x1p23f)) return value;
     return value < 0.0f ? (value - 0x1p23f) + 0x1p23f : (value + 0x1p23f) - 0x1p23f;

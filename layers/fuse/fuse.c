@@ -1,11 +1,12 @@
-/* Finishing a graph: what reaches no output is dropped, batch norms, residual additions and
- * activations move into the node that makes their operand, consumers are counted.
+/* Finishes a graph: drops nodes that reach no output, moves batch norms, residual additions and
+ * activations into the node that makes their operand, and counts consumers.
  *
- * Invariants: 1. one pass in index order; a node is only ever replaced by one before it, so the
- * order stays topological and every input is final when its consumer is looked at; 2. a node takes
- * another one in only when nobody else, no output included, sees the tensor between them; 3. the
- * host keeps its name, and the alias becomes what the last part taken in was called; 4. shapes
- * never change; 5. weights keep their values: folded scales and biases are new vectors. */
+ * Invariants: 1. there is one pass in index order, and a node is only ever replaced by an earlier
+ * one, so the order stays topological and every input is final when its consumer is processed; 2. a
+ * node is moved into its host only if no other node and no output reads the tensor between them; 3.
+ * the host keeps its name, and its alias becomes the name of the last node that was moved into
+ * it; 4. shapes never change; 5. weights keep their values: folded scales and biases are new
+ * vectors. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -21,8 +22,9 @@ static const struct rfx_fuse_options fuse_everything = {true, true, true, true, 
 struct fuse_pass {
     struct rfx_graph *graph;
     struct rfx_fuse_options options;
-    int *consumers;   /* per node: edges that leave it, outputs included */
-    int *replaced_by; /* per node: the node that now makes its tensor; itself when not fused */
+    int *consumers;   /* per node: the number of its readers, outputs included */
+    int *replaced_by; /* per node: the node that now makes its tensor; the node itself if it was not
+                         fused */
     bool *dropped;
 };
 
@@ -41,7 +43,7 @@ static bool same_shape(const struct rfx_tensor *a, const struct rfx_tensor *b) {
     return true;
 }
 
-/* Lets `host` make the tensor that `part`, its only consumer, made. */
+/* Moves `part` into `host`, whose only consumer it is: `host` now makes the tensor of `part`. */
 static enum rfx_status take_in(struct fuse_pass *pass, int host, int part, struct rfx_error *err) {
     const struct rfx_node *node = &pass->graph->nodes[part];
     const char *alias = node->alias != NULL ? node->alias : node->name;
@@ -56,7 +58,8 @@ static enum rfx_status take_in(struct fuse_pass *pass, int host, int part, struc
 
 enum { VECTOR_PIECE = 256 };
 
-/* Elements [first, first + n) of a vector, which may be absent, or one element for all. */
+/* Reads elements [first, first + n) of a vector. An absent weight counts as `missing`; a weight of
+ * one element is repeated. */
 static enum rfx_status read_vector(const struct rfx_graph *graph, int weight, int64_t first,
                                    int64_t n, float missing, float *out, struct rfx_error *err) {
     const struct rfx_weight *w = weight < 0 ? NULL : &graph->weights[weight];
@@ -67,8 +70,9 @@ static enum rfx_status read_vector(const struct rfx_graph *graph, int weight, in
     return status;
 }
 
-/* A vector of `oc` elements a[i] * factor[i] + addend[i]; absent ones count as 1, 1 and 0 (an
- * absent `a` that is a bias as 0). A weight that already is the answer is used as it is. */
+/* Sets *out to the index of a vector of `oc` elements a[i] * factor[i] + addend[i]. An absent
+ * factor counts as 1, an absent `a` or addend as 0. If one of the weights already is the result,
+ * its own index is returned; without `a` and addend, -1. */
 static enum rfx_status fold_vector(struct rfx_graph *graph, int64_t oc, int a, int factor,
                                    int addend, int *out, struct rfx_error *err) {
     bool plain_addend = a < 0 && addend >= 0 && graph->weights[addend].elems == oc;
@@ -96,7 +100,7 @@ static enum rfx_status fold_vector(struct rfx_graph *graph, int64_t oc, int a, i
     return RFX_OK;
 }
 
-/* A batch norm into the node before it: (x w s + b) scale + shift. */
+/* Moves a batch norm into the node before it: (x w s + b) scale + shift. */
 static enum rfx_status fuse_batch_norm(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_graph *graph = pass->graph;
     const struct rfx_node *norm = &graph->nodes[index];
@@ -125,7 +129,7 @@ static enum rfx_status fuse_batch_norm(struct fuse_pass *pass, int index, struct
     return take_in(pass, host, index, err);
 }
 
-/* An addition of equal shapes into the convolution that makes its later operand. */
+/* Moves an addition of equal shapes into the convolution that makes its later operand. */
 static enum rfx_status fuse_residual(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_graph *graph = pass->graph;
     const struct rfx_node *add = &graph->nodes[index];
@@ -150,7 +154,7 @@ static enum rfx_status fuse_residual(struct fuse_pass *pass, int index, struct r
     return take_in(pass, host, index, err);
 }
 
-/* x * sigmoid(x) becomes SILU(x), x * hardsigmoid(x) with slope 1/6 HARD_SWISH(x). */
+/* Replaces x * sigmoid(x) by SILU(x), and x * hardsigmoid(x) with slope 1/6 by HARD_SWISH(x). */
 static void rewrite_gate(struct fuse_pass *pass, int index) {
     struct rfx_graph *graph = pass->graph;
     struct rfx_node *mul = &graph->nodes[index];
@@ -166,7 +170,7 @@ static void rewrite_gate(struct fuse_pass *pass, int index) {
         if (!silu && !hard) continue;
         pass->dropped[gate_index] = true;
         pass->consumers[gate_index] = 0;
-        pass->consumers[x]--; /* two edges, gate and mul, become one */
+        pass->consumers[x]--; /* x had two readers, the gate and the product; now it has one */
         mul->op = RFX_OP_ACTIVATION;
         mul->act = (struct rfx_act){.kind = silu ? RFX_ACT_SILU : RFX_ACT_HARD_SWISH, .slope = -1};
         mul->n_in = 1;
@@ -175,8 +179,9 @@ static void rewrite_gate(struct fuse_pass *pass, int index) {
     }
 }
 
-/* Products with a softmax between them become one node, at the place and with the name of the last:
- * the matrix of all scores is never made. Whose products are OpenBLAS's keep them. */
+/* Replaces two matrix products with a softmax between them by one ATTENTION node. It has the place
+ * and the name of the last product. The matrix of all scores is then never stored. With OpenBLAS
+ * the products are kept. */
 static enum rfx_status fuse_attention(struct fuse_pass *pass, int index, struct rfx_error *err) {
     struct rfx_graph *graph = pass->graph;
     struct rfx_node *node = &graph->nodes[index];
@@ -204,7 +209,7 @@ static bool takes_activation(const struct rfx_graph *graph, const struct rfx_nod
                              const struct rfx_act *act) {
     bool takes = rfx_node_takes_in(host, RFX_FUSE_ACTIVATION);
     if (!takes || host->act.kind != RFX_ACT_NONE || act->kind == RFX_ACT_NONE) return false;
-    /* A slope per channel means something on maps only. */
+    /* A slope per channel is defined on maps only. */
     return act->kind != RFX_ACT_PRELU || host->out.layout == RFX_LAYOUT_NHWC ||
            graph->weights[act->slope].elems == 1;
 }
@@ -238,7 +243,7 @@ static enum rfx_status fuse_node(struct fuse_pass *pass, int index, struct rfx_e
     return activation ? fuse_activation(pass, index, err) : RFX_OK;
 }
 
-/* Marks as dropped whatever no output is computed from. */
+/* Marks nodes that no output depends on as dropped. */
 static void drop_unused(struct fuse_pass *pass) {
     const struct rfx_graph *graph = pass->graph;
     for (int i = 0; i < graph->n_nodes; i++) pass->dropped[i] = true;
@@ -261,7 +266,7 @@ static void count_consumers(struct fuse_pass *pass) {
     for (int i = 0; i < graph->n_outputs; i++) pass->consumers[graph->outputs[i].node]++;
 }
 
-/* Closes the gaps that dropped nodes leave; `replaced_by` becomes old index -> new index. */
+/* Removes dropped nodes from the table. replaced_by[i] becomes the new index of node i. */
 static void compact(struct fuse_pass *pass) {
     struct rfx_graph *graph = pass->graph;
     int kept = 0;
@@ -269,7 +274,8 @@ static void compact(struct fuse_pass *pass) {
     for (int i = 0; i < graph->n_nodes; i++) {
         struct rfx_node *node = &graph->nodes[i];
         if (pass->dropped[i]) {
-            /* A fused part's tensor is its host's, which comes before it and has moved already. */
+            /* The tensor of a fused node is its host's. The host comes before it and has its new
+             * index already. */
             int host = pass->replaced_by[i];
             pass->replaced_by[i] = host == i ? -1 : pass->replaced_by[host];
             rfx_node_release(graph->mem, node);
@@ -287,7 +293,7 @@ static void compact(struct fuse_pass *pass) {
         graph->outputs[i].node = pass->replaced_by[graph->outputs[i].node];
 }
 
-/* Refuses what a model can do wrong; asserts what only this library could. */
+/* Refuses models with errors. (Errors of this library itself are asserted in assert_finished.) */
 static enum rfx_status check_graph(const struct rfx_graph *graph, struct rfx_error *err) {
     if (graph->n_outputs == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "model '%s': it has no outputs", graph->name);
@@ -309,7 +315,7 @@ static void assert_finished(const struct rfx_graph *graph) {
     }
 }
 
-/* Drops what reaches no output; counts parameters as the model states them. */
+/* Drops nodes that reach no output and counts the parameters of the model. */
 static enum rfx_status run_drop(struct fuse_pass *pass, struct rfx_error *err) {
     drop_unused(pass);
     for (int i = 0; i < pass->graph->n_nodes; i++) pass->replaced_by[i] = i;
@@ -322,7 +328,8 @@ static enum rfx_status run_drop(struct fuse_pass *pass, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* Fusing changes nodes in place, so after a failure the graph is only good for rfx_graph_free. */
+/* Runs the whole pass. Fusing changes nodes in place, so after a failure the graph can only be
+ * freed with rfx_graph_free. */
 static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
     enum rfx_status status = run_drop(pass, err);
     for (int i = 0; i < pass->graph->n_nodes; i++) {
@@ -341,7 +348,7 @@ static enum rfx_status run_pass(struct fuse_pass *pass, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* A pass with its tables. */
+/* Allocates the tables of a pass and calls `run`. */
 static enum rfx_status run_over(struct rfx_graph *graph, const struct rfx_fuse_options *options,
                                 enum rfx_status (*run)(struct fuse_pass *, struct rfx_error *),
                                 struct rfx_error *err) {

@@ -1,6 +1,6 @@
 #include "layers/fuse/fuse_attention.h"
 
-/* Whether a node is one of that op, without an activation, whose tensor one other node reads. */
+/* Whether a node has this op and no activation, and exactly one node reads its tensor. */
 static bool is_part(const struct rfx_graph *graph, const int *consumers, int i, enum rfx_op op) {
     const struct rfx_node *node = &graph->nodes[i];
     return node->op == op && node->act.kind == RFX_ACT_NONE && consumers[i] == 1;
@@ -13,8 +13,8 @@ static bool same_dims(const struct rfx_shape *a, const struct rfx_shape *b) {
     return true;
 }
 
-/* Whether a product has more matrices than the softmax it is made from: each would be made again.
- */
+/* Whether a product has more matrices than the softmax it reads (by broadcasting). If fused, each
+ * softmax would be computed several times. */
 static bool has_more_matrices(const struct rfx_shape *product, const struct rfx_shape *softmax) {
     int64_t a = 1, b = 1;
     for (int i = 0; i < product->rank - 2; i++) a *= product->dims[i];
@@ -22,7 +22,8 @@ static bool has_more_matrices(const struct rfx_shape *product, const struct rfx_
     return a != b;
 }
 
-/* Which operand of a join the scores are: the one of its shape that is made by a part. -1: none. */
+/* Returns which operand of an element-wise operation is the scores: the one with its shape that
+ * another part of the chain makes. -1: none. */
 static int scores_of(const struct rfx_graph *graph, const int *consumers, int join) {
     const struct rfx_node *node = &graph->nodes[join];
     for (int k = 0; k < 2; k++) {
@@ -34,8 +35,8 @@ static int scores_of(const struct rfx_graph *graph, const int *consumers, int jo
     return -1;
 }
 
-/* From the softmax's input up to the product that makes the scores, which is returned; -1: this is
- * no such chain. Steps are found last first. */
+/* Follows the chain from the softmax's input back to the product that computes the scores and
+ * returns this product; -1 if there is no such chain. Steps are stored last first. */
 static int climb(const struct rfx_graph *graph, const int *consumers, int at,
                  struct rfx_found_attention *found) {
     while (is_part(graph, consumers, at, RFX_OP_PLAIN_BINARY)) {
@@ -52,7 +53,7 @@ static int climb(const struct rfx_graph *graph, const int *consumers, int at,
     return is_part(graph, consumers, at, RFX_OP_MATMUL) ? at : -1;
 }
 
-/* Steps as they are done: first things first. */
+/* Reverses the steps into the order of computation. */
 static void turn_round(struct rfx_found_attention *found) {
     for (int i = 0, j = found->attr.n_steps - 1; i < j; i++, j--) {
         struct rfx_attention_attr *attr = &found->attr;

@@ -1,10 +1,11 @@
-/* Joins of values that are made of maps, and of such a value and a constant.
+/* Element-wise operations on two values that are made of maps, or on such a value and a constant.
  *
- * A constant has its values for every cell of all levels: where cells' middles stand, say. Of a
- * level it is a map, and what does not change along its rows or columns is kept once for all of
- * them. Where one channel changes along rows and another along columns, the constant is taken apart
- * into two, joined one after the other, each with numbers in the other's channels that change
- * nothing: x + -0, x - 0, x * 1 and x / 1 are x, to the sign of zero, and c - x is -x + c. */
+ * A constant has its own values for every cell of all levels, for example the coordinates of the
+ * cells' centres. For one level it becomes a constant map; if it does not change along rows or
+ * columns, it is stored once for all of them. If one channel changes along rows and another along
+ * columns, the constant is split into two, which are applied one after the other. Each has neutral
+ * numbers in the other's channels: x + -0, x - 0, x * 1 and x / 1 are x, up to the sign of zero; c
+ * - x is computed as -x + c. */
 #include <math.h>
 #include <string.h>
 
@@ -12,29 +13,30 @@
 #include "layers/fuse/head_ops.h"
 #include "layers/graph/infer.h"
 
-/* A constant operand, and the channels that it has of its own: 1 or all. */
+/* A constant operand. */
 struct constant {
-    const struct rfx_head_value *like; /* broadcast to the result's shape */
-    struct rfx_shape shape;            /* of as many axes */
-    int64_t step[RFX_MAX_RANK];        /* 0 where it is broadcast */
+    const struct rfx_head_value *like; /* the value, broadcast to the result's shape */
+    struct rfx_shape shape;            /* shape with as many axes */
+    int64_t step[RFX_MAX_RANK];        /* elements per axis; 0 if broadcast */
     int64_t channels;
-    int index;   /* of its weight */
-    float *rows; /* two rows of a level: a constant may be larger than what it is kept as */
+    int index;   /* index of the constant's weight */
+    float *rows; /* temporary: two rows of a level, because the whole constant may be large */
 };
 
-/* One level of it, [channel][row][column]. */
+/* One level of a constant, [channel][row][column]. */
 struct level {
-    int64_t first, h, w; /* first: of its cells among those of all levels */
-    bool down, across;   /* whether any channel changes along columns, along rows */
-    bool both;           /* or one along both */
+    int64_t first, h, w; /* first: index of its first cell among the cells of all levels */
+    bool down, across;   /* down: some channel changes from row to row; across: some channel changes
+                            from column to column */
+    bool both;           /* some channel changes along both */
 };
 
 static bool differ(float a, float b) {
     return memcmp(&a, &b, sizeof a) != 0;
 }
 
-/* Channel e of one level: the element of its first value, and how far apart rows and columns are.
- */
+/* The place of one channel of a level in the constant: its first element, and the distances between
+ * rows and columns. */
 struct plane {
     int64_t first, row_step, column_step;
 };
@@ -54,9 +56,9 @@ static struct plane plane_of(const struct constant *c, const struct level *level
     return plane;
 }
 
-enum { PIECE = 1024 }; /* elements that are read together where not all of them are wanted */
+enum { PIECE = 1024 }; /* elements that are read at once if only some of them are needed */
 
-/* The first n values of a row. */
+/* Reads the first n values of row y. */
 static enum rfx_status read_row(struct rfx_heads *h, const struct constant *c,
                                 const struct plane *plane, int64_t y, int64_t n, float *out) {
     const struct rfx_weight *weight = &h->graph->weights[c->index];
@@ -73,7 +75,7 @@ static enum rfx_status read_row(struct rfx_heads *h, const struct constant *c,
     return status;
 }
 
-/* How channel e of a level changes. */
+/* Finds whether channel e of a level changes down the rows and across the columns. */
 static enum rfx_status look(struct rfx_heads *h, const struct constant *c,
                             const struct level *level, int64_t e, bool *down, bool *across) {
     struct plane plane = plane_of(c, level, e);
@@ -102,8 +104,8 @@ static enum rfx_status look_at(struct rfx_heads *h, const struct constant *c, st
     return status;
 }
 
-/* Adds the constant's map of h x w, of which channels that change along columns, or along rows, or
- * all but those, hold `neutral`. */
+/* Adds a constant map of rows x cols. `which` selects channels: ALL, those that do not change down
+ * the rows, or those that do. All other channels contain `neutral`. */
 enum which { ALL, NOT_DOWN, DOWN };
 
 static enum rfx_status add_constant(struct rfx_heads *h, const struct constant *c,
@@ -133,7 +135,8 @@ static enum rfx_status add_constant(struct rfx_heads *h, const struct constant *
     return rfx_head_add(h, &node, NULL, 0, which == DOWN ? "rows" : "constant", index, out, added);
 }
 
-/* How a join is done in two steps; false: it cannot be. */
+/* Sets the second operation and the neutral numbers if the operation can be done in two steps;
+ * returns false if it cannot. */
 static bool take_apart(enum rfx_binary_kind kind, bool constant_left, enum rfx_binary_kind *second,
                        float neutral[2]) {
     *second = kind;
@@ -159,7 +162,7 @@ static enum rfx_status add_join(struct rfx_heads *h, enum rfx_binary_kind kind,
     return rfx_head_add(h, &node, in, 2, what, level, out, added);
 }
 
-/* Joins a level's map with the constant. */
+/* Applies the operation to a level's map and the constant. */
 static enum rfx_status join_level(struct rfx_heads *h, const struct rfx_node *node,
                                   const struct constant *c, struct level level, bool left, int l,
                                   int *map, bool *added) {
@@ -182,7 +185,7 @@ static enum rfx_status join_level(struct rfx_heads *h, const struct rfx_node *no
     return status;
 }
 
-/* Looks at the constant's level, then joins it. */
+/* Examines the constant on this level, then applies the operation. */
 static enum rfx_status join_one_level(struct rfx_heads *h, const struct rfx_node *node,
                                       struct constant *c, struct level level, bool left, int l,
                                       struct rfx_head_value *out) {
@@ -210,7 +213,7 @@ static enum rfx_status join_constant(struct rfx_heads *h, const struct rfx_node 
     return status;
 }
 
-/* How a constant is laid out beside `like`, of the result's shape. */
+/* Returns the description of a constant next to the value `like`, which has the result's shape. */
 static struct constant constant_of(const struct rfx_heads *h, int index,
                                    const struct rfx_head_value *like) {
     const struct rfx_node *node = &h->graph->nodes[index];
@@ -227,7 +230,8 @@ static struct constant constant_of(const struct rfx_heads *h, int index,
     return c;
 }
 
-/* Both operands are made of maps: joined level by level, one channel perhaps with all. */
+/* Applies the operation to two values made of maps, level by level. A value of one channel is
+ * broadcast to all channels of the other. */
 static enum rfx_status join_values(struct rfx_heads *h, const struct rfx_node *node,
                                    struct rfx_head_value *out) {
     struct rfx_head_value side[2] = {{.known = false}, {.known = false}};

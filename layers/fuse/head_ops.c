@@ -1,10 +1,11 @@
-/* One operator at a time; joins are head_binary.c's. Nodes are taken by value: adding others moves
- * the graph's. */
+/* Reads one operator at a time; element-wise operations of two tensors are in head_binary.c. Nodes
+ * are copied, because adding nodes may move the graph's table. */
 #include "layers/fuse/head_ops.h"
 
 #include <string.h>
 
-/* A map in ONNX order. Maps of one row or column would have axes of pixels of length 1. */
+/* Makes the value of a map in ONNX order. Maps of one row or column are not supported: their axes
+ * of pixels would have length 1. */
 static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_value *out) {
     const struct rfx_node *node = &h->graph->nodes[map];
     const struct rfx_tensor *t = &node->out;
@@ -25,7 +26,7 @@ static enum rfx_status copy(struct rfx_heads *h, const struct rfx_head_value *in
     return status;
 }
 
-/* The value of a tensor, also of a map that a layout change takes from one to the other. */
+/* Makes the value of a node that changes the layout, from a map or to a map. */
 static enum rfx_status read_layout(struct rfx_heads *h, const struct rfx_node *node,
                                    struct rfx_head_value *out) {
     static const int to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
@@ -48,7 +49,8 @@ static enum rfx_status read_layout(struct rfx_heads *h, const struct rfx_node *n
     return status;
 }
 
-/* Adds `node` for every level of a value whose maps it takes as they are. */
+/* Adds a copy of `node` for the map of every level of a value. The value's channels must be the
+ * map's channels, in order. */
 static enum rfx_status on_levels(struct rfx_heads *h, struct rfx_node node, const char *what,
                                  struct rfx_head_value *value) {
     enum rfx_status status = RFX_OK;
@@ -67,11 +69,12 @@ static enum rfx_status read_activation(struct rfx_heads *h, const struct rfx_nod
     if (!takes_act(h, &node->act)) return RFX_OK;
     enum rfx_status status = copy(h, &h->values[node->in[0]], out);
     if (status == RFX_OK && out->known && out->n != h->graph->nodes[out->map[0]].out.c)
-        status = rfx_head_settle(h, out, NULL); /* of fewer channels, or of some twice */
+        /* The value has fewer channels than the map, or some twice. */
+        status = rfx_head_settle(h, out, NULL);
     return status == RFX_OK && out->known ? on_levels(h, act, "activation", out) : status;
 }
 
-/* order[]: channels with those along `axis` beside each other. */
+/* Settles the value with the channels along `axis` next to each other. */
 static enum rfx_status settle_along(struct rfx_heads *h, struct rfx_head_value *value, int axis) {
     struct rfx_memory *mem = h->graph->mem;
     size_t bytes = (size_t)value->n * sizeof(int64_t);
@@ -101,7 +104,7 @@ static enum rfx_status read_softmax(struct rfx_heads *h, const struct rfx_node *
     return on_levels(h, softmax, "softmax", out);
 }
 
-/* `times` copies of a weight, one behind the other. */
+/* Replaces the weight by a new one with `times` copies of it, one after the other. */
 static enum rfx_status repeat(struct rfx_heads *h, int64_t times, int *index) {
     struct rfx_graph *graph = h->graph;
     if (*index < 0 || times == 1) return RFX_OK;
@@ -129,8 +132,8 @@ static bool is_pointwise(const struct rfx_node *node) {
            !node->residual;
 }
 
-/* A 1x1 convolution of (1, k, ...): what stands beside k and is no pixel becomes groups, each with
- * the same weights. */
+/* Makes the value of a 1x1 convolution of (1, k, ...). All other axes of channels become groups,
+ * each with the same weights. */
 static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *node,
                                  struct rfx_head_value *out) {
     const struct rfx_head_value *in = &h->values[node->in[0]];
@@ -157,7 +160,7 @@ done:
     return status;
 }
 
-/* Levels one behind the other: the first input's, then those of the others. */
+/* Concatenates along the cells: the levels of the first input, then those of the others. */
 static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *node,
                                   struct rfx_head_value *out) {
     int axis = node->attr.concat.axis, n_levels = 0;
@@ -179,7 +182,8 @@ static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *no
     return status == RFX_OK ? rfx_head_make(h, &all, &node->out.shape, all.n, out) : status;
 }
 
-/* Which input of a join along `axis` has place `at`, which becomes the place in it. */
+/* Returns which input of a concatenation along `axis` contains index `at`; at[axis] becomes the
+ * index in this input. */
 static int find_part(const struct rfx_heads *h, const struct rfx_node *node, int axis,
                      int64_t *at) {
     int k = 0;
@@ -188,8 +192,9 @@ static int find_part(const struct rfx_heads *h, const struct rfx_node *node, int
     return k;
 }
 
-/* Makes the maps of a join of channels: those that all inputs share, or their own, joined. first:
- * the channel at which each input's begin. */
+/* Makes the maps of a concatenation of channels. If all inputs have the same maps, the result has
+ * these; otherwise the inputs' maps are concatenated. first[k] becomes the channel at which input k
+ * begins. */
 static enum rfx_status join_maps(struct rfx_heads *h, const struct rfx_node *node,
                                  struct rfx_head_value *parts, int64_t *first,
                                  struct rfx_head_value *out) {

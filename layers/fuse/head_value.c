@@ -1,4 +1,4 @@
-/* Moving channels about; see head_value.h. */
+/* Reorders channels of values; see head_value.h. */
 #include "layers/fuse/head_value.h"
 
 #include <stdio.h>
@@ -49,15 +49,16 @@ static int64_t count_channels(const struct rfx_head_value *value, const struct r
     return n;
 }
 
-/* A reshape in the making. */
+/* State of a reshape. */
 struct matching {
     const struct rfx_heads *h;
     const struct rfx_head_value *in;
     struct rfx_head_value *out;
-    int64_t before, anchors; /* channels in front of those that become cells, and how many do */
+    int64_t before, anchors; /* channels in front of the anchors; number of anchors, the channels
+                                that become cells */
 };
 
-/* Old and new axes that have as many elements, without those of one. */
+/* A group of axes of the old or the new shape, without axes of extent 1. */
 struct axes {
     int n, at[RFX_MAX_RANK];
 };
@@ -69,7 +70,7 @@ static struct axes long_axes(const int64_t *dims, int from, int to) {
     return axes;
 }
 
-/* Whether the axes from the k-th on are all pixels of the only map. */
+/* Whether the axes from the k-th on are all pixels of the value's only map. */
 static bool is_one_map(const struct rfx_head_value *in, const struct axes *axes, int k) {
     if (in->n_levels != 1) return false;
     if (axes->n - k == 1) return in->kind[axes->at[k]] == RFX_HEAD_CELLS;
@@ -77,7 +78,8 @@ static bool is_one_map(const struct rfx_head_value *in, const struct axes *axes,
            in->kind[axes->at[k + 1]] == RFX_HEAD_COLUMNS;
 }
 
-/* Whether channels and all pixels behind them may become one axis, and which channels. */
+/* Whether channels and all pixels after them can be merged into one axis. If so, sets m->before and
+ * m->anchors. */
 static bool match_anchors(struct matching *m, const struct axes *old) {
     const struct rfx_head_value *in = m->in;
     int k = 0;
@@ -91,7 +93,8 @@ static bool match_anchors(struct matching *m, const struct axes *old) {
     return true;
 }
 
-/* Whether old axes may become new ones, which have as many elements; sets what the new ones are. */
+/* Whether a group of old axes can become a group of new axes with as many elements. If so, sets the
+ * kinds of the new axes. */
 static bool match_axes(struct matching *m, const struct axes *old, const struct axes *new) {
     const struct rfx_head_value *in = m->in;
     const struct rfx_tensor *map = &m->h->graph->nodes[in->map[0]].out;
@@ -109,7 +112,8 @@ static bool match_axes(struct matching *m, const struct axes *old, const struct 
     return m->out->shape.dims[new->at[0]] == map->h && m->out->shape.dims[new->at[1]] == map->w;
 }
 
-/* Takes old and new axes together, as few as have equal numbers of elements. */
+/* Groups old and new axes, as few at a time as have equal numbers of elements, and matches each
+ * pair of groups. */
 static bool match_shape(struct matching *m) {
     const struct rfx_shape *old = &m->in->shape, *new = &m->out->shape;
     int i = 0, j = 0;
@@ -131,7 +135,7 @@ static bool match_shape(struct matching *m) {
     }
 }
 
-/* Makes each anchor a level, whose maps have the channels that are left. */
+/* Makes each anchor a level, whose maps have the remaining channels. */
 static enum rfx_status split_anchors(struct rfx_heads *h, const struct matching *m) {
     struct rfx_head_value *out = m->out, level;
     int64_t rest = m->in->n / m->anchors, behind = rest / m->before;
@@ -181,7 +185,7 @@ enum rfx_status rfx_head_transpose(struct rfx_heads *h, const struct rfx_head_va
     return RFX_OK;
 }
 
-/* Whether a slice or a gather leaves every axis of pixels as it is. */
+/* Whether a slice or a gather leaves every axis of pixels unchanged. */
 static bool takes_all_pixels(const struct rfx_head_value *in, const struct rfx_node *node) {
     for (int i = 0; i < in->shape.rank; i++) {
         if (in->kind[i] == RFX_HEAD_CHANNELS) continue;

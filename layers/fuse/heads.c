@@ -1,11 +1,11 @@
-/* Which outputs become joins of maps; see heads.h. */
+/* Decides which outputs become joins of maps; see heads.h. */
 #include "layers/fuse/heads.h"
 
 #include <string.h>
 
 #include "layers/fuse/head_ops.h"
 
-/* The axis of cells of an output that may be a join, or -1. */
+/* Returns the axis of cells of an output that can be a join of maps, or -1. */
 static int cells_axis(const struct rfx_head_value *value) {
     if (!value->known || value->shape.rank != 3 || value->shape.dims[0] != 1) return -1;
     for (int i = 1; i < 3; i++)
@@ -13,7 +13,7 @@ static int cells_axis(const struct rfx_head_value *value) {
     return -1;
 }
 
-/* Marks what a node is computed from. */
+/* Marks a node and all nodes that it is computed from. */
 static void mark_needed(const struct rfx_graph *graph, int node, bool *needed) {
     needed[node] = true;
     for (int i = node; i >= 0; i--)
@@ -21,19 +21,19 @@ static void mark_needed(const struct rfx_graph *graph, int node, bool *needed) {
             needed[graph->nodes[i].in[k]] = true;
 }
 
-/* Whether anything between an output and the maps that it is made of is marked. */
+/* Whether a node between an output and the maps that it is made of is marked. seen: temporary. */
 static bool meets(const struct rfx_heads *h, int node, const bool *needed, bool *seen) {
     memset(seen, 0, (size_t)h->n_nodes * sizeof *seen);
     seen[node] = true;
     for (int i = node; i >= 0; i--) {
-        if (!seen[i] || !h->values[i].known) continue; /* the maps, and constants */
+        if (!seen[i] || !h->values[i].known) continue; /* these are the maps, and constants */
         if (needed[i]) return true;
         for (int k = 0; k < h->graph->nodes[i].n_in; k++) seen[h->graph->nodes[i].in[k]] = true;
     }
     return false;
 }
 
-/* join[k]: the axis of output k's cells, or -1 for what stays whole. */
+/* Sets join[k] to the axis of cells of output k, or to -1 for an output that stays whole. */
 static enum rfx_status choose(const struct rfx_heads *h, int *join) {
     const struct rfx_graph *graph = h->graph;
     size_t n = (size_t)h->n_nodes;
@@ -48,13 +48,13 @@ static enum rfx_status choose(const struct rfx_heads *h, int *join) {
         if (join[k] < 0 || !meets(h, node, needed, needed + n)) continue;
         join[k] = -1;
         mark_needed(graph, node, needed);
-        k = -1; /* what it is made of may be another's too */
+        k = -1; /* start again: nodes marked now may belong to another output */
     }
     rfx_memory_release(graph->mem, needed);
     return RFX_OK;
 }
 
-/* Makes output k a join. */
+/* Replaces output k by a JOIN_MAPS node of its maps, settled first. */
 static enum rfx_status join_output(struct rfx_heads *h, int k, int axis) {
     struct rfx_graph *graph = h->graph;
     int old = graph->outputs[k].node, made;
@@ -87,7 +87,7 @@ static enum rfx_status split(struct rfx_heads *h) {
     return status;
 }
 
-/* Whether any output is of the kind: most networks have none, and are not looked at. */
+/* Whether any output has the shape of a head. Most networks have none, and the pass is skipped. */
 static bool has_candidates(const struct rfx_graph *graph) {
     bool any = false;
     for (int k = 0; k < graph->n_outputs; k++) {
@@ -122,12 +122,12 @@ static bool reads(const struct rfx_node *node, int weight) {
     return false;
 }
 
-#define SMALL_ELEMS 256 /* not worth the search */
+#define SMALL_ELEMS 256 /* elements; smaller weights are not worth the search for readers */
 
 void rfx_drop_unread_weights(struct rfx_graph *graph) {
     bool joined = false;
     for (int i = 0; i < graph->n_nodes; i++) joined |= rfx_node_is_joined(&graph->nodes[i]);
-    if (!joined) return; /* nothing was taken apart */
+    if (!joined) return; /* no head was split */
     for (int w = 0; w < graph->n_weights; w++) {
         struct rfx_weight *weight = &graph->weights[w];
         bool read = false;
@@ -135,7 +135,7 @@ void rfx_drop_unread_weights(struct rfx_graph *graph) {
         for (int i = 0; i < graph->n_nodes && !read; i++) read = reads(&graph->nodes[i], w);
         if (read) continue;
         rfx_memory_release(graph->mem, rfx_graph_owned_weight(graph, w));
-        weight->source = RFX_WEIGHT_FILLED; /* of nothing */
+        weight->source = RFX_WEIGHT_FILLED; /* no node reads it */
         weight->data = NULL;
     }
 }

@@ -1,16 +1,17 @@
-/* Heads that stream: whole tensors behind the last maps of a network, taken apart into maps. */
+/* Makes the heads of a network computable by rows: tensors after the last maps are rewritten as
+ * maps. */
 #ifndef RFX_LAYERS_FUSE_HEADS_H
 #define RFX_LAYERS_FUSE_HEADS_H
 
 #include "layers/graph/graph.h"
 
-/* Makes outputs of (1, channels, cells) or (1, cells, channels) JOIN_MAPS of the maps that they are
- * made of, where all operators behind those are understood (head_ops.c) and nobody else needs what
- * is between as a whole. What the outputs were made of before stays in the graph, unread. The bits
- * of an output do not change. */
+/* Replaces outputs of shape (1, channels, cells) or (1, cells, channels) by JOIN_MAPS nodes of the
+ * maps that they are made of. This is done if head_ops.c supports all operators after these maps
+ * and no other node needs a whole tensor between them. The nodes that computed the outputs before
+ * stay in the graph, unread. The bits of an output do not change. */
 RFX_NODISCARD enum rfx_status rfx_split_heads(struct rfx_graph *graph, struct rfx_error *err);
 
-/* Gives back what the graph's own weights take that no node reads any more: tables of coordinates
- * of every cell, say. */
+/* Frees the graph's own weights that no node reads any more, such as tables of the coordinates of
+ * every cell. */
 void rfx_drop_unread_weights(struct rfx_graph *graph);
 #endif

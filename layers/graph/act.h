@@ -1,6 +1,7 @@
-/* Functions of one element: activations, as layers of their own or fused into what comes before.
+/* Activations: functions of one element. An activation is a layer of its own or is fused into the
+ * layer before it.
  *
- * Adding one touches: its row here, its kernel (ACT in kernels/elementwise.c), its test. The ONNX
+ * To add one, add its row here, its kernel (ACT in kernels/elementwise.c) and its test. The ONNX
  * importer and exporter read the row. */
 #ifndef RFX_LAYERS_GRAPH_ACT_H
 #define RFX_LAYERS_GRAPH_ACT_H
@@ -10,11 +11,11 @@ enum rfx_act_traits { /* bits */
                       RFX_ACT_HAS_BETA = 2,
                       RFX_ACT_HAS_SLOPE = 4, /* a weight of c or 1 elements */
                       RFX_ACT_HAS_OWN_FORM =
-                          8, /* its ONNX form is not one operator with alpha and beta as attributes:
-                                read and written by functions of its own */
+                          8, /* its ONNX form is not a single operator with alpha and beta as
+                                attributes; functions of its own read and write that form */
 };
 
-/* Per row: kind, ONNX operator, traits, and what ONNX takes for alpha and beta by default. */
+/* Per row: kind, ONNX operator, traits, ONNX's default values of alpha and beta. */
 #define RFX_ACT_LIST(X)                                                                            \
     X(RFX_ACT_NONE, "Identity", 0, 0.0f, 0.0f)                                                     \
     X(RFX_ACT_RELU, "Relu", 0, 0.0f, 0.0f)                                                         \
@@ -48,20 +49,20 @@ enum rfx_act_traits { /* bits */
     X(RFX_ACT_RECIPROCAL, "Reciprocal", 0, 0.0f, 0.0f)                                             \
     /* x ^ alpha */                                                                                \
     X(RFX_ACT_POW, "Pow", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_OWN_FORM, 0.0f, 0.0f)                    \
-    /* -1, 0 or 1; NaN of NaN */                                                                   \
+    /* -1, 0 or 1; NaN for NaN */                                                                  \
     X(RFX_ACT_SIGN, "Sign", 0, 0.0f, 0.0f)                                                         \
     /* to the nearest integer, halves to the even one */                                           \
     X(RFX_ACT_ROUND, "Round", 0, 0.0f, 0.0f)                                                       \
     X(RFX_ACT_SIN, "Sin", 0, 0.0f, 0.0f)                                                           \
     X(RFX_ACT_COS, "Cos", 0, 0.0f, 0.0f)                                                           \
-    /* beta * (x < 0 ? alpha * (exp(x) - 1) : x); ONNX calls beta gamma */                         \
+    /* beta * (x < 0 ? alpha * (exp(x) - 1) : x); beta is gamma in ONNX */                         \
     X(RFX_ACT_SELU, "Selu", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM,           \
       1.67326319217681884765625f, 1.05070102214813232421875f)                                      \
     /* x < 0 ? alpha * (exp(x / alpha) - 1) : x */                                                 \
     X(RFX_ACT_CELU, "Celu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                                         \
     /* x <= alpha ? 0 : x */                                                                       \
     X(RFX_ACT_THRESHOLDED_RELU, "ThresholdedRelu", RFX_ACT_HAS_ALPHA, 1.0f, 0.0f)                  \
-    /* x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN of NaN; ONNX: lambd and bias */       \
+    /* x < -alpha ? x + beta : x > alpha ? x - beta : 0; NaN for NaN; in ONNX lambd, bias */       \
     X(RFX_ACT_SHRINK, "Shrink", RFX_ACT_HAS_ALPHA | RFX_ACT_HAS_BETA | RFX_ACT_HAS_OWN_FORM, 0.5f, \
       0.0f)                                                                                        \
     /* x / (1 + |x|) */                                                                            \
@@ -88,7 +89,7 @@ enum rfx_act_kind {
 struct rfx_act {
     enum rfx_act_kind kind;
     float alpha, beta;
-    int slope; /* weight index, of kinds that have a slope; else -1 */
+    int slope; /* index of the weight, for kinds with a slope; else -1 */
 };
 
 struct rfx_act_def {
@@ -97,10 +98,10 @@ struct rfx_act_def {
     float alpha, beta; /* ONNX's defaults */
 };
 
-/* The row of a kind; never NULL. */
+/* Returns the row of a kind; never NULL. */
 const struct rfx_act_def *rfx_act_def(enum rfx_act_kind kind);
 
-/* The kind whose ONNX form is the operator `onnx` with alpha and beta as attributes, or
- * RFX_ACT_COUNT: kinds with a form of their own are not found. */
+/* Returns the kind whose ONNX form is the operator `onnx` with alpha and beta as attributes.
+ * Returns RFX_ACT_COUNT if there is none; kinds with RFX_ACT_HAS_OWN_FORM are not found. */
 enum rfx_act_kind rfx_act_find(const char *onnx);
 #endif

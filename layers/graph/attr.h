@@ -1,4 +1,4 @@
-/* What nodes are told beside their inputs: sizes, kinds and weights, one struct per operator. */
+/* Attributes of nodes: sizes, kinds and weights, one struct per operator. */
 #ifndef RFX_LAYERS_GRAPH_ATTR_H
 #define RFX_LAYERS_GRAPH_ATTR_H
 
@@ -15,18 +15,19 @@ struct rfx_pads { /* rows and columns added around the map */
  * Effective weight = weight * scale[oc] (scale -1: none), then + bias[oc] (bias -1: none). */
 struct rfx_conv_attr {
     int64_t kh, kw, sh, sw, dh, dw;
-    struct rfx_pads pads;         /* transposed: what is cut from each side */
+    struct rfx_pads pads; /* transposed: rows and columns cut from each side of the output */
     int64_t out_pad_h, out_pad_w; /* transposed only */
     int64_t groups;
     int64_t ic, oc;          /* oc is set by the caller; ic by inference */
     int weight, bias, scale; /* weight indices; bias and scale of oc elements or -1 */
-    int64_t tiles_from; /* Winograd: a row at which a tile begins, less than a tile's rows; what
-                           all runs of a network agree on (conv_tile_rows.h) */
-    bool keeps_factors; /* Winograd: packed, however many they are: a plan's choice, which
-                           touches no bits */
+    int64_t tiles_from; /* Winograd: a row at which a tile begins, less than the rows of a tile. The
+                           same in all runs of a network (conv_tile_rows.h) */
+    bool keeps_factors; /* Winograd: the transformed weights are packed before the run, however
+                           large they are. Chosen by the planner; does not change bits */
 };
 
-/* A 1x1 convolution to oc channels; weight, bias and scale are to be set where there are any. */
+/* Returns a 1x1 convolution to oc channels without weights. The caller sets weight, bias and scale
+ * if the convolution has them. */
 static inline struct rfx_conv_attr rfx_conv_pointwise(int64_t oc) {
     struct rfx_conv_attr conv = {.kh = 1,
                                  .kw = 1,
@@ -47,8 +48,8 @@ struct rfx_pool_attr {
     struct rfx_pads pads;
     bool ceil_mode;
     bool count_include_pad; /* average only */
-    bool column_major;      /* PLACE only: columns count before rows */
-    int64_t p;              /* LP only: from 1 on */
+    bool column_major;      /* POOL_PLACE only: elements are numbered column by column */
+    int64_t p;              /* POOL_LP only: the exponent, >= 1 */
 };
 
 enum rfx_reduce_kind {
@@ -60,7 +61,8 @@ enum rfx_reduce_kind {
     RFX_REDUCE_L2,         /* root of the sum of squares */
     RFX_REDUCE_SUM_SQUARE, /* sum of squares */
     RFX_REDUCE_PROD,
-    RFX_REDUCE_ARG_MAX, /* where it is, counted from 0; the first of equal ones. A NaN wins */
+    RFX_REDUCE_ARG_MAX, /* index of the extreme value, counted from 0; the first one of equal
+                           values. A NaN counts as the extreme value */
     RFX_REDUCE_ARG_MAX_LAST,
     RFX_REDUCE_ARG_MIN,
     RFX_REDUCE_ARG_MIN_LAST,
@@ -73,8 +75,8 @@ static inline bool rfx_reduce_is_arg(enum rfx_reduce_kind kind) {
 enum rfx_channel_norm {
     RFX_NORM_LAYER, /* (x - mean) / sqrt(variance + eps) */
     RFX_NORM_RMS,   /* x / sqrt(mean of squares + eps) */
-    RFX_NORM_L1,    /* x / sum of magnitudes; 0 where that is 0 */
-    RFX_NORM_L2,    /* x / root of the sum of squares; 0 where that is 0 */
+    RFX_NORM_L1,    /* x / sum of magnitudes; 0 if the sum is 0 */
+    RFX_NORM_L2,    /* x / root of the sum of squares; 0 if the sum is 0 */
     RFX_NORM_COUNT
 };
 
@@ -86,8 +88,8 @@ enum rfx_binary_kind {
     RFX_BINARY_MAX,
     RFX_BINARY_MIN,
     RFX_BINARY_POW,
-    RFX_BINARY_MOD, /* a - b * trunc(a / b), exact; the sign of a */
-    /* booleans are numbers: 0 is false, all others are true, and results are 1 or 0 */
+    RFX_BINARY_MOD, /* a - b * trunc(a / b), exact; has the sign of a */
+    /* booleans are numbers: 0 is false, every other value is true; results are 1 or 0 */
     RFX_BINARY_GREATER,
     RFX_BINARY_GREATER_OR_EQUAL,
     RFX_BINARY_LESS,
@@ -96,17 +98,19 @@ enum rfx_binary_kind {
     RFX_BINARY_AND,
     RFX_BINARY_OR,
     RFX_BINARY_XOR,
-    RFX_BINARY_IF,     /* b where a is true, else -0, which adds nothing, not even to -0 */
-    RFX_BINARY_UNLESS, /* b where a is false, else -0 */
+    RFX_BINARY_IF,     /* b if a is true, else -0: adding -0 changes no value, not even -0 */
+    RFX_BINARY_UNLESS, /* b if a is false, else -0 */
 };
 
-/* What the indices of PICK and SCATTER say of the tensor that is read or written. */
+/* What an index of PICK and SCATTER selects in the tensor that is read or written. */
 enum rfx_index_kind {
-    RFX_INDEX_ELEMENTS, /* where along an axis; all other places are those of the index itself */
-    RFX_INDEX_TUPLES,   /* a row of the last axis is a place, or a slice, in axes `axis` and on */
-    RFX_INDEX_SLICES,   /* PICK only: which slices along an axis */
+    RFX_INDEX_ELEMENTS, /* one element: the index is its place along an axis, and its other
+                           coordinates are those of the index itself */
+    RFX_INDEX_TUPLES,   /* an element or a slice: each row of the indices' last axis contains its
+                           coordinates along axis `axis` and the axes after it */
+    RFX_INDEX_SLICES,   /* PICK only: a whole slice of the tensor along an axis */
 };
-enum rfx_scatter_kind { /* what an update does to what is there */
+enum rfx_scatter_kind { /* how an update changes the element that it meets */
                         RFX_SCATTER_SET,
                         RFX_SCATTER_ADD,
                         RFX_SCATTER_MUL,
@@ -123,7 +127,7 @@ enum rfx_resize_coord {
     RFX_COORD_PYTORCH_HALF_PIXEL,
     RFX_COORD_ALIGN_CORNERS,
     RFX_COORD_ASYMMETRIC,
-    RFX_COORD_HALF_PIXEL_SYMMETRIC, /* half pixels around the middle of both maps */
+    RFX_COORD_HALF_PIXEL_SYMMETRIC, /* half pixels, counted from the middle of both maps */
 };
 enum rfx_resize_nearest {
     RFX_NEAREST_ROUND_PREFER_FLOOR,
@@ -132,20 +136,24 @@ enum rfx_resize_nearest {
     RFX_NEAREST_CEIL,
 };
 
-/* Output oh x ow; scale_h = output rows per input row as the model states it (it need not be
- * oh / ih exactly), used by the coordinate transform as in ONNX Resize. */
+/* Output oh x ow. scale_h is the number of output rows per input row as stated by the model,
+ * scale_w the same for columns. They need not equal oh / ih and ow / iw exactly. The coordinate
+ * transform uses them as ONNX Resize does. */
 struct rfx_resize_attr {
     enum rfx_resize_mode mode;
     enum rfx_resize_coord coord;
     enum rfx_resize_nearest nearest;
     float scale_h, scale_w;
     int64_t oh, ow;
-    float cubic_a;        /* CUBIC: the slope of the kernel at 1; -0.75 is ONNX's default */
-    bool exclude_outside; /* taps outside the map have no weight, instead of the border's value */
-    bool antialias;       /* not NEAREST: where the map shrinks the kernel is as much wider */
+    float cubic_a; /* CUBIC: coefficient a of the cubic kernel, its slope at distance 1; ONNX's
+                      default is -0.75 */
+    bool exclude_outside; /* taps outside the map have weight 0, instead of reading the border's
+                             value */
+    bool antialias; /* not NEAREST: if the map shrinks, the kernel is widened by the same factor */
 };
 
-struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents in `shape` */
+struct rfx_slice_attr { /* per axis: start and step (not 0, may be negative); `shape` contains the
+                           output's extents */
     int64_t starts[RFX_MAX_RANK];
     int64_t steps[RFX_MAX_RANK];
     struct rfx_shape shape;
@@ -153,8 +161,8 @@ struct rfx_slice_attr { /* per axis, steps not 0 (negative allowed), out extents
 
 struct rfx_graph;
 
-/* What is done to the scores in[0] x in[1] before their softmax, in this order: step s joins them
- * with in[3 + s], which is broadcast to their shape. */
+/* Steps between the scores in[0] x in[1] and their softmax, in this order. Step s combines the
+ * scores with in[3 + s], which is broadcast to the scores' shape. */
 #define RFX_ATTENTION_MAX_STEPS 4
 struct rfx_attention_attr {
     int n_steps;
@@ -164,10 +172,11 @@ struct rfx_attention_attr {
     } steps[RFX_ATTENTION_MAX_STEPS];
 };
 
-/* Attention within windows of h x w pixels, of which one begins at (shift_h, shift_w) and those at
- * the borders are cut off: 0 <= shift < size. Input: 3 c channels, the queries, keys and values of
- * c channels each, heads side by side; output: c. Scores of a query i and a key j of a window are
- * (q scale) k + bias[head][i][j], where i and j count the places of a whole window row by row. */
+/* Attention within windows of h x w pixels. One of the windows begins at (shift_h, shift_w), 0 <=
+ * shift < size; windows at the borders are cut off. The input has 3 c channels: c of queries, c of
+ * keys, c of values; in each, the channels of a head follow each other. The output has c channels.
+ * The score of query i and key j of a window is (q scale) k + bias[head][i][j], where i and j
+ * number the pixels of an uncut window row by row. */
 #define RFX_WINDOW_MOST_PIXELS 4096
 #define RFX_WINDOW_MOST_HEADS 4096
 struct rfx_window_attention_attr {
@@ -175,15 +184,17 @@ struct rfx_window_attention_attr {
     int64_t heads;
     float scale;
     int bias;      /* weight index, or -1 */
-    bool by_table; /* bias is [(2 h - 1) (2 w - 1)][heads]: by how far below, then how far to the
-                      right of the key the query is, from -(h - 1) and -(w - 1) on; else
-                      [heads][h w][h w] */
+    bool by_table; /* true: bias is [(2 h - 1) (2 w - 1)][heads], indexed by how many rows the query
+                      is below the key, from -(h - 1) on, then by how many columns it is to the
+                      key's right, from -(w - 1) on. false: bias is [heads][h w][h w] */
 };
 
-/* What a group reads along one axis of input k for positions [a, b) of its output, some of them in
- * [lo, hi), where none of its maps is read over a border: from scale * a + first, or from low where
- * a is the first position of all, up to scale * (b - 1) + end, or high where b is the last's end.
- * scale 0: not of this form. (group.c keeps it: planners ask millions of times.) */
+/* The range that a group reads along one axis of input k for positions [a, b) of its output. It
+ * holds if [a, b) has positions in [lo, hi); for outputs in [lo, hi), no map of the group is read
+ * over a border. The range begins at scale * a + first, or at `low` if a < lo (then a is 0). It
+ * ends at scale * (b - 1) + end, or at `high` if b > hi (then b is the output's extent). scale 0:
+ * the range does not have this form. (group.c stores it because planners ask for it millions of
+ * times.) */
 #define RFX_GROUP_REACH_INPUTS 3
 struct rfx_group_reach {
     int32_t lo, hi;
@@ -192,14 +203,15 @@ struct rfx_group_reach {
     } in[RFX_GROUP_REACH_INPUTS];
 };
 
-/* Nodes first .. last of `base`; the last one's tensor is the group's. */
+/* Nodes first .. last of `base`. The output of the group is the tensor of the last node. */
 struct rfx_group_attr {
     const struct rfx_graph *base;
     int first, last;
     int64_t strip_cols; /* output columns computed together, at most */
-    int64_t strips;     /* that a rectangle is cut into, at least, where it is wide enough: two for
-                           each thread; where there are more, each has as many */
-    int64_t step_rows;  /* output rows per step */
+    /* Least number of strips that a rectangle is cut into, if it is wide enough: two for each
+     * thread. If there are more strips, each thread gets the same number. */
+    int64_t strips;
+    int64_t step_rows;               /* output rows per step */
     struct rfx_group_reach reach[2]; /* rows, columns; found by rfx_graph_group */
 };
 
@@ -210,12 +222,12 @@ union rfx_attr {
     struct {
         int weight;
         struct rfx_shape shape;
-    } constant; /* MAP: (1, c, h, w), values NCHW */
+    } constant; /* CONST_MAP: shape (1, c, h, w), values in NCHW order */
     struct {
-        int across, down; /* weights (channels, w) and (channels, h), or -1 */
+        int across, down; /* weights of shape (channels, w) and (channels, h), or -1 */
         int64_t h, w;     /* of the map */
-        int64_t count;    /* of its channels; channel i is number map[i] of those of `across` and,
-                             behind them, those of `down` */
+        int64_t count; /* number of the map's channels; channel i is weight channel map[i], counting
+                          the channels of `across` first, then those of `down` */
         int64_t *map;
     } repeat; /* rfx_graph_add copies `map` */
     struct rfx_conv_attr conv;
@@ -230,14 +242,15 @@ union rfx_attr {
         int scale, shift;
     } affine; /* also NORMALISE; weight indices of c or 1 elements, or -1 */
     struct {
-        int64_t groups; /* of as many channels each, that share their statistics */
+        int64_t groups; /* groups of equal numbers of channels; the channels of a group share their
+                           statistics */
         float eps;      /* added to the variance */
     } moments;
     struct {
         enum rfx_binary_kind kind;
     } binary;
     struct {
-        enum rfx_type to; /* FLOAT32, or of FLOAT32 UINT8, INT8 or INT32 */
+        enum rfx_type to; /* FLOAT32; from FLOAT32 also UINT8, INT8 or INT32 */
     } convert;
     struct {
         int axis;
@@ -265,7 +278,7 @@ union rfx_attr {
         bool upper;
     } triangle;
     struct {
-        int axis; /* of a map 1 or 3, channels or columns */
+        int axis; /* for a map 1 (channels) or 3 (columns) */
         bool exclusive, reverse;
     } running; /* RUNNING_SUM */
     struct {
@@ -279,8 +292,9 @@ union rfx_attr {
     struct {
         int axis;
         bool logarithm;
-        int64_t group; /* SOFTMAX: of as many channels beside each other; 0: of all */
-    } softmax;         /* axis: PLAIN_SOFTMAX */
+        int64_t group; /* SOFTMAX: taken over each group of this many neighbouring channels; 0: over
+                          all channels */
+    } softmax;         /* `axis` is read for PLAIN_SOFTMAX only */
     struct {
         enum rfx_channel_norm kind;
         float eps;
@@ -288,7 +302,7 @@ union rfx_attr {
     } channel_norm;
     struct {
         struct rfx_shape shape;
-    } reshape; /* RESHAPE: fully resolved */
+    } reshape; /* RESHAPE: the output's shape, without -1 or 0 */
     struct {
         int perm[RFX_MAX_RANK];
     } transpose;
@@ -301,18 +315,18 @@ union rfx_attr {
     struct {
         int axis;
         int64_t k;
-        bool largest; /* first; else the smallest */
+        bool largest; /* true: the largest first; false: the smallest first */
     } top_k;
     struct {
         enum rfx_index_kind kind;
-        int axis;                      /* TUPLES: axes before it are those of the indices too */
+        int axis; /* for TUPLES, the axes before it are common to the tensor and the indices */
         enum rfx_scatter_kind scatter; /* SCATTER only */
     } index;
     struct {
         enum rfx_reduce_kind kind;
         bool axes[RFX_MAX_RANK];
         bool keep_dims;
-    } reduce; /* CHANNEL_REDUCE: kind alone */
+    } reduce; /* CHANNEL_REDUCE reads `kind` only */
     struct {
         int64_t k, m;
         int weight, bias;  /* bias of m elements or -1 */

@@ -1,4 +1,4 @@
-/* Ranges from the numbers of an axis map; see axis_map.h. */
+/* Computes ranges from axis maps; see axis_map.h. */
 #include "layers/graph/axis_map.h"
 
 /* Whether input position i is read by an output position of `out`. O(taps). */
@@ -12,7 +12,8 @@ static bool is_read(const struct rfx_axis_map *map, int64_t i, struct rfx_range 
 
 struct rfx_range rfx_axis_map_trim(const struct rfx_axis_map *map, struct rfx_range out,
                                    struct rfx_range in) {
-    while (in.lo < in.hi && !is_read(map, in.lo, out)) in.lo++; /* gaps of strides, dilations */
+    /* Skip gaps of strides and dilations. */
+    while (in.lo < in.hi && !is_read(map, in.lo, out)) in.lo++;
     while (in.lo < in.hi && !is_read(map, in.hi - 1, out)) in.hi--;
     if (in.hi < in.lo) in.hi = in.lo;
     return in;

@@ -42,10 +42,11 @@ bool rfx_digit_slice(const struct rfx_digit *digit, int64_t start, int64_t step,
         return true;
     }
     for (int64_t i = 0; i < digit->n_cuts; i++) {
-        int64_t cut = digit->cuts[i], cuts = out->n_cuts; /* the first position beyond the cut */
+        /* `at` below is the first position beyond the cut. */
+        int64_t cut = digit->cuts[i], cuts = out->n_cuts;
         int64_t at =
             step > 0 ? rfx_ceil_div(cut - start, step) : rfx_floor_div(start - cut, -step) + 1;
-        (void)rfx_digit_add_cut(out, at); /* no more than there were */
+        (void)rfx_digit_add_cut(out, at); /* there are no more cuts than in `digit` */
         if (at >= 1 && at < size && out->n_cuts == cuts) return false;
     }
     if (out->n_cuts > 0) out->stride = step > 0 ? digit->stride : -digit->stride;

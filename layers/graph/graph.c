@@ -1,5 +1,5 @@
-/* Building and freeing graphs. Every string and table that a node carries is copied into the
- * graph's allocator, names in printable form, so callers may build nodes on their stack. */
+/* Builds and frees graphs. Every string and table of a node is copied into the graph's allocator,
+ * names in printable form, so callers may build nodes on their stack. */
 #include "layers/graph/graph.h"
 
 #include <assert.h>
@@ -27,7 +27,7 @@ enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name, struc
     return RFX_OK;
 }
 
-/* Frees what is behind a const member that the graph owns. */
+/* Frees the block of a const pointer that the graph owns. */
 static void release_owned(struct rfx_memory *mem, const void *block) {
     union {
         const void *in;
@@ -42,7 +42,7 @@ static void release_weight(struct rfx_memory *mem, struct rfx_weight *weight) {
     if (repeated) release_owned(mem, weight->places);
 }
 
-/* The table of indices that a node carries, or NULL. */
+/* Returns the address of the table of indices that a node has, or NULL; sets *count. */
 static int64_t **node_map(struct rfx_node *node, int64_t *count) {
     const struct rfx_op_def *def = rfx_op_def(node->op);
     return def->index_table == NULL ? NULL : def->index_table(node, count);
@@ -57,8 +57,9 @@ void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node) {
     release_owned(mem, node->in);
 }
 
-/* A graph made of another one has nodes of its own, and outputs and more weights where it has
- * others; all else, tables of indices and names of outputs too, is its base's. */
+/* Frees a graph that was made from a base graph. Its nodes are its own, and so are outputs, ends
+ * and added weights if they differ from the base's. Everything else belongs to the base, including
+ * tables of indices and names of outputs. */
 static void free_grouped(struct rfx_graph *graph) {
     for (int i = 0; i < graph->n_nodes; i++) {
         release_owned(graph->mem, graph->nodes[i].name);
@@ -97,7 +98,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph);
 }
 
-/* Makes room for one more element of `size` bytes in a growing table. */
+/* Enlarges a growing table, if necessary, for one more element of `size` bytes. */
 static enum rfx_status grow(struct rfx_graph *graph, void *table, int count, int *capacity,
                             size_t size, const char *what, struct rfx_error *err) {
     if (count < *capacity) return RFX_OK;
@@ -122,7 +123,7 @@ static enum rfx_status check_inputs(const struct rfx_graph *graph, const struct 
     return RFX_OK;
 }
 
-/* The inferred shape must be positive and its byte size must fit. */
+/* Checks that the inferred shape is positive and its byte size fits. */
 static enum rfx_status check_shape(const struct rfx_node *node, struct rfx_error *err) {
     const char *op = rfx_op_def(node->op)->name;
     const struct rfx_tensor *t = &node->out;
@@ -169,7 +170,7 @@ static enum rfx_status copy_parts(struct rfx_graph *graph, const struct rfx_node
     return RFX_OK;
 }
 
-/* A node that makes elements of the type of node `from`: one that is there, or a new one. */
+/* Sets *out to a CONVERT node that converts node `from` to `type`: an existing one or a new one. */
 static enum rfx_status convert_node(struct rfx_graph *graph, int from, enum rfx_type type, int *out,
                                     struct rfx_error *err) {
     char name[200];
@@ -185,7 +186,7 @@ static enum rfx_status convert_node(struct rfx_graph *graph, int from, enum rfx_
     return rfx_graph_add(graph, &node, out, err);
 }
 
-/* Adds the node with inputs of the type; there is one of another type. */
+/* Adds the node after converting its inputs to `type`; at least one input has another type. */
 static enum rfx_status add_converted(struct rfx_graph *graph, const struct rfx_node *node,
                                      enum rfx_type type, int *out_index, struct rfx_error *err) {
     size_t bytes = (size_t)node->n_in * sizeof *node->in;
@@ -214,7 +215,7 @@ static bool has_other_input(const struct rfx_graph *graph, const struct rfx_node
     return false;
 }
 
-/* The output's type and quant, of ops that keep their inputs'. */
+/* Sets the output's type and quant for ops that keep those of their inputs. */
 static enum rfx_status keep_type(const struct rfx_graph *graph, struct rfx_node *node,
                                  struct rfx_error *err) {
     if (!rfx_op_def(node->op)->keeps_type) return RFX_OK;
@@ -256,7 +257,7 @@ enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *no
     return RFX_OK;
 }
 
-/* A copy of a list of `count` floats, zeros where it is NULL. */
+/* Replaces *list by a copy of its `count` floats, or by zeros if it is NULL. */
 static enum rfx_status copy_floats(struct rfx_memory *mem, int64_t count, const float **list,
                                    struct rfx_error *err) {
     size_t bytes = 0;
@@ -269,7 +270,7 @@ static enum rfx_status copy_floats(struct rfx_memory *mem, int64_t count, const 
     return RFX_OK;
 }
 
-/* The values of a REPEATED weight, and where they stand. */
+/* Copies the values and the places of a REPEATED weight. */
 static enum rfx_status copy_repeated(struct rfx_memory *mem, struct rfx_weight *weight,
                                      struct rfx_error *err) {
     size_t bytes = (size_t)weight->n_places * sizeof *weight->places;
@@ -342,7 +343,7 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
     return RFX_OK;
 }
 
-/* Whether an axis of c and otherwise 1s are all that comes before axis `end`. */
+/* Whether the axes before `end` are one axis of c (if c > 1) and otherwise axes of 1. */
 static bool is_prefix(const struct rfx_shape *shape, int end, int64_t c) {
     int64_t product = 1;
     for (int i = 0; i < end; i++) {

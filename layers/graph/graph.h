@@ -3,7 +3,7 @@
  * Invariants: 1. a node makes exactly one tensor, so node index == tensor index; 2. inputs have
  * smaller indices than their consumer (topological order); 3. every shape is concrete and its byte
  * size fits size_t; 4. after rfx_graph_finish every node reaches an output, and the graph is const.
- * It does not know about tiles, plans or memory, and holds no activations. */
+ * The graph contains no tiles, no plans and no activations. */
 #ifndef RFX_LAYERS_GRAPH_GRAPH_H
 #define RFX_LAYERS_GRAPH_GRAPH_H
 
@@ -22,17 +22,18 @@ enum rfx_op {
     /* on feature maps (NHWC in, NHWC out) */
     RFX_OP_INPUT,     /* the image; exactly one per graph */
     RFX_OP_CONST_MAP, /* a constant NHWC tensor (broadcast operand) */
-    RFX_OP_REPEAT,    /* a map of constants that change along rows or along columns; no inputs */
+    RFX_OP_REPEAT,    /* a map of constants that change only along rows or only along columns; no
+                         inputs */
     RFX_OP_CONV,      /* any kernel, groups, depthwise; in[1]: residual when node.residual */
     RFX_OP_CONV_TRANSPOSE,
     RFX_OP_POOL_MAX,
-    RFX_OP_POOL_PLACE, /* where in the map the maxima of POOL_MAX are, as numbers */
+    RFX_OP_POOL_PLACE, /* positions of the maxima of POOL_MAX in the map, as numbers */
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
     RFX_OP_GLOBAL_POOL,    /* over space, no L1 or L2; out 1 x 1 */
     RFX_OP_MOMENTS,        /* over space: means and inverse deviations; out 1 x 1 of 2 c */
-    RFX_OP_NORMALISE,      /* a map by its MOMENTS, in[1] */
+    RFX_OP_NORMALISE,      /* normalises a map by its MOMENTS, which are in[1] */
     RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
     RFX_OP_ACTIVATION,     /* either layout */
     RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
@@ -42,18 +43,19 @@ enum rfx_op {
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */
     RFX_OP_RESIZE,
-    RFX_OP_GRID_SAMPLE, /* in[0] where in[1], a map of two channels, says */
+    RFX_OP_GRID_SAMPLE, /* samples in[0] at the coordinates in in[1], a map of two channels */
     RFX_OP_DEPTH_TO_SPACE,
     RFX_OP_SPACE_TO_DEPTH,
     RFX_OP_LRN,
-    RFX_OP_SOFTMAX,          /* over channels */
-    RFX_OP_CHANNEL_REDUCE,   /* all channels of a pixel to one */
-    RFX_OP_CHANNEL_NORM,     /* a pixel by the statistics of its channels */
-    RFX_OP_TRIANGLE,         /* either layout: above or below a diagonal, else 0 */
-    RFX_OP_RUNNING_SUM,      /* either layout: along an axis; of a map channels or columns */
-    RFX_OP_WINDOW_ATTENTION, /* each pixel to those of its window */
+    RFX_OP_SOFTMAX,        /* over channels */
+    RFX_OP_CHANNEL_REDUCE, /* reduces all channels of a pixel to one */
+    RFX_OP_CHANNEL_NORM,   /* normalises a pixel by the statistics of its channels */
+    RFX_OP_TRIANGLE,    /* either layout: keeps the elements above or below a diagonal, all others
+                           become 0 */
+    RFX_OP_RUNNING_SUM, /* either layout: sums along an axis; for a map, channels or columns */
+    RFX_OP_WINDOW_ATTENTION, /* attention of each pixel to the pixels of its window */
     RFX_OP_GROUP,            /* several nodes, computed depth first (graph/group.h) */
-    RFX_OP_INNER, /* what stands where a node was that a group computes: nobody reads it */
+    RFX_OP_INNER,            /* replaces a node that a group computes; no node reads it */
     /* whole tensors (PLAIN unless said otherwise) */
     RFX_OP_CONST_PLAIN,
     RFX_OP_TO_PLAIN,      /* NHWC -> PLAIN in NCHW order */
@@ -63,12 +65,13 @@ enum rfx_op {
     RFX_OP_RESHAPE,       /* the same bytes, another shape */
     RFX_OP_TRANSPOSE,
     RFX_OP_PLAIN_CONCAT,
-    RFX_OP_JOIN_MAPS,   /* the pixels of several maps in a row: (1, c, pixels), or (1, pixels, c) */
-    RFX_OP_PLAIN_SLICE, /* start and step per axis */
+    RFX_OP_JOIN_MAPS,    /* the pixels of several maps one after the other: (1, c, pixels) or (1,
+                            pixels, c) */
+    RFX_OP_PLAIN_SLICE,  /* start and step per axis */
     RFX_OP_PLAIN_GATHER, /* along one axis with constant indices */
-    RFX_OP_TOP_K,   /* where along an axis the k largest or smallest are, the first ones first */
-    RFX_OP_PICK,    /* of in[0] what the computed indices in[1] say */
-    RFX_OP_SCATTER, /* in[0], with the updates in[2] where the indices in[1] say */
+    RFX_OP_TOP_K, /* positions of the k largest or smallest elements along an axis, in this order */
+    RFX_OP_PICK,  /* the elements of in[0] selected by the computed indices in[1] */
+    RFX_OP_SCATTER, /* in[0] with the updates in[2] at the indices in[1] */
     RFX_OP_PLAIN_SOFTMAX,
     RFX_OP_PLAIN_BINARY, /* numpy broadcasting */
     RFX_OP_REDUCE,       /* over a set of axes */
@@ -80,59 +83,67 @@ enum rfx_op {
 
 struct rfx_node {
     enum rfx_op op;
-    const char *name;  /* unique, as in the model (printable); of a fused node: its first part */
-    const char *alias; /* second name under which its output is known (module, last fused part) */
+    const char *name; /* unique; the model's name (printable); for a fused node, the name of its
+                         first part */
+    /* Second name of its output (a module's, or the name of the last fused part). */
+    const char *alias;
     int n_in;
     const int *in; /* producers */
     union rfx_attr attr;
-    struct rfx_act act; /* applied to the result of ops that take one in (rfx_op_def); the operation
-                           itself for ACTIVATION */
+    struct rfx_act act; /* applied to the result by ops that can be fused with an activation
+                           (rfx_op_def); for ACTIVATION, the operation itself */
     bool residual;      /* CONV: in[1], of the output's shape, is added before act */
     struct rfx_tensor out;
-    /* What is computed of the map: all of it, unless a part graph (rf_analysis/part_graph.h) wants
-     * less. `taken`: of a reduction over space, what it takes of its input's map. */
+    /* wanted: the ROI of the map that is computed, the whole map unless a part graph
+     * (rf_analysis/part_graph.h) needs less. taken: for a reduction over space, the ROI of its
+     * input that it reduces. */
     struct rfx_rect wanted, taken;
 };
 
-/* How an output is declared, beside the map that makes it. Picture files hold the map; arrays have
- * the declared shape, order and type. rfx_graph_add_output sets the type of the node's tensor, and
- * its shape and order. */
+/* The declared form of an output. Image files contain the map itself; arrays have the declared
+ * shape, axis order and type. rfx_graph_add_output initialises it with the type, shape and axis
+ * order of the node's tensor. */
 struct rfx_stored {
     enum rfx_type type;
-    bool reshaped; /* of a map: it has `shape`, else (1, channels, rows, columns) */
-    bool last;     /* of a reshaped map: rows, columns and channels are the last three axes; else
-                      rows and columns are the last two, channels one of the axes before them */
-    struct rfx_shape shape; /* other axes are 1; rows and columns are those of the whole map */
-    int64_t most;           /* of integers: no value is above it, nor below 0; 0: unknown */
+    bool reshaped; /* for a map: its shape is `shape`; false: its shape is (1, channels, rows,
+                      columns) */
+    /* For a reshaped map: true: rows, columns and channels are the last three axes; false: rows and
+     * columns are the last two, and the channels are one of the axes before them. */
+    bool last;
+    /* All other axes have extent 1; rows and columns are those of the whole map. */
+    struct rfx_shape shape;
+    int64_t most; /* for integers: all values are in [0, most]; 0: the largest value is unknown */
 };
 
 struct rfx_output {
     int node;
     const char *name;
-    struct rfx_rect part; /* what is handed out of the node's map: all of it, as above */
+    struct rfx_rect part; /* the ROI of the node's map that is the output; the whole map unless a
+                             part graph needs less */
     struct rfx_stored stored;
 };
 
-/* Where the elements of a map lie in a tensor, in ONNX order: element (y, x, channel) is number
- * first + y * row_step + x * column_step + channel * channel_step. */
+/* Output strides: the places of a map's elements in a tensor in ONNX order. Element (y, x, channel)
+ * has index first + y * row_step + x * column_step + channel * channel_step. */
 struct rfx_spread {
     int64_t first, row_step, column_step, channel_step;
 };
 
-/* What a run has to make: an output's tensor, or each of the maps that a JOIN_MAPS output is made
- * of, which itself is never computed by a plan. */
+/* An output piece: a map that a run has to compute. It is an output's tensor, or one of the input
+ * maps of a JOIN_MAPS output. The JOIN_MAPS node itself is never computed by a plan. */
 struct rfx_end {
     int node, output;
-    int64_t channels;     /* of the node's map; of what is no map its elements */
-    struct rfx_spread at; /* in the output */
+    int64_t channels; /* channels of the node's map; for a tensor that is no map, its elements */
+    struct rfx_spread at; /* place in the output */
 };
 
-/* Whose arithmetic convolutions have (layers/conv/conv_backend.h). Bits depend on it, so it belongs
- * to the network, not to a plan. */
+/* The arithmetic of convolutions (layers/conv/conv_backend.h). The bits of results depend on it, so
+ * it belongs to the network and not to a plan. */
 enum rfx_conv_choice {
-    RFX_CONV_DIRECT,   /* own kernels where the processor has them, else as OPENBLAS */
+    RFX_CONV_DIRECT,   /* rfexec's kernels if the processor can run them, else as OPENBLAS */
     RFX_CONV_OPENBLAS, /* matrix products of OpenBLAS */
-    RFX_CONV_WINOGRAD, /* fewer products, other roundings, where that helps; else as DIRECT */
+    RFX_CONV_WINOGRAD, /* Winograd's fewer products, with other roundings, for convolutions that
+                          gain from it; else as DIRECT */
     RFX_CONV_COUNT
 };
 
@@ -145,53 +156,60 @@ struct rfx_graph {
     int n_ends;
     struct rfx_end *ends;      /* in the order of outputs, set by rfx_graph_finish */
     int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
-    enum rfx_conv_choice conv; /* set before rfx_graph_finish; DIRECT at first */
-    const char *name;          /* of the model, for messages */
-    void *files;               /* kept open for FILE weights; closed by files_free */
+    enum rfx_conv_choice conv; /* set before rfx_graph_finish; initially DIRECT */
+    const char *name;          /* the model's name, for messages */
+    void *files;               /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
-    size_t load_bytes;  /* of a model file: the most that loading has taken from the system */
-    size_t held_bytes;  /* what the graph takes, its owned weights included */
-    size_t model_bytes; /* of a model in memory: its own, which others hold */
+    size_t load_bytes;  /* for a model file: the maximum of the bytes that loading took from the
+                           system */
+    size_t held_bytes;  /* bytes of the graph, including its owned weights */
+    size_t model_bytes; /* for a model in memory: bytes of the model, which the caller holds */
     int node_capacity, weight_capacity, output_capacity;
-    bool halves;         /* the model states half precision; it is computed in float32 */
-    int64_t declared[2]; /* rows and columns that the model states, where it was loaded for others;
-                          * 0: it was not, or states none */
-    int64_t filled[2];   /* of a built-in: rows and columns that images are filled up to and outputs
-                          * are made of; 0: images are taken as they are */
-    int64_t batch;       /* of images that the model is fixed to, run one by one; 0: none */
-    uint64_t param_count; /* as the model states it: set by rfx_graph_finish before it fuses */
-    const struct rfx_graph *base; /* the graph of which this one is another form under the same
-                                     indices: with groups (group.h), for a part; or NULL */
+    bool halves;         /* the model declares half precision; it is computed in float32 */
+    int64_t declared[2]; /* rows and columns that the model declares, if it was loaded for other
+                            sizes; 0: it was not, or it declares none */
+    int64_t filled[2];   /* for a built-in network: rows and columns to which images are padded, and
+                            from which outputs are computed; 0: images are not padded */
+    int64_t batch; /* the batch size that the model is fixed to; its images are run one by one; 0:
+                      none */
+    uint64_t param_count; /* number of parameters in the model; rfx_graph_finish sets it before it
+                             fuses nodes */
+    /* The original graph, if this graph is a variant with the same node indices (with groups, see
+     * group.h, or for a part of the outputs); else NULL. */
+    const struct rfx_graph *base;
 };
 
-/* Code, libraries and stacks of a process that loads a model; 6.1 MiB were measured. */
+/* Bytes of code, libraries and stacks of a process that loads a model. 6.1 MiB were measured; this
+ * is 6.5 MiB. */
 #define RFX_LOAD_PROCESS_BYTES ((size_t)13 << 19)
 
-/* An empty graph; `mem` must outlive it. Freed with rfx_graph_free. */
+/* Creates an empty graph. `mem` must outlive it. To be freed with rfx_graph_free. */
 RFX_NODISCARD enum rfx_status rfx_graph_create(struct rfx_memory *mem, const char *name,
                                                struct rfx_graph **out, struct rfx_error *err);
 
-/* Frees graph and owned weights, closes its files; NULL is fine. */
+/* Frees the graph and its owned weights and closes its files; NULL is fine. */
 void rfx_graph_free(struct rfx_graph *graph);
 
-/* Appends a copy of `node` (names, `in`, tables included) after checking it and inferring its
- * shape into the copy's `out`; *out_index is its index. Before it come CONVERT nodes for inputs
- * whose element type its op does not take; one that is there already is used again. A quantised
- * tensor (rfx_tensor.quant) is not converted but refused. Zeroed act means none (slope is ignored
- * unless PRELU). Refuses with RFX_STATUS_UNSUPPORTED or MALFORMED and a text "op 'name': why". */
+/* Appends a copy of `node` (names, `in` and tables included), after checking it and inferring its
+ * shape into the copy's `out`. *out_index is the new node's index. If an input has an element type
+ * that the op does not take, a CONVERT node is added before it; an existing CONVERT node of the
+ * same input and type is used again. A quantised tensor (rfx_tensor.quant) is refused and not
+ * converted. A zeroed act means no activation; its slope is ignored unless it is PRELU. Refuses a
+ * node with RFX_STATUS_UNSUPPORTED or MALFORMED and a text "op 'name': why". */
 RFX_NODISCARD enum rfx_status rfx_graph_add(struct rfx_graph *graph, const struct rfx_node *node,
                                             int *out_index, struct rfx_error *err);
 
-/* Appends a weight record; OWNED data is copied (weight->data may be NULL: zeros, to be filled
- * through rfx_graph_owned_weight), and so are the data and places of a REPEATED one. */
+/* Appends a weight record. The data of an OWNED weight are copied; if weight->data is NULL, they
+ * are zeros, to be filled in through rfx_graph_owned_weight. The data and places of a REPEATED
+ * weight are copied too. */
 RFX_NODISCARD enum rfx_status rfx_graph_add_weight(struct rfx_graph *graph,
                                                    const struct rfx_weight *weight, int *out_index,
                                                    struct rfx_error *err);
 
-/* Writable values of an OWNED weight, or those that a REPEATED one repeats. */
+/* Returns the writable values of an OWNED weight, or the stored values of a REPEATED one. */
 float *rfx_graph_owned_weight(struct rfx_graph *graph, int index);
 
-/* Gives the node's output a second name (module name for --split). */
+/* Gives the node's output a second name, its alias (a module's name for --split). */
 RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int node,
                                                   const char *alias, struct rfx_error *err);
 
@@ -199,87 +217,96 @@ RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int n
 RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node,
                                                    const char *name, struct rfx_error *err);
 
-/* Whether a map in the order (channels, rows, columns) or, `last`, (rows, columns, channels) has
- * this shape with axes of 1 anywhere in front, rows and columns being axes of their own. */
+/* Whether `shape` is the shape of `map` in the order (channels, rows, columns) or, if `last`,
+ * (rows, columns, channels). Axes of extent 1 may stand anywhere in front; rows and columns must be
+ * axes of their own. */
 bool rfx_shape_is_of_map(const struct rfx_shape *shape, const struct rfx_tensor *map, bool last);
 
-/* Declares how an output's map is stored: `shape`, in the order (channels, rows, columns) or,
- * `last`, (rows, columns, channels) with axes of 1 anywhere in front. False, and nothing is
- * changed: the node is no map of several pixels, or its shape in that order is another one. */
+/* Declares that the map of output k is stored with `shape`: in the order (channels, rows, columns)
+ * or, if `last`, (rows, columns, channels), with axes of extent 1 anywhere in front. Returns false
+ * and changes nothing if the node is no map of several pixels or `shape` is not its shape in this
+ * order. */
 bool rfx_graph_reshape_output(struct rfx_graph *graph, int k, const struct rfx_shape *shape,
                               bool last);
 
-/* The shape of what output k hands out: as declared, of a part fewer rows and columns. */
+/* Returns the shape of output k: the declared one, with the rows and columns of its part. */
 struct rfx_shape rfx_output_shape(const struct rfx_graph *graph, int k);
 
-/* Where the elements of `rect` of a map of c channels lie in an array of that rectangle alone. */
+/* Returns the output strides of the elements of `rect`, a part of a map of c channels, in an array
+ * that contains only this rectangle. */
 struct rfx_spread rfx_stored_spread(const struct rfx_stored *stored, struct rfx_rect rect,
                                     int64_t c);
 
-/* Which rewrites rfx_graph_finish does. */
+/* The rewrites that rfx_graph_finish does. */
 struct rfx_fuse_options {
-    bool batch_norm; /* AFFINE into the convolution before it */
-    bool activation; /* ACTIVATION into what takes one in; x * sigmoid(x) -> SILU */
-    bool residual;   /* BINARY add of equal shapes into the CONV that makes its later operand */
-    bool attention;  /* MATMUL - PLAIN_SOFTMAX - MATMUL into ATTENTION (not with OpenBLAS) */
-    bool heads;      /* tensors behind the last maps into maps, where they are made of pixels one by
-                        one (not with OpenBLAS) */
+    bool batch_norm; /* moves AFFINE into the convolution before it */
+    bool activation; /* moves ACTIVATION into the node before it if this node's op allows it;
+                        replaces x * sigmoid(x) by SILU */
+    bool residual;   /* moves a BINARY addition of equal shapes into the CONV that makes its later
+                        operand */
+    bool attention;  /* replaces MATMUL - PLAIN_SOFTMAX - MATMUL by ATTENTION (not with OpenBLAS) */
+    bool heads; /* rewrites tensors after the last maps as maps, if each is computed pixel by pixel
+                   (not with OpenBLAS) */
 };
 
-/* Fuses (NULL: everything), drops nodes that reach no output, counts consumers, and checks the
- * invariants above. To be called once, last. */
+/* Fuses nodes (fuse NULL: all rewrites), drops nodes that reach no output, counts consumers, and
+ * checks the invariants above. To be called once, after all other changes. */
 RFX_NODISCARD enum rfx_status rfx_graph_finish(struct rfx_graph *graph,
                                                const struct rfx_fuse_options *fuse,
                                                struct rfx_error *err);
 
-/* Lists the ends anew, from outputs and nodes. */
+/* Builds the list of output pieces again from outputs and nodes. */
 RFX_NODISCARD enum rfx_status rfx_graph_list_ends(struct rfx_graph *graph, struct rfx_error *err);
 
-/* What is handed out of an end's map: all of it, or of an output that is a map itself its part. */
+/* Returns the rectangle of an output piece's map that is written: the output's part if the output
+ * itself is the map, else the whole map. */
 struct rfx_rect rfx_end_part(const struct rfx_graph *graph, const struct rfx_end *end);
 
-/* Where input k of a JOIN_MAPS lies in its tensor. */
+/* Returns the output strides of input k of a JOIN_MAPS in its tensor. */
 struct rfx_spread rfx_join_spread(const struct rfx_graph *graph, const struct rfx_node *join,
                                   int k);
 
-/* Lets a node want all of its map, and a reduction take all of its input's. */
+/* Sets `wanted` of a node to its whole map and, for a reduction, `taken` to its input's whole map.
+ */
 void rfx_node_want_all(const struct rfx_graph *graph, struct rfx_node *node);
 
 /* Frees the strings and tables that a node of a graph owns (for passes that remove nodes). */
 void rfx_node_release(struct rfx_memory *mem, struct rfx_node *node);
 
-/* Index of the node with this name or alias, or -1. O(n). */
+/* Returns the index of the node with this name or alias, or -1. O(n). */
 int rfx_graph_find(const struct rfx_graph *graph, const char *name);
 
-/* Whether a node's tensor is a packed constant: always there, never computed. */
+/* Whether a node's tensor is a packed constant, which is never computed. */
 static inline bool rfx_node_is_constant(const struct rfx_node *node) {
     return node->op == RFX_OP_CONST_MAP || node->op == RFX_OP_CONST_PLAIN;
 }
 
-/* Whether a node's map is computed from constants alone, wherever it is read. */
+/* Whether a node's map is computed only from constants, at any place where it is read. */
 static inline bool rfx_node_is_source(const struct rfx_node *node) {
     return node->op == RFX_OP_REPEAT;
 }
 
-/* Whether a node is an output whose maps are made and left where they are: no plan computes it. */
+/* Whether a node is an output that consists of several maps, which are not copied: no plan computes
+ * it. */
 static inline bool rfx_node_is_joined(const struct rfx_node *node) {
     return node->op == RFX_OP_JOIN_MAPS;
 }
 
-/* Whether a node is the image: read from its source, never computed. */
+/* Whether a node is the image, which is read from its source and never computed. */
 static inline bool rfx_node_is_input(const struct rfx_node *node) {
     return node->op == RFX_OP_INPUT;
 }
 
-/* How many of the network's ends a node's tensor is. */
+/* Returns how many of the network's output pieces are this node's tensor. */
 int rfx_graph_count_outputs(const struct rfx_graph *graph, int node);
 
-/* Bytes of a node's whole output. */
+/* Returns the bytes of a node's whole output. */
 size_t rfx_node_out_bytes(const struct rfx_node *node);
 
-/* Parameters of one node: its weights, biases and (batch norm) scales. */
+/* Returns the number of parameters of one node: its weights, biases and (batch norm) scales. */
 uint64_t rfx_node_param_count(const struct rfx_graph *graph, const struct rfx_node *node);
 
-/* Number of parameters (weights and biases; of a batch norm its scale and shift). */
+/* Returns the number of the network's parameters: weights and biases; for a batch norm its scale
+ * and shift. */
 uint64_t rfx_graph_param_count(const struct rfx_graph *graph);
 #endif

@@ -10,8 +10,8 @@ static bool is_inside(int node, int first, int last) {
     return node >= first && node <= last;
 }
 
-/* Whether anybody behind `last`, or the user, reads a node before it: it has more consumers than
- * there are inside. */
+/* Whether a node before `last` is read by nodes after `last` or is an output: it then has more
+ * consumers than there are in the group. */
 static bool is_read_outside(const struct rfx_graph *base, int first, int last) {
     int inside[RFX_GROUP_MAX_NODES] = {0};
     for (int i = first; i <= last; i++)
@@ -28,7 +28,8 @@ static bool has_input(const int *inputs, int n, int node) {
     return false;
 }
 
-/* The nodes that a group reads; inputs has room for the most there may be. -1: more than that. */
+/* Lists the nodes that a group reads and returns their number; -1: more than RFX_GROUP_MAX_INPUTS.
+ * inputs[RFX_GROUP_MAX_INPUTS]. */
 static int list_inputs(const struct rfx_graph *base, int first, int last, int *inputs) {
     int n = 0;
     for (int i = first; i <= last; i++)
@@ -41,8 +42,8 @@ static int list_inputs(const struct rfx_graph *base, int first, int last, int *i
     return n;
 }
 
-/* Whether an output position needs what its axis map says, and no more: a convolution that is
- * computed in blocks needs the block's. */
+/* Whether output position p needs exactly the range of its axis map. A convolution that is computed
+ * in blocks needs the range of the whole block. */
 static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *node, int k, int axis,
                          const struct rfx_axis_map *map, int64_t p) {
     struct rfx_range one = {p, p + 1}, wanted = rfx_axis_map_range(map, one);
@@ -50,8 +51,8 @@ static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *no
     return r.lo == wanted.lo && r.hi == wanted.hi;
 }
 
-/* Whether what a node needs of its inputs moves with its output, by whole positions, away from
- * borders: rings are sized by it. */
+/* Whether the range that a node needs of each input moves with its output range by whole positions,
+ * away from borders. The sizes of ring buffers depend on this. */
 static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     const struct rfx_node *node = &base->nodes[i];
     const struct rfx_op_def *def = rfx_op_def(node->op);
@@ -69,8 +70,8 @@ static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     return true;
 }
 
-/* Whether every map inside moves over by the same number of positions for one of the last map's, by
- * whichever way it is reached: tiny maps may join ways of different strides. */
+/* Whether each map of the group moves by the same number of positions per position of the last map,
+ * along all paths to it. Paths of different strides can meet in tiny maps. */
 static bool has_one_scale(const struct rfx_graph *base, int first, int last, int axis) {
     int64_t scale[RFX_GROUP_MAX_NODES] = {0};
     scale[last - first] = 1;
@@ -110,7 +111,7 @@ static int64_t extent_of(const struct rfx_node *node, int axis) {
     return axis == 0 ? node->out.h : node->out.w;
 }
 
-/* rfx_group_needs; false: a border cuts something off. */
+/* As rfx_group_needs; returns false if a map's border clips a range. */
 static bool list_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                        struct rfx_range *need) {
     const struct rfx_graph *base = group->base;
@@ -168,8 +169,8 @@ struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis
     return in;
 }
 
-/* As if there were no borders: what the first position needs, and how far that moves for the next.
- */
+/* The ranges that the first output position needs of each map, as if there were no borders, and the
+ * number of positions by which each range moves per output position. */
 struct endless {
     struct rfx_range need[RFX_GROUP_MAX_NODES];
     int64_t scale[RFX_GROUP_MAX_NODES];
@@ -193,12 +194,12 @@ static struct endless find_endless(const struct rfx_group_attr *group, int axis)
     return e;
 }
 
-/* Where in the output nothing inside is read over a border. */
+/* Returns the range of the output for which no map of the group is read over its border. */
 static struct rfx_range find_inside(const struct rfx_group_attr *group, int axis,
                                     const struct endless *e) {
     struct rfx_range inside = {0, extent_of(&group->base->nodes[group->last], axis)};
     for (int i = 0; i < group->last - group->first; i++) {
-        if (e->scale[i] == 0) continue; /* nobody needs it */
+        if (e->scale[i] == 0) continue; /* no node needs it */
         int64_t extent = extent_of(&group->base->nodes[group->first + i], axis);
         inside.lo = rfx_max_i64(inside.lo, rfx_ceil_div(-e->need[i].lo, e->scale[i]));
         inside.hi = rfx_min_i64(inside.hi, rfx_floor_div(extent - e->need[i].hi, e->scale[i]) + 1);
@@ -206,7 +207,8 @@ static struct rfx_range find_inside(const struct rfx_group_attr *group, int axis
     return inside;
 }
 
-/* What is read of input k; scale 0: nodes read it in different ways. */
+/* Fills in reach->in[k], the range that is read of input k; leaves scale 0 if nodes read it with
+ * different strides. */
 static void find_reach_of(const struct rfx_node *node, int k, int axis, const struct endless *e,
                           struct rfx_group_reach *reach) {
     const struct rfx_group_attr *group = &node->attr.group;
@@ -286,7 +288,7 @@ void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t siz
     }
 }
 
-#define LEAST_COLS 8 /* of a strip: narrower ones are mostly edges */
+#define LEAST_COLS 8 /* least columns of a strip: narrower strips mostly compute halo */
 
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
     int64_t wide = rfx_ceil_div(cols, group->strip_cols), each = (group->strips + 1) / 2;
@@ -294,8 +296,8 @@ int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
     return rfx_max_i64(even <= most ? even : wide, rfx_min_i64(group->strips, most));
 }
 
-#define PIECES 4      /* per strip that there is at least */
-#define LEAST_ROWS 32 /* of a piece */
+#define PIECES 4      /* pieces per strip, for the smallest number of strips */
+#define LEAST_ROWS 32 /* least rows of a piece */
 
 int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips) {
     if (group->strips <= 1) return 1;
@@ -314,7 +316,8 @@ size_t rfx_group_ring_bytes(const struct rfx_group_attr *group) {
     return bytes;
 }
 
-/* Takes a node of the base over under a name of its own. */
+/* Copies a node of the base graph, with its own copies of name, alias and inputs; `op` is the
+ * copy's operator. */
 static enum rfx_status copy_node(struct rfx_graph *graph, const struct rfx_node *from,
                                  enum rfx_op op, const int *in, int n_in, struct rfx_node *to,
                                  struct rfx_error *err) {

@@ -1,15 +1,16 @@
-/* Groups of nodes that are computed depth first: a rectangle is cut into pieces, column strips or
- * runs of their rows, and of a piece a few rows at a time go through all nodes while they are in a
- * core's cache. The maps between the nodes are never stored.
+/* Groups of nodes that are computed depth first. A rectangle of the output is cut into pieces:
+ * column strips, or runs of rows of strips. Within a piece, a few rows at a time go through all
+ * nodes of the group while they are in a core's cache. The maps between the nodes are never stored
+ * as a whole.
  *
- * A group is a node like any other (RFX_OP_GROUP, ops/group.c), so whatever runs, places, counts or
- * checks nodes does so for groups. The graph with groups has the nodes of its base under the same
- * indices: the last node of a group becomes the group, those before it become INNER, which has no
- * inputs and no reader.
+ * A group is itself a node (RFX_OP_GROUP, ops/group.c), so all code that runs, places, counts or
+ * checks nodes handles groups too. The graph with groups has the nodes of its base graph under the
+ * same indices. The last node of a group becomes the group; the nodes before it become INNER, which
+ * have no inputs and no reader.
  *
- * Invariants: 1. a group is a run of nodes that follow each other in the graph, all local in space;
- * 2. only its last node is read by others or is an output; 3. its nodes and the base outlive it;
- * 4. a group gives the bits that its nodes give one by one. */
+ * Invariants: 1. a group is a run of consecutive nodes of the graph, all local in space; 2. only
+ * its last node is read from outside or is an output; 3. the base graph and its nodes outlive the
+ * group; 4. a group yields the same bits as its nodes run one by one. */
 #ifndef RFX_LAYERS_GRAPH_GROUP_H
 #define RFX_LAYERS_GRAPH_GROUP_H
 
@@ -17,52 +18,55 @@
 #include "layers/graph/graph.h"
 
 #define RFX_GROUP_MAX_NODES 12
-#define RFX_GROUP_MAX_INPUTS 8 /* of the group, and of each of its nodes */
+#define RFX_GROUP_MAX_INPUTS 8 /* inputs of a group, and of each of its nodes */
 
-/* Why nodes first .. last may not be a group, in words; NULL: they may. */
+/* Returns the reason, in words, why nodes first .. last cannot be a group; NULL if they can. */
 const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last);
 
-/* The base with these groups, by rising nodes, none overlapping; their `base` is set here. Every
- * one may be a group. Freed with rfx_graph_free before the base. */
+/* Makes a graph that is `base` with these groups, which are in ascending order and do not overlap.
+ * Each must be a valid group (rfx_group_refusal); its `base` need not be set. To be freed with
+ * rfx_graph_free before `base`. */
 RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
                                               const struct rfx_group_attr *groups, int n_groups,
                                               struct rfx_graph **out, struct rfx_error *err);
 
-/* What is needed of each node's map along one axis (0 rows, 1 columns), inside it, for `out` of the
- * last one: need[last - first + 1]. */
+/* Computes the range of each node's map, along one axis (0 rows, 1 columns), that range `out` of
+ * the last node needs; ranges are clipped to the maps. need[last - first + 1]. */
 void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                      struct rfx_range *need);
 
-/* What the nodes that read input k of a group's node need of it together, for `out` of the last
- * one. */
+/* Returns the range of input k, along one axis, that the group's nodes read together for range
+ * `out` of the last node. */
 struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis,
                                     struct rfx_range out);
 
-/* The same, asked node by node; for tests that hold the two equal. */
+/* As rfx_group_in_range, but computed node by node; for tests that compare the two. */
 struct rfx_range rfx_group_in_range_by_nodes(const struct rfx_node *node, int k, int axis,
                                              struct rfx_range out);
 
-/* Whether no map inside is read over its border for `out` of the last one: what is needed of each
- * then moves with `out`, and so do the needs of any part of it. */
+/* Whether range `out` of the last node needs no map of the group beyond its border. If so, moving
+ * `out` moves the needed ranges alike, also for every part of `out`. */
 bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out);
 
-/* Positions of each node's map that are made along one axis for `out` of the last one, cut into so
- * many parts: what two of them need counts twice. made[last - first + 1]. */
+/* Computes how many positions of each node's map are computed along one axis for range `out` of the
+ * last node when `out` is cut into `parts`. A position that two parts need counts twice. made[last
+ * - first + 1]. */
 void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                     int64_t parts, int64_t *made);
 
-/* The most positions of each node's map that `size` positions of the last one need. */
+/* Computes the largest number of positions of each node's map that `size` positions of the last
+ * node need. extents[last - first + 1]. */
 void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
                        int64_t *extents);
 
-/* Into how many column strips a rectangle of so many output columns is cut: as many for each
- * thread, where they do not become too narrow by it. */
+/* Returns the number of column strips for a rectangle of `cols` output columns: the same number for
+ * each thread, unless the strips would become too narrow. */
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
 
-/* Into how many runs of rows each of these strips is cut, so that threads share out pieces enough:
- * few, for each makes some rows of inner maps again. */
+/* Returns the number of runs of rows that each strip is cut into, so that there are enough pieces
+ * for all threads. The number is small because each run computes some rows of inner maps again. */
 int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips);
 
-/* Bytes of the maps between a group's nodes that one thread holds. */
+/* Returns the bytes of the maps between a group's nodes that one thread holds. */
 size_t rfx_group_ring_bytes(const struct rfx_group_attr *group);
 #endif

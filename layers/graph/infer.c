@@ -21,7 +21,8 @@ enum rfx_status rfx_infer_inputs(const struct rfx_graph *graph, const struct rfx
     return RFX_OK;
 }
 
-/* Whether all inputs of the node may be read as they are: of one type, which its op takes. */
+/* Whether all inputs of the node can be read without conversion: they have one type, and the op
+ * takes it. */
 static bool takes_inputs(const struct rfx_graph *graph, const struct rfx_node *node) {
     enum rfx_type first = rfx_infer_in(graph, node, 0)->type;
     for (int k = 1; k < node->n_in; k++)
@@ -61,7 +62,7 @@ enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *graph, const struc
     return RFX_OK;
 }
 
-/* Product of the dims; false when one is below 1 or the bytes would not fit. */
+/* Computes the product of the dims; returns false if one is below 1 or the bytes would not fit. */
 static bool count_elems(const struct rfx_shape *shape, int64_t *elems) {
     int64_t product = 1;
     for (int i = 0; i < shape->rank; i++) {

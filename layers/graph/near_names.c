@@ -32,7 +32,8 @@ int rfx_edit_distance(const char *a, const char *b) {
     return row[n];
 }
 
-/* How far a candidate is from the name: 0 is nearest; more than NEAR_EDITS is not near. */
+/* Returns the distance of a candidate from the name: 1 if it begins with the name, else the number
+ * of edits. More than NEAR_EDITS is not near. */
 static int distance(const char *candidate, const char *name) {
     if (candidate == NULL || name[0] == '\0') return NEAR_EDITS + 1;
     if (strncasecmp(candidate, name, strlen(name)) == 0) return 1;

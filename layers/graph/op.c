@@ -1,4 +1,4 @@
-/* The table of operations and the wrappers that give absent members their meaning. */
+/* The table of operators, and the wrappers that apply the rules for absent members. */
 #include "layers/graph/op.h"
 
 #include "layers/graph/units.h"
@@ -24,7 +24,8 @@ bool rfx_node_is_local(const struct rfx_node *node) {
 }
 
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
-    bool at_once = op_table[node->op]->rect_macs != NULL; /* cut up, it would cost more */
+    /* If it were computed in parts, it would cost more. */
+    bool at_once = op_table[node->op]->rect_macs != NULL;
     return rfx_node_is_local(node) && !rfx_node_is_input(node) && !at_once;
 }
 
@@ -242,7 +243,7 @@ void rfx_op_share(const struct rfx_run_args *args, int64_t count,
 struct row_loop {
     const struct rfx_run_args *args;
     void (*row)(const struct rfx_run_args *args, int64_t y);
-    struct rfx_units grid; /* rows, in parts side by side */
+    struct rfx_units grid; /* one row per unit, cut into column ranges */
 };
 
 static void one_row(void *user, int64_t index, int thread) {

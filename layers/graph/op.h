@@ -1,10 +1,11 @@
-/* What an operation is: a row of facts and pure functions for analysis, fusing, planning and
- * charts, two for execution. Nobody else knows ops by name, except who makes nodes of them.
+/* The description of an operator: a row of facts, pure functions for analysis, fusing, planning and
+ * charts, and the functions pack and run for execution. No other code depends on particular ops,
+ * except code that creates nodes of them.
  *
- * Adding an op touches: its file, enum rfx_op and RFX_OP_LIST, its ONNX rows (onnx_ops.c,
- * onnx_export.c), its test. Pure functions depend on node and graph only. `run` computes
- * exactly the rectangle it is given; the bits of an output element never depend on the rectangle,
- * the views, or the thread count. */
+ * To add an op: add its file, its entries in enum rfx_op and RFX_OP_LIST, its ONNX rows
+ * (onnx_ops.c, onnx_export.c) and its test. The pure functions depend on node and graph only. `run`
+ * computes exactly the rectangle that it is given. The bits of an output element never depend on
+ * the rectangle, the views or the number of threads. */
 #ifndef RFX_LAYERS_GRAPH_OP_H
 #define RFX_LAYERS_GRAPH_OP_H
 
@@ -16,13 +17,14 @@
 struct rfx_run_args {
     const struct rfx_graph *graph;
     const struct rfx_node *node;
-    const struct rfx_view *in; /* n_in views; each holds what rfx_op_in_rect, clamped, asks for */
-    struct rfx_view out;       /* holds `rect` at least; nothing outside rect is written */
-    struct rfx_rect rect;      /* within the full output map; PLAIN: 0,1,0,1 */
-    const void *packed;        /* what pack wrote, aligned to RFX_ALIGNMENT_BYTES */
-    void *scratch;             /* scratch_bytes(node, threads), aligned; contents are garbage */
-    int threads;               /* >= 1: for how many work is cut up; scratch is for as many */
-    struct rfx_team *team;     /* that shares out the work; NULL: the calling thread alone */
+    /* n_in views; each contains the rectangle rfx_op_in_rect, clipped to the map. */
+    const struct rfx_view *in;
+    struct rfx_view out;   /* contains at least `rect`; nothing outside `rect` is written */
+    struct rfx_rect rect;  /* within the full output map; PLAIN: 0,1,0,1 */
+    const void *packed;    /* the constants that pack wrote, aligned to RFX_ALIGNMENT_BYTES */
+    void *scratch;         /* scratch_bytes(node, threads) bytes, aligned, uninitialised */
+    int threads;           /* >= 1: the number of threads that work and scratch are divided among */
+    struct rfx_team *team; /* the team that runs the work; NULL: the calling thread alone */
 };
 
 /* Kernel, stride and padding as tables show them; axis 0 rows, 1 columns. */
@@ -31,7 +33,7 @@ struct rfx_window {
     struct rfx_pads pads;
 };
 
-enum rfx_op_class { /* what a tensor is made by, in charts and advice */
+enum rfx_op_class { /* the class of the op that makes a tensor, for charts and advice */
                     RFX_CLASS_OTHER,
                     RFX_CLASS_CONVOLUTION, /* its attributes are attr.conv */
                     RFX_CLASS_POOLING,
@@ -39,23 +41,24 @@ enum rfx_op_class { /* what a tensor is made by, in charts and advice */
                     RFX_CLASS_ELEMENTWISE, /* norm, activation */
 };
 
-enum rfx_fusable { /* bits: parts that rfx_graph_finish moves into the node that makes their input
-                    */
+enum rfx_fusable { /* bits: kinds of nodes that rfx_graph_finish can move into the node that makes
+                      their input */
                    RFX_FUSE_BATCH_NORM = 1, /* scale and shift per channel */
                    RFX_FUSE_ACTIVATION = 2,
-                   RFX_FUSE_SUM = 4,  /* a residual addition */
-                   RFX_FUSE_GATE = 8, /* x * sigmoid(x) and the like: becomes an activation */
+                   RFX_FUSE_SUM = 4, /* a residual addition */
+                   /* x * sigmoid(x) and similar products; becomes an activation. */
+                   RFX_FUSE_GATE = 8,
 };
 
 enum rfx_weight_role {
-    RFX_WEIGHT_FACTOR, /* filters, matrices, scales of an op of their own */
+    RFX_WEIGHT_FACTOR, /* filters, matrices; scales if the op itself is a scaling */
     RFX_WEIGHT_BIAS,
-    RFX_WEIGHT_SCALE, /* per output channel, of what is computed; of a convolution it is multiplied
-                         into the filters when they are packed */
+    RFX_WEIGHT_SCALE, /* a factor per output channel of the result; for a convolution it is
+                         multiplied into the filters when they are packed */
 };
 
-/* A weight that nodes of an op have: `offset` is that of the int in struct rfx_node which holds its
- * index, or -1. */
+/* A weight of an op's nodes. `offset` is the offset in struct rfx_node of the int that holds the
+ * weight's index, or -1 for none. */
 struct rfx_weight_slot {
     const char *name; /* NULL ends a list */
     enum rfx_weight_role role;
@@ -63,18 +66,19 @@ struct rfx_weight_slot {
 };
 
 #define RFX_PACK_TEMP_BYTES \
-    ((size_t)1 << 20)                 /* what packing holds beside its result, all threads */
-#define RFX_PACK_MIN_TEMP_ELEMS 32768 /* floats that a call of pack has of it at least */
+    ((size_t)1 << 20) /* bytes of temporary memory for packing, for all threads together */
+#define RFX_PACK_MIN_TEMP_ELEMS 32768 /* least number of temporary floats of a call of pack */
 
-/* A share of packing a node: units of its work (panels, say) are shared out as rfx_pack_units says.
- * Who cannot cut it packs all of it as part 0. Parts are packed in any order, several at a time. */
+/* A shard of the weights of a node to pack. The node's units of work (panels, say) are distributed
+ * among the shards by rfx_pack_units. An op that cannot divide its work packs everything as shard
+ * 0. Shards are packed in any order, several at the same time. */
 struct rfx_pack_part {
     int64_t index, count; /* 0 <= index < count */
-    float *temp;          /* temp_elems floats of garbage, aligned; of this call alone */
+    float *temp;          /* temp_elems uninitialised floats, aligned, for this call alone */
     int64_t temp_elems;   /* at least RFX_PACK_MIN_TEMP_ELEMS */
 };
 
-/* Which of `units` units of work are the part's. */
+/* Returns the range of the shard's units, out of `units` units of work. */
 static inline struct rfx_range rfx_pack_units(const struct rfx_pack_part *part, int64_t units) {
     struct rfx_range r = {units * part->index / part->count,
                           units * (part->index + 1) / part->count};
@@ -85,125 +89,133 @@ static inline struct rfx_range rfx_pack_units(const struct rfx_pack_part *part, 
 
 struct rfx_op_def {
     const char *name; /* "Conv" */
-    bool spatial;     /* false: needs its inputs whole and makes its output whole */
-    bool view;        /* the input's bytes under another shape */
+    bool spatial;     /* false: reads its inputs whole and makes its output whole */
+    bool view;        /* the output is the input's bytes with another shape */
     enum rfx_op_class kind;
-    unsigned fuses_as; /* enum rfx_fusable: which part of another node it may become */
-    unsigned takes_in; /* and which parts may become part of it; BATCH_NORM needs slots of role
-                          SCALE and BIAS, of as many elements as the output has channels */
+    unsigned fuses_as; /* enum rfx_fusable: the kinds as which it can move into another node */
+    unsigned takes_in; /* the kinds that can move into it; BATCH_NORM requires slots of role SCALE
+                          and BIAS, with as many elements as the output has channels */
 
-    /* The element types of inputs: bit RFX_TYPE_BIT(t) for each that `run` computes, all inputs
-     * being of one. 0: FLOAT32 alone. rfx_graph_add puts a CONVERT before inputs of other types.
-     * The output: of the inputs' type, with their quant, where `keeps_type`; else what infer sets,
-     * which is FLOAT32 by rfx_infer_set_map and rfx_infer_set_plain. */
+    /* Element types of inputs: bit RFX_TYPE_BIT(t) for each type that `run` computes; all inputs
+     * have the same type. 0: FLOAT32 only. rfx_graph_add puts a CONVERT before inputs of other
+     * types. If `keeps_type`, the output has the inputs' type and quant. Otherwise infer sets the
+     * type, which is FLOAT32 with rfx_infer_set_map and rfx_infer_set_plain. */
     unsigned types;
     bool keeps_type;
 
-    /* Its parameters, beside what act has. NULL: none. */
+    /* The op's weights, except those of `act`. NULL: none. */
     const struct rfx_weight_slot *weights;
 
-    /* The table of indices that a node of it carries, and its length. NULL: none. */
+    /* Returns the address of the table of indices that a node of the op has, and sets *count to its
+     * length. NULL: no table. */
     int64_t **(*index_table)(struct rfx_node *node, int64_t *count);
 
     /* Checks attributes against the inputs' shapes and sets node->out (and attr.conv.ic). */
     enum rfx_status (*infer)(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err);
 
-    /* Sets the members of *window (ones and no pads) in which the op differs. NULL: none. */
+    /* Changes the members of *window in which the op differs from a 1x1 window with stride 1 and no
+     * pads. NULL: none. */
     void (*window)(const struct rfx_node *node, struct rfx_window *window);
 
-    /* How rows (axis 0) or columns (axis 1) follow from those of input `k`: every spatial op with
-     * inputs says so, also when they are the same ones (rfx_op_map_identity). */
+    /* Returns how rows (axis 0) or columns (axis 1) of the output depend on those of input `k`.
+     * Every spatial op with inputs defines it; rfx_op_map_identity if they are the same ones. */
     struct rfx_axis_map (*axis_map)(const struct rfx_graph *graph, const struct rfx_node *node,
                                     int k, int axis);
 
-    /* Unclamped region map of one axis: which rows or columns of input `k` the output range `out`
-     * needs. May reach outside the map: that is padding. Minimal: no smaller range would do. NULL:
-     * as axis_map says; needed where positions are rounded, sized or read over the border, or where
-     * a pixel's bits depend on more than its window. */
+    /* Returns the range of rows or columns of input `k` that the output range `out` needs, for one
+     * axis. The range is not clipped: the part outside the map is padding. It is minimal: no
+     * smaller range would do. NULL: follows from axis_map. Needed if positions are rounded, if
+     * sizes depend on the map, if the map is read over its border, or if a pixel's bits depend on
+     * more than its window. */
     struct rfx_range (*in_range)(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out);
 
-    /* The same as if no map had a border. NULL: as axis_map says; needed where it is ROUNDED. */
+    /* As in_range, as if no map had a border. NULL: follows from axis_map. Needed if the axis map
+     * is ROUNDED. */
     struct rfx_range (*endless_range)(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out);
 
-    /* Where pixels of the output lie among those of input `k`. NULL: as axis_map says; needed where
-     * it is ROUNDED, and of windows that follow the map's size. */
+    /* Returns the positions of the output's pixels in the coordinates of input `k`. NULL: follows
+     * from axis_map. Needed if the axis map is ROUNDED and for windows whose size depends on the
+     * map's size. */
     struct rfx_axis_place (*axis_place)(const struct rfx_graph *graph, const struct rfx_node *node,
                                         int k, int axis);
 
-    /* Whether run may be given an output view over exactly the bytes of input k's (equal sizes):
-     * every element is read before it is written, and no other output reads it. NULL: never; nor
-     * where the two are of different element types. */
+    /* Whether run may overwrite input k with the output (equal sizes, the same bytes): run reads
+     * every element before it writes it, and no other output element reads it. NULL: never. Also
+     * never if the two have different element types. */
     bool (*in_place)(const struct rfx_graph *graph, const struct rfx_node *node, int k);
 
-    /* How the op takes in its input part by part, when its output is one pixel for a whole map.
-     * NULL: it is no reduction over space. */
+    /* The reduction that reads the input part by part, for ops whose output is one pixel for a
+     * whole map. NULL: the op is no reduction over space. */
     const struct rfx_reduction *reduction;
 
-    /* Multiply-accumulates for `area` output pixels (PLAIN: the whole tensor). NULL: none. */
+    /* Returns the multiply-accumulates for `area` output pixels (PLAIN: for the whole tensor).
+     * NULL: none. */
     uint64_t (*macs)(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
-    /* The same for a rectangle, where that is no matter of its area alone. NULL: as macs says. */
+    /* Returns the multiply-accumulates for a rectangle if they do not depend on its area alone.
+     * NULL: use macs. */
     uint64_t (*rect_macs)(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_rect out);
 
-    /* Scratch needed by run, for any rectangle. NULL: none. */
+    /* Returns the bytes of scratch that run needs, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 
-    /* Whether run calls OpenBLAS (layers/conv/blas.h) and needs its buffers. NULL: never. */
+    /* Whether run calls OpenBLAS (layers/conv/blas.h), which needs its own buffers. NULL: never. */
     bool (*calls_blas)(const struct rfx_graph *graph, const struct rfx_node *node);
 
-    /* Bytes of packed constants. NULL: none. */
+    /* Returns the bytes of the node's packed constants. NULL: none. */
     size_t (*packed_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
 
-    /* Packs a part of the node's constants into `packed`, which all parts are given alike.
-     * IO: a model file cannot be read any more. */
+    /* Packs one shard of the node's constants into `packed`; all shards are given the same
+     * `packed`. Returns IO if a model file cannot be read any more. */
     enum rfx_status (*pack)(const struct rfx_graph *graph, const struct rfx_node *node,
                             void *packed, const struct rfx_pack_part *part, struct rfx_error *err);
 
     void (*run)(const struct rfx_run_args *args);
 
-    /* The name of what computes the node, where there are several ways. NULL: the op itself. */
+    /* Returns the name of the implementation that computes the node, if there are several. NULL:
+     * there is one. */
     const char *(*backend)(const struct rfx_graph *graph, const struct rfx_node *node);
 };
 
-/* The row of an op; never NULL. */
+/* Returns the row of an op; never NULL. */
 const struct rfx_op_def *rfx_op_def(enum rfx_op op);
 
-/* Whether an op takes inputs of the element type as they are. */
+/* Whether an op takes inputs of this element type without conversion. */
 bool rfx_op_takes(enum rfx_op op, enum rfx_type type);
 
-/* Whether a node's map can be made in parts, rectangle by rectangle: by rows, tiles or strips. */
+/* Whether a node's map can be computed in parts, rectangle by rectangle: by rows, tiles or strips.
+ */
 bool rfx_node_is_local(const struct rfx_node *node);
 
-/* The same for a node that is computed, not read (the image is at hand in any parts), and costs no
- * more row by row. */
+/* Whether a node is local, is computed (the image is read instead), and costs no more if computed
+ * row by row. */
 bool rfx_node_runs_by_rows(const struct rfx_node *node);
 
-/* Wrappers that treat NULL members as documented. */
+/* Wrappers of the functions above; they apply the rules for NULL members. */
 struct rfx_axis_map rfx_op_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                     int k, int axis); /* identity for ops that are not spatial */
+/* Not clipped; the whole input for ops that are not spatial; [0, 1) for a broadcast dimension. */
 struct rfx_range rfx_op_in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
-                                 int axis, struct rfx_range out); /* unclamped; whole input for
-                                                                     non-spatial ops; a broadcast
-                                                                     dimension gives [0, 1) */
+                                 int axis, struct rfx_range out);
+/* Unknown for ops that are not spatial, or if input k or the output is no map. */
 struct rfx_axis_place rfx_op_axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
-                                        int k, int axis); /* unknown for ops that are not spatial
-                                                             and inputs that are no maps */
+                                        int k, int axis);
 struct rfx_rect rfx_op_in_rect(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                struct rfx_rect out); /* rfx_op_in_range of both axes */
 
-/* Whether the node needs of every input just the rows and columns that are asked of it: then nobody
- * has to ask for each of its inputs, of which there may be thousands. */
+/* Whether the node needs exactly the requested rows and columns of every input. Callers then need
+ * not compute the range of each input, of which there may be thousands. */
 bool rfx_op_needs_same(const struct rfx_node *node);
 struct rfx_range rfx_op_endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out); /* spatial ops only */
 struct rfx_window rfx_op_window(const struct rfx_node *node);
 
-/* Where a node keeps the index of that weight. */
+/* Returns the address of the weight's index in a node. */
 static inline const int *rfx_node_weight_at(const struct rfx_node *node,
                                             const struct rfx_weight_slot *slot) {
     return (const int *)(const void *)((const char *)node + slot->offset);
@@ -212,18 +224,18 @@ static inline int *rfx_node_weight_rw(struct rfx_node *node, const struct rfx_we
     return (int *)(void *)((char *)node + slot->offset);
 }
 
-/* The op's first slot of that role, or NULL. */
+/* Returns the op's first slot of this role, or NULL. */
 const struct rfx_weight_slot *rfx_op_weight_slot(enum rfx_op op, enum rfx_weight_role role);
 
-/* Number of elements of a node's weight of that role; 0: it has none. */
+/* Returns the number of elements of a node's weight of this role; 0 if it has none. */
 int64_t rfx_node_weight_elems(const struct rfx_graph *graph, const struct rfx_node *node,
                               enum rfx_weight_role role);
 
-/* Whether outputs that are moved evenly, by whole blocks, read inputs that are moved evenly, away
- * from borders: not where positions are rounded or follow the size of the map. */
+/* Whether moving an output range by whole blocks, away from borders, moves the range that it reads
+ * by a proportional distance. False if positions are rounded or depend on the map's size. */
 bool rfx_op_shifts(const struct rfx_graph *graph, const struct rfx_node *node);
 
-/* Whether one output position sees all of an endless input. */
+/* Whether one output position reads all of an endless input. */
 bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node);
 
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -233,15 +245,16 @@ size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
 bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node);
 size_t rfx_op_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node);
 
-/* "direct", or "" where the op has but one way to be computed. */
+/* Returns the name of the implementation, such as "direct", or "" if the op has only one. */
 const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node *node);
 
-/* Bytes that computing `out` moves at least: what it needs of the inputs once, the rectangle of the
- * output once, packed constants once; none for a view. */
+/* Returns a lower bound on the bytes moved to compute `out`: the needed part of each input once,
+ * the rectangle of the output once, the packed constants once. 0 for a view. */
 uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             struct rfx_rect out);
 
-/* The axis_map of ops that work position by position; of those with a window, and transposed. */
+/* Functions for the member axis_map: for ops that work position by position, ops with a window, and
+ * transposed convolutions. */
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
                                         int k, int axis);
 struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -249,10 +262,12 @@ struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struc
 struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,
                                           const struct rfx_node *node, int k, int axis);
 
-/* An in_place of ops that work element by element: any input of the output's shape. */
+/* A function for the member in_place, for ops that work element by element: true for every input
+ * with the output's shape and type. */
 bool rfx_op_in_place_elementwise(const struct rfx_graph *graph, const struct rfx_node *node, int k);
 
-/* Packs a part of the node's constants; a whole node with temp of its own. pack.h: with a team. */
+/* rfx_op_pack_part packs one shard of the node's constants. rfx_op_pack packs all of them and
+ * allocates the temporary buffer itself. pack.h packs with a team. */
 RFX_NODISCARD enum rfx_status rfx_op_pack_part(const struct rfx_graph *graph,
                                                const struct rfx_node *node, void *packed,
                                                const struct rfx_pack_part *part,
@@ -261,24 +276,26 @@ RFX_NODISCARD enum rfx_status rfx_op_pack(const struct rfx_graph *graph,
                                           const struct rfx_node *node, void *packed,
                                           struct rfx_error *err);
 
-/* Runs a node with a team of args->threads of its own (args->team is not read). */
+/* Runs a node with its own team of args->threads threads (args->team is not read). */
 void rfx_op_run(const struct rfx_run_args *args);
 
-/* For run: calls work(args, index) for all 0 <= index < count, shared out to the team. */
+/* For run: calls work(args, index) for all 0 <= index < count, distributed over the team. */
 void rfx_op_share(const struct rfx_run_args *args, int64_t count,
                   void (*work)(const struct rfx_run_args *args, int64_t index));
 
-/* For run: calls row(args, y) for every row y of args->rect, shared out to the team if `share`
- * (little work is done sooner by one thread): then with the columns of a part of it. */
+/* For run: calls row(args, y) for every row y of args->rect. If `share`, the calls are distributed
+ * over the team, and each call gets a part of the row's columns in args->rect. Little work is
+ * faster on one thread: then `share` is false. */
 void rfx_op_share_rows(const struct rfx_run_args *args, bool share,
                        void (*row)(const struct rfx_run_args *args, int64_t y));
 
-/* The full output map of a node as a rectangle (PLAIN: 0,1,0,1). */
+/* Returns the rectangle of a node's whole output map (PLAIN: 0,1,0,1). */
 static inline struct rfx_rect rfx_node_full_rect(const struct rfx_node *node) {
     return rfx_rect_full(node->out.h, node->out.w);
 }
 
-/* Whether a node is of that class; whether it may take in such a part, or become one (bits). */
+/* Whether a node is of class `kind`; whether nodes of kind `part` can move into it; whether it can
+ * move into another node as kind `part`. */
 static inline bool rfx_node_is_class(const struct rfx_node *node, enum rfx_op_class kind) {
     return rfx_op_def(node->op)->kind == kind;
 }
@@ -289,7 +306,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     return (rfx_op_def(node->op)->fuses_as & (unsigned)part) != 0;
 }
 
-/* One rfx_op_def per op, each in its operator's file. */
+/* One rfx_op_def per op, each defined in the operator's file. */
 #define RFX_OP_LIST(X)                                    \
     X(RFX_OP_INPUT, rfx_op_input)                         \
     X(RFX_OP_CONST_MAP, rfx_op_const_map)                 \

@@ -1,15 +1,16 @@
-/* Packing shared out. All nodes' parts, in their order, are numbered; threads take number after
- * number, each with a piece of temp of its own. Numbers only grow, so a thread finds the node of
- * the next one from where it is. A number that has been taken is packed to the end even if another
- * one fails, and no further ones are taken then: the least number that fails is always among them.
- */
+/* Packing with several threads. The shards of all nodes are numbered in the order of nodes. Each
+ * thread takes the next free number again and again, and has its own piece of temp. The numbers
+ * only grow, so a thread finds the node of its next shard by going on from its last node. If a
+ * shard fails, shards that were taken before are still packed to their end, but no more are taken.
+ * So the lowest shard that fails has always been tried. */
 #include "layers/graph/pack.h"
 
 #include <stdatomic.h>
 
 #include "layers/core/checked.h"
 
-#define PART_BYTES ((size_t)256 << 10) /* packed: large enough that sharing out costs nothing */
+/* Packed bytes of a shard; large enough that distributing shards costs nothing. */
+#define PART_BYTES ((size_t)256 << 10)
 
 _Static_assert(RFX_PACK_TEMP_BYTES / RFX_PACK_MAX_THREADS ==
                    RFX_PACK_MIN_TEMP_ELEMS * sizeof(float),
@@ -17,8 +18,8 @@ _Static_assert(RFX_PACK_TEMP_BYTES / RFX_PACK_MAX_THREADS ==
 
 struct worker {
     int node;
-    int64_t before; /* parts of the nodes before */
-    int64_t failed; /* the number that did */
+    int64_t before; /* number of shards of the nodes before `node` */
+    int64_t failed; /* number of the shard that failed */
     enum rfx_status status;
     struct rfx_error err;
 };
@@ -37,7 +38,7 @@ static int64_t parts_of(const struct rfx_pack_nodes *nodes, int i) {
     return (int64_t)((bytes + PART_BYTES - 1) / PART_BYTES);
 }
 
-/* Packs that part; false: there is none of that number. */
+/* Packs the shard of this number; returns false if there is none. */
 static bool pack_number(struct packing *p, struct worker *w, int64_t number, float *temp) {
     const struct rfx_pack_nodes *nodes = p->nodes;
     int64_t parts = 0;
@@ -67,7 +68,8 @@ static void work(void *user, int64_t index, int thread) {
     atomic_store(&p->stop, true);
 }
 
-/* Threads that have something to do, each with temp enough for the scales of a node. */
+/* Returns the number of threads that have a shard to pack, each with enough temp for the scales of
+ * a node. */
 static int workers_for(const struct rfx_pack_nodes *nodes, int threads) {
     int64_t parts = 0, channels = 1;
     for (int i = nodes->first; i < nodes->last; i++) {

@@ -1,12 +1,14 @@
-/* Rows of a map, or all of it, added to a state; see reduction.h. */
+/* Adds rows of a map, or a whole map, to a state; see reduction.h. */
 #include "layers/graph/reduction.h"
 
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "layers/graph/units.h"
 
-#define SERIAL_ELEMS 32768 /* below, sharing them out takes longer than adding the values */
-#define SERIAL_PIXELS 512  /* of a part: adding fewer takes less time than merging its state */
+/* Elements; with fewer, distributing the work takes longer than adding the values. */
+#define SERIAL_ELEMS 32768
+/* Least pixels of a part; adding fewer takes less time than merging its state. */
+#define SERIAL_PIXELS 512
 
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node) {
     return rfx_op_def(node->op)->reduction;
@@ -18,7 +20,7 @@ size_t rfx_reduction_scratch_bytes(const struct rfx_graph *graph, const struct r
     return rfx_node_reduction(node)->state_bytes(node) * (size_t)threads;
 }
 
-/* A rectangle that is added to a state. */
+/* The arguments of rfx_reduction_add, for its threads. */
 struct adding {
     const struct rfx_node *node;
     const struct rfx_view *in;
@@ -28,7 +30,8 @@ struct adding {
     struct rfx_units parts;
 };
 
-/* The first part to the state itself. */
+/* Adds one part of the rectangle: part 0 to the caller's state, any other part to its own new state
+ * in scratch. */
 static void add_part(void *user, int64_t part, int thread) {
     const struct adding *a = user;
     const struct rfx_reduction *reduction = rfx_node_reduction(a->node);

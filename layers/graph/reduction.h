@@ -1,10 +1,10 @@
-/* Reductions over space: a state that takes in a map part by part, in any order.
+/* Reductions over space: a state to which the pixels of a map are added part by part, in any order.
  *
- * Invariants: 1. a state is a block of the caller's without pointers, so it can be copied, written
- * to a file and read back as bytes by the same build; 2. states are exact: the bits of the result
- * are a function of the set of pixels added, not of their order or of how they were divided among
- * states that were merged; 3. nothing here allocates. An operator whose row has one (rfx_op_def) is
- * fed by the schedule in rows, tiles or strips, as its input comes. */
+ * Invariants: 1. a state is a caller-owned block without pointers, so it can be copied, written to
+ * a file and read back as bytes by the same build; 2. states are exact: the bits of the result
+ * depend only on the set of pixels added, not on their order or on how they were divided among
+ * states that were merged; 3. nothing here allocates. The schedule feeds operators whose row has a
+ * reduction (rfx_op_def) with rows, tiles or strips as soon as their input is computed. */
 #ifndef RFX_LAYERS_GRAPH_REDUCTION_H
 #define RFX_LAYERS_GRAPH_REDUCTION_H
 
@@ -14,39 +14,39 @@ struct rfx_run_args;
 struct rfx_team;
 
 struct rfx_reduction {
-    /* Bytes of a state, a multiple of RFX_ALIGNMENT_BYTES. */
+    /* Returns the bytes of a state, a multiple of RFX_ALIGNMENT_BYTES. */
     size_t (*state_bytes)(const struct rfx_node *node);
 
-    /* Makes `state` (garbage) that of no pixels. */
+    /* Initialises `state` (uninitialised memory) to no pixels. */
     void (*begin)(const struct rfx_node *node, void *state);
 
-    /* Adds the pixels of `rect`, which the view of the node's input 0 holds. */
+    /* Adds the pixels of `rect`, which the view `in` of the node's input 0 contains. */
     void (*add)(const struct rfx_node *node, void *state, const struct rfx_view *in,
                 struct rfx_rect rect);
 
-    /* Adds the pixels that `other` holds; `other` keeps its value, but may be rearranged. */
+    /* Adds the pixels of state `other`. The value of `other` does not change, but its bytes may. */
     void (*merge)(const struct rfx_node *node, void *state, void *other);
 
-    /* Writes the node's output, given that all pixels of its h x w input have been added. */
+    /* Writes the node's output; all pixels of its h x w input must have been added. */
     void (*finish)(const struct rfx_node *node, void *state, int64_t h, int64_t w,
                    const struct rfx_view *out);
 
-    /* Whether bytes that come from a file may be a state of this node's: merging and finishing it
-     * touches nothing else and does not overflow. */
+    /* Whether bytes from a file are safe as a state of this node: merging and finishing the state
+     * accesses no memory outside it and does not overflow. */
     bool (*is_sound)(const struct rfx_node *node, const void *state);
 };
 
-/* The reduction of a node's operator, or NULL when it is none. */
+/* Returns the reduction of a node's operator, or NULL if it has none. */
 const struct rfx_reduction *rfx_node_reduction(const struct rfx_node *node);
 
-/* scratch_bytes and run of an operator that is a reduction of its whole input. */
+/* Functions for the members scratch_bytes and run of operators that reduce their whole input. */
 size_t rfx_reduction_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                                    int threads);
 void rfx_reduction_run(const struct rfx_run_args *args);
 
-/* Adds the pixels of a rectangle to a state: where that pays, each thread of the team (NULL: none)
- * adds rows to a state of its own, and the states are merged. scratch: a state for each thread but
- * the first. */
+/* Adds the pixels of a rectangle to a state. If the rectangle is large enough, each thread of the
+ * team (NULL: none) adds pixels to its own state, and the states are merged at the end. scratch:
+ * one state for each thread except the first. */
 void rfx_reduction_add(const struct rfx_node *node, void *state, const struct rfx_view *in,
                        struct rfx_rect rect, struct rfx_team *team, void *scratch);
 #endif

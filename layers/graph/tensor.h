@@ -1,7 +1,8 @@
-/* Shapes of tensors and views of the parts of them that are in memory.
+/* Shapes of tensors, and views of the parts of tensors that are in memory.
  *
- * Two layouts. NHWC: a feature map, rank 4 with n = 1, dims kept in ONNX order (1, c, h, w) but
- * stored rows x columns x channels, channels innermost. PLAIN: any rank, row-major as in ONNX. */
+ * There are two layouts. NHWC: a feature map of rank 4 with n = 1; its dims are in ONNX order (1,
+ * c, h, w), but it is stored as rows x columns x channels, channels innermost. PLAIN: any rank,
+ * row-major as in ONNX. */
 #ifndef RFX_LAYERS_GRAPH_TENSOR_H
 #define RFX_LAYERS_GRAPH_TENSOR_H
 
@@ -22,9 +23,9 @@ struct rfx_shape {
     int64_t dims[RFX_MAX_RANK]; /* ONNX order */
 };
 
-/* The real numbers that integers of a tensor stand for: (q - zero_points[i]) * scales[i], where i
- * is the element's index along `axis` of the shape (ONNX order), or 0 where count is 1. One scale
- * per tensor for activations, one per output channel for weights: ONNX QuantizeLinear, opset 13. */
+/* The real numbers that a tensor's integers stand for: (q - zero_points[i]) * scales[i]. i is the
+ * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. Activations have one
+ * scale per tensor, weights one per output channel: ONNX QuantizeLinear, opset 13. */
 struct rfx_quant {
     int64_t count; /* 1, or the extent of the axis */
     int axis;
@@ -36,14 +37,14 @@ struct rfx_tensor {
     enum rfx_layout layout;
     enum rfx_type type; /* of an element in memory */
     struct rfx_shape shape;
-    int64_t c, h, w; /* of an NHWC tensor; a PLAIN one has c = elems, h = w = 1 */
-    int64_t elems;   /* product of dims, overflow-checked; their bytes fit size_t */
-    /* NULL: elements are the numbers themselves. Else it belongs to whoever made the tensor's node
-     * and lives as long as the graph. */
+    int64_t c, h, w; /* for an NHWC tensor; a PLAIN tensor has c = elems, h = w = 1 */
+    int64_t elems;   /* product of dims, overflow-checked; the tensor's bytes fit size_t */
+    /* NULL: elements are the numbers themselves. Otherwise owned by the code that made the tensor's
+     * node, and valid as long as the graph. */
     const struct rfx_quant *quant;
 };
 
-/* Bytes of a tensor in memory, and of `pixels` of its pixels. */
+/* Return the bytes of a tensor in memory, and of `pixels` pixels of it. */
 static inline size_t rfx_tensor_bytes(const struct rfx_tensor *t) {
     return (size_t)t->elems * rfx_type_bytes(t->type);
 }
@@ -51,7 +52,7 @@ static inline size_t rfx_tensor_pixel_bytes(const struct rfx_tensor *t, int64_t 
     return (size_t)(pixels * t->c) * rfx_type_bytes(t->type);
 }
 
-/* A feature map of float32: c channels, h rows, w columns. */
+/* Returns a feature map of float32: c channels, h rows, w columns. */
 static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w) {
     struct rfx_tensor t = {.layout = RFX_LAYOUT_NHWC,
                            .shape = {4, {1, c, h, w}},
@@ -62,18 +63,19 @@ static inline struct rfx_tensor rfx_tensor_nhwc(int64_t c, int64_t h, int64_t w)
     return t;
 }
 
-/* A PLAIN tensor of float32; `elems` is the product of the shape's dims. */
+/* Returns a PLAIN tensor of float32; `elems` is the product of the shape's dims. */
 static inline struct rfx_tensor rfx_tensor_plain(const struct rfx_shape *shape, int64_t elems) {
     struct rfx_tensor t = {
         .layout = RFX_LAYOUT_PLAIN, .shape = *shape, .c = elems, .h = 1, .w = 1, .elems = elems};
     return t;
 }
 
-/* The part `rect` of an NHWC tensor that is in memory (a PLAIN tensor: rect is 0,1,0,1).
- * Rows are contiguous: pixel (y, x) has its c elements at rfx_view_at(view, y, x). When ring_rows
- * is not 0, row y lives in slot y mod ring_rows. When fresh is not NULL, the rows from fresh_y0 on
- * lie one after the other from there instead. A view says nothing of constness: who reads a view
- * only does not write through it. */
+/* A view of the part `rect` of an NHWC tensor that is in memory (for a PLAIN tensor, rect is
+ * 0,1,0,1). The c elements of a pixel are contiguous: those of pixel (y, x) begin at
+ * rfx_view_at(view, y, x). If ring_rows is not 0, row y is in slot y mod ring_rows of a ring
+ * buffer. If `fresh` is not NULL, rows from fresh_y0 on are staging rows: they are stored one after
+ * the other from `fresh` on instead. A view does not express constness: code that only reads must
+ * not write through it. */
 struct rfx_view {
     void *data;           /* the first element of the first row */
     struct rfx_rect rect; /* full-map coordinates */
@@ -85,12 +87,12 @@ struct rfx_view {
     enum rfx_type type; /* of the elements */
 };
 
-/* Bytes of one row of the view. */
+/* Returns the bytes of one row of the view. */
 static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
     return (size_t)(rfx_rect_cols(v->rect) * v->c) * rfx_type_bytes(v->type);
 }
 
-/* The pixel (y, x) of a view whose elements have `bytes` bytes. */
+/* Returns the address of pixel (y, x) of a view with elements of `bytes` bytes. */
 static inline void *rfx_view_pixel(const struct rfx_view *v, int64_t y, int64_t x, size_t bytes) {
     bool fresh = v->fresh != NULL && y >= v->fresh_y0;
     unsigned char *base = (unsigned char *)(fresh ? v->fresh : v->data);
@@ -102,13 +104,13 @@ static inline void *rfx_view_pixel(const struct rfx_view *v, int64_t y, int64_t 
     return base + (row * v->row_stride + (x - v->rect.x0) * v->c) * (int64_t)bytes;
 }
 
-/* The pixel (y, x) of a view of any type: for those who move bytes. */
+/* Returns the address of pixel (y, x) of a view of any type, for code that only moves bytes. */
 static inline void *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) {
     return rfx_view_pixel(v, y, x, rfx_type_bytes(v->type));
 }
 
-/* The first element, and the pixel (y, x), of a view of that type (asserted): for those who
- * compute. */
+/* Return the address of the first element, or of pixel (y, x), of a view of the named type
+ * (asserted); for code that computes. */
 static inline float *rfx_view_f32(const struct rfx_view *v) {
     assert(v->type == RFX_TYPE_FLOAT32);
     return (float *)v->data;
@@ -134,7 +136,7 @@ static inline int8_t *rfx_view_i8_at(const struct rfx_view *v, int64_t y, int64_
     return (int8_t *)rfx_view_pixel(v, y, x, 1);
 }
 
-/* A densely packed view of `rect` of a tensor, whose element type it has. */
+/* Returns a densely packed view of `rect` of a tensor, with the tensor's element type. */
 static inline struct rfx_view rfx_view_of(const struct rfx_tensor *t, void *data,
                                           struct rfx_rect rect) {
     struct rfx_view v = {.data = data,
@@ -145,7 +147,7 @@ static inline struct rfx_view rfx_view_of(const struct rfx_tensor *t, void *data
     return v;
 }
 
-/* A densely packed view of `rect` of float32, c of them a pixel. */
+/* Returns a densely packed view of `rect` with c float32 per pixel. */
 static inline struct rfx_view rfx_view_dense(float *data, struct rfx_rect rect, int64_t c) {
     struct rfx_view v = {.data = data, .rect = rect, .c = c, .row_stride = rfx_rect_cols(rect) * c};
     return v;

@@ -1,14 +1,16 @@
-/* Cutting and sharing out; see units.h. */
+/* Cuts work into units and distributes them; see units.h. */
 #include "layers/graph/units.h"
 
 #include "layers/core/checked.h"
 
 #define UNIT_ROWS 8
-#define MOST_ROWS 64 /* a team asks between units whether to stop: at least every 100 ms */
+/* Bounds the time of a unit: a team calls its stop callback between units, at least every 100 ms.
+ */
+#define MOST_ROWS 64
 #define LEAST_COLS 32
-#define BESIDE_COLS 56 /* of a thread: four blocks of the widest kernel */
+#define BESIDE_COLS 56 /* least columns of a thread: four blocks of the widest kernel */
 
-/* Enough for all threads; one thread alone needs no more than one. */
+/* Returns the number of units that is enough for all threads; 1 for a single thread. */
 static int64_t enough_units(const struct rfx_run_args *args) {
     return args->threads == 1 ? 1 : (int64_t)RFX_UNITS_PER_THREAD * args->threads;
 }

@@ -1,12 +1,10 @@
-/* Rows of a view that follow each other in memory, for those who hand out more than a row at a
- * time. */
+/* Runs of contiguous rows of a view, for code that processes several rows at a time. */
 #ifndef RFX_LAYERS_GRAPH_VIEW_ROWS_H
 #define RFX_LAYERS_GRAPH_VIEW_ROWS_H
 
 #include "layers/graph/tensor.h"
 
-/* The end, at most `last`, of the rows from y on that each lie row_stride floats behind the one
- * before. */
+/* Returns the end, at most `last`, of the rows from y on whose distance in memory is row_stride. */
 static inline int64_t rfx_view_rows_end(const struct rfx_view *v, int64_t y, int64_t last) {
     int64_t end = last;
     if (v->fresh != NULL && y >= v->fresh_y0) return end;
@@ -16,9 +14,9 @@ static inline int64_t rfx_view_rows_end(const struct rfx_view *v, int64_t y, int
     return end;
 }
 
-/* Whether some row of a rectangle lies at the same place in two views of whole rows, one of which
- * is written over the other (op.h, in_place): of those that lie apart, some may be in a ring, so
- * that it is the rows from one on that do. */
+/* Whether two views of whole rows, of which one is written over the other (op.h, in_place), have
+ * any row of `rect` at the same address. Comparing the last row is enough: if views of ring buffers
+ * have some rows at different addresses, the rows at equal addresses are the last ones. */
 static inline bool rfx_views_meet(const struct rfx_view *a, const struct rfx_view *b,
                                   struct rfx_rect rect) {
     int64_t y = rect.y1 - 1, x = rect.x0;

@@ -12,7 +12,8 @@
 
 #include "layers/core/checked.h"
 
-#define PIECE_BYTES ((size_t)8192) /* of a file's other types while they are converted */
+/* Bytes read at once from a file whose type has to be converted. */
+#define PIECE_BYTES ((size_t)8192)
 
 static uint64_t mix(uint64_t z) {
     z += 0x9e3779b97f4a7c15u;
@@ -33,7 +34,8 @@ static void generate(const struct rfx_weight *weight, int64_t first, int64_t cou
     }
 }
 
-/* Compared after the bytes were read: a change before or while they were read is seen. */
+/* Fails if the file was written since it was opened. Called after reading, so that it detects
+ * changes before and during the read. */
 static enum rfx_status check_unchanged(const struct rfx_weight_file *file, struct rfx_error *err) {
     struct stat now;
     if (!file->watched) return RFX_OK;
@@ -93,7 +95,8 @@ static enum rfx_status read_file(const struct rfx_weight *weight, int64_t first,
     return RFX_OK;
 }
 
-/* Elements of a box: digit after digit counts on from the first one. */
+/* Reads elements of a box. The index is kept as digits; after each element it is incremented digit
+ * by digit, with carry. */
 static void read_box(const struct rfx_weight_places *p, const float *data, int64_t first,
                      int64_t count, float *out) {
     int64_t index[RFX_DIGITS], place = p->first, rest = first;
@@ -115,8 +118,8 @@ static void read_box(const struct rfx_weight_places *p, const float *data, int64
     }
 }
 
-/* Whether an index lies in a box; *number: which of its elements it is, *run: how many of these
- * follow each other from there on. */
+/* Whether index `at` is in a box. If so, *number is the index's element number in the box, and *run
+ * is the number of elements in a row from there on. */
 static bool is_in_box(const struct rfx_weight_places *p, int rank, const int64_t *at,
                       int64_t *number, int64_t *run) {
     *number = 0;
@@ -130,7 +133,7 @@ static bool is_in_box(const struct rfx_weight_places *p, int rank, const int64_t
     return true;
 }
 
-/* Box after box, of each what lies in a row. */
+/* Reads elements run by run; each run is a contiguous part of one box. */
 static void read_repeated(const struct rfx_weight *weight, int64_t first, int64_t count,
                           float *out) {
     int64_t at[RFX_MAX_RANK], number = first, run = count;
@@ -162,7 +165,7 @@ bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, i
     return rfx_digits_move(p->digits, n, a / inner) == rfx_digits_move(p->digits, n, b / inner);
 }
 
-/* As it is stored. */
+/* Reads elements in the order in which they are stored. */
 static enum rfx_status read_stored(const struct rfx_weight *weight, int64_t first, int64_t count,
                                    float *out, struct rfx_error *err) {
     switch (weight->source) {
@@ -186,8 +189,8 @@ static enum rfx_status read_stored(const struct rfx_weight *weight, int64_t firs
 
 enum { COLUMNS_TOGETHER = 256 };
 
-/* Rows [row, row_end) of n columns from `column` on, column after column: of each row all columns
- * together, as they are stored. */
+/* Reads rows [row, row_end) of n columns from `column` on into out, column after column. Of each
+ * stored row, the n columns are read at once. */
 static enum rfx_status read_columns(const struct rfx_weight *weight, int64_t column, int64_t n,
                                     int64_t row, int64_t row_end, float *out,
                                     struct rfx_error *err) {
@@ -201,7 +204,8 @@ static enum rfx_status read_columns(const struct rfx_weight *weight, int64_t col
     return status;
 }
 
-/* The rest of a column that is begun, whole ones, the beginning of the last. */
+/* Reads elements of a transposed weight: the rest of the first column, whole columns, the beginning
+ * of the last. */
 static enum rfx_status read_transposed(const struct rfx_weight *weight, int64_t first,
                                        int64_t count, float *out, struct rfx_error *err) {
     int64_t rows = weight->transposed, n;

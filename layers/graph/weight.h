@@ -1,11 +1,11 @@
-/* Constant tensors of a model and where their values come from.
+/* Constant tensors of a model, and the sources of their values.
  *
- * A weight is never copied before it is packed: its values lie in an open file, or belong to the
- * graph, or are a formula (seed and distribution; or which of a few values stands where) evaluated
- * on reading. All are read through
- * rfx_weight_read, in any order, any number of times, with the same values. Files are read, not
- * mapped: of a mapping the system may keep megabytes around every page that is touched, which
- * would count as this process's memory, and a file that shrinks under one ends the process. */
+ * A weight is not copied before it is packed. Its values are in an open file, or belong to the
+ * graph, or are computed when they are read: from a seed and a distribution, or by repeating a few
+ * stored values. All weights are read through rfx_weight_read, in any order, any number of times,
+ * with the same values. Files are read and not memory-mapped for two reasons: the system may keep
+ * megabytes around every mapped page that is touched, which would count as this process's memory;
+ * and a mapped file that shrinks ends the process. */
 #ifndef RFX_LAYERS_GRAPH_WEIGHT_H
 #define RFX_LAYERS_GRAPH_WEIGHT_H
 
@@ -19,16 +19,17 @@
 #include "layers/graph/tensor.h"
 
 enum rfx_weight_source {
-    RFX_WEIGHT_OWNED,     /* float32, the graph owns `data` */
+    RFX_WEIGHT_OWNED,     /* float32; the graph owns `data` */
     RFX_WEIGHT_FILE,      /* values of `type` at `offset` of `file`, which outlives the graph */
     RFX_WEIGHT_FILLED,    /* every element is `lo` */
     RFX_WEIGHT_GENERATED, /* element i is uniform in [lo, hi), a function of (seed, i) alone */
-    RFX_WEIGHT_REPEATED,  /* element i is one of a few in `data`: the graph owns it and `places` */
+    RFX_WEIGHT_REPEATED,  /* element i is one of a few values in `data`; the graph owns `data` and
+                             `places` */
 };
 
-/* A file that is open for reading at any place, or the `size` bytes of one in memory (bytes not
- * NULL); `path` is for messages. `size` and `modified` are those of the file when it was opened,
- * where `watched` is true: a file that is written over while it is open makes reads fail. */
+/* A file that is open for reading, or a file in memory: its `size` bytes at `bytes` (not NULL).
+ * `path` is for messages. If `watched`, `size` and `modified` are those of the file when it was
+ * opened, and reads fail if the file has been written since. */
 struct rfx_weight_file {
     int fd;
     const char *path;
@@ -38,9 +39,10 @@ struct rfx_weight_file {
     struct timespec modified;
 };
 
-/* Where the elements of a REPEATED weight, or of a box of it, lie among its stored values: element
- * i, as a number of n digits, at `first` and what its digits move. Of one box alone `lo` and
- * `dims`, of its axes, are not looked at: it is all of the weight. */
+/* The places of the elements of a REPEATED weight, or of a box of it, in its stored values. Element
+ * i is stored at `first` plus the distance that the n digits of i add (digit.h). `lo` and `dims`
+ * are the box in the weight's axes; if there is only one box, it is the whole weight, and `lo` and
+ * `dims` are not read. */
 struct rfx_weight_places {
     int64_t lo[RFX_MAX_RANK], dims[RFX_MAX_RANK];
     int64_t first;
@@ -56,30 +58,30 @@ struct rfx_weight {
     int n_places;                           /* REPEATED: >= 1 */
     int64_t stored;                         /* REPEATED: values in `data` */
     const struct rfx_weight_file *file;     /* FILE */
-    uint64_t offset;                        /* FILE: of element 0 */
+    uint64_t offset;                        /* FILE: file offset of element 0, in bytes */
     uint64_t seed;                          /* GENERATED */
-    float lo, hi;                           /* GENERATED; FILLED: lo alone */
-    int64_t mirror; /* GENERATED: n > 0: of each 2 n elements the last n are the first n mirrored,
-                       lo + hi - x, so that they cancel */
-    int64_t transposed; /* n > 0: n rows of elems / n columns are stored, and read column by column:
-                           element i is the one that is stored in row i % n of column i / n */
+    float lo, hi;                           /* GENERATED: the range; FILLED: `lo` is the value */
+    int64_t mirror; /* GENERATED: n > 0: of each 2 n elements, the last n are the first n mirrored,
+                       lo + hi - x, so that they cancel each other */
+    int64_t transposed; /* n > 0: the values are stored as n rows of elems / n columns and are read
+                           column by column: element i is stored in row i % n of column i / n */
     struct rfx_shape shape;
     int64_t elems;
 };
 
-/* Reads bytes [offset, offset + bytes) of a file into out. IO: the system says no, the file ends
- * before, or it was written after it was opened. */
+/* Reads bytes [offset, offset + bytes) of a file into out. Returns IO if the system fails to read,
+ * the file ends too early, or it was written after it was opened. */
 RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file,
                                                    uint64_t offset, void *out, size_t bytes,
                                                    struct rfx_error *err);
 
-/* Reads elements [first, first + count) as float32 into out; the range must lie in the weight
- * (asserted). O(count), and at least one call of the system for a FILE. Status: as
- * rfx_weight_file_read; other sources never fail. */
+/* Reads elements [first, first + count) as float32 into out. The range must be in the weight
+ * (asserted). O(count), and at least one system call for a FILE. Statuses as rfx_weight_file_read;
+ * other sources never fail. */
 RFX_NODISCARD enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first,
                                               int64_t count, float *out, struct rfx_error *err);
-/* Whether `count` elements from `a` on are the same as those from `b` on, seen by their places
- * alone. False does not mean that they differ. */
+/* Whether the `count` elements from `a` on are stored at the same places as those from `b` on, so
+ * that they are equal. If false, they may still be equal. */
 bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, int64_t count);
 
 #endif

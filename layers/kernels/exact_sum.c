@@ -1,8 +1,8 @@
-/* The exact accumulator: fast fixed-point lanes per channel in front of 16-bit digits.
+/* The exact accumulator: two fast fixed-point lanes per channel, and 16-bit digits.
  *
- * Fast lanes: nearly all activations are added to two int64 per channel (struct rfx_exact_args).
- * Everything else goes digit-wise. The fast lanes are emptied into the digits every FLUSH_PIXELS
- * pixels, long before they could overflow. */
+ * Nearly all activations are added to the two lanes, an int64 of sums and an int64 of rests (struct
+ * rfx_exact_args). All other values are added to the digits. The lanes are emptied into the digits
+ * every FLUSH_PIXELS pixels, long before they can overflow. */
 #include "layers/kernels/exact_sum.h"
 
 #include <assert.h>
@@ -13,12 +13,12 @@
 #include "layers/core/checked.h"
 #include "layers/kernels/kernels.h"
 
-#define DIGITS 20    /* digit k counts units of 2^(16 k - 150) */
+#define DIGITS 20    /* the unit of digit k is 2^(16 k - 150) */
 #define SUM_DIGIT 7  /* 2^(16 * 7 - 150) = 2^-38, the unit of the sums */
 #define REST_DIGIT 4 /* 2^(16 * 4 - 150) = 2^-86, the unit of the rests */
 
-/* 2^51 * 2^11 < 2^63; a digit gets at most 2^39 * 2^12 between flushes: a square that does not fit
- * the lanes is two values. */
+/* Pixels between two flushes. Lanes cannot overflow: 2^51 * 2^11 < 2^63. A digit gets at most 2^39
+ * * 2^12 between flushes, because a square that does not fit the lanes is added as two values. */
 #define FLUSH_PIXELS 2048
 
 enum special { SEEN_NAN = 1, SEEN_PLUS_INF = 2, SEEN_MINUS_INF = 4 };
@@ -50,8 +50,8 @@ struct rfx_exact_sum *rfx_exact_sum_reset(void *block, int64_t c) {
     return sum;
 }
 
-/* Brings all digits but the last into [0, 2^16). Right shifts of negative values are arithmetic
- * (GCC and Clang). */
+/* Carries until all digits except the last are in [0, 2^16). Right shifts of negative values are
+ * arithmetic (GCC and Clang). */
 static void normalise(int64_t *digit) {
     for (int k = 0; k + 1 < DIGITS; k++) {
         digit[k + 1] += digit[k] >> 16;
@@ -65,13 +65,14 @@ static void flush_lane(int64_t *lane, int64_t *digit) {
     *lane = 0;
 }
 
-#define MOST_LANE ((int64_t)1 << 62)  /* what FLUSH_PIXELS leave room for */
-#define MOST_DIGIT ((int64_t)1 << 52) /* what is added between flushes, and carries */
-/* Of the last digit, whose unit is 2^154: 2^40 values below 2^128 come to less than half of it, and
- * two such sums to less than the 16 bits that rounding takes a digit for. */
+#define MOST_LANE ((int64_t)1 << 62) /* bound of a lane after FLUSH_PIXELS pixels */
+/* Bound of a digit: the values added between flushes, and carries. */
+#define MOST_DIGIT ((int64_t)1 << 52)
+/* Bound of the last digit, whose unit is 2^154. A sum of 2^40 values below 2^128 is less than half
+ * of this bound. Two such sums are less than the 16 bits that round_digits assumes for a digit. */
 #define MOST_LAST ((int64_t)1 << 15)
 
-/* Whether the digits, the lanes emptied into them, are those of a sum. */
+/* Whether the digits, after the lanes are emptied into them, are in the range of a sum. */
 static bool is_sound_channel(const struct channel *channel, int64_t sums, int64_t rests) {
     int64_t digit[DIGITS];
     if (channel->special < 0 || channel->special > 7) return false;
@@ -130,7 +131,7 @@ static void add_misfit(void *user, int64_t channel, float value) {
     add_slow((struct channel *)user + channel, value);
 }
 
-/* The square as two floats, of which the second has what the first rounds away. */
+/* Adds the square as two floats; the second is the part that rounding the first loses. */
 static void add_misfit_square(void *user, int64_t channel, float value) {
     double square = (double)value * (double)value;
     float rounded = (float)square;
@@ -175,7 +176,7 @@ void rfx_exact_sum_merge(struct rfx_exact_sum *sum, struct rfx_exact_sum *other)
     }
 }
 
-/* The exact value of normalised digits, rounded once (to nearest, ties to even). */
+/* Returns the exact value of normalised digits, rounded once (to nearest, ties to even). */
 static double round_digits(const int64_t *digit) {
     int64_t magnitude[DIGITS];
     bool negative = digit[DIGITS - 1] < 0;
@@ -184,7 +185,7 @@ static double round_digits(const int64_t *digit) {
     int high = DIGITS - 1;
     while (high >= 0 && magnitude[high] == 0) high--;
     if (high < 0) return 0.0;
-    uint64_t top = 0; /* digits high to high - 3, then the bits that make its first bit 1 */
+    uint64_t top = 0; /* digits high .. high - 3, then shifted left until the first bit is 1 */
     for (int k = high; k > high - 4; k--) top = top << 16 | (uint64_t)(k >= 0 ? magnitude[k] : 0);
     int shift = __builtin_clzll(top);
     uint64_t next = high >= 4 ? (uint64_t)magnitude[high - 4] : 0;

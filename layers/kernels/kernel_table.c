@@ -1,4 +1,4 @@
-/* Picks the kernels of the best instruction set that the processor has, once. */
+/* Selects the kernels of the best instruction set of the processor, once per process. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 #include "layers/core/floats.h"
 #include "layers/kernels/kernels.h"
 
-/* What is built in says the build, as RFX_KERNELS_HAVE_<SET> (tools/cmake/rfx_helpers.cmake); each
- * has the table rfx_kernel_table_<set>. */
+/* The build defines RFX_KERNELS_HAVE_<SET> for each instruction set that it contains
+ * (tools/cmake/rfx_helpers.cmake). Each has the table rfx_kernel_table_<set>. */
 #ifdef RFX_KERNELS_HAVE_BASE
 extern const struct rfx_kernels rfx_kernel_table_base;
 #endif
@@ -16,7 +16,7 @@ extern const struct rfx_kernels rfx_kernel_table_base;
 extern const struct rfx_kernels rfx_kernel_table_neon;
 #endif
 
-static bool runs_anywhere(void) { /* that the build is for */
+static bool runs_anywhere(void) { /* every processor that the build is for can run it */
     return true;
 }
 
@@ -42,7 +42,7 @@ static bool runs_avx512(void) {
 /* Best first. */
 static const struct {
     const struct rfx_kernels *table;
-    bool (*runs)(void); /* on this processor */
+    bool (*runs)(void); /* whether this processor can run it */
 } sets[] = {
 #ifdef RFX_KERNELS_HAVE_AVX512
     {&rfx_kernel_table_avx512, runs_avx512},

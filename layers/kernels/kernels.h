@@ -1,9 +1,9 @@
-/* The vector kernels: one table of functions per instruction set, picked once at run time.
+/* The vector kernels: one table of functions per instruction set, selected once at run time.
  *
  * Invariants: 1. the arithmetic of an element is the same at every place of a call, in the vector
- * body and in the remainder, so results do not depend on how work is cut into calls; 2. fused
- * multiply-adds are asked for by name, and only where the instruction set has them; 3. NaN
- * propagates, overflow gives infinity; 4. no kernel allocates or knows about rectangles. */
+ * body and in the remainder, so results do not depend on how work is divided into calls; 2. fused
+ * multiply-adds are written explicitly, and are used only if the instruction set has them; 3. NaN
+ * propagates, overflow gives infinity; 4. no kernel allocates memory or handles rectangles. */
 #ifndef RFX_LAYERS_KERNELS_KERNELS_H
 #define RFX_LAYERS_KERNELS_KERNELS_H
 
@@ -11,7 +11,7 @@
 
 #include "layers/graph/graph.h"
 
-/* What follows the sums of a convolution, per pixel and channel: act(x + bias[c] + residual). */
+/* The operations after a convolution's sums, per pixel and channel: act(x + bias[c] + residual). */
 struct rfx_epilogue {
     const float *bias;  /* c elements or NULL */
     const float *slope; /* c elements; PRELU only */
@@ -19,12 +19,12 @@ struct rfx_epilogue {
     int64_t c;
 };
 
-/* A run of output pixels of n_rows rows of a depthwise convolution. Input pixel of tap (ky, kx) of
- * output pixel i of row j: rows[j * row_step + ky] + column * in_c, column = i * sw + kx * dw. Taps
- * whose row is NULL, and those whose column is outside [col0, col1), are outside the map and are
- * skipped. Packed weights: [kh][kw][c]. */
+/* Arguments for a run of output pixels of n_rows rows of a depthwise convolution. For tap (ky, kx),
+ * output pixel i of row j reads the input pixel at rows[j * row_step + ky] + column * in_c, column
+ * = i * sw + kx * dw. A tap is outside the map and is skipped if its row is NULL or its column is
+ * outside [col0, col1). Packed weights: [kh][kw][c]. */
 struct rfx_depthwise_args {
-    const float *const *rows; /* kh + (n_rows - 1) * row_step pointers, to column 0 */
+    const float *const *rows; /* kh + (n_rows - 1) * row_step pointers to column 0 of input rows */
     const float *weights;
     const float *bias; /* c elements, never NULL */
     float *out;
@@ -33,12 +33,12 @@ struct rfx_depthwise_args {
     int64_t kh, kw, sw, dw;            /* dw may be negative */
     int64_t col0, col1;
     float lo, hi; /* the sum is clamped to [lo, hi] */
-    bool far;     /* pixels come from memory rather than from a cache; no value hangs on it */
+    bool far;     /* pixels come from memory rather than from a cache; does not change values */
 };
 
-/* Sums of products: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] * w[1][j] + ...) for r < rows,
- * j < m; the bracket is one chain of multiply-adds (fused where there is such) in this order, for
- * every element alike. */
+/* Arguments of a matrix product that adds to y: y[r][j] += (0 + x[r][0] * w[0][j] + x[r][1] *
+ * w[1][j] + ...) for r < rows, j < m. The sum in the bracket is one chain of multiply-adds in this
+ * order, the same for every element; they are fused if the instruction set can. */
 struct rfx_dense_args {
     const float *x, *w;
     float *y;
@@ -46,59 +46,66 @@ struct rfx_dense_args {
     int64_t rows, k, m;
 };
 
-/* A run of output pixels of one row of a dense convolution (one group), for `m` output channels.
- * Input of tap (ky, kx) of output pixel i: the ic floats from rows[ky] + i * x_stride + kx *
- * tap_stride. Taps whose row is NULL, and columns outside [kx0, kx1), are skipped for all pixels.
- * Packed weights: [panel][ky][kx][ic][RFX_CONV_PANEL], a panel being RFX_CONV_PANEL output
- * channels; the last one is as narrow as its channels rounded up to RFX_CONV_LANES, and filled up
- * with zeros. Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending;
- * where they are many, the parts of struct rfx_conv_parts, each a chain from 0, are added to the
- * bias in this order. Then the residual is added; then the value is clamped.
+/* Arguments for a run of output pixels of one row of a dense convolution (one group), for `m`
+ * output channels. For tap (ky, kx), output pixel i reads the ic floats from rows[ky] + i *
+ * x_stride + kx * tap_stride. Taps whose row is NULL, and taps kx outside [kx0, kx1), are skipped
+ * for all pixels.
  *
- * Taps, counted row by row, may be made in several calls: what is between them is in `out`, without
- * residual and clamp. Only of sums in parts of one tap each (rfx_conv_parts), for whole panels; and
- * the residual is not `out` then. */
+ * Packed weights: [panel][ky][kx][ic][RFX_CONV_PANEL]. A panel is RFX_CONV_PANEL output channels.
+ * The last panel is only as wide as its channels rounded up to RFX_CONV_LANES; the added channels
+ * have weights of zero.
+ *
+ * Every element is one chain of fused multiply-adds: bias, then ky, kx, ic ascending. Long sums are
+ * divided into the parts of struct rfx_conv_parts: each part is a chain from 0, and the parts are
+ * added to the bias in this order. Then the residual is added, and the value is clamped.
+ *
+ * The taps, counted row by row, may be divided among several calls. Between the calls, `out`
+ * contains the sums without residual and clamp. This is possible only for sums in parts of one tap
+ * each (rfx_conv_parts) and for whole panels; the residual must then not be `out`. */
 struct rfx_conv_args {
-    const float *const *rows; /* kh pointers, to column kx = 0 of the first output pixel */
+    const float *const *rows; /* kh pointers to column kx = 0 of the first output pixel */
     const float *weights;
-    const float *bias;     /* m floats, never NULL; as many as rfx_conv_filled can be read */
+    const float *bias;     /* m floats, never NULL; rfx_conv_filled(m) floats must be readable */
     const float *residual; /* NULL: none; may be `out` itself */
     float *out;
     int64_t pixels, m, ic, kh, kw, kx0, kx1;
     int64_t x_stride, tap_stride, out_stride, residual_stride; /* floats */
-    int64_t taps_before, taps_after;                           /* that other calls make; 0: none */
+    int64_t taps_before, taps_after; /* taps that other calls compute; 0: none */
     float lo, hi;
 };
 
 #define RFX_CONV_PANEL 32  /* output channels that are computed together */
-#define RFX_CONV_LANES 16  /* the widest vector of any instruction set */
-#define RFX_LINE_FLOATS 16 /* of a cache line */
+#define RFX_CONV_LANES 16  /* floats of the widest vector of any instruction set */
+#define RFX_LINE_FLOATS 16 /* floats of a cache line */
 
-/* m output channels with those that fill up the last panel. */
+/* Returns m output channels rounded up to RFX_CONV_LANES. */
 static inline int64_t rfx_conv_filled(int64_t m) {
     return (m + RFX_CONV_LANES - 1) / RFX_CONV_LANES * RFX_CONV_LANES;
 }
 
-/* Channels, with filling, of the panel from which on there are `left` channels. */
+/* Returns the width of a panel, in channels including filling, when `left` channels are left from
+ * its first one on. */
 static inline int64_t rfx_conv_panel_width(int64_t left) {
     return left >= RFX_CONV_PANEL ? RFX_CONV_PANEL : rfx_conv_filled(left);
 }
 
-#define RFX_PEAK_SUMS 384 /* the most sums of any instruction set's `peak` */
+#define RFX_PEAK_SUMS 384 /* largest number of sums in the `peak` kernel of any instruction set */
 
-/* A run of output pixels of one row of a dense convolution of few output channels, from planes:
- * input rows whose channels lie one after the other, a run of pixels each. Input of tap (ky, kx) of
- * output pixel i, channel c: rows[ky][shift[kx] + c * plane + i]. Taps whose row is NULL are
- * skipped, and tap kx for all pixels but `inside`[kx]. Up to RFX_PIXELS_AHEAD floats behind the
- * last pixel's are read, of a plane, and not used. Packed weights: [part][ky][kx][ic][output], a
- * part being RFX_PIXELS_PART outputs or what is left. Sums as in struct rfx_conv_args, but
- * the parts of long ones are whole taps, and those without products count as 0. */
+/* Arguments for a run of output pixels of one row of a dense convolution with few output channels.
+ * The input rows are planes: for each channel a run of pixels, the channels one after the other.
+ * For tap (ky, kx), output pixel i reads channel c at rows[ky][shift[kx] + c * plane + i]. Taps
+ * whose row is NULL are skipped. Tap kx is used only for the pixels in inside[kx]. Up to
+ * RFX_PIXELS_AHEAD floats after a plane's last used pixel are read and not used. Packed weights:
+ * [part][ky][kx][ic][output], where a part is RFX_PIXELS_PART outputs or the rest. Sums are
+ * computed as in struct rfx_conv_args, but the parts of long sums are whole taps, and a tap without
+ * products counts as 0. */
 struct rfx_pixels_args {
-    const float *const *rows;       /* kh pointers */
-    const int64_t *shift;           /* kw; may be negative */
-    const struct rfx_range *inside; /* kw ranges of the run's pixels; may reach beyond it */
-    const float *weights, *bias;    /* bias: m floats, never NULL */
-    const float *residual;          /* NULL: none; may be `out` itself */
+    const float *const *rows; /* kh pointers */
+    const int64_t *shift;     /* kw; may be negative */
+    /* The kw ranges of the run's pixels; a range may reach beyond the run. */
+    const struct rfx_range *inside;
+    const float *weights, *bias; /* bias: m floats, never NULL */
+    const float *residual;       /* NULL: none; may be `out` itself */
     float *out;
     int64_t pixels, m, ic, kh, kw;
     int64_t plane, out_stride, residual_stride; /* floats */
@@ -106,74 +113,81 @@ struct rfx_pixels_args {
 };
 
 #define RFX_PIXELS_PART 4   /* output channels that are computed together */
-#define RFX_PIXELS_AHEAD 15 /* a vector less one */
+#define RFX_PIXELS_AHEAD 15 /* the widest vector less one float */
 
-/* The points at which F(4x4, 3x3) interpolates, beside 0 and infinity: these two and their
- * negatives. Exact, and so are all products of them that the transforms need. */
+/* The interpolation points of F(4x4, 3x3) are 0, infinity, these two and their negatives. They are
+ * exact floats, and so are all their products that the transforms need. */
 #define RFX_WINOGRAD_A 0.6875f
 #define RFX_WINOGRAD_B 1.4375f
 
-/* Rows and columns of a tile's window, and of its products: 2 or 4 output pixels lie side by side
- * (stride 1), 3 have a pixel between them (stride 2). */
+/* Returns the rows (and columns) of a tile's window and of its products. 2 or 4 output pixels are
+ * neighbours (stride 1); 3 output pixels have one pixel between them (stride 2). */
 static inline int64_t rfx_winograd_window(int64_t outputs) {
     return outputs == 3 ? 7 : outputs + 2;
 }
 
-/* Rows and columns of a filter's factors. With stride 2 pixels of odd rows and columns, the window
- * counted from 0, meet one tap only, the middle one: their products, the last 3, have one factor.
- */
+/* Returns the rows (and columns) of a filter's transformed weights. With stride 2, pixels in odd
+ * rows or columns of the window, counted from 0, meet only the middle tap. So their products, the
+ * last 3, share one transformed weight. */
 static inline int64_t rfx_winograd_factors(int64_t outputs) {
     return outputs == 3 ? 5 : outputs + 2;
 }
 
-/* The window of one tile of outputs x outputs pixels (2 to 4), transformed: factors of products. */
+/* Arguments: transforms the window of one tile of outputs x outputs pixels (2 to 4) into the
+ * factors of its products. */
 struct rfx_winograd_in {
-    const float *const *pixels; /* rfx_winograd_window squared, of c floats each, row by row */
-    float *out; /* factor i of channel 0: out[i * step]; written to whole vectors: c rounded up to
-                   RFX_CONV_LANES */
+    const float *const *pixels; /* the rfx_winograd_window squared pixels of the window, row by row,
+                                   c floats each */
+    float *out; /* factor i of channel 0 goes to out[i * step]; whole vectors are written, so c is
+                   rounded up to RFX_CONV_LANES */
     int64_t c, step, outputs;
-    int64_t ahead; /* floats from a pixel to one that will soon be wanted: a hint to the cache */
+    int64_t ahead; /* distance in floats from a pixel to the pixel that will be needed soon: a
+                      prefetch hint */
 };
 
-/* Filters of 3x3, transformed: factors of products. What the interpolation of tiles of 4x4 divides
- * by is left to struct rfx_winograd_out. */
+/* Arguments: transforms 3x3 filters into transformed weights. The division that interpolation for
+ * 4x4 tiles needs is done by struct rfx_winograd_out. */
 struct rfx_winograd_filters {
     const float *taps; /* [c][9][width] */
-    float *out;        /* factor n of channel i, filter j: out[n * step + i * width + j] */
+    float *out;        /* weight n of channel i, filter j goes to out[n * step + i * width + j] */
     int64_t c, width, step, outputs; /* width: RFX_CONV_LANES or RFX_CONV_PANEL */
 };
 
-/* The sums of products of one tile, transformed back; then bias is added, then the residual, then
- * the value is clamped. */
+/* Arguments: transforms the sums of products of one tile to output pixels, then adds the bias, then
+ * the residual, then clamps. */
 struct rfx_winograd_out {
-    const float *sums; /* sum i of channel `first`: sums[i * step]; read to whole vectors */
+    const float *sums; /* sum i of channel `first` is sums[i * step]; whole vectors are read */
     const float *bias; /* of channel 0 */
-    const float *const *residual; /* outputs^2 pixels, or NULL: none; may be `out` */
-    float *const *out;            /* outputs^2 pixels, row by row; NULL: not wanted */
+    const float *const *residual; /* outputs^2 pixels, or NULL for none; may be `out` */
+    float *const *out; /* outputs^2 pixels, row by row; NULL: the pixel is not computed */
     int64_t first, c, step, outputs;
-    int64_t ahead; /* floats from a pixel to the next tile's: a hint to the cache */
+    int64_t ahead; /* distance in floats from a pixel to the next tile's: a prefetch hint */
     float lo, hi;
 };
 
-/* A window of a pool: of each of c channels the largest value, minus infinity where there is none
- * and NaN where there is one, or the sum over rows, then columns, divided by `count`. */
+/* Arguments of one window of a pool. For each of c channels, the maximum is the largest value,
+ * minus infinity for an empty window, NaN if a value is NaN. The average is the sum over rows, then
+ * columns, divided by `count`. */
 struct rfx_pool_args {
-    const float *const *rows;         /* of the window, at its first column */
+    const float *const *rows;         /* the window's rows, at its first column */
     int64_t n_rows, n_cols, col_step; /* col_step: floats */
     float *out;                       /* not among the rows */
     int64_t c;
     bool maximum;
-    bool begun, goes_on; /* from what earlier calls left in `out`; later ones follow */
+    bool begun, goes_on; /* begun: continue from the result of earlier calls in `out`; goes_on:
+                            later calls follow, so do not divide yet */
     float count;
 };
 
-#define RFX_CONV_LONG 192 /* products: more are summed in parts, which keeps roundings small */
-#define RFX_CONV_PART 128 /* products of a part, about */
+/* Longer sums of products are divided into parts, which keeps rounding errors small. */
+#define RFX_CONV_LONG 192
+#define RFX_CONV_PART 128 /* number of products of a part, approximately */
 
-/* How the products of an element are summed: a part is up to `taps` neighbouring taps of a kernel
- * row (the first at a multiple of `taps`) and up to `channels` input channels (likewise). */
+/* How the products of an element are summed. A part consists of up to `taps` neighbouring taps of a
+ * kernel row and up to `channels` input channels; its first tap is a multiple of `taps`, its first
+ * channel a multiple of `channels`. */
 struct rfx_conv_parts {
-    bool split; /* else: one chain */
+    bool split; /* false: the sum is one chain */
     int64_t taps, channels;
 };
 
@@ -184,16 +198,16 @@ static inline struct rfx_conv_parts rfx_conv_parts(int64_t ic, int64_t kh, int64
     return parts;
 }
 
-/* A run of output pixels of one row, for up to RFX_CONV_LANES output channels, lanes, each of which
- * has inputs of its own: expanded rows, RFX_CONV_LANES floats per pixel. Input i of tap (ky, kx) of
- * output pixel p, lane j: rows[ky][i * plane + column * RFX_CONV_LANES + j], column = p * sw + kx *
- * dw. Taps whose row is NULL, and those whose column is outside [col0, col1), are skipped. Packed
- * weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in struct rfx_conv_args, but always of one chain.
- */
+/* Arguments for a run of output pixels of one row, for up to RFX_CONV_LANES output channels
+ * (lanes), each of which has its own inputs. Input rows are expanded: RFX_CONV_LANES floats per
+ * pixel. For tap (ky, kx), lane j of output pixel p reads input i at rows[ky][i * plane + column *
+ * RFX_CONV_LANES + j], column = p * sw + kx * dw. Taps whose row is NULL, and taps whose column is
+ * outside [col0, col1), are skipped. Packed weights: [ky][kx][ic][RFX_CONV_LANES]. Sums as in
+ * struct rfx_conv_args, but always in one chain. */
 struct rfx_lanes_args {
     const float *const *rows;
     const float *weights;
-    const float *bias;     /* m floats; RFX_CONV_LANES can be read */
+    const float *bias;     /* m floats; RFX_CONV_LANES floats must be readable */
     const float *residual; /* NULL: none; may be `out` itself */
     float *out;
     int64_t pixels, m, ic, kh, kw, sw, dw, col0, col1;
@@ -201,10 +215,11 @@ struct rfx_lanes_args {
     float lo, hi;
 };
 
-/* Adds pixels of c floats each, or their squares, to the channels' sums, exactly. What is below
- * 2^13 in magnitude is added to `sums`, in units of 2^-38, what it is more or less than whole units
- * to `rests`, in units of 2^-86: less than 2^51 and 2^48 units each. Where it is more, not a
- * number, or no multiple of 2^-86, the value of x is handed to misfit instead. */
+/* Arguments: adds pixels of c floats each, or their squares, to the sums of channels, exactly. A
+ * value below 2^13 in magnitude is rounded to a multiple of 2^-38. The multiple is added to `sums`
+ * (units of 2^-38; less than 2^51 units per value), and the rounding difference is added to `rests`
+ * (units of 2^-86; less than 2^48 units per value). If the value is larger, not a number, or not a
+ * multiple of 2^-86, x is passed to `misfit` instead. */
 struct rfx_exact_args {
     const float *x;
     int64_t pixels, c;
@@ -214,8 +229,8 @@ struct rfx_exact_args {
     void *user;
 };
 
-/* y = (x - mean[c]) * (inverse[c] * scale[c]) + shift[c], each step one rounding; densely packed; y
- * == x is fine. */
+/* Arguments: y = (x - mean[c]) * (inverse[c] * scale[c]) + shift[c], one rounding per operation.
+ * Pixels are densely packed; y == x is allowed. */
 struct rfx_normalise_args {
     const float *x;
     float *y;
@@ -223,14 +238,14 @@ struct rfx_normalise_args {
     int64_t pixels, c;
 };
 
-/* Pixels by the statistics of their c channels, each by itself. With sums of all channels,
- * ascending, everything in double and rounded once at the end:
+/* Arguments: normalises each pixel by the statistics of its own c channels. Sums run over all
+ * channels in ascending order. Everything is computed in double and rounded once at the end:
  *
  *     y = ((x - mean) * factor) * scale[i] + shift[i]
  *
- * LAYER: mean = sum(x) / c, factor = 1 / sqrt(sum((x - mean)^2) / c + eps). Of the others mean is
- * 0; RMS: factor = 1 / sqrt(sum(x^2) / c + eps); L2 and L1: 1 / sqrt(sum(x^2)) and 1 / sum(|x|),
- * or 0 where that sum is. Strides are floats from pixel to pixel; y == x is fine. */
+ * LAYER: mean = sum(x) / c, factor = 1 / sqrt(sum((x - mean)^2) / c + eps). For all others mean is
+ * 0. RMS: factor = 1 / sqrt(sum(x^2) / c + eps). L2 and L1: factor = 1 / sqrt(sum(x^2)) and 1 /
+ * sum(|x|), or 0 if the sum is 0. Strides are floats from pixel to pixel; y == x is allowed. */
 struct rfx_channel_norm_args {
     const float *x;
     float *y;
@@ -240,17 +255,17 @@ struct rfx_channel_norm_args {
     double eps;
 };
 
-/* A row of a pool's window, of uint8 or int8: out[i] becomes the largest of itself and of the row's
- * n_cols pixels, col_step elements apart, for each of c channels; not `begun`: of the type's
- * smallest number instead of itself. */
+/* Arguments of one row of a pool's window, of uint8 or int8. For each of c channels, out[i] becomes
+ * the maximum of out[i] and the row's n_cols pixels, which are col_step elements apart. If not
+ * `begun`, out[i] first becomes the type's smallest number. */
 struct rfx_byte_pool_args {
-    const void *row; /* its first pixel; not looked at where n_cols is 0 */
+    const void *row; /* the row's first pixel; not read if n_cols is 0 */
     void *out;       /* not in the row */
     int64_t n_cols, col_step, c;
     bool begun;
 };
 
-/* The kernels of a type of one byte. */
+/* The kernels of an element type of one byte. */
 struct rfx_byte_kernels {
     void (*pool_max)(const struct rfx_byte_pool_args *run);
 };
@@ -258,27 +273,28 @@ struct rfx_byte_kernels {
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avx512", "neon" */
 
-    /* The kernels of other types than float32. */
+    /* Kernels of element types other than float32. */
     struct rfx_byte_kernels u8, i8;
 
-    /* The kernels of float32. */
+    /* Kernels of float32, from here on. */
 
-    /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is fine. slope: c
-     * elements, PRELU only, else NULL. */
+    /* y = act(x) for `pixels` pixels of c channels, densely packed; y == x is allowed. slope: c
+     * elements for PRELU, else NULL. */
     void (*act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                 int64_t pixels, int64_t c);
 
-    /* In place on `pixels` pixels, `stride` floats apart; residual (NULL: none) likewise with its
-     * own stride. */
+    /* Applies `e` in place to `pixels` pixels that are `stride` floats apart. The residual's pixels
+     * are residual_stride floats apart; residual NULL: none. */
     void (*epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride, const float *residual,
                      int64_t residual_stride, int64_t pixels);
 
-    /* y[i] = a[i * a_step] op b[i * b_step] for n elements; a step is 1, or 0 for one operand that
-     * is the same for all. y may be a or b where that one's step is 1. */
+    /* y[i] = a[i * a_step] op b[i * b_step] for n elements. A step is 1, or 0 for an operand that
+     * is the same for all elements. y may be an operand whose step is 1. */
     void (*binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
                    int64_t b_step, float *y, int64_t n);
 
-    /* y = x * scale[c] + shift[c], two roundings; densely packed; y == x is fine. */
+    /* y = x * scale[c] + shift[c] with two roundings; pixels are densely packed; y == x is allowed.
+     */
     void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
                    int64_t c);
 
@@ -293,25 +309,26 @@ struct rfx_kernels {
     void (*pool)(const struct rfx_pool_args *run);
     void (*dense)(const struct rfx_dense_args *run);
 
-    /* These are NULL where the processor has no fused multiply-add: all or none. */
+    /* The kernels below, except peak, are NULL if the processor has no fused multiply-add: all of
+     * them or none. */
     void (*conv)(const struct rfx_conv_args *run);
 
-    /* For measuring what the multiply-adders can do at most: sums[i] = sums[i] * factor + term,
-     * `rounds` times, as in dense, for the first n of RFX_PEAK_SUMS sums, which are independent
-     * and stay in registers. Returns n: rounds * n multiply-adds were done. */
+    /* Measures the peak rate of multiply-adds. Computes sums[i] = sums[i] * factor + term, `rounds`
+     * times, with the multiply-adds of `dense`, for the first n of RFX_PEAK_SUMS sums. The sums are
+     * independent and stay in registers. Returns n: rounds * n multiply-adds were done. */
     int (*peak)(float factor, float term, int64_t rounds, float *sums);
 
     void (*lanes)(const struct rfx_lanes_args *run);
     void (*pixels)(const struct rfx_pixels_args *run);
 
-    /* Expanded rows: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j] + i], for
-     * i < ic and all lanes j. Of a pixel, `span` floats are read, 16 at most; from[j] + ic <= span.
-     */
+    /* Expands rows for `lanes`: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j]
+     * + i] for i < ic and all lanes j. `span` floats of each pixel are read, 16 at most; from[j] +
+     * ic <= span. */
     void (*expand)(const float *x, int64_t x_stride, int64_t pixels, const int32_t *from,
                    int64_t span, int64_t ic, float *out, int64_t plane);
 
-    /* Pixels of c channels, x_stride floats apart -> planes: out[i * plane + p] = x[p * x_stride +
-     * i]. */
+    /* Transposes pixels of c channels, x_stride floats apart, to planes: out[i * plane + p] = x[p *
+     * x_stride + i]. */
     void (*planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
                    int64_t plane);
 
@@ -320,32 +337,34 @@ struct rfx_kernels {
     void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 
-/* The table for this processor; the environment variable RFX_KERNELS = base, avx2, avx512, neon
- * asks for one of those that it has. Never NULL, the same on every call. */
+/* Returns the table for this processor. The environment variable RFX_KERNELS = base, avx2, avx512,
+ * neon selects one of those that the processor can run. Never NULL, the same on every call. */
 const struct rfx_kernels *rfx_kernels(void);
 
-/* The column of UINT8 or INT8 in that table. */
+/* Returns the kernels of UINT8 or INT8 in the table of rfx_kernels. */
 const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type);
 
-/* The table of that name, or NULL when it is not built in or this processor cannot run it. */
+/* Returns the table of this name, or NULL if it is not built in or this processor cannot run it. */
 const struct rfx_kernels *rfx_kernels_find(const char *name);
 
-/* `dense`, through the table, for long sums: chains of RFX_CONV_PART products each, k ascending,
- * are added to y one after the other. */
+/* Calls `dense` of the table for long sums: the sum is divided into chains of RFX_CONV_PART
+ * products each, k ascending, which are added to y one after the other. */
 void rfx_dense_in_parts(struct rfx_dense_args run);
 
-/* y = x w by rfx_dense_in_parts, for rows one behind the other: x [rows][k], w [k][m], y [rows][m].
- */
+/* Computes y = x w with rfx_dense_in_parts. Rows are contiguous: x [rows][k], w [k][m], y
+ * [rows][m]. */
 void rfx_dense_product(const float *x, const float *w, float *y, int64_t rows, int64_t k,
                        int64_t m);
 
-/* PRELU slopes as the kernels want them: bytes and values of c floats, an element repeated where
- * the weight has one. Other kinds: 0 bytes, nothing written. Status: as rfx_weight_read. */
+/* Packed PRELU slopes for the kernels: rfx_act_packed_bytes returns the bytes of c floats,
+ * rfx_act_pack writes them. If the weight has one element, it is repeated. For other kinds: 0
+ * bytes, and nothing is written. Status: as rfx_weight_read. */
 size_t rfx_act_packed_bytes(const struct rfx_act *act, int64_t c);
 RFX_NODISCARD enum rfx_status rfx_act_pack(const struct rfx_graph *graph, const struct rfx_act *act,
                                            int64_t c, float *packed, struct rfx_error *err);
 
-/* y = act(x), densely packed pixels, through the table; slope: what rfx_act_pack wrote. */
+/* Computes y = act(x) for densely packed pixels with the table's kernel; slope: written by
+ * rfx_act_pack. */
 void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x, float *y,
                    int64_t pixels, int64_t c);
 #endif

@@ -1,5 +1,5 @@
-/* Reading weights for packing, and the part of packed constants that convolutions, transposed
- * convolutions and fully connected layers share. */
+/* Reads weights for packing. Also defines the part of packed constants that convolutions,
+ * transposed convolutions and fully connected layers have in common. */
 #ifndef RFX_LAYERS_KERNELS_PACKING_H
 #define RFX_LAYERS_KERNELS_PACKING_H
 
@@ -10,20 +10,21 @@
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 
-#define RFX_PACKING_AHEAD_ELEMS 4096 /* that a reader takes from a file in one call */
+#define RFX_PACKING_AHEAD_ELEMS 4096 /* elements that a reader reads from a file in one call */
 
-/* Reads pieces of a weight. Small pieces that follow each other are taken from the file together:
- * of a depthwise filter of nine values, a call of the system each would cost more than the values.
+/* A reader of pieces of a weight. Small consecutive pieces are read from the file together, because
+ * a system call for each (a depthwise filter of nine values, say) would cost more than the values.
  * Starts as {.weight = ..., .err = ...}. */
 struct rfx_packing_reader {
     const struct rfx_weight *weight;
     struct rfx_error *err; /* may be NULL */
-    int64_t next;          /* the element behind the last one that was asked for */
+    int64_t next;          /* the element after the last one that was requested */
     int64_t lo, hi;        /* elements in `ahead` */
     float ahead[RFX_PACKING_AHEAD_ELEMS];
 };
 
-/* Statuses: as rfx_weight_read. */
+/* Reads elements [first, first + count) of the reader's weight into out. Statuses: as
+ * rfx_weight_read. */
 RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_reader *reader,
                                                              int64_t first, int64_t count,
                                                              float *out) {
@@ -50,13 +51,16 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_read(struct rfx_packing_
     return RFX_OK;
 }
 
-#define RFX_PACKING_TILE 16 /* floats of a cache line: transposed in tiles of as many squared */
+/* Floats of a cache line; matrices are transposed in tiles of 16 x 16. */
+#define RFX_PACKING_TILE 16
 
-/* Four floats that any processor has registers for, at any place. */
+/* Vectors of four floats, for which every processor has registers; the second type may be
+ * unaligned. */
 typedef float rfx_packing_four __attribute__((vector_size(16)));
 typedef float rfx_packing_any_four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* to[e][j] = rows[j * step + e] for j, e < 4. */
+/* Transposes 4 x 4 floats: to[e][j] = rows[j * step + e] for j, e < 4. Rows of `to` are to_step
+ * floats apart. */
 static inline void rfx_packing_square(const float *rows, int64_t step, float *to, int64_t to_step) {
     rfx_packing_four a = *(const rfx_packing_any_four *)(const void *)rows;
     rfx_packing_four b = *(const rfx_packing_any_four *)(const void *)(rows + step);
@@ -74,8 +78,8 @@ static inline void rfx_packing_square(const float *rows, int64_t step, float *to
     at[3 * to_step] = __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7);
 }
 
-/* tile[e][j] = rows[j * step + e] for `n` rows of `count` elements, none more than
- * RFX_PACKING_TILE; the rest of the tile is left alone. */
+/* Transposes `n` rows of `count` elements: tile[e][j] = rows[j * step + e]. n and count are at most
+ * RFX_PACKING_TILE. The rest of the tile is not changed. */
 static inline void rfx_packing_tile(const float *rows, int64_t step, int64_t n, int64_t count,
                                     float tile[RFX_PACKING_TILE][RFX_PACKING_TILE]) {
     if (n == RFX_PACKING_TILE && count == RFX_PACKING_TILE) {
@@ -88,7 +92,8 @@ static inline void rfx_packing_tile(const float *rows, int64_t step, int64_t n, 
         for (int64_t e = 0; e < count; e++) tile[e][j] = rows[j * step + e];
 }
 
-/* Elements of a part's temp for weights, where scales may lie behind them. */
+/* Returns the elements of a shard's temporary buffer that hold weights; the second half may hold
+ * scales. */
 static inline int64_t rfx_packing_half(const struct rfx_pack_part *part) {
     return part->temp_elems / 2 / RFX_PACKING_TILE * RFX_PACKING_TILE;
 }
@@ -118,7 +123,8 @@ static inline enum rfx_status rfx_packing_scale(const struct rfx_graph *graph, i
     return status;
 }
 
-/* bias[c], slopes[c] of PRELU, then the weights; each part aligned. */
+/* Layout of packed constants: bias[c], slopes[c] of PRELU, then the weights; each part is aligned.
+ */
 struct rfx_packed_parts {
     size_t slope_bytes_at, weights_bytes_at;
 };
@@ -141,7 +147,8 @@ static inline const float *rfx_packed_weights(const struct rfx_act *act, int64_t
     return (const float *)((const char *)packed + rfx_packing_parts(act, c).weights_bytes_at);
 }
 
-/* *weights is where the weights go. Part 0 writes bias (zeros where there is none) and slopes. */
+/* Begins packing a shard: sets *weights to the destination of the weights. Shard 0 also writes the
+ * bias (zeros if there is none) and the slopes. */
 RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(
     const struct rfx_graph *graph, const struct rfx_act *act, int64_t c, int bias, void *packed,
     const struct rfx_pack_part *part, float **weights, struct rfx_error *err) {
@@ -160,7 +167,8 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_begin(
                         err);
 }
 
-/* c values of a weight of c elements or one; `absent` where there is none. */
+/* Reads a weight of c elements, or of one that is repeated, into out[c]. Fills out with `absent` if
+ * there is no weight. */
 RFX_NODISCARD static inline enum rfx_status rfx_packing_channels(const struct rfx_graph *graph,
                                                                  int weight, float absent,
                                                                  int64_t c, float *out,
@@ -175,8 +183,9 @@ RFX_NODISCARD static inline enum rfx_status rfx_packing_channels(const struct rf
     return status;
 }
 
-/* Of ops that end in act(x * scale[c] + shift[c]): shift where a bias is, slopes, scale where
- * weights are, each of c elements. Packed as one part; -1: ones, zeros. */
+/* Packed constants of ops that end in act(x * scale[c] + shift[c]), c elements each: shift in the
+ * place of the bias, slopes, scale in the place of the weights. They are packed as one shard.
+ * Without a weight (-1), scale is 1 and shift is 0. */
 static inline size_t rfx_packing_scale_shift_bytes(const struct rfx_act *act, int64_t c) {
     return rfx_packing_parts(act, c).weights_bytes_at + rfx_align_up(rfx_floats_bytes(c));
 }

@@ -1,11 +1,11 @@
-/* Work in blocks whose sizes are constants where they are computed: an even cut, and a case of a
- * switch per size. */
+/* Divides work into blocks of nearly equal size. Where a block is computed, its size is a
+ * compile-time constant: a switch has one case per size. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
 #define RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
 
 #include <stdint.h>
 
-/* Blocks of nearly equal size: `least` in each, and one more in the first `larger`. */
+/* Blocks of nearly equal size: `least` in each, and one more in the first `larger` blocks. */
 struct cut {
     int64_t blocks, larger;
     int least;
@@ -21,7 +21,7 @@ static inline int cut_size(const struct cut *cut, int64_t block) {
     return cut->least + (block < cut->larger);
 }
 
-/* CASE(n, x) for n = 1 .. most, which is one of the numbers below. */
+/* Expands to CASE(n, x) for n = 1 .. most; `most` must be one of the numbers below. */
 #define CASES(most, CASE, x) CASES_UP_TO(most, CASE, x)
 #define CASES_UP_TO(most, CASE, x) CASES_##most(CASE, x)
 #define CASES_6(CASE, x) CASE(1, x) CASE(2, x) CASE(3, x) CASE(4, x) CASE(5, x) CASE(6, x)

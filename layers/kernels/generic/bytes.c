@@ -1,4 +1,4 @@
-/* Kernels of uint8 and int8: loops over channels, which the compiler vectorises. */
+/* Kernels of uint8 and int8: loops over channels that the compiler vectorises. */
 #include "layers/kernels/generic/variant.h"
 
 #define POOL_MAX(name, element, least)                                              \

@@ -1,19 +1,21 @@
-/* Norms of pixels by the statistics of their channels: see struct rfx_channel_norm_args. Channels
- * are summed one after the other, and pixels side by side, which needs them transposed. */
+/* Normalises pixels by the statistics of their channels: see struct rfx_channel_norm_args. The
+ * channels of a pixel are summed one after the other. SIDE pixels are summed at the same time, one
+ * per vector lane, which requires their values transposed. */
 #include <math.h>
 #include <string.h>
 
 #include "layers/kernels/generic/wide.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define SIDE 16  /* pixels that are summed side by side */
-#define KEPT 128 /* channels of them that are transposed at a time */
+#define SIDE 16  /* pixels that are summed at the same time */
+#define KEPT 128 /* channels that are transposed at a time */
 #define VECTORS (SIDE / WIDE_DOUBLES)
 
-/* What is summed of a channel. */
+/* The term of each channel in a sum. */
 enum term { VALUES, MAGNITUDES, SQUARES, DEVIATIONS };
 
-/* Up to SIDE pixels, and their channels transposed where all have room. */
+/* Up to SIDE pixels. If they have at most KEPT channels, `kept` is true and all channels are in
+ * `planes`. */
 struct pixels {
     const float *x;
     int64_t n;
@@ -21,7 +23,7 @@ struct pixels {
     float planes[KEPT * SIDE] __attribute__((aligned(64)));
 };
 
-/* planes[i * SIDE + p] = channel i of pixel p; pixels that are not there are 0. */
+/* Transposes: planes[i * SIDE + p] = channel i of pixel p; missing pixels are 0. */
 INLINE void transpose(const float *x, int64_t stride, int64_t n, int64_t channels, float *planes) {
 #ifdef VARIANT_HAS_FMA
     if (n == SIDE) {
@@ -42,7 +44,7 @@ INLINE void take_pixels(const struct rfx_channel_norm_args *r, const float *x, i
     if (pixels->kept) transpose(x, r->x_stride, n, r->c, pixels->planes);
 }
 
-/* Adds the terms of channels that are transposed. */
+/* Adds the terms of transposed channels to sum[]. */
 INLINE void add_channels(const float *planes, int64_t channels, enum term term, const wide *mean,
                          wide *sum) {
     for (int64_t i = 0; i < channels; i++) {
@@ -56,7 +58,8 @@ INLINE void add_channels(const float *planes, int64_t channels, enum term term, 
     }
 }
 
-/* sum[p] = 0 + the terms of pixel p's channels, ascending; mean: of deviations. */
+/* Sets sum[p] to the sum of the terms of pixel p's channels, in ascending order from 0; mean: for
+ * DEVIATIONS. */
 INLINE void add_terms(const struct rfx_channel_norm_args *r, struct pixels *pixels, enum term term,
                       const wide *mean, wide *sum) {
     UNROLL
@@ -72,7 +75,8 @@ INLINE void add_terms(const struct rfx_channel_norm_args *r, struct pixels *pixe
     }
 }
 
-/* What is taken from every channel of a pixel, and what the rest is multiplied by. */
+/* Computes for each pixel the mean that is subtracted from every channel, and the factor that the
+ * difference is multiplied by. */
 INLINE void statistics(const struct rfx_channel_norm_args *r, struct pixels *pixels, double *mean,
                        double *factor) {
     const double c = (double)r->c;

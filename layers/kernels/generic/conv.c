@@ -1,6 +1,6 @@
 /* Dense convolution over a run of output pixels: PIXELS x VECTORS sums in registers, input values
- * broadcast, nothing gathered. See struct rfx_conv_args for the order of an element's sum; how many
- * pixels or channels share registers does not touch it. */
+ * broadcast, no gathering. See struct rfx_conv_args for the order of an element's sum. The order
+ * does not depend on how many pixels or channels share registers. */
 #include "layers/core/checked.h"
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
@@ -9,20 +9,22 @@
 
 #ifdef VARIANT_HAS_FMA
 
-#define MOST_PIECES RFX_CONV_LONG /* of a round: a chain of single products */
-#define CUTS 8        /* pieces of a sum, at least: between them what comes later is asked for */
-#define CUTS_APART 16 /* where values are asked for, too */
-#define LONG_SUM 48   /* input channels x kernel rows: as long as memory takes to answer */
-#define SAME_SET 10   /* lines that stay in one set: it has 12, and weights pass through */
+#define MOST_PIECES RFX_CONV_LONG /* pieces of a round: enough for a chain of single products */
+#define CUTS 8        /* least pieces of a sum; between pieces, later data are prefetched */
+#define CUTS_APART 16 /* least pieces if input values are prefetched too */
+/* Input channels x kernel rows; such a sum takes as long as an answer of main memory. */
+#define LONG_SUM 48
+/* Cache lines that stay in one set: a set has 12, and weights pass through it too. */
+#define SAME_SET 10
 #define INLINE static inline __attribute__((always_inline))
-#define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels */
+#define SIZE_OF_BLOCK (VECTORS * VECTOR_FLOATS) /* output channels of a block */
 #if VECTOR_FLOATS == 16
-#define PIXELS 14 /* 28 sums, 2 weights and an input value of 32 registers */
+#define PIXELS 14 /* 28 sums, 2 weights and an input value in 32 registers */
 #define VECTORS 2
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights and an input value of 16 registers */
 #define VECTORS 2
-#define ALONE 12 /* pixels of a single vector of channels: as many sums */
+#define ALONE 12 /* pixels of a block with a single vector of channels: as many sums */
 #else
 #define PIXELS 6 /* 24 sums, 4 weights and an input value of 32 registers */
 #define VECTORS 4
@@ -36,37 +38,37 @@
 _Static_assert(RFX_CONV_PANEL % SIZE_OF_BLOCK == 0, "a panel is whole blocks");
 _Static_assert(RFX_CONV_LANES % VECTOR_FLOATS == 0, "panels are filled up to whole vectors");
 
-/* What a block reads and writes. */
+/* The data that a block reads and writes. */
 struct block {
-    int64_t at;           /* floats from the rows' starts to the first pixel */
-    const float *weights; /* of the block's first channel */
-    int64_t width;        /* floats from one input channel's weights to the next: of the panel */
+    int64_t at;           /* floats from the start of input rows to the first pixel */
+    const float *weights; /* weights of the block's first channel */
+    int64_t width; /* floats from one input channel's weights to the next: the panel's width */
     const float *bias, *residual;
     float *out;
-    int64_t channels; /* that are stored */
-    bool leads;       /* the next block's values are asked for beside it */
-    int64_t ahead;    /* floats: how far behind the weights at hand others are asked for */
+    int64_t channels; /* channels that are stored */
+    bool leads;       /* the next block's input values are prefetched during this block */
+    int64_t ahead;    /* floats: distance of prefetched weights from the ones in use */
 };
 
-/* Neighbouring products of every sum: k input values in a row, and their weights. */
+/* Consecutive products of every sum: k contiguous input values, and their weights. */
 struct piece {
-    const float *x; /* of the run's first pixel */
-    int64_t first;  /* of the products, counted over a panel */
+    const float *x; /* input values of the run's first pixel */
+    int64_t first;  /* index of the first product in a panel */
     int64_t k;
-    bool ends; /* a part of a long sum ends with it */
+    bool ends; /* the last piece of a part of a long sum */
 };
 
-/* The same for all blocks of a run. A single chain has at most RFX_CONV_LONG of them; long sums are
- * made in rounds. */
+/* The pieces of a sum, which are the same for all blocks of a run. A single chain has at most
+ * RFX_CONV_LONG pieces. Long sums are computed in rounds of up to MOST_PIECES pieces. */
 struct pieces {
     struct piece list[MOST_PIECES];
     int count;
-    int ahead;       /* pixels of a block's end that are expected beside each */
-    int64_t longest; /* products of one */
-    int64_t made;    /* by earlier rounds, */
-    int64_t skip;    /* those of them that are still to be passed over */
-    bool more;       /* for later rounds */
-    bool apart;      /* values are asked for beside them */
+    int ahead;       /* pixels of a block's end to prefetch per piece */
+    int64_t longest; /* largest number of products of a piece */
+    int64_t made;    /* pieces computed by earlier rounds */
+    int64_t skip;    /* pieces of earlier rounds that are still to be skipped */
+    bool more;       /* pieces are left for later rounds */
+    bool apart;      /* input values are prefetched too */
 };
 
 static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k, bool ends) {
@@ -84,16 +86,18 @@ static void add_piece(struct pieces *p, const float *x, int64_t first, int64_t k
     }
 }
 
-/* All taps of one chain. */
+/* Lists the pieces of a single chain: all taps. */
 static void find_chain(const struct rfx_conv_args *c, struct pieces *p) {
-    int64_t taps = c->tap_stride == c->ic ? c->kx1 - c->kx0 : 1; /* that are a run of floats */
+    /* Taps whose values are contiguous. */
+    int64_t taps = c->tap_stride == c->ic ? c->kx1 - c->kx0 : 1;
     for (int64_t ky = 0; ky < c->kh; ky++)
         for (int64_t k = c->kx0; k < c->kx1 && c->rows[ky] != NULL; k += taps)
             add_piece(p, c->rows[ky] + k * c->tap_stride, (ky * c->kw + k) * c->ic, taps * c->ic,
                       false);
 }
 
-/* Taps [k0, k1) of kernel row ky, input channels [i0, i1): a part of a long sum. */
+/* Lists the pieces of one part of a long sum: taps [k0, k1) of kernel row ky, input channels [i0,
+ * i1). */
 static void find_part(const struct rfx_conv_args *c, struct pieces *p, int64_t ky, int64_t k0,
                       int64_t k1, int64_t i0, int64_t i1) {
     int64_t taps = i1 - i0 == c->tap_stride ? k1 - k0 : 1;
@@ -102,7 +106,8 @@ static void find_part(const struct rfx_conv_args *c, struct pieces *p, int64_t k
                   taps * (i1 - i0), k + taps == k1);
 }
 
-/* All parts of a long sum in this call's taps, but those that earlier rounds made. */
+/* Lists the pieces of all parts of a long sum in this call's taps, except pieces of earlier rounds.
+ */
 static void find_parts(const struct rfx_conv_args *c, struct pieces *p) {
     const struct rfx_conv_parts parts = rfx_conv_parts(c->ic, c->kh, c->kw);
     const int64_t end = c->kh * c->kw - c->taps_after;
@@ -117,7 +122,7 @@ static void find_parts(const struct rfx_conv_args *c, struct pieces *p) {
     }
 }
 
-/* The pieces of a long sum from the made-th on. */
+/* Lists the pieces of a long sum from number `made` on. */
 static __attribute__((noinline)) void begin_round(const struct rfx_conv_args *c, struct pieces *p,
                                                   int64_t made) {
     p->made = p->skip = made;
@@ -126,7 +131,8 @@ static __attribute__((noinline)) void begin_round(const struct rfx_conv_args *c,
     find_parts(c, p);
 }
 
-/* Sums are cut at whole lines, so that a few are asked for at a time. */
+/* Lists the pieces of a sum. Pieces end at whole cache lines, so that a few lines are prefetched at
+ * a time. */
 static void find_pieces(const struct rfx_conv_args *c, struct pieces *p, bool split, bool expect) {
     p->longest = INT64_MAX;
     p->ahead = 0;
@@ -144,7 +150,7 @@ static void find_pieces(const struct rfx_conv_args *c, struct pieces *p, bool sp
     if (expect) p->ahead = 2 * PIXELS / (p->count + 1) + 1;
 }
 
-/* Adds `k` products per sum: x floats in a row, weights `width` apart. */
+/* Adds `k` products to each sum: contiguous x floats; weights `width` floats apart. */
 INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
                          const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv) {
     struct values values = values_from(x, x_stride);
@@ -168,7 +174,7 @@ INLINE void add_residual(const struct rfx_conv_args *c, const struct block *b,
             sum[p][v] + VECTOR_LOAD(residual + v * VECTOR_FLOATS);
 }
 
-/* Whole vectors: what most blocks are. */
+/* Clamps and stores sums of whole vectors, which most blocks have. */
 INLINE void store_sums(const struct rfx_conv_args *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     const vector lo = VECTOR_ALL(c->lo), hi = VECTOR_ALL(c->hi);
@@ -190,12 +196,12 @@ INLINE void finish_sums(const struct rfx_conv_args *c, const struct block *b,
 }
 
 enum sums {
-    SUMS_SHORT, /* one chain; nothing is expected: it is over before memory answers */
+    SUMS_SHORT, /* one chain without prefetching: it ends before memory answers */
     SUMS_CHAIN,
     SUMS_PARTS,
 };
 
-/* Adds a round's pieces; the sums of parts are added to `total`. */
+/* Adds the pieces of a round to `sum`; the sums of finished parts are added to `total`. */
 INLINE void add_pieces(const struct rfx_conv_args *c, const struct block *b, const struct pieces *p,
                        vector sum[ALONE][VECTORS], vector total[ALONE][VECTORS], int n, int nv,
                        enum sums sums) {
@@ -220,7 +226,7 @@ INLINE void set_sums(vector sum[ALONE][VECTORS], const float *from, int64_t step
         VECTOR_LOAD(from + v * VECTOR_FLOATS);
 }
 
-/* Ends a call that another one follows: sums, nothing else. */
+/* Stores only the sums, for a call that another call continues. */
 INLINE void leave_sums(const struct rfx_conv_args *c, const struct block *b,
                        vector sum[ALONE][VECTORS], int n, int nv) {
     float *out = b->out;
@@ -238,8 +244,8 @@ INLINE void end_sums(const struct rfx_conv_args *c, const struct block *b,
     store_sums(c, b, sum, n, nv);
 }
 
-/* n pixels x nv vectors; n, nv and sums are constants in all calls, and a function has calls of
- * one kind only, lest the compiler keeps sums in memory. */
+/* Computes n pixels x nv vectors. n, nv and `sums` are constants in all calls. Each calling
+ * function uses one kind of sums only; otherwise the compiler would keep sums in memory. */
 INLINE void make_block(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                        int n, int nv, enum sums sums) {
     vector sum[ALONE][VECTORS], total[ALONE][VECTORS];
@@ -299,7 +305,7 @@ static void full_parts(const struct rfx_conv_args *c, const struct block *b, str
     make_pixels(c, b, p, n, VECTORS, SUMS_PARTS);
 }
 
-/* Fewer vectors than a block has: the last channels of a narrow panel. */
+/* One vector instead of VECTORS: the last channels of a narrow panel. */
 static void vector_chain(const struct rfx_conv_args *c, const struct block *b, struct pieces *p,
                          int n) {
     make_pixels(c, b, p, n, 1, SUMS_SHORT);
@@ -310,9 +316,9 @@ static void vector_parts(const struct rfx_conv_args *c, const struct block *b, s
     make_pixels(c, b, p, n, 1, SUMS_PARTS);
 }
 
-/* Channels [from, to) of all pixels, `step` at a time: a block's or a vector's. Pixels are the
- * outer loop: their values and outputs are in few lines and pages, and weights stream as well from
- * the second cache as from the first. */
+/* Computes channels [from, to) of all pixels, `step` channels at a time: those of a block or of a
+ * vector. Pixels are the outer loop, so that their values and outputs are in few cache lines and
+ * pages. Weights stream as well from the second-level cache as from the first. */
 static void make_channels(const struct rfx_conv_args *c, pixels_fn *make, struct pieces *pieces,
                           const struct cut cut, int64_t from, int64_t to, int64_t step) {
     const int64_t k = c->kh * c->kw * c->ic;
@@ -336,8 +342,8 @@ static void make_channels(const struct rfx_conv_args *c, pixels_fn *make, struct
     }
 }
 
-/* How many pixels share registers: fewer where all of them would be in one set of the cache, those
- * read or those written. */
+/* Returns how many pixels share registers. The number is smaller if all input or all output pixels
+ * would be in the same set of the cache. */
 static int64_t pixels_at_once(const struct rfx_conv_args *c, int64_t most) {
     bool same_set = c->x_stride % WAY_FLOATS == 0 || c->out_stride % WAY_FLOATS == 0;
     return same_set && most > SAME_SET ? SAME_SET : most;

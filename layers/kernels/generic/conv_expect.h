@@ -1,24 +1,29 @@
-/* What convolutions ask memory for while sums are made, lest they wait for it later. For conv.c,
- * which says what a block is: INLINE, SIZE_OF_BLOCK. */
+/* Prefetches of convolutions: while sums are computed, they request memory that is needed later.
+ * Included by conv.c, which defines INLINE and SIZE_OF_BLOCK. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_CONV_EXPECT_H
 #define RFX_LAYERS_KERNELS_GENERIC_CONV_EXPECT_H
 
 #include "layers/kernels/kernels.h"
 
-#define WEIGHTS_AHEAD 2048 /* floats: the sums of so many weights take as long as memory does */
-#define WEIGHTS_SOON 1024  /* ... as the second cache does */
-#define WAY_FLOATS 1024    /* addresses so far apart share a set of the first cache */
+/* Floats; multiplying so many weights takes as long as an answer of main memory. */
+#define WEIGHTS_AHEAD 2048
+/* Floats; multiplying so many takes as long as an answer of the second-level cache. */
+#define WEIGHTS_SOON 1024
+/* Floats; addresses this far apart share a set of the first-level cache. */
+#define WAY_FLOATS 1024
 
-/* What a block's end reads and writes comes to the nearest cache while its sums are made: pixel
- * after pixel, for all at once are more lines than a core waits for, and the sums wait with them.
- */
+/* The outputs and residuals that the end of a block accesses. They are prefetched one pixel after
+ * the other while the sums are computed. Prefetching all at once would exceed the number of lines
+ * that a core can wait for, and the sums would wait too. */
 struct end {
-    const float *out, *residual; /* of the next pixel; residual NULL: none, or what is written */
+    /* Addresses of the next pixel; residual NULL: none, or the same as the output. */
+    const float *out, *residual;
     int64_t out_stride, residual_stride;
-    int pixels; /* still to be asked for */
+    int pixels; /* pixels that are not prefetched yet */
 };
 
-/* Pixels of one panel follow each other, which the processor foresees. */
+/* Whether output pixels are apart in memory. With a single panel they follow each other, and the
+ * hardware prefetcher fetches them. */
 INLINE bool ends_apart(const struct rfx_conv_args *c) {
     return c->out_stride > RFX_CONV_PANEL;
 }
@@ -42,8 +47,9 @@ INLINE void expect_pixel(struct end *end) {
     end->residual += end->residual_stride;
 }
 
-/* Whether each value is read once, by one pixel, from lines too far apart to be foreseen, and those
- * of two blocks fit into the nearest cache. */
+/* Whether input values should be prefetched: each value is read by one pixel only, the pixels are
+ * too far apart for the hardware prefetcher, and the values of two blocks fit into the first-level
+ * cache. */
 INLINE bool values_apart(const struct rfx_conv_args *c) {
     return c->x_stride >= c->kw * c->tap_stride && c->x_stride % WAY_FLOATS != 0;
 }
@@ -54,10 +60,11 @@ INLINE void expect_next(const struct rfx_conv_args *c, const float *x, int64_t k
         for (int64_t i = 0; i < k; i += RFX_LINE_FLOATS) __builtin_prefetch(next + i);
 }
 
-/* The weights of a block at `w`. For the first pixels they come from memory, WEIGHTS_AHEAD behind
- * those that are used: the processor foresees lines of one page only, and pages follow each other
- * faster than memory answers. For others they come from the second cache, every other line of
- * panels, which it hardly foresees: WEIGHTS_SOON behind. */
+/* Prefetches the weights of a block at `w`. For the first pixels, weights come from main memory:
+ * they are prefetched WEIGHTS_AHEAD floats ahead, because the hardware prefetcher stays within a
+ * page and pages change faster than memory answers. For other pixels they come from the
+ * second-level cache, from every other line of a panel, which the hardware prefetcher hardly
+ * detects: they are prefetched WEIGHTS_SOON floats ahead. */
 INLINE void expect_weights(const float *w) {
     for (int v = 0; v < SIZE_OF_BLOCK; v += RFX_LINE_FLOATS) __builtin_prefetch(w + v);
 }

@@ -1,10 +1,11 @@
-/* The end of a convolution's sums: residual, clamp, store. */
+/* Ends a convolution's sums: adds the residual, clamps, stores. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_CONV_FINISH_H
 #define RFX_LAYERS_KERNELS_GENERIC_CONV_FINISH_H
 
 #include "layers/kernels/generic/variant.h"
 
-/* One vector, of which `channels` are stored, if they are fewer; residual: NULL, or that many. */
+/* Ends one vector of sums. Only `channels` lanes are stored if the vector has more; as many are
+ * read of the residual (NULL: none). */
 static inline __attribute__((always_inline, unused)) void conv_finish(
     vector sum, float lo, float hi, const float *residual, float *out, int64_t channels) {
     const vector low = VECTOR_ALL(lo), high = VECTOR_ALL(hi);

@@ -1,15 +1,16 @@
-/* The input values that a block of pixels multiplies: one per pixel, as far apart as pixels are.
- * For conv.c, which says how many pixels there are: INLINE, PIXELS. */
+/* Reads the input values that a block of pixels multiplies, one per pixel, `stride` floats apart.
+ * Included by conv.c, which defines INLINE and PIXELS. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_CONV_VALUES_H
 #define RFX_LAYERS_KERNELS_GENERIC_CONV_VALUES_H
 
 #include "layers/kernels/generic/variant.h"
 
 #if PIXELS > 8
-/* More distances than registers are left for: they would be read from memory for every value. From
- * two pixels on, an address can say all of them with these three, in bytes. */
+/* Addresses of the values without one register per pixel: that many distances do not fit into the
+ * registers and would be read from memory for every value. The addresses of all pixels can be
+ * formed from two base pointers and these three distances, in bytes. */
 struct values {
-    const char *near, *far; /* of the first pixel, and of pixel HALF */
+    const char *near, *far; /* addresses of the first pixel and of pixel HALF */
     int64_t one, three, five;
 };
 enum { HALF = 7 };
@@ -28,8 +29,8 @@ INLINE float value_of(const struct values *v, int pixel) {
     return *(const float *)(const void *)(from + distance[pixel % HALF]);
 }
 
-/* To the next input channel. That the distances stay the same is hidden, lest all their multiples
- * are made once, and kept in memory. */
+/* Moves to the next input channel. The empty asm hides from the compiler that the distances do not
+ * change. Otherwise it would compute all their multiples once and keep them in memory. */
 INLINE void next_values(struct values *v) {
     v->near += sizeof(float);
     v->far += sizeof(float);
@@ -37,7 +38,7 @@ INLINE void next_values(struct values *v) {
 }
 #else
 struct values {
-    const float *x; /* of the first pixel */
+    const float *x; /* address of the first pixel */
     int64_t stride;
 };
 

@@ -1,17 +1,18 @@
-/* Sums of products with one chain per element, blocked into registers over rows and outputs:
- * fully connected layers, transposed convolutions, first convolutions of few channels. */
+/* Sums of products with one chain per element, blocked into registers over rows and outputs. Used
+ * for fully connected layers, transposed convolutions, and first convolutions of few channels. */
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define ROWS 6
 #if VECTOR_FLOATS == 16
-#define VECTORS 4 /* 6 x 4 sums of 32 registers */
+#define VECTORS 4 /* 6 x 4 sums use 24 of 32 registers */
 #else
-#define VECTORS 2 /* 6 x 2 sums of 16 registers */
+#define VECTORS 2 /* 6 x 2 sums use 12 of 16 registers */
 #endif
 
-/* rows r0 .. r0 + n, outputs j .. j + nv vectors; n and nv are constants in all calls. */
+/* Computes n rows from r0 on, nv vectors of outputs from j on; n and nv are constants in all calls.
+ */
 INLINE void block(const struct rfx_dense_args *d, int64_t r0, int n, int64_t j, int nv) {
     vector sum[ROWS][VECTORS];
     const float *x = d->x + r0 * d->x_stride;

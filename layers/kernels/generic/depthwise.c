@@ -1,22 +1,22 @@
-/* Depthwise convolution over a run of pixels, vectorised over channels. An element's chain is
+/* Depthwise convolution over a run of pixels, vectorised over channels. The chain of an element is
  * always: bias, then the taps inside the map in (ky, kx) order, then the clamp.
  *
- * Square kernels of 3, 5 and 7 with strides 1 and 2 are unrolled: a block of pixels, of two rows
- * for 3 x 3, is kept in registers, and an input vector is read once for all the taps of the block
- * that take it. The other ones read it once per tap. */
+ * Square kernels of 3, 5 and 7 with strides 1 and 2 are unrolled. A block of pixels (of two rows
+ * for 3 x 3) stays in registers, and an input vector is read once for all taps of the block that
+ * use it. Other kernels read an input vector once per tap. */
 #include "layers/kernels/generic/variant.h"
 #include "layers/kernels/generic/vector_math.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define PIXELS 8
 #if VECTOR_FLOATS == 8
-#define PIXELS_OF_TWO_ROWS 4 /* 8 sums, 6 weights and an input of 16 registers */
+#define PIXELS_OF_TWO_ROWS 4 /* 8 sums, 6 weights and an input in 16 registers */
 #else
-#define PIXELS_OF_TWO_ROWS 8 /* 16 sums, 9 weights and an input of 32 registers */
+#define PIXELS_OF_TWO_ROWS 8 /* 16 sums, 9 weights and an input in 32 registers */
 #endif
 #define MOST_KERNEL 7
 
-/* A place of a run: pixels from p0 on, channels from ch on. */
+/* A place in a run: pixels from p0 on, channels from ch on. */
 struct place {
     int64_t p0, ch;
 };
@@ -25,8 +25,8 @@ INLINE vector clamp(const struct rfx_depthwise_args *r, vector sum) {
     return VECTOR_MIN(VECTOR_ALL(r->hi), VECTOR_MAX(VECTOR_ALL(r->lo), sum));
 }
 
-/* What the next block reads of rows that are new, and what it writes, is asked for: its pixels are
- * too far apart to be foreseen. */
+/* Prefetches the new rows' pixels that the next block reads, and the pixels that it writes. They
+ * are too far apart for the hardware prefetcher. */
 INLINE void expect_next(const struct rfx_depthwise_args *r, struct place at, int k, int s, int n,
                         int rows) {
     for (int i = k - s; i < k + (rows - 1) * s; i++) {
@@ -40,8 +40,8 @@ INLINE void expect_next(const struct rfx_depthwise_args *r, struct place at, int
     }
 }
 
-/* n pixels of `rows` rows for a square kernel of k and stride s; `edge`: some input columns are
- * outside the map. All but r and at are constants in all calls. */
+/* Computes n pixels of `rows` rows for a square kernel of k and stride s. `edge`: some input
+ * columns are outside the map. All arguments except r and at are constants in all calls. */
 INLINE void fixed_block(const struct rfx_depthwise_args *r, struct place at, int k, int s, int n,
                         int rows, bool edge) {
     vector sum[2][PIXELS];
@@ -76,7 +76,7 @@ INLINE void fixed_block(const struct rfx_depthwise_args *r, struct place at, int
         VECTOR_STORE(r->out + j * r->out_row + (at.p0 + p) * r->out_c + at.ch, clamp(r, sum[j][p]));
 }
 
-/* All channels of n pixels; the last vector may overlap its neighbour. */
+/* Computes all channels of n pixels. The last vector may overlap the one before. */
 INLINE void fixed_pixels(const struct rfx_depthwise_args *r, int64_t p0, int k, int s, int n,
                          int rows, bool edge) {
     int64_t last = r->c - VECTOR_FLOATS;
@@ -86,7 +86,7 @@ INLINE void fixed_pixels(const struct rfx_depthwise_args *r, int64_t p0, int k, 
     }
 }
 
-/* Whether all taps of n pixels from p0 on are in the map's columns. */
+/* Whether all taps of the n pixels from p0 on are in the map's columns. */
 INLINE bool inside(const struct rfx_depthwise_args *r, int64_t p0, int64_t n) {
     int64_t a = p0 * r->sw, b = (p0 + n - 1) * r->sw, reach = (r->kw - 1) * r->dw;
     if (reach < 0)
@@ -96,9 +96,9 @@ INLINE bool inside(const struct rfx_depthwise_args *r, int64_t p0, int64_t n) {
     return a >= r->col0 && b < r->col1;
 }
 
-/* A whole run, in blocks of `most`, then 4, then single pixels; a block may overlap the one before:
- * it computes the same again. The run is copied, here and below: a compiler would read what stores
- * may change again behind every one. */
+/* Computes a whole run in blocks of `most` pixels, then 4, then 1. A block may overlap the block
+ * before it and compute the same pixels again. The arguments are copied, here and below: otherwise
+ * a compiler would read them again after every store, which might have changed them. */
 INLINE void fixed_run(const struct rfx_depthwise_args *run, int k, int s, int most, int rows) {
     const struct rfx_depthwise_args own = *run, *r = &own;
     for (int64_t p = 0; p < r->pixels;) {
@@ -141,13 +141,13 @@ static void two_rows_3_2(const struct rfx_depthwise_args *r) {
     fixed_run(r, 3, 2, PIXELS_OF_TWO_ROWS, 2);
 }
 
-/* Lanes of a vector: all, or the first ones when a pixel has fewer channels. */
+/* Loads a vector: all lanes, or only the first ones if a pixel has fewer channels. */
 INLINE vector load(const float *at, bool some, vector_test lanes) {
     return some ? VECTOR_LOAD_WHERE(lanes, at) : VECTOR_LOAD(at);
 }
 
-/* n pixels of one row with any kernel; `edge` as above. n, some and edge are constants in all
- * calls. */
+/* Computes n pixels of one row with any kernel; `edge` as above. n, some and edge are constants in
+ * all calls. */
 INLINE void any_block(const struct rfx_depthwise_args *r, struct place at, int n, bool some,
                       vector_test lanes, bool edge) {
     vector sum[PIXELS];
@@ -232,7 +232,7 @@ void rfx_kernel_depthwise_avx2(const struct rfx_depthwise_args *r);
 
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_args *r) {
 #if VECTOR_FLOATS == 16
-    if (r->c < VECTOR_FLOATS) { /* vectors of half the width have fewer idle lanes */
+    if (r->c < VECTOR_FLOATS) { /* vectors of half the width leave fewer lanes idle */
         rfx_kernel_depthwise_avx2(r);
         return;
     }

@@ -1,6 +1,6 @@
-/* Kernels that treat each element alone. Loops carry no dependency even when y == x, and the
- * compiler, which is told so, vectorises them; the operations of an element are the same in body
- * and remainder. */
+/* Kernels that process each element on its own. Loops have no dependency between iterations even if
+ * y == x. The pragma tells this to the compiler, which vectorises them. The operations on an
+ * element are the same in vector body and remainder. */
 #include <string.h>
 
 #include "layers/kernels/generic/variant.h"
@@ -15,7 +15,8 @@
 typedef void act_kernel(const struct rfx_act *act, const float *slope, const float *x, float *y,
                         int64_t pixels, int64_t c);
 
-/* The kernel of an activation: y from v = x of an element, and alpha and beta. */
+/* Defines the kernel of an activation. `expression` computes y from v, the value of an element, and
+ * from alpha and beta. */
 #define ACT(kind, expression)                                                             \
     static void act_##kind(const struct rfx_act *act, const float *slope, const float *x, \
                            float *y, int64_t pixels, int64_t c) {                         \
@@ -96,7 +97,7 @@ void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const floa
     act_kernels[act->kind](act, slope, x, y, pixels, c);
 }
 
-/* One pixel's bias, residual and clamp in one pass. */
+/* Applies bias, residual and clamp to one pixel in one pass. */
 static inline __attribute__((always_inline)) void epilogue_pixel(float *x, const float *bias,
                                                                  const float *residual, float lo,
                                                                  float hi, int64_t c) {
@@ -153,7 +154,7 @@ void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stri
 void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_step, const float *b,
                           int64_t b_step, float *y, int64_t n) {
     const float b0 = *b;
-    if (a_step == 0 && b_step == 0) { /* ZIP wants one operand that moves */
+    if (a_step == 0 && b_step == 0) { /* ZIP requires an operand with step 1 */
         for (int64_t i = 0; i < n; i++) VARIANT_NAME(binary)(kind, a, 0, &b0, 1, y + i, 1);
         return;
     }
@@ -166,13 +167,13 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
             ZIP(u * v);
         case RFX_BINARY_DIV:
             ZIP(u / v);
-        case RFX_BINARY_MAX: /* NaN in either operand wins */
+        case RFX_BINARY_MAX: /* the result is NaN if either operand is */
             ZIP(u != u ? u : (v <= u ? u : v));
         case RFX_BINARY_MIN:
             ZIP(u != u ? u : (v >= u ? u : v));
         case RFX_BINARY_POW:
             ZIP(math_pow(u, v));
-        case RFX_BINARY_MOD: /* exact, so the C library's is everybody's */
+        case RFX_BINARY_MOD: /* exact, so every C library gives the same result */
             ZIP(fmodf(u, v));
         case RFX_BINARY_GREATER:
             ZIP(u > v ? 1.0f : 0.0f);

@@ -1,22 +1,23 @@
 /* Adds values or squares to sums in fixed point: see struct rfx_exact_args. For a small x and a
- * large power of two, x + 1.5 * power in double is x rounded to the power's last place, and its
- * bits less those of 1.5 * power are that as an integer. */
+ * large power of two, the double x + 1.5 * power is x rounded to the last place of `power`.
+ * Subtracting the bits of 1.5 * power from its bits gives this rounded value as an integer. */
 #include <math.h>
 #include <string.h>
 
 #include "layers/kernels/generic/wide.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define LARGE 0x1.8p14          /* its unit in the last place is that of the sums, 2^-38 */
-#define SMALL 0x1.8p-34         /* likewise of the rests, 2^-86 */
-#define PIXELS 16               /* that are looked at together */
+#define LARGE 0x1.8p14          /* its unit in the last place is the unit of the sums, 2^-38 */
+#define SMALL 0x1.8p-34         /* its unit in the last place is the unit of the rests, 2^-86 */
+#define PIXELS 16               /* pixels of a block */
 #define LIMIT 0x45ffffff        /* the bits of the largest float below 2^13 */
-#define SQUARE_LIMIT 0x42b504f3 /* of the largest whose square is */
+#define SQUARE_LIMIT 0x42b504f3 /* the bits of the largest float whose square is below 2^13 */
 
-/* Pixels of a vector of channels, two halves; other channels count as 0. Integers wrap: sums of
- * values that do not fit are thrown away. */
+/* A block: up to PIXELS pixels, of a vector of channels that is processed in two halves. Missing
+ * channels count as 0. Integers wrap around: sums of a block with values that do not fit are
+ * discarded. */
 struct block {
-    const float *x; /* of the first channel */
+    const float *x; /* address of the first channel */
     int64_t stride, pixels, channels;
 };
 
@@ -32,19 +33,21 @@ INLINE narrow load(const struct block *b, int64_t p, int half, bool all) {
 #define BITS_OF(origin) ((wide_int)((wide){0} + (origin)))
 #define HALVES for (int h = 0; h < 2; h++)
 
-/* The limit less the magnitude: below 0 beyond the limit, and for NaN. */
+/* Returns the limit minus the magnitude's bits: negative for values beyond the limit and for NaN.
+ */
 INLINE narrow_int to_limit(int32_t limit, narrow x) {
     return limit - ((narrow_int)x & 0x7fffffff);
 }
 
-/* Adds the values, rounded, unless there is one of 2^13 or more: false. *rests: whether rounding
- * left something. */
+/* Adds the rounded values to sum[]. Returns false and adds nothing if a value is 2^13 or more.
+ * *rests: whether rounding lost anything. */
 INLINE bool add_rounded(const struct block *b, bool all, wide_int sum[2], bool *rests) {
     wide_int total[2], left[2] = {{0}, {0}};
     narrow_int over[2] = {{0}, {0}};
     HALVES total[h] = sum[h] - (uint64_t)b->pixels * BITS_OF(LARGE);
     for (int64_t p = 0; p < b->pixels; p++) {
-        __builtin_prefetch(b->x + (p + PIXELS) * b->stride); /* too far apart to be foreseen */
+        /* Too far apart for the hardware prefetcher. */
+        __builtin_prefetch(b->x + (p + PIXELS) * b->stride);
         HALVES {
             narrow x = load(b, p, h, all);
             wide value = WIDEN(x), shifted = value + LARGE;
@@ -59,7 +62,8 @@ INLINE bool add_rounded(const struct block *b, bool all, wide_int sum[2], bool *
     return true;
 }
 
-/* Adds what add_rounded rounded away, unless some reaches below the unit of the rests: false. */
+/* Adds the parts that add_rounded rounded away to rest[]. Returns false and adds nothing if one is
+ * not a multiple of the unit of the rests. */
 INLINE bool add_rests(const struct block *b, bool all, wide_int rest[2]) {
     wide_int total[2], left[2] = {{0}, {0}};
     HALVES total[h] = rest[h] - (uint64_t)b->pixels * BITS_OF(SMALL);
@@ -76,8 +80,9 @@ INLINE bool add_rests(const struct block *b, bool all, wide_int rest[2]) {
     return true;
 }
 
-/* Adds the squares, which 48 bits of a double hold, rounded, and what that rounds away, unless one
- * is of 2^13 or more or reaches below the unit of the rests: false. */
+/* Adds the rounded squares to sum[] and the parts rounded away to rest[]. A square fits 48 bits of
+ * a double, so it is exact. Returns false and adds nothing if a square is 2^13 or more, or has bits
+ * below the unit of the rests. */
 INLINE bool add_squares(const struct block *b, bool all, wide_int sum[2], wide_int rest[2]) {
     wide_int total[2], rests[2], left[2] = {{0}, {0}};
     narrow_int over[2] = {{0}, {0}};
@@ -100,7 +105,7 @@ INLINE bool add_squares(const struct block *b, bool all, wide_int sum[2], wide_i
     return true;
 }
 
-/* Value by value: what does not fit is handed out. */
+/* Adds value by value; values that do not fit are passed to misfit. */
 static void add_each(const struct rfx_exact_args *r, const struct block *b, int64_t channel) {
     for (int64_t p = 0; p < b->pixels; p++)
         for (int64_t i = 0; i < b->channels; i++) {

@@ -1,6 +1,6 @@
-/* Convolution whose output channels have inputs of their own each: groups of few channels, with the
- * channels of several groups in a vector. See struct rfx_lanes_args; how many pixels share
- * registers does not touch an element's sum. */
+/* Convolution in which each output channel has its own inputs: groups of few channels, with the
+ * channels of several groups in one vector. See struct rfx_lanes_args. An element's sum does not
+ * depend on how many pixels share registers. */
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/conv_finish.h"
 #include "layers/kernels/generic/variant.h"
@@ -9,9 +9,9 @@
 #ifdef VARIANT_HAS_FMA
 
 #define INLINE static inline __attribute__((always_inline))
-#define PIXELS 12 /* sums; their inputs are read where they are multiplied */
+#define PIXELS 12 /* sums in registers; inputs are read from memory by the multiply-add */
 
-/* Adds a tap: all inputs of the group. The pixels outside [lo, hi) are skipped if `some`. */
+/* Adds one tap: all inputs of the group. If `some`, pixels outside [lo, hi) are skipped. */
 INLINE void add_tap(vector sum[PIXELS], const struct rfx_lanes_args *r, const float *x,
                     const float *w, int n, int64_t sw, bool some, int64_t lo, int64_t hi) {
     for (int64_t i = 0; i < r->ic; i++, x += r->plane, w += RFX_CONV_LANES) {
@@ -23,8 +23,8 @@ INLINE void add_tap(vector sum[PIXELS], const struct rfx_lanes_args *r, const fl
     }
 }
 
-/* n pixels from p0 on, the vector of lanes from `lane` on. n and sw are constants in the calls that
- * matter. */
+/* Computes n pixels from p0 on, for the vector of lanes from `lane` on. n and sw are constants in
+ * the calls that take most of the time. */
 INLINE void make_block(const struct rfx_lanes_args *r, int64_t p0, int64_t lane, int n,
                        int64_t sw) {
     vector sum[PIXELS];
@@ -56,7 +56,8 @@ INLINE void make_block(const struct rfx_lanes_args *r, int64_t p0, int64_t lane,
         make_block(r, p0, lane, (n), sw); \
         return;
 
-/* Of a copy of the run: a compiler would read what stores may change again behind every one. */
+/* Works on a copy of the arguments: otherwise a compiler would read them again after every store,
+ * which might have changed them. */
 INLINE void make_pixels(const struct rfx_lanes_args *run, int64_t p0, int64_t lane, int n,
                         int64_t sw) {
     const struct rfx_lanes_args own = *run, *r = &own;
@@ -92,7 +93,8 @@ void VARIANT_NAME(lanes)(const struct rfx_lanes_args *r) {
 /* Pixels that are expanded together, for one input of the groups after the other. */
 #define EXPANDED 16
 
-/* Input i of n pixels: the 16 floats at x, of which `span` are read, picked by from[j] + i. */
+/* Expands input i of n pixels: selects floats from[j] + i of the 16 floats at x, of which `span`
+ * are read. */
 #if VECTOR_FLOATS == 16
 INLINE void pick(const float *x, int64_t x_stride, int64_t n, const int32_t *from, int64_t span,
                  int32_t i, float *out) {
@@ -135,7 +137,8 @@ void VARIANT_NAME(expand)(const float *x, int64_t x_stride, int64_t pixels, cons
     for (int64_t p = 0; p < pixels; p += EXPANDED) {
         int64_t n = pixels - p < EXPANDED ? pixels - p : EXPANDED;
         for (int64_t q = p + EXPANDED; q < p + 2 * EXPANDED && q < pixels; q++)
-            __builtin_prefetch(x + q * x_stride); /* pixels lie too far apart to be foreseen */
+            /* Pixels are too far apart for the hardware prefetcher. */
+            __builtin_prefetch(x + q * x_stride);
         for (int64_t i = 0; i < ic; i++)
             pick(x + p * x_stride, x_stride, n, from, span, (int32_t)i,
                  out + i * plane + p * RFX_CONV_LANES);

@@ -1,6 +1,6 @@
 /* Dense convolution of few output channels over a run of output pixels: pixels in vectors, weights
- * broadcast. See struct rfx_pixels_args; how many pixels or outputs share registers does not touch
- * an element's sum. */
+ * broadcast. See struct rfx_pixels_args. An element's sum does not depend on how many pixels or
+ * outputs share registers. */
 #include <string.h>
 
 #include "layers/kernels/generic/blocks.h"
@@ -12,22 +12,24 @@
 #define INLINE static inline __attribute__((always_inline))
 #define MOST_VECTORS 8
 #if VECTOR_FLOATS == 8
-#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 5 : (m) == 3 ? 3 : 2) /* sums of 16 registers */
+/* Sums that fit 16 registers. */
+#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 5 : (m) == 3 ? 3 : 2)
 #else
-#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 8 : (m) == 3 ? 6 : 5) /* sums of 32 registers */
+/* Sums that fit 32 registers. */
+#define VECTORS_OF(m) ((m) == 1 ? 8 : (m) == 2 ? 8 : (m) == 3 ? 6 : 5)
 #endif
 _Static_assert(RFX_PIXELS_AHEAD >= VECTOR_FLOATS - 1, "a run's last vector may be read");
 
 typedef vector sums[MOST_VECTORS][RFX_PIXELS_PART];
 
-/* What a block reads: n vectors of pixels from pixel p0 on, one part of the outputs. */
+/* A block: n vectors of pixels from pixel p0 on, for one part of the outputs. */
 struct block {
     int64_t p0;
     const float *weights, *bias, *residual;
     float *out;
 };
 
-/* Adds one tap of all input channels; `some`: only where the tests hold. */
+/* Adds one tap of all input channels; if `some`, only in lanes for which the tests hold. */
 INLINE void add_tap(sums sum, const float *x, int64_t plane, const float *w, int64_t ic, int n,
                     int m, bool some, const vector_test *tests) {
     for (int64_t i = 0; i < ic; i++, x += plane, w += m) {
@@ -43,7 +45,7 @@ INLINE void add_tap(sums sum, const float *x, int64_t plane, const float *w, int
     }
 }
 
-/* Ends a part of a long sum; the next one starts from 0. */
+/* Ends a part of a long sum: adds it to `total`; the next part starts from 0. */
 INLINE void end_part(sums total, sums sum, int n, int m) {
     for (int v = 0; v < n; v++)
         for (int o = 0; o < m; o++) {
@@ -52,8 +54,8 @@ INLINE void end_part(sums total, sums sum, int n, int m) {
         }
 }
 
-/* One kernel row; w: of its first tap. Parts end where they end for every pixel, also for those
- * that skip their taps. */
+/* Adds one kernel row; w: weights of its first tap. A part ends at the same tap for every pixel,
+ * also for pixels that skip some of its taps. */
 INLINE void add_row(const struct rfx_pixels_args *r, const struct block *b, int64_t ky,
                     const float *w, sums sum, sums total, int64_t part_taps, int n, int m) {
     int64_t p1 = b->p0 + n * VECTOR_FLOATS < r->pixels ? b->p0 + n * VECTOR_FLOATS : r->pixels;
@@ -75,7 +77,7 @@ INLINE void add_row(const struct rfx_pixels_args *r, const struct block *b, int6
     }
 }
 
-/* All taps; total: of long sums, else NULL. */
+/* Adds all taps; total: for long sums, else NULL. */
 INLINE void add_taps(const struct rfx_pixels_args *r, const struct block *b, sums sum, sums total,
                      int n, int m) {
     const int64_t part_taps = rfx_conv_parts(r->ic, r->kh, r->kw).taps;
@@ -84,7 +86,8 @@ INLINE void add_taps(const struct rfx_pixels_args *r, const struct block *b, sum
         if (r->rows[ky] != NULL) add_row(r, b, ky, w, sum, total, part_taps, n, m);
 }
 
-/* Pixels that do not follow each other in memory, or not a whole vector of them. */
+/* Stores `count` values of output o to pixels that are not contiguous, or that are fewer than a
+ * vector. */
 static void scatter(const struct rfx_pixels_args *r, const struct block *b, int64_t p,
                     const float *values, int64_t count, int o) {
     float *out = b->out + p * r->out_stride + o;
@@ -153,7 +156,7 @@ MAKE_OUTPUTS(2, parts, true)
 MAKE_OUTPUTS(3, parts, true)
 MAKE_OUTPUTS(4, parts, true)
 
-/* All pixels of one part. */
+/* Computes all pixels of one part of the outputs. */
 static void make_part(const struct rfx_pixels_args *r, struct block *b, int64_t m) {
     static void (*const makers[2][RFX_PIXELS_PART])(const struct rfx_pixels_args *,
                                                     const struct block *, int) = {

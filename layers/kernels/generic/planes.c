@@ -1,5 +1,4 @@
-/* Transposition of pixels of channels into planes: four channels of a vector of pixels at a time.
- */
+/* Transposes pixels of channels into planes: four channels of a vector of pixels at a time. */
 #include "layers/kernels/generic/variant.h"
 
 #ifdef VARIANT_HAS_FMA
@@ -7,7 +6,8 @@
 #define INLINE static inline __attribute__((always_inline))
 #define QUADS (VECTOR_FLOATS / 4)
 
-/* Within each quad of lanes: floats i0 .. i3 of a (0 .. 3) and b (4 .. 7). */
+/* Indices for a shuffle within each quad of lanes: floats i0 .. i3, where 0 .. 3 are from a and 4
+ * .. 7 from b. */
 #define AT(i, quad) ((i) < 4 ? (i) + 4 * (quad) : VECTOR_FLOATS + (i)-4 + 4 * (quad))
 #define QUAD(quad, i0, i1, i2, i3) AT(i0, quad), AT(i1, quad), AT(i2, quad), AT(i3, quad)
 #if QUADS == 4
@@ -20,9 +20,9 @@
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, QUAD(0, __VA_ARGS__))
 #endif
 
-/* VECTOR_FLOATS pixels of four channels. */
+/* Transposes VECTOR_FLOATS pixels of four channels. */
 INLINE void transpose(const float *x, int64_t x_stride, float *out, int64_t plane) {
-    int64_t step = 4 * x_stride; /* pixels of a quad's lanes follow each other */
+    int64_t step = 4 * x_stride; /* the four pixels of a quad of lanes are consecutive */
     vector p0 = VECTOR_QUADS(x, step), p1 = VECTOR_QUADS(x + x_stride, step);
     vector p2 = VECTOR_QUADS(x + 2 * x_stride, step), p3 = VECTOR_QUADS(x + 3 * x_stride, step);
     vector low01 = PICK(p0, p1, 0, 4, 1, 5), high01 = PICK(p0, p1, 2, 6, 3, 7);
@@ -42,7 +42,8 @@ void VARIANT_NAME(planes)(const float *x, int64_t x_stride, int64_t pixels, int6
     }
     for (int64_t p = 0; p < pixels; p += VECTOR_FLOATS) {
         int64_t at = p + VECTOR_FLOATS <= pixels ? p : pixels - VECTOR_FLOATS;
-        for (int64_t i = 0; i < c; i += 4) { /* the last ones may overlap their neighbours */
+        /* The last four may overlap the channels before them. */
+        for (int64_t i = 0; i < c; i += 4) {
             int64_t ch = i + 4 <= c ? i : c - 4;
             transpose(x + at * x_stride + ch, x_stride, out + ch * plane + at, plane);
         }

@@ -4,12 +4,12 @@
 #include "layers/kernels/generic/variant.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define VECTORS 4 /* that hide the time of a comparison */
+#define VECTORS 4 /* enough vectors to hide the latency of a comparison */
 
 #define LOAD(at) (some ? VECTOR_LOAD_WHERE(lanes, at) : VECTOR_LOAD(at))
 
-/* Channels ch .. ch + nv vectors, or `some` lanes of one; nv, some and maximum are constants in all
- * calls. */
+/* Computes a window for nv vectors of channels from ch on, or for `some` lanes of one vector. nv,
+ * some and maximum are constants in all calls. */
 INLINE void window(const struct rfx_pool_args *r, int64_t ch, int nv, bool some, bool maximum) {
     const vector_test lanes = vector_test_range(0, r->c - ch);
     vector value[VECTORS];

@@ -1,4 +1,4 @@
-/* The table of one instruction set. */
+/* The kernel table of one instruction set. */
 #include "layers/kernels/generic/variant.h"
 
 #define TABLE_STRING(name) #name

@@ -1,4 +1,4 @@
-/* Names and vector width of the instruction set that this file is being compiled for. */
+/* Names, vector width and vector operations of the instruction set that a file is compiled for. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_VARIANT_H
 #define RFX_LAYERS_KERNELS_GENERIC_VARIANT_H
 
@@ -11,8 +11,9 @@
 #define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
 #define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
 
-/* VECTOR_MAX and VECTOR_MIN give x where x is NaN and where both are zeros, as the scalar clamp
- * does. VECTOR_QUADS: four floats from each of at, at + step, ... */
+/* VECTOR_MAX and VECTOR_MIN return x if x is NaN, and if x and the bound are both zeros, as the
+ * scalar clamp does. VECTOR_QUADS loads four floats from each of the addresses at, at + step, ...
+ */
 #if defined(__AVX512F__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
@@ -38,7 +39,8 @@
                                   _mm_loadu_ps((at) + (step)), 1))
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-/* Not vmaxq_f32 and vminq_f32: those give +0 of two zeros, and NaN where the bound is NaN. */
+/* Not vmaxq_f32 and vminq_f32: for two zeros these return +0, and if the bound is NaN they return
+ * NaN. */
 #define VECTOR_FLOATS 4
 #define VARIANT_HAS_FMA 1
 #define VECTOR_FMA(a, b, c) \
@@ -66,7 +68,7 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_STORE(p, v) (*(vector_unaligned *)(p) = (v))
 #define VECTOR_ALL(s) ((s) - (vector){0})
 
-/* x where it is larger or NaN, else the largest so far. */
+/* Returns x if it is larger or NaN, else so_far, the largest value so far. */
 #if defined(__AVX512F__)
 #define VECTOR_LARGER(x, so_far)                                                    \
     ((vector)_mm512_mask_mov_ps(                                                    \
@@ -78,8 +80,8 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_LARGER(x, so_far) vector_select(((x) > (so_far)) | ((x) != (x)), x, so_far)
 #endif
 
-/* Keeps a loaded vector in a register: a compiler would read memory again for every use, and
- * vectors that lie across two cache lines cost two reads each. */
+/* Keeps a loaded vector in a register. Otherwise a compiler would read memory again for every use,
+ * and each read of a vector that crosses a cache line costs two. */
 #if defined(__AVX512F__)
 #define VECTOR_KEEP(x) __asm__("" : "+v"(x))
 #elif defined(__x86_64__)
@@ -90,13 +92,13 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
 #define VECTOR_KEEP(x) ((void)0)
 #endif
 
-/* Before loops over arrays of vectors that shall be in registers: a compiler that unrolls them late
- * has decided by then to keep the arrays in memory. */
+/* To be written before loops over arrays of vectors that must stay in registers. A compiler that
+ * unrolls such a loop late has already decided to keep the array in memory. */
 #define UNROLL _Pragma("GCC unroll 24")
 
-/* Lanes for which a test holds: vector_test_range(lo, hi) those of [lo, hi); VECTOR_FMA_WHERE
- * leaves c alone in the other ones, VECTOR_LOAD_WHERE and
- * VECTOR_STORE_WHERE do not touch those in memory. */
+/* Operations on selected lanes. vector_test_range(lo, hi) selects lanes [lo, hi). VECTOR_FMA_WHERE
+ * leaves c unchanged in all other lanes. VECTOR_LOAD_WHERE and VECTOR_STORE_WHERE do not access the
+ * memory of other lanes. */
 #if VECTOR_FLOATS == 16
 #define VECTOR_LOAD_WHERE(test, at) ((vector)_mm512_maskz_loadu_ps((test), (at)))
 #define VECTOR_STORE_WHERE(test, at, v) _mm512_mask_storeu_ps((at), (test), (__m512)(v))

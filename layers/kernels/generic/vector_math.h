@@ -1,7 +1,8 @@
 /* Elementary functions in float32, written so that compilers vectorise loops over them.
  *
- * Branch-free per element, no libm; polynomials were fitted for this file (Chebyshev fits of the
- * functions named beside them). Errors are a few units in the last place (test_kernels.c). */
+ * They have no branches per element and do not call libm. The polynomials were fitted for this file
+ * (Chebyshev fits of the functions named next to them). Errors are a few units in the last place
+ * (test_kernels.c). */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_VECTOR_MATH_H
 #define RFX_LAYERS_KERNELS_GENERIC_VECTOR_MATH_H
 
@@ -9,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Multiply-add: fused in every loop of a variant that has the instruction, in none otherwise.
- * Every AArch64 processor has it. */
+/* Multiply-add: fused in every loop of a variant that has the instruction, not fused in all others.
+ * Every AArch64 processor has the instruction. */
 #if defined(__FMA__) || defined(__aarch64__)
 #define MATH_FMA(a, b, c) __builtin_fmaf((a), (b), (c))
 #else
@@ -51,7 +52,7 @@ MATH_INLINE double math_double_from_bits(uint64_t u) {
     return v.f;
 }
 
-/* NaN stays NaN: both comparisons are false for it. */
+/* Returns x clamped to [lo, hi]. NaN stays NaN: both comparisons are false for it. */
 MATH_INLINE float math_clamp(float x, float lo, float hi) {
     x = x < lo ? lo : x;
     return x > hi ? hi : x;
@@ -65,14 +66,14 @@ MATH_INLINE float math_copysign(float magnitude, float sign) {
     return math_from_bits((math_bits(magnitude) & 0x7fffffffu) | (math_bits(sign) & 0x80000000u));
 }
 
-/* exp(x) = 2^k * exp(r), |r| <= log(2) / 2; 2^k in two factors so that subnormal results and the
- * step to infinity come out right. */
+/* Returns exp(x) as 2^k * exp(r), |r| <= log(2) / 2. 2^k is multiplied in two factors, so that
+ * subnormal results and the step to infinity are correct. */
 MATH_INLINE float math_exp(float x) {
     const float shift = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer */
     float z = math_clamp(x, -106.0f, 90.0f);
     float t = MATH_FMA(z, 1.44269504f, shift);
     float k = t - shift;
-    float r = MATH_FMA(k, -0.693359375f, z); /* exact: few bits in the constant */
+    float r = MATH_FMA(k, -0.693359375f, z); /* exact: the constant has few bits */
     r = MATH_FMA(k, 2.12194440e-4f, r);
     float p = 1.392625083e-03f;
     p = MATH_FMA(p, r, 8.363232884e-03f);
@@ -87,7 +88,7 @@ MATH_INLINE float math_exp(float x) {
     return p * s1 * s2;
 }
 
-/* exp(x) - 1 without cancellation near 0. */
+/* Returns exp(x) - 1 without cancellation near 0. */
 MATH_INLINE float math_expm1(float x) {
     float p = 1.392625083e-03f;
     p = MATH_FMA(p, x, 8.363232884e-03f);
@@ -99,7 +100,7 @@ MATH_INLINE float math_expm1(float x) {
     return math_abs(x) < 0.34f ? small : large;
 }
 
-/* log(1 + f) for f in [sqrt(1/2) - 1, sqrt(2) - 1], plus k log(2). */
+/* Returns log(1 + f) + k log(2) for f in [sqrt(1/2) - 1, sqrt(2) - 1]. */
 MATH_INLINE float math_log_reduced(float f, float k) {
     float p = 6.971611471e-02f;
     p = MATH_FMA(p, f, -1.147973385e-01f);
@@ -116,7 +117,7 @@ MATH_INLINE float math_log_reduced(float f, float k) {
     return MATH_FMA(k, 0.693359375f, f + low);
 }
 
-/* log(x): -inf at 0, NaN below, subnormals included. */
+/* Returns log(x): -inf at 0, NaN below 0; subnormals are handled. */
 MATH_INLINE float math_log(float x) {
     float tiny = x < 1.17549435e-38f ? 1.0f : 0.0f;
     float y = tiny != 0.0f ? x * 16777216.0f : x;
@@ -136,7 +137,7 @@ MATH_INLINE float math_sigmoid(float x) {
     return x < 0.0f ? e * q : q;
 }
 
-/* A NaN is neither outside the dead zone nor in it: it stays. */
+/* Returns x + bias below -lambda, x - bias above lambda, else 0. NaN stays NaN. */
 MATH_INLINE float math_shrink(float x, float lambda, float bias) {
     float inside = x != x ? x : 0.0f;
     float above = x > lambda ? x - bias : inside;
@@ -180,7 +181,7 @@ MATH_INLINE float math_erf(float x) {
     return a < 0.9273f ? small : (x != x ? x : large);
 }
 
-/* log(1 + exp(x)) = max(x, 0) + log(1 + exp(-|x|)). */
+/* Returns log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|)). */
 MATH_INLINE float math_softplus(float x) {
     float e = math_exp(-math_abs(x));
     float u = 1.0f + e;
@@ -189,16 +190,16 @@ MATH_INLINE float math_softplus(float x) {
     return (x < 0.0f ? 0.0f : x) + l;
 }
 
-/* |x| = r + n pi / 2 with |r| <= pi / 4 (and a rounding), n modulo 4: Payne and Hanek's reduction
- * for every x from 0 to the largest float. x = m 2^e with a whole m, so bits of 2 / pi above
- * 2^(2 - e) only add multiples of 4 to the quotient; the 96 bits from there on give it modulo 4
- * with an error below 2^-60. No float but 0 is nearer to a multiple of pi / 2 than 2^-30, so r is
- * off by less than 2^-29 of itself. Integers and doubles without fused operations: the same bits in
- * all variants. */
+/* Returns r and sets *n (modulo 4) so that |x| = r + n pi / 2, with |r| <= pi / 4 plus rounding, by
+ * Payne and Hanek's reduction, for every x from 0 to the largest float. x = m 2^e with an integer
+ * m, so bits of 2 / pi above 2^(2 - e) only add multiples of 4 to the quotient. The next 96 bits
+ * give the quotient modulo 4 with an error below 2^-60. No float except 0 is nearer to a multiple
+ * of pi / 2 than 2^-30, so the relative error of r is below 2^-29. Only integers and doubles
+ * without fused operations are used, so the bits are the same in all variants. */
 MATH_INLINE double math_quadrant(float x, uint32_t *n) {
-    static const uint32_t two_over_pi[8] = {0x00000000u, 0xa2f9836eu, 0x4e441529u,
-                                            0xfc2757d1u, 0xf534ddc0u, 0xdb629599u,
-                                            0x3c439041u, 0xfe5163abu}; /* behind 32 zeros */
+    /* The bits of 2 / pi after 32 zeros. */
+    static const uint32_t two_over_pi[8] = {0x00000000u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u,
+                                            0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu};
     uint32_t u = math_bits(x) & 0x7fffffffu;
     int32_t at = (int32_t)(u >> 23) - 150 - 2 + 32;
     at = at < 0 ? 0 : at; /* x is below pi / 4 */
@@ -208,7 +209,8 @@ MATH_INLINE double math_quadrant(float x, uint32_t *n) {
     uint64_t q0 = (((uint64_t)from[0] << 32 | from[1]) >> shift) & 0xffffffffu;
     uint64_t q1 = (((uint64_t)from[1] << 32 | from[2]) >> shift) & 0xffffffffu;
     uint64_t q2 = (((uint64_t)from[2] << 32 | from[3]) >> shift) & 0xffffffffu;
-    uint64_t turn = (m * q0 << 32) + m * q1 + (m * q2 >> 32); /* of 2 pi, in 2^-64 */
+    /* Fraction of a turn of 2 pi, in units of 2^-64. */
+    uint64_t turn = (m * q0 << 32) + m * q1 + (m * q2 >> 32);
     uint64_t quarters = (turn + ((uint64_t)1 << 61)) >> 62;
     double r =
         (double)(int64_t)(turn - (quarters << 62)) * 3.4061215800865545e-19; /* 2 pi / 2^64 */
@@ -218,7 +220,7 @@ MATH_INLINE double math_quadrant(float x, uint32_t *n) {
     return small ? (double)a : r;
 }
 
-/* sin(r + n pi / 2): Taylor's polynomials, off by less than 2e-11 of the result. */
+/* Returns sin(r + n pi / 2) by Taylor polynomials; the relative error is below 2e-11. */
 MATH_INLINE double math_sin_of_quadrant(double r, uint32_t n) {
     double s = r * r;
     double odd = -2.505210838544172e-08;
@@ -238,7 +240,8 @@ MATH_INLINE double math_sin_of_quadrant(double r, uint32_t n) {
     return (n & 2u) != 0 ? -value : value;
 }
 
-/* Half a unit in the last place and a hundredth, for every float; NaN of infinities. */
+/* Returns sin(x). The error is at most 0.51 units in the last place, for every float. NaN for
+ * infinities. */
 MATH_INLINE float math_sin(float x) {
     uint32_t n;
     double r = math_quadrant(x, &n);
@@ -247,7 +250,7 @@ MATH_INLINE float math_sin(float x) {
     return math_abs(x) < INFINITY ? y : x - x;
 }
 
-/* sin(|x| + pi / 2); as exact as math_sin. */
+/* Returns cos(x) as sin(|x| + pi / 2); as accurate as math_sin. */
 MATH_INLINE float math_cos(float x) {
     uint32_t n;
     double r = math_quadrant(x, &n);
@@ -255,9 +258,9 @@ MATH_INLINE float math_cos(float x) {
     return math_abs(x) < INFINITY ? y : x - x;
 }
 
-/* log2(a) of a positive, normal double, off by less than 2^-50 of itself: 2^k m with m from
- * sqrt(1/2) to sqrt(2), and 2 atanh((m - 1) / (m + 1)) by its series. Doubles without fused
- * operations. */
+/* Returns log2(a) of a positive, normal double; the relative error is below 2^-50. a = 2^k m with m
+ * from sqrt(1/2) to sqrt(2), and log(m) = 2 atanh((m - 1) / (m + 1)) by its series. Doubles without
+ * fused operations. */
 MATH_INLINE double math_log2_of(double a) {
     const uint64_t sqrt_half = 0x3fe6a09e667f3bcdu;
     uint64_t u = math_double_bits(a) - sqrt_half;
@@ -277,7 +280,7 @@ MATH_INLINE double math_log2_of(double a) {
     return k + (s + s * z * p) * 2.8853900817779268; /* 2 / log(2) */
 }
 
-/* 2^z rounded to float, so that subnormals and overflow come out right; NaN stays NaN. */
+/* Returns 2^z rounded to float; subnormals and overflow are correct, NaN stays NaN. */
 MATH_INLINE float math_exp2_of(double z) {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
     z = z < -200.0 ? -200.0 : z;
@@ -300,14 +303,16 @@ MATH_INLINE float math_exp2_of(double z) {
     return (float)(p * math_double_from_bits((n + 1023u) << 52));
 }
 
-/* x^y: half a unit in the last place and a hundredth; special values as in C99, Annex F. */
+/* Returns x^y with an error of at most 0.51 units in the last place; special values as in C99,
+ * Annex F. */
 MATH_INLINE float math_pow(float x, float y) {
     float a = math_abs(x), b = math_abs(y);
     double l = math_log2_of((double)a); /* subnormal floats are normal doubles */
     l = a == 0.0f ? -(double)INFINITY : l;
     l = a == INFINITY ? (double)INFINITY : l;
     float r = math_exp2_of((double)y * l);
-    float fits = b < 16777216.0f ? b : 16777216.0f; /* from there on all are even, infinity too */
+    /* All floats from 2^24 on are even, infinity too. */
+    float fits = b < 16777216.0f ? b : 16777216.0f;
     int32_t n = (int32_t)fits;
     bool whole = (float)n == fits;
     r = a == 1.0f ? 1.0f : r;
@@ -318,8 +323,8 @@ MATH_INLINE float math_pow(float x, float y) {
     return ((y == 0.0f) | (x == 1.0f)) ? 1.0f : r;
 }
 
-/* The functions below are off by half a unit in the last place and a hundredth: they are computed
- * in double without fused operations, with the same bits in all variants, and rounded once. */
+/* The functions below have an error of at most 0.51 units in the last place. They are computed in
+ * double without fused operations, with the same bits in all variants, and rounded once. */
 
 MATH_INLINE float math_tan(float x) {
     uint32_t n;
@@ -329,7 +334,7 @@ MATH_INLINE float math_tan(float x) {
     return math_abs(x) < INFINITY ? y : x - x;
 }
 
-/* exp(x) of |x| up to 150, from there on of 150; NaN stays NaN. */
+/* Returns exp(x); x is clamped to [-150, 150]; NaN stays NaN. */
 MATH_INLINE double math_exp_of(double x) {
     const double shift = 6755399441055744.0; /* 1.5 * 2^52 */
     x = x < -150.0 ? -150.0 : x;
@@ -353,7 +358,8 @@ MATH_INLINE double math_exp_of(double x) {
     return p * math_double_from_bits((n + 1023u) << 52);
 }
 
-/* (exp(x) - exp(-x)) / 2; Taylor's polynomial where that would cancel. */
+/* Returns (exp(x) - exp(-x)) / 2; for |x| < 1 Taylor's polynomial, because the difference would
+ * cancel. */
 MATH_INLINE float math_sinh(float x) {
     double v = (double)x, s = v * v, e = math_exp_of((double)math_abs(x));
     double p = 1.0 / 6227020800.0;
@@ -371,8 +377,9 @@ MATH_INLINE float math_cosh(float x) {
     return (float)((e + 1.0 / e) * 0.5);
 }
 
-/* atan(a) of a >= 0: atan(a) = pi / 2 - atan(1 / a), atan(t) = pi / 4 + atan((t - 1) / (t + 1)),
- * and its series up to tan(pi / 8), off by less than 1e-12 of the result. */
+/* Returns atan(a) for a >= 0. It is reduced by atan(a) = pi / 2 - atan(1 / a) and atan(t) = pi / 4
+ * + atan((t - 1) / (t + 1)), and computed by its series up to tan(pi / 8). The relative error is
+ * below 1e-12. */
 MATH_INLINE double math_atan_of(double a) {
     bool big = a > 1.0;
     double t = big ? 1.0 / a : a;
@@ -402,21 +409,22 @@ MATH_INLINE float math_atan(float x) {
     return x != x ? x : y;
 }
 
-/* atan(|x| / sqrt((1 - |x|) (1 + |x|))); NaN beyond 1. */
+/* Returns asin(x) as atan(|x| / sqrt((1 - |x|) (1 + |x|))) with the sign of x; NaN for |x| > 1. */
 MATH_INLINE float math_asin(float x) {
     double a = (double)math_abs(x);
     float y = math_copysign((float)math_atan_of(a / __builtin_sqrt((1.0 - a) * (1.0 + a))), x);
     return a <= 1.0 ? y : NAN;
 }
 
-/* 2 atan(sqrt((1 - x) / (1 + x))); NaN beyond 1. */
+/* Returns acos(x) as 2 atan(sqrt((1 - x) / (1 + x))); NaN for |x| > 1. */
 MATH_INLINE float math_acos(float x) {
     double v = (double)x;
     float y = (float)(2.0 * math_atan_of(__builtin_sqrt((1.0 - v) / (1.0 + v))));
     return math_abs(x) <= 1.0f ? y : NAN;
 }
 
-/* log(a + sqrt(a^2 + 1)); its series where the logarithm would be near 0. */
+/* Returns asinh(x) as log(a + sqrt(a^2 + 1)), a = |x|, with the sign of x; by its series where the
+ * logarithm would be near 0. */
 MATH_INLINE float math_asinh(float x) {
     double v = (double)x, a = (double)math_abs(x), s = v * v;
     double log = math_log2_of(a + __builtin_sqrt(s + 1.0)) * 0.6931471805599453;
@@ -425,7 +433,7 @@ MATH_INLINE float math_asinh(float x) {
     return math_abs(x) < INFINITY ? y : x;
 }
 
-/* log(x + sqrt(x^2 - 1)); NaN below 1. */
+/* Returns acosh(x) as log(x + sqrt(x^2 - 1)); NaN for x < 1. */
 MATH_INLINE float math_acosh(float x) {
     double v = (double)x;
     double log = math_log2_of(v + __builtin_sqrt((v - 1.0) * (v + 1.0))) * 0.6931471805599453;
@@ -433,7 +441,8 @@ MATH_INLINE float math_acosh(float x) {
     return x >= 1.0f ? y : NAN;
 }
 
-/* log((1 + a) / (1 - a)) / 2; its series where the logarithm would be near 0; NaN beyond 1. */
+/* Returns atanh(x) as log((1 + a) / (1 - a)) / 2, a = |x|, with the sign of x; by its series where
+ * the logarithm would be near 0; NaN for |x| > 1. */
 MATH_INLINE float math_atanh(float x) {
     double v = (double)x, a = (double)math_abs(x), s = v * v;
     double log = math_log2_of((1.0 + a) / (1.0 - a)) * 0.34657359027997264;

@@ -1,5 +1,5 @@
-/* A register of doubles, and the floats that they come from or go to. Conversions are asked for by
- * name where compilers would take them apart. */
+/* A register of doubles, and the floats that are converted to or from it. Conversions are
+ * intrinsics where compilers would otherwise split them into several instructions. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_WIDE_H
 #define RFX_LAYERS_KERNELS_GENERIC_WIDE_H
 
@@ -15,8 +15,9 @@ typedef int32_t narrow_int __attribute__((vector_size(WIDE_DOUBLES * 4), aligned
 #define NARROW_LOAD(at) (*(const narrow *)(const void *)(at))
 #define NARROW_STORE(at, v) (*(narrow *)(void *)(at) = (v))
 
-/* WIDE_ANY_BIT: whether any lane has a bit beside the highest. NARROW_ANY_BELOW_0: whether one has
- * that. Compilers take comparisons of vectors apart. */
+/* WIDE_ANY_BIT: whether any lane has a bit set other than the highest. NARROW_ANY_BELOW_0: whether
+ * any lane has its highest bit set. They are intrinsics because compilers split comparisons of
+ * vectors. */
 #if VECTOR_FLOATS == 16
 #define WIDE_ANY_BIT(v) (_mm512_test_epi64_mask((__m512i)(v), _mm512_set1_epi64(INT64_MAX)) != 0)
 #define NARROW_ANY_BELOW_0(v) (_mm256_movemask_ps((__m256)(v)) != 0)

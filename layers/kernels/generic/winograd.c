@@ -1,13 +1,13 @@
-/* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3), and with stride 2
- * F(3x3, 2x2) of the even pixels and taps: windows of the input and filters to products' factors,
- * sums of products to output pixels.
+/* The transforms of Winograd's minimal filtering, F(2x2, 3x3) and F(4x4, 3x3), and for stride 2
+ * F(3x3, 2x2) of the even pixels and taps. They transform windows of the input and filters into the
+ * factors of products, and sums of products into output pixels.
  *
  * F(2x2) interpolates at 0, 1, -1 and infinity; F(4x4) at 0, A, -A, B, -B and infinity. With the
- * usual points 1 and 2 the powers of 2 in the transforms cost three bits of every result; A and B,
- * chosen with A * B nearly 1, cost one (docs/errors.md), and all constants of the transforms of
- * windows and filters are exact in float32. F(3x3), at 0, 1, -1 and infinity, takes a sum of two
- * taps, the first and the last; the products of the middle one are added to what it gives. The
- * order of operations is written down once, and is all that an element's bits depend on. Source:
+ * usual points 1 and 2, the powers of 2 in the transforms cost three bits of every result. A and B,
+ * chosen with A * B nearly 1, cost one bit (docs/errors.md), and all constants of the transforms of
+ * windows and filters are exact in float32. F(3x3), at 0, 1, -1 and infinity, computes a sum of two
+ * taps, the first and the last; the products of the middle tap are added to its result. The order
+ * of operations is defined in one place, and the bits of an element depend on nothing else. Source:
  * Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2016, section 4; error by
  * choice of points: Barabasz et al., Error Analysis and Improving the Accuracy of Winograd
  * Convolution for Deep Neural Networks, 2020. */
@@ -18,10 +18,11 @@
 #ifdef VARIANT_HAS_FMA
 
 #define INLINE static inline __attribute__((always_inline))
-#define MOST 7 /* rows and columns of a window */
+#define MOST 7 /* largest number of rows and columns of a window */
 
-/* Asks for what the next tile reads or writes, lines too far apart to be foreseen: into the second
- * cache, as the first one holds fewer than a tile's channels have. */
+/* Prefetches the data that the next tile reads or writes, because the lines are too far apart for
+ * the hardware prefetcher. The target is the second-level cache; the first-level cache is smaller
+ * than the channels of a tile. */
 #define EXPECT(p, write) __builtin_prefetch(p, write, 2)
 
 #define A RFX_WINOGRAD_A
@@ -29,16 +30,16 @@
 #define A2 (A * A)
 #define B2 (B * B)
 
-/* What F(4x4) divides by: the product of a point's distances to the other finite ones. Rounded
- * once, with the power of the point that it stands by. */
+/* The divisions of F(4x4): 1 over the product of a point's distances to the other finite points.
+ * Each is rounded once, together with the power of the point that it is multiplied by. */
 #define AT_0 (1.0 / ((double)A2 * B2))
 #define AT_A (1.0 / (2.0 * A2 * ((double)A2 - B2)))
 #define AT_B (1.0 / (2.0 * B2 * ((double)B2 - A2)))
 #define PER(constant) VECTOR_ALL((float)(constant))
 
-#define TAPS_AHEAD 2048 /* floats: their factors take as long as memory does */
+#define TAPS_AHEAD 2048 /* floats; transforming so many takes as long as memory does to answer */
 
-/* One row or column of a window, `step` vectors from element to element. */
+/* Transforms one row or column of a window; elements are d_step and z_step vectors apart. */
 INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int outputs) {
     const vector d0 = d[0], d1 = d[d_step], d2 = d[2 * d_step], d3 = d[3 * d_step];
     if (outputs == 3) {
@@ -73,7 +74,7 @@ INLINE void transform_in(const vector *d, int d_step, vector *z, int z_step, int
     z[5 * z_step] = VECTOR_FMA(product, d1, VECTOR_FMA(sum, d3, d5));
 }
 
-/* One row or column of sums to `outputs` elements. */
+/* Transforms one row or column of sums of products to `outputs` elements. */
 INLINE void transform_out(const vector *m, int m_step, vector *y, int y_step, int outputs) {
     const vector m0 = m[0], m1 = m[m_step], m2 = m[2 * m_step], m3 = m[3 * m_step];
     vector sum_a = m1 + m2, odd_a = m1 - m2;
@@ -114,8 +115,8 @@ INLINE void store_some(float *to, vector v, int64_t n) {
     memcpy(to, values, (size_t)n * sizeof *to);
 }
 
-/* Columns first, then rows. What describes the work is copied, here and below, lest a compiler
- * reads it again behind every store. */
+/* Transforms a window, columns first, then rows. The arguments are copied, here and below:
+ * otherwise a compiler would read them again after every store. */
 INLINE void window_in(const struct rfx_winograd_in *window, int outputs) {
     const int n = (int)rfx_winograd_window(outputs);
     const struct rfx_winograd_in own = *window, *w = &own;
@@ -123,7 +124,7 @@ INLINE void window_in(const struct rfx_winograd_in *window, int outputs) {
         vector half[MOST * MOST];
         UNROLL for (int x = 0; x < n; x++) {
             vector d[MOST];
-            /* windows overlap by two columns, with stride 2 by one */
+            /* prefetch only new columns: windows overlap by two columns, with stride 2 by one */
             for (int y = 0; y < n && x >= n - outputs * (outputs == 3 ? 2 : 1); y++)
                 EXPECT(w->pixels[y * n + x] + c + w->ahead, 0);
             UNROLL for (int y = 0; y < n; y++) d[y] = load_some(w->pixels[y * n + x] + c, w->c - c);
@@ -176,8 +177,8 @@ INLINE void tile_out(const struct rfx_winograd_out *tile, int outputs) {
     }
 }
 
-/* One row or column of a filter: its values at the points, and for infinity its last tap. What they
- * are to be divided by for F(4x4) is in transform_out's constants. */
+/* Transforms one row or column of a filter: its values at the points, and for infinity its last
+ * tap. The divisions of F(4x4) are in the constants of transform_out. */
 INLINE void transform_filter(const vector *g, int g_step, vector *z, int z_step, int outputs) {
     const vector g0 = g[0], g1 = g[g_step], g2 = g[2 * g_step], half = VECTOR_ALL(0.5f);
     z[0] = g0;
@@ -202,7 +203,7 @@ INLINE void transform_filter(const vector *g, int g_step, vector *z, int z_step,
     z[4 * z_step] = VECTOR_FMA(VECTOR_ALL(-B), g1, even_b);
 }
 
-/* Columns first, then rows. */
+/* Transforms all filters, columns first, then rows. */
 INLINE void filters_all(const struct rfx_winograd_filters *f, int outputs, int64_t width) {
     const int n = (int)rfx_winograd_factors(outputs);
     const int64_t channels = f->c, step = f->step;
