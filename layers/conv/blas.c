@@ -14,9 +14,8 @@
 #include "layers/core/library.h"
 
 #define LIBRARY_NAME "libopenblas.so.0"
-#define LIBRARY_BYTES \
-    ((size_t)64 << 20)                 /* address space of the library and of the Fortran runtime */
-#define WORK_BYTES ((size_t)129 << 20) /* address space of one work buffer on x86-64 */
+#define LIBRARY_BYTES ((size_t)64 << 20) /* address space, with the Fortran runtime */
+#define WORK_BYTES ((size_t)129 << 20)   /* address space of one work buffer on x86-64 */
 #define MAX_BUFFERS 64 /* further threads get their buffers at their first product */
 
 /* Pointers to OpenBLAS's functions, with their own names and types. The functions for work buffers
@@ -101,8 +100,7 @@ enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err) {
     (void)pthread_mutex_lock(&loading_lock);
     enum rfx_status status = load(err);
     if (status == RFX_OK) status = take_buffers(threads, err);
-    if (status == RFX_OK)
-        rfx_blas_end(rfx_blas_begin()); /* makes the OpenMP runtime allocate now */
+    if (status == RFX_OK) rfx_blas_end(rfx_blas_begin()); /* OpenMP allocates now */
     (void)pthread_mutex_unlock(&loading_lock);
     return status;
 }

@@ -72,8 +72,7 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
         .hi = job->hi,
         .far = is_far(job),
     };
-    for (int64_t y = unit.y0;
-         y < unit.y1;) { /* without dilation, two output rows share input rows */
+    for (int64_t y = unit.y0; y < unit.y1;) { /* two rows can share their input rows */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
         depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
         for (int64_t end = y + n; y < end; y++) depthwise_finish(job, y, unit.x0, unit.x1);

@@ -112,8 +112,7 @@ static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, 
             continue;
         }
         int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
-        const float *row =
-            rfx_view_f32_at(in, iy, 0) + g * p->icg; /* address of column 0 of the full map */
+        const float *row = rfx_view_f32_at(in, iy, 0) + g * p->icg; /* of the map's column 0 */
         for (int64_t x = x0; x < x1; x++, at += p->k) {
             bool inside = x >= inner.lo && x < inner.hi;
             gather_taps(p, row, x * a->sw - a->pads.left,
