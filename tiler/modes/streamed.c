@@ -1,10 +1,10 @@
-/* Streamed mode: bands of image rows go through all nodes, and rows that later rows still need wait
- * in rings.
+/* Streamed mode: bands of image rows pass through all nodes. Rows that later rows still need wait
+ * in ring buffers.
  *
- * The rows come from streaming.h. With several column strips, the stream runs once per strip, each
- * time from the image's first row. Staging: the new rows of a step lie in bytes that all nodes
- * share, some over those of another node; rows that outlive the step are copied to the node's ring
- * before its next turn. */
+ * streaming.h decides which rows are computed. With several column strips, the stream runs once per
+ * strip, each time from the image's first row. Staging: the new rows of a step lie in a staging
+ * buffer that all nodes share, some over the rows of another node. Rows that outlive the step are
+ * copied to the node's ring buffer before the node's next turn. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -18,9 +18,10 @@
 #define N_BANDS 8
 #define N_STRIPS 11
 static const int64_t bands[N_BANDS] = {256, 128, 64, 32, 16, 8, 4, 2}; /* image rows per step */
-/* For two streams, tall, middle and short bands are enough, as there are many pairs of cuts. */
+/* Band heights for two streams. Three are enough, because there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
-/* Spilled maps need few strips: few rows are read twice, and each is long. */
+/* Strip counts for spilled maps. Few strips are enough: few rows are read twice, and each row is
+ * long. */
 static const int64_t spill_strips[] = {1, 2, 4, 8, 16};
 static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
@@ -33,7 +34,7 @@ struct state {
     int64_t *staged_from;         /* n_nodes: rows from here on lie in the staging buffer */
     int64_t *shift; /* n_nodes: a row's place in the staging buffer, minus its number */
     int64_t *taken; /* n_nodes: step of the last turn */
-    int *uncopied;  /* nodes whose new rows of this step have not been copied yet */
+    int *uncopied;  /* nodes whose new rows of this step must still be copied */
     int n_uncopied;
     int copied;           /* node of the copy just handed out; -1: none */
     int emit_node;        /* node whose new rows are to be handed out or spilled; -1: none */
@@ -67,9 +68,11 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
                      add, user);
 }
 
-/* Nodes between the two maps have read everything they need for a step's rows before those rows are
- * written. A node that reads `before` directly reads while it writes, from its first new row on.
- * With several strips a map is read again from its first row, so nothing slides. */
+/* Returns whether the map of `after` may be written over the map of `before`, and at which
+ * distance, *down. Nodes between the two maps have read everything that they need for a step's rows
+ * before those rows are written. But if `after` reads `before` itself, it reads while it writes,
+ * from its first new row on. With several strips a map is read again from its first row, so its
+ * memory cannot be overwritten. */
 static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag, size_t *down) {
     const struct rfx_node *node = &graph->nodes[after];
@@ -130,14 +133,14 @@ static struct rfx_range strip_cols(const struct rfx_walk *walk, int node) {
     return walk->stage->spec.tiles_x == 1 ? all : s->cols[node].clamped;
 }
 
-/* After a copy all rows of the node lie in its ring. */
+/* Ends a copy: afterwards all rows of the node lie in its ring buffer. */
 static void end_copy(struct state *s) {
     if (s->copied >= 0) s->staged_from[s->copied] = s->done[s->copied];
     s->copied = -1;
 }
 
-/* Fills the next copy of rows that outlive their step, for a node whose last reader has had its
- * turn before `turn`, the stream's next one. */
+/* Finds a node whose last reader has had its turn before `turn`, the stream's next one, and fills
+ * the step that copies its rows which outlive their step. Returns false if there is none. */
 static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -161,8 +164,8 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
     return false;
 }
 
-/* Chooses where the rows of a turn lie in the staging buffer: over the new rows of another node of
- * this step, row over row, where the plan says so. */
+/* Chooses where the rows of a turn lie in the staging buffer. If the plan says so, they lie row by
+ * row over the new rows that another node computed in this step. */
 static void place_staging(struct state *s, const struct rfx_stage_node *how,
                           const struct rfx_stream_turn *turn) {
     int i = turn->node;
@@ -173,7 +176,7 @@ static void place_staging(struct state *s, const struct rfx_stage_node *how,
     if (how->ring_rows > 0) s->uncopied[s->n_uncopied++] = i;
 }
 
-/* Takes the stream's next turn; the copies before it have been made. */
+/* Takes the stream's next turn and fills its step. All copies before it have been made. */
 static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
