@@ -14,7 +14,7 @@
 #include "layers/core/library.h"
 
 #define LIBRARY_NAME "libopenblas.so.0"
-#define LIBRARY_BYTES ((size_t)64 << 20) /* address space, with the Fortran runtime */
+#define LIBRARY_BYTES ((size_t)64 << 20) /* address space of it and of the Fortran runtime */
 #define WORK_BYTES ((size_t)129 << 20)   /* address space of one work buffer on x86-64 */
 #define MAX_BUFFERS 64 /* further threads get their buffers at their first product */
 

@@ -338,6 +338,6 @@ const struct rfx_conv_backend rfx_conv_direct = {
     .packed_bytes = rfx_conv_panels_packed_bytes,
     .pack = rfx_conv_panels_pack,
     .scratch_bytes = direct_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = direct_run,
 };

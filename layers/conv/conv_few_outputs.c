@@ -120,6 +120,6 @@ const struct rfx_conv_backend rfx_conv_few_outputs = {
     .packed_bytes = rfx_conv_taps_packed_bytes,
     .pack = few_outputs_pack,
     .scratch_bytes = few_outputs_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = few_outputs_run,
 };

@@ -244,6 +244,6 @@ const struct rfx_conv_backend rfx_conv_grouped = {
     .packed_bytes = grouped_packed_bytes,
     .pack = grouped_pack,
     .scratch_bytes = grouped_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = grouped_run,
 };

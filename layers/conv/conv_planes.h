@@ -14,9 +14,9 @@
 /* The sizes of the ring buffer of one layer; they fit every unit of work of that layer. */
 struct rfx_conv_planes_shape {
     int64_t channels, rows;    /* rows that the ring holds at a time */
-    int64_t cols;              /* outputs of a unit's row, at most */
+    int64_t cols;              /* most outputs of one row of a unit */
     int64_t stride, reach;     /* input columns of `n` outputs: (n - 1) * stride + reach */
-    int64_t parts, part_elems; /* of a plane */
+    int64_t parts, part_elems; /* number of parts of a plane; floats of one part */
     int64_t plane_elems, row_elems;
 };
 

@@ -115,7 +115,7 @@ static size_t group_scratch(const struct rfx_graph *graph, const struct rfx_node
 /* A run, divided into pieces for the threads. */
 struct pieces {
     const struct rfx_run_args *args;
-    struct rfx_units grid;             /* strips, and runs of rows */
+    struct rfx_units grid;             /* columns: strips; rows: runs of rows */
     size_t scratch_bytes, rings_bytes; /* of one thread, whose scratch begins with the rings */
     int64_t ring_rows[RFX_GROUP_MAX_NODES];
 };

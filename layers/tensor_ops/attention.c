@@ -54,7 +54,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
 struct attention {
     const struct rfx_run_args *args;
     struct rfx_shape scores;       /* the whole matrices, which are never stored */
-    int64_t n, k, m, width;        /* n x k times k x m times m x width */
+    int64_t n, k, m, width;        /* matrices: n x k, k x m, m x width */
     int64_t matrices;              /* matrices of the output */
     int64_t rows, units_of_matrix; /* rows of a unit; units per matrix */
 };

@@ -18,7 +18,8 @@ enum rfx_plan_kind {
     RFX_PLAN_KIND_COUNT
 };
 
-/* Phases of the search. A later phase is searched when no earlier one gave a plan that fits. */
+/* Phases of the search, in order. Once a plan fits, later phases list only candidates that are not
+ * slower. */
 enum rfx_search_phase {
     RFX_PHASE_EXACT,     /* nothing is computed twice */
     RFX_PHASE_TWO_PARTS, /* nothing is computed twice, but a map between streams is stored */
@@ -45,7 +46,7 @@ enum rfx_template_cuts {
 enum rfx_template_tiles {
     RFX_TILES_ONE,
     RFX_TILES_ACROSS, /* the mode's list of tile counts across */
-    RFX_TILES_GRID,   /* all tile counts on both axes */
+    RFX_TILES_GRID,   /* all pairs of tile counts of the two axes */
 };
 
 struct rfx_candidate_template {

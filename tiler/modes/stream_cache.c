@@ -17,7 +17,7 @@ struct reader {
     bool same;     /* it reads the same rows that it computes */
 };
 
-/* The most rows of a node that one reader needed. */
+/* Row counts of a node that one reader needs: struct rfx_node_rows, `most` and `kept`. */
 struct asked {
     int32_t most, kept;
 };
@@ -93,7 +93,7 @@ static void find_places(const struct cache *cache) {
 
 static void list_readers(const struct cache *cache) {
     const struct rfx_graph *graph = cache->graph;
-    int *first = cache->first_reader; /* of node i at i + 1, until all are counted */
+    int *first = cache->first_reader; /* while counting, the entry of node i lies at i + 1 */
     memset(first, 0, ((size_t)graph->n_nodes + 1) * sizeof *first);
     for (int c = 0; c < graph->n_nodes; c++)
         for (int k = 0; is_streamed(cache, c) && k < graph->nodes[c].n_in; k++)
@@ -269,7 +269,7 @@ bool rfx_stream_cache_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = first; i < n; i++) {
         rows[i] = (struct rfx_node_rows){0};
         if (!rfx_place_is_computed(m->places[i])) continue;
-        /* otherwise the stage would end before all rows are computed */
+        /* the stage would end before all rows of the node are computed */
         if (is_before(last, end_of(&cache, moved, m->places, i))) return false;
         rows[i] = rows_of(&cache, height, m->places, i);
     }

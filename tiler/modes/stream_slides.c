@@ -63,7 +63,7 @@ static int64_t first_read(const struct rfx_graph *graph, int before, int after, 
                           const struct path *path) {
     int64_t first = rfx_rect_row_range(graph->nodes[before].wanted).hi;
     int64_t *done = path->done;
-    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* not on a path yet */
+    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* not reached yet */
     done[after] = row;
     for (int p = 0; p < path->n; p++) {
         int i = (int)path->nodes[p];
@@ -164,7 +164,7 @@ int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int
     int64_t step = rfx_ceil_div(rfx_range_size(p.made), LOOKS);
     for (int64_t row = p.made.lo; row < p.made.hi; row += step)
         (void)look(&p, row,
-                   rfx_min_i64(row + step, p.made.hi) - 1); /* later rows read no earlier ones */
+                   rfx_min_i64(row + step, p.made.hi) - 1); /* later rows never read earlier ones */
     return p.lag;
 }
 

@@ -83,7 +83,7 @@ static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *s
     int64_t new_px = rows * rfx_rect_cols(node->wanted);
     int64_t least = *lag + (int64_t)rfx_tensor_pixel_bytes(&node->out, new_px);
     *down = rfx_align_up((size_t)rfx_max_i64(0, least)) + RFX_RED_ZONE_BYTES;
-    return *down < rfx_node_roi_bytes(node); /* otherwise nothing would be shared */
+    return *down < rfx_node_roi_bytes(node); /* else the two maps would share no bytes */
 }
 
 static bool frees(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
@@ -139,8 +139,8 @@ static void end_copy(struct state *s) {
     s->copied = -1;
 }
 
-/* Finds a node whose last reader has had its turn before `turn`, the stream's next one, and fills
- * the step that copies its rows which outlive their step. Returns false if there is none. */
+/* Fills the step that copies rows which outlive their step. Takes a node whose last reader has had
+ * its turn before `turn`, the stream's next turn. Returns false if there is no such node. */
 static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -159,7 +159,7 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
         s->copied = node;
         if (!rfx_rect_is_empty(step->rect)) return true;
         end_copy(s);
-        f = -1; /* the list has changed */
+        f = -1; /* the list has changed: start again */
     }
     return false;
 }
@@ -246,7 +246,7 @@ static void resident_region(const struct rfx_walk *walk, int node,
     region->rect = rfx_rect_from_ranges(there, strip_cols(walk, node));
     const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
     int64_t before =
-        region->staging_y0 + s->shift[node]; /* rows of the staging buffer before the first one */
+        region->staging_y0 + s->shift[node]; /* rows of the staging buffer before the region */
     size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(region->rect));
     region->staging_offset = how->staging.offset + (size_t)before * row_bytes;
 }

@@ -184,7 +184,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
             hi = middle - 1;
     }
     if (stream->waits != NULL && lo == begun)
-        stream->waits[node] = wait; /* it waits even for one row */
+        stream->waits[node] = wait; /* the node cannot compute even one row */
     return rfx_max_i64(begun, rfx_floor_div(lo - block.from, block.h) * block.h + block.from);
 }
 
@@ -275,8 +275,9 @@ static bool has_shifting_maps(const struct rfx_stream *stream) {
     return stream->graph->input >= 0;
 }
 
-/* Returns whether advancing reader c by its advance shifts the rows it reads of input k by the
- * input's advance. */
+/* Returns whether reader c and its input k advance in step: when reader c advances by its rows per
+ * period, the rows that it reads of input k shift by the input's rows per period. *reach receives
+ * how many rows of the input one row of c reads. */
 static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
                         int64_t *reach) {
     const struct rfx_graph *graph = stream->graph;
@@ -285,7 +286,7 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     *reach = 1;
     if (stream->places[c] == RFX_PLACE_REDUCED) return period->moved[c] == period->moved[in];
     if (n->out.h == 1 || graph->nodes[in].out.h == 1)
-        return true; /* single rows are not part of the flow */
+        return true; /* maps of a single row do not advance */
     struct rfx_range row = {stream->done[c], stream->done[c] + 1};
     struct rfx_range shifted = {row.lo + period->moved[c], row.hi + period->moved[c]};
     struct rfx_range now = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, row);
@@ -294,7 +295,8 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
-/* Returns whether a node is not a source, or is a source that advances by whole rows per period. */
+/* Returns true unless the node is a source that advanced by more or fewer rows than its exact share
+ * of a period. */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
     return !is_source(stream, i) ||
@@ -356,7 +358,7 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
     for (int i = stream->first; i <= stream->last; i++) stream->waits[i].from = -1;
 }
 
-/* Starts watching a begun stream for repetition; `scratch`: 2 * n_nodes elements. */
+/* Prepares to detect repetition in a stream that has begun; `scratch`: 2 * n_nodes elements. */
 static struct period begin_period(const struct rfx_stream *stream, int64_t *scratch) {
     int n = stream->graph->n_nodes;
     struct period period = {.possible = has_shifting_maps(stream),
@@ -429,8 +431,8 @@ struct look {
     int64_t *keep_from, *looked, *stale;
 };
 
-/* Recomputes the first needed rows of the inputs of nodes that have advanced since the last look.
- */
+/* Recomputes the first needed row of each map that is read by a node which has advanced since the
+ * last look. */
 static void find_kept(const struct rfx_stream *stream, const struct look *look) {
     const struct rfx_graph *graph = stream->graph;
     for (int i = stream->first; i <= stream->last; i++) look->stale[i] = look->looked[i] < 0;

@@ -16,7 +16,7 @@
 
 /* What a node waits for, after it has computed its rows up to `from`. */
 struct rfx_stream_wait {
-    int64_t from; /* -1: not known */
+    int64_t from; /* the node's rows when it began to wait; -1: not known */
     int64_t rows; /* rows of the input that the node needs before it can continue */
     int input;
 };

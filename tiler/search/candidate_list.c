@@ -55,7 +55,7 @@ static int list_parts(const struct rfx_search *search,
     return template->n_across;
 }
 
-/* Removes every other entry of a list, never the last one. */
+/* Removes every other entry of a list but keeps the last one. */
 static void halve(int64_t *list, int *n) {
     int kept = 0;
     for (int i = (*n - 1) % 2; i < *n; i += 2) list[kept++] = list[i];
@@ -147,7 +147,7 @@ static enum rfx_status add_across(struct rfx_search *search,
     return status;
 }
 
-/* Adds one of n_partitions partitions with every choice of bands and tiles. */
+/* Adds the candidates of one of n_partitions partitions, with every choice of bands and tiles. */
 static enum rfx_status add_partition(struct rfx_search *search, const struct rfx_mode *mode,
                                      const struct rfx_candidate_template *template,
                                      struct rfx_partition partition, int n_partitions,
@@ -666,7 +666,7 @@ enum rfx_status rfx_search_list(struct rfx_search *search, int phase, struct rfx
     enum rfx_status status = RFX_OK;
     search->first = search->n_candidates;
     if (asked != NULL)
-        return add_mode(search, asked, phase, err); /* even if it is not among the modes */
+        return add_mode(search, asked, phase, err); /* the named mode need not be in the list */
     for (int m = 0; status == RFX_OK && m < search->n_modes; m++)
         status = add_mode(search, search->modes[m], phase, err);
     return status;

@@ -170,8 +170,8 @@ RFX_NODISCARD enum rfx_status rfx_search_lay_out(struct rfx_search *search,
                                                  const struct rfx_candidate *candidate,
                                                  int *n_stages, struct rfx_error *err);
 
-/* Recomputes the measured candidate for another number of tiles across; row counts do not depend on
- * it. */
+/* Recomputes the columns of the measured candidate's stages for `parts` tiles across. Row counts do
+ * not depend on the tiles across. */
 void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,
                            int n_stages);
 
@@ -203,8 +203,8 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* Plans one variant of a graph (graph_variants.h). previous (NULL: none): a known plan that fits;
- * only plans that are not slower are searched then. Statuses and plans as of
+/* Plans one variant of a graph (graph_variants.h). previous: a known plan that fits, or NULL; if
+ * given, only plans that are not slower are searched. Statuses and plans as
  * rfx_plan_create_or_smallest. */
 RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *asked,
@@ -212,7 +212,8 @@ RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               struct rfx_plan **out, struct rfx_plan **smallest,
                                               struct rfx_error *err);
 
-/* For qsort: by cost, MACs, bound, position; and by bound first. */
+/* Comparison functions for qsort. compare_cost: by cost, then MACs, bound, number. compare_bound:
+ * by bound, then as compare_cost. */
 int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
 #endif

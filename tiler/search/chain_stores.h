@@ -31,7 +31,8 @@ void rfx_chain_stores_free(struct rfx_chain_stores *stores);
  * maps. All entries start at zero; the caller may change them. */
 size_t *rfx_chain_stores_beside(struct rfx_chain_stores *stores);
 
-/* Returns an upper bound of the node visits that one choice takes: a measure of time. */
+/* Returns an upper bound of the number of nodes that one choice visits, which is a measure of its
+ * time. */
 int64_t rfx_chain_stores_looks(const struct rfx_chain_stores *stores);
 
 /* Preferences while maps are chosen. */

@@ -320,7 +320,7 @@ static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_
     return in_parts || request->memory_bytes != 0;
 }
 
-/* Plans the graph without groups too, and keeps the better plan. */
+/* Plans the graph without groups as well, and keeps the better of the two plans. */
 static void compare_with_plain(const struct rfx_graph *graph,
                                const struct rfx_plan_request *request, struct answers *a,
                                struct rfx_error *err) {

@@ -83,7 +83,7 @@ void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct
 
 /* The key of a measurement: everything it depends on. Columns depend on neither mode nor bands. */
 struct key {
-    const struct rfx_stage_shape *shape; /* whose places count */
+    const struct rfx_stage_shape *shape; /* only its places, first and end count */
     const struct rfx_mode *mode;
     int64_t band_rows, parts;
 };
@@ -161,7 +161,7 @@ bool rfx_measurements_find_cols(const struct rfx_measurement_cache *cache,
 }
 
 static bool pack(const struct rfx_node_rows *rows, struct packed_rows *packed) {
-    /* the other counts are not larger */
+    /* the other counts are not larger than these two */
     if (rows->computed > INT32_MAX || rows->most > INT32_MAX) return false;
     *packed = (struct packed_rows){(int32_t)rows->most, (int32_t)rows->kept,
                                    (int32_t)rows->per_step, (int32_t)rows->computed, rows->lasting};

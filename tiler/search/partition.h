@@ -43,7 +43,7 @@ struct rfx_partition {
 
 /* Kinds of readers of a node's tensor. */
 enum rfx_node_use {
-    RFX_USE_OUTPUT = 1 << 0, /* the user */
+    RFX_USE_OUTPUT = 1 << 0, /* the user reads it as an output */
     RFX_USE_LOCAL = 1 << 1,  /* a node that is local in space */
     RFX_USE_ONWARD = 1 << 2, /* a local node of a higher level */
     RFX_USE_REST = 1 << 3,   /* a node that is neither local nor a reduction */
@@ -74,7 +74,7 @@ RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
 
 /* Finds the best node indices at which to cut a graph into `more` additional stages: each stage
  * gets its share of the row bytes of all maps, and few bytes are read across a cut. Fills
- * cuts[more], rising. Returns false when there are not enough cuts or no memory. */
+ * cuts[more], rising. Returns false if there are too few such cuts or memory is short. */
 bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
 
 /* A waist: maps that are smaller than the maps before and after them, as in the middle of a

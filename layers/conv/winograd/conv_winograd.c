@@ -273,6 +273,6 @@ const struct rfx_conv_backend rfx_conv_winograd = {
     .pack = winograd_pack,
     .scratch_bytes = winograd_scratch,
     .tiles = winograd_tiles,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = winograd_run,
 };
