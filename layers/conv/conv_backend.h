@@ -37,7 +37,7 @@ struct rfx_conv_tiles {
     int64_t together;    /* largest number of tiles that share one read of the weights */
     int64_t products;    /* multiply-adds per tile */
     int64_t transformed; /* transformed elements per tile: input windows and sums */
-    int64_t made;        /* weights transformed anew at each read; 0: packed transformed */
+    int64_t made;        /* weights transformed at each read; 0: packed transformed */
 };
 
 /* The input of a backend's `pack`. */

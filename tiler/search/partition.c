@@ -76,7 +76,7 @@ static void move_sources(struct rfx_levels *levels) {
         if (levels->level[i] == INT_MAX) levels->level[i] = 0;
 }
 
-/* Records for each input of node i that the node reads it. */
+/* Records node i as a reader of each of its inputs. */
 static void note_uses(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
