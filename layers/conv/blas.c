@@ -1,4 +1,5 @@
-/* Calls into OpenBLAS. One thread per call: a product split over threads would have other bits. */
+/* Calls OpenBLAS with one thread per call: a product divided among threads would have other
+ * bits. */
 #include "layers/conv/blas.h"
 
 #include <assert.h>
@@ -13,12 +14,12 @@
 #include "layers/core/library.h"
 
 #define LIBRARY_NAME "libopenblas.so.0"
-#define LIBRARY_BYTES ((size_t)64 << 20) /* of address space: itself and the Fortran runtime */
-#define WORK_BYTES ((size_t)129 << 20)   /* of one buffer on x86-64, address space only */
-#define MAX_BUFFERS 64                   /* more threads than that get theirs when they need them */
+#define LIBRARY_BYTES ((size_t)64 << 20) /* address space of it and of the Fortran runtime */
+#define WORK_BYTES ((size_t)129 << 20)   /* address space of one work buffer on x86-64 */
+#define MAX_BUFFERS 64 /* further threads get their buffers at their first product */
 
-/* The functions of OpenBLAS by their own names and types. Those of its work buffers are in no
- * header, but exported; a build without them still serves. */
+/* Pointers to OpenBLAS's functions, with their own names and types. The functions for work buffers
+ * are exported but in no header; a build of OpenBLAS without them works as well. */
 struct blas_functions {
     __typeof__(cblas_sgemm) *cblas_sgemm;
     __typeof__(openblas_get_parallel) *openblas_get_parallel;
@@ -46,10 +47,10 @@ static const struct rfx_library_function functions[] = {
 static struct blas_functions blas;
 static pthread_mutex_t loading_lock = PTHREAD_MUTEX_INITIALIZER;
 static bool loaded;
-static int taken; /* buffers made here; what OpenBLAS has from its start may be in use */
+static int taken; /* work buffers allocated here; buffers from OpenBLAS's start may be in use */
 
-/* Whether so much address space is left. OpenBLAS asks for its own again and again, with no limit
- * on how often: under a limit of the address space it would hang. */
+/* Checks that `bytes` of address space are free; OUT_OF_MEMORY if not. OpenBLAS retries its own
+ * allocations without limit, so with too little address space it would hang. */
 static enum rfx_status try_space(size_t bytes, struct rfx_error *err) {
     void *trial = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (trial == MAP_FAILED)
@@ -61,7 +62,7 @@ static enum rfx_status try_space(size_t bytes, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* While it starts, OpenBLAS takes a buffer per processor. */
+/* Loads OpenBLAS. At its start, OpenBLAS allocates one buffer per processor. */
 static enum rfx_status load(struct rfx_error *err) {
     int n = omp_get_num_procs() < MAX_BUFFERS ? omp_get_num_procs() : MAX_BUFFERS;
     if (loaded) return RFX_OK;
@@ -80,8 +81,8 @@ enum rfx_status rfx_blas_load(struct rfx_error *err) {
     return status;
 }
 
-/* OpenBLAS takes its buffers at the first product that needs one more, which would be in the middle
- * of a run: so they are taken in advance, with its own functions. */
+/* Makes OpenBLAS allocate `threads` work buffers now, with its own functions. Otherwise it would
+ * allocate a buffer at the first product that needs one more, in the middle of a run. */
 static enum rfx_status take_buffers(int threads, struct rfx_error *err) {
     void *buffers[MAX_BUFFERS];
     int wanted = threads < MAX_BUFFERS ? threads : MAX_BUFFERS;
@@ -99,20 +100,20 @@ enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err) {
     (void)pthread_mutex_lock(&loading_lock);
     enum rfx_status status = load(err);
     if (status == RFX_OK) status = take_buffers(threads, err);
-    if (status == RFX_OK) rfx_blas_end(rfx_blas_begin()); /* the OpenMP runtime allocates in it */
+    if (status == RFX_OK) rfx_blas_end(rfx_blas_begin()); /* OpenMP allocates now */
     (void)pthread_mutex_unlock(&loading_lock);
     return status;
 }
 
 static pthread_mutex_t scope_lock = PTHREAD_MUTEX_INITIALIZER;
-static int scopes;       /* open ones, of all threads */
-static int host_threads; /* OpenBLAS's number before the first of them */
+static int scopes;       /* open scopes of all threads */
+static int host_threads; /* OpenBLAS's thread count before the first of them */
 
-/* Built on OpenMP, OpenBLAS goes by the calling thread's number and by nothing else: setting its
- * own would set the caller's as well, and move buffers under products of the host's other threads.
- */
+/* Returns whether OpenBLAS is built on OpenMP. Such a build uses only the thread count of the
+ * calling thread. Setting OpenBLAS's own thread count would also set the caller's, and would move
+ * buffers while other threads of the program compute products. */
 static bool counts_by_openmp(void) {
-    assert(blas.openblas_get_parallel != NULL); /* loaded */
+    assert(blas.openblas_get_parallel != NULL); /* OpenBLAS must be loaded */
     return blas.openblas_get_parallel() == OPENBLAS_OPENMP;
 }
 

@@ -1,12 +1,13 @@
-/* The only door to OpenBLAS: single-threaded row-major products.
+/* The only code that calls OpenBLAS: single-threaded matrix products of row-major matrices.
  *
- * The library is loaded when a network is to be run that calls it: its start takes memory and
- * address space, asks for them without end where there are none, and few runs need it.
+ * OpenBLAS is loaded only when a network that needs it is about to run. Few runs need it, and its
+ * start takes memory and address space. If there is too little of them, OpenBLAS retries without
+ * end.
  *
- * OpenBLAS decides by state of the process how many threads a product takes: a number of its own,
- * or, where it is built on OpenMP, the number of threads that the calling thread would give to a
- * parallel region. Both belong to the program that this library runs in; they are set to 1 around
- * products only, and set back. */
+ * Process-wide state decides how many threads OpenBLAS uses for a product. That state is OpenBLAS's
+ * own thread count or, in a build on OpenMP, the number of threads that the calling thread would
+ * give to a parallel region. Both belong to the program that uses this library. So they are set to
+ * 1 only around products, and restored afterwards. */
 #ifndef RFX_LAYERS_CONV_BLAS_H
 #define RFX_LAYERS_CONV_BLAS_H
 
@@ -15,33 +16,36 @@
 #include "layers/core/status.h"
 
 struct rfx_blas_scope {
-    int omp_threads; /* what the calling thread's parallel regions had */
+    int omp_threads; /* thread count of the calling thread's parallel regions before the scope */
 };
 
-/* From here to rfx_blas_end, every product of the calling thread, of its parallel regions and of
- * the loops of the team whose body it runs is computed by one thread: threads of a team have a
- * number of their own, which is 1 as long as the team lasts. Scopes nest, and any number of threads
- * may have one at a time: the first of them takes OpenBLAS's number, the last one gives it back.
- * Cheap. */
+/* Begins a scope in which every product is computed by a single thread. This holds for the calling
+ * thread, for its parallel regions, and for the loops of the team whose body it runs. (The threads
+ * of a team have a thread count of their own, which is 1 as long as the team lasts.) Scopes nest,
+ * and any number of threads may have a scope open at a time. The first scope to open sets
+ * OpenBLAS's thread count to 1; the last one to close restores it. Cheap. */
 struct rfx_blas_scope rfx_blas_begin(void);
 
-/* In the thread that began. */
+/* Ends a scope. Call it in the thread that began the scope. */
 void rfx_blas_end(struct rfx_blas_scope scope);
 
-/* Loads OpenBLAS; it stays for the life of the process, and loading it again costs nothing. All of
- * the functions here but rfx_blas_reserve need it. OUT_OF_MEMORY: no address space; IO: there is no
- * such library, or it does not load. */
+/* Loads OpenBLAS, which stays loaded for the life of the process. Loading it again costs nothing.
+ * All functions of this header except rfx_blas_reserve require a successful load. OUT_OF_MEMORY:
+ * too little address space. IO: the library does not exist or does not load. UNSUPPORTED: this
+ * build has no OpenBLAS. */
 RFX_NODISCARD enum rfx_status rfx_blas_load(struct rfx_error *err);
 
-/* Loads OpenBLAS and makes sure that `threads` products can run at a time: it takes a work buffer
- * for each when it comes to it, and keeps them for the life of the process. As rfx_blas_load. */
+/* Loads OpenBLAS and makes sure that `threads` products can run at a time. OpenBLAS needs one work
+ * buffer for each of them; it allocates them here and keeps them for the life of the process.
+ * Statuses as rfx_blas_load. */
 RFX_NODISCARD enum rfx_status rfx_blas_reserve(int threads, struct rfx_error *err);
 
-/* Its version and the kernels that it has for this processor: what its bits hang on. */
+/* Writes OpenBLAS's version and the name of its kernels for this processor into `text`, cut off at
+ * `size` bytes. The bits of products depend on both. */
 void rfx_blas_describe(char *text, size_t size);
 
-/* c[n][m] = a[n][k] x b[k][m], rows lda, ldb, ldc floats apart. Bits are a function of n, m, k and
- * the values only. All sizes fit int. To be called in a scope. */
+/* Computes c[n][m] = a[n][k] x b[k][m]. Rows are lda, ldb and ldc floats apart. The result's bits
+ * depend only on n, m, k and the values. All sizes must fit in an int. Call it within a scope. */
 void rfx_blas_gemm(int64_t n, int64_t m, int64_t k, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float *c, int64_t ldc);
 #endif

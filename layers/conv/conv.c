@@ -1,12 +1,13 @@
-/* Convolution: shape and region map. What packs its weights and computes it is a backend's
- * (conv_backend.h). */
+/* The convolution operator: shape inference and region map. A backend packs its weights and
+ * computes it (conv_backend.h). */
 #include <limits.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
-/* Output extent of one axis, or a refusal with the numbers. */
+/* Computes the output extent of one axis into *out. UNSUPPORTED, with the numbers, if the
+ * attributes are invalid, the padded size overflows, or the kernel exceeds the padded input. */
 static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int64_t before,
                                    int64_t after, int64_t k, int64_t s, int64_t d, int64_t *out,
                                    struct rfx_error *err) {
@@ -27,7 +28,8 @@ static enum rfx_status axis_extent(const struct rfx_node *node, int64_t in, int6
     return RFX_OK;
 }
 
-/* A filter must be countable in the ints of matrix products. */
+/* Checks groups and weights, and that filter sizes fit in the ints of OpenBLAS's matrix
+ * products. */
 static enum rfx_status check_weights(const struct rfx_graph *graph, const struct rfx_node *node,
                                      struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
@@ -75,7 +77,7 @@ static void conv_window(const struct rfx_node *node, struct rfx_window *window) 
     *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
 }
 
-/* The residual is read one to one. */
+/* Input 0 is read through the window; the residual, input 1, pixel by pixel. */
 static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                          int k, int axis) {
     (void)graph;
@@ -91,7 +93,7 @@ static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struc
     return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
 }
 
-/* Over the residual. */
+/* Returns whether the output may overwrite input k: only the residual, if the backend allows it. */
 static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
 }

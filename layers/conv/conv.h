@@ -1,5 +1,6 @@
-/* Parts of the convolution that its backends share (conv_backend.h), and transposed convolutions
- * with them: geometry of an axis, the job of one call, what follows the sums. */
+/* Code that all convolution backends (conv_backend.h) and the transposed convolutions share: the
+ * geometry of an axis, the job of one call, and the work that follows the sums (bias, residual,
+ * activation). */
 #ifndef RFX_LAYERS_CONV_CONV_H
 #define RFX_LAYERS_CONV_CONV_H
 
@@ -7,7 +8,7 @@
 #include "layers/graph/units.h"
 #include "layers/kernels/kernels.h"
 
-/* Positions of one axis. */
+/* The geometry of a convolution along one axis. */
 struct rfx_conv_axis {
     int64_t k, s, d, pad; /* kernel, stride, dilation, padding before */
     int64_t in, out;      /* extents of the full maps */
@@ -18,20 +19,20 @@ struct rfx_conv_job {
     const struct rfx_conv_attr *a;
     struct rfx_conv_axis rows, cols;
     const struct rfx_kernels *kernels;
-    const float *weights; /* packed, behind bias and slopes */
+    const float *weights; /* packed weights; bias and slopes lie in front of them */
     struct rfx_epilogue epilogue;
-    bool clamps; /* what rfx_conv_clamp says of the activation */
+    bool clamps; /* the result of rfx_conv_clamp: the activation is a clamp to [lo, hi], or none */
     float lo, hi;
     size_t scratch_bytes; /* of one thread */
 };
 
-/* The job of one call of run; scratch_bytes is 0. */
+/* Returns the job of one call of `run`. The caller sets scratch_bytes, which is 0 here. */
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
 
-/* Scratch of that thread of the team: job->scratch_bytes, aligned. */
+/* Returns the scratch memory of one thread of the team: job->scratch_bytes bytes, aligned. */
 void *rfx_conv_thread_scratch(const struct rfx_conv_job *job, int thread);
 
-/* Which taps [lo, hi) of output position o lie inside the input map. O(1). */
+/* Returns the range [lo, hi) of taps of output position o that lie inside the input map. O(1). */
 static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int64_t o) {
     int64_t first = o * x->s - x->pad;
     int64_t lo = first >= 0 ? 0 : (-first + x->d - 1) / x->d;
@@ -41,30 +42,32 @@ static inline struct rfx_range rfx_conv_taps(const struct rfx_conv_axis *x, int6
     return r;
 }
 
-/* The output positions of [lo, hi) all of whose taps lie inside the map; the positions before and
- * after need rfx_conv_taps one by one. */
+/* Returns the output positions of [lo, hi) whose taps all lie inside the map. For the positions
+ * before and after, call rfx_conv_taps for each position. */
 struct rfx_range rfx_conv_interior(const struct rfx_conv_axis *x, int64_t lo, int64_t hi);
 
-/* Bias, residual and activation on pixels [x0, x1) of output row y, in place at `data`, `stride`
- * floats apart. */
+/* Adds bias and residual and applies the activation to pixels [x0, x1) of output row y. Works in
+ * place on `data`, whose pixels are `stride` floats apart. */
 void rfx_conv_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1, float *data,
                      int64_t stride);
 
-/* Activations that are a clamp, or none: the kernels clamp to [*lo, *hi] in registers. false: *lo,
- * *hi are infinite, and the activation is still to be applied. */
+/* Returns true if the activation is a clamp or none: then the kernels clamp to [*lo, *hi] in
+ * registers. Otherwise returns false and sets *lo and *hi to infinities: the caller must apply the
+ * activation after the kernel. */
 bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 
-/* The activation alone, in place on channels [c0, c1) of a rectangle's pixels: nothing where the
- * clamp is all of it. */
+/* Applies the activation, in place, to channels [c0, c1) of the rectangle's output pixels. Does
+ * nothing if the kernels' clamp has already applied it (job->clamps). */
 void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
                        int64_t c1);
 
-/* Inference: the groups divide input and output channels. UNSUPPORTED, with the numbers. */
+/* For inference: checks that the number of groups divides the input and the output channels.
+ * UNSUPPORTED, with the numbers, if it does not. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
                                                     struct rfx_error *err);
 
-/* Inference: the weight has the dims `want`, bias and scale are absent or have oc elements.
- * UNSUPPORTED, with the numbers. */
+/* For inference: checks that the weight has the dims `want`, and that bias and scale are absent or
+ * have oc elements. UNSUPPORTED, with the numbers, if not. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph,
                                                      const struct rfx_node *node,
                                                      const int64_t want[4], struct rfx_error *err);

@@ -54,13 +54,14 @@ enum rfx_conv_choice rfx_conv_choice_of(const struct rfx_graph *graph) {
 struct rfx_conv_block rfx_conv_block_of(const struct rfx_graph *graph,
                                         const struct rfx_node *node) {
     const struct rfx_conv_block pixel = {1, 1, 0};
-    /* the backends of this choice have none: planners ask millions of times */
+    /* a shortcut, as planners call this millions of times: direct backends have no block */
     if (node->op != RFX_OP_CONV || rfx_conv_choice_of(graph) == RFX_CONV_DIRECT) return pixel;
     const struct rfx_conv_backend *backend = rfx_conv_backend_of(graph, node);
     return backend->block == NULL ? pixel : backend->block(graph, node);
 }
 
-/* Only one choice has such backends. */
+/* Returns the node's backend if it has a `widen` function, else NULL. Only the choice "winograd"
+ * has such backends. */
 static const struct rfx_conv_backend *widening_backend(const struct rfx_graph *graph,
                                                        const struct rfx_node *node) {
     if (graph->conv != RFX_CONV_WINOGRAD || node->op != RFX_OP_CONV) return NULL;
@@ -109,10 +110,11 @@ size_t rfx_conv_taps_packed_bytes(const struct rfx_graph *graph, const struct rf
 
 #define PACK_FILTERS RFX_PACKING_TILE /* filters transposed together: a cache line of stores */
 
-/* A weight of each of n filters, times its scale if there are any. */
+/* Stores one weight of each of n filters to `to`, times the filter's scale if `scale` is not
+ * NULL. */
 static void store_line(const float *restrict line, int64_t n, const float *restrict scale,
                        float *restrict to) {
-    if (n == PACK_FILTERS && scale != NULL) { /* lengths that compilers know */
+    if (n == PACK_FILTERS && scale != NULL) { /* a constant length, for which compilers unroll */
         for (int j = 0; j < PACK_FILTERS; j++) to[j] = line[j] * scale[j];
     } else if (n == PACK_FILTERS) {
         memcpy(to, line, PACK_FILTERS * sizeof *to);
@@ -121,8 +123,9 @@ static void store_line(const float *restrict line, int64_t n, const float *restr
     }
 }
 
-/* Elements e0 .. e0 + count of up to PACK_FILTERS filters, `step` floats apart, times their scales
- * if there are any -> dst [tap][i][o], m filters wide. */
+/* Packs elements e0 .. e0 + count of up to PACK_FILTERS filters into dst [tap][i][o], whose rows
+ * are m filters wide. The filters lie `step` floats apart. Multiplies them by their scales if
+ * `scale` is not NULL. */
 static void store_filters(const struct rfx_conv_attr *a, const float *filters, int64_t step,
                           int64_t n, int64_t e0, int64_t count, const float *scale, float *dst,
                           int64_t m) {
@@ -139,7 +142,8 @@ static void store_filters(const struct rfx_conv_attr *a, const float *filters, i
     }
 }
 
-/* PACK_FILTERS filters at most, longer than what is taken at a time: piece by piece. */
+/* Packs at most PACK_FILTERS filters that do not fit the temporary buffer: `piece` elements of each
+ * filter at a time. */
 static enum rfx_status pack_long_filters(const struct rfx_conv_pack_job *job,
                                          struct rfx_packing_reader *reader, int64_t o0, int64_t n,
                                          int64_t piece, float *dst, int64_t m) {
@@ -158,8 +162,8 @@ static enum rfx_status pack_long_filters(const struct rfx_conv_pack_job *job,
     return RFX_OK;
 }
 
-/* Filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], m filters wide. As many
- * are read together as go into temp. */
+/* Packs filters o0 .. o0 + n of one group: source [o][i][tap] -> dst [tap][i][o], whose rows are m
+ * filters wide. Reads as many filters at a time as fit the temporary buffer. */
 enum rfx_status rfx_conv_filters_pack(const struct rfx_conv_pack_job *job,
                                       struct rfx_packing_reader *reader, int64_t o0, int64_t n,
                                       float *dst, int64_t m) {
@@ -188,7 +192,8 @@ enum rfx_status rfx_conv_taps_pack(const struct rfx_conv_pack_job *job, int64_t 
     int64_t m = a->oc / groups, filter = a->ic / a->groups * a->kh * a->kw;
     struct rfx_packing_reader reader = {.weight = &job->graph->weights[a->weight], .err = err};
     enum rfx_status status = RFX_OK;
-    if (groups == 1) { /* cut at lines of outputs, else between groups */
+    if (groups == 1) { /* shards begin at a multiple of PACK_FILTERS outputs; with more groups,
+                          between groups */
         struct rfx_range lines = rfx_pack_units(job->part, rfx_ceil_div(m, PACK_FILTERS));
         int64_t lo = lines.lo * PACK_FILTERS, hi = rfx_min_i64(lines.hi * PACK_FILTERS, m);
         return rfx_conv_filters_pack(job, &reader, lo, hi - lo, job->weights + lo, m);
@@ -221,7 +226,7 @@ size_t rfx_conv_panels_packed_bytes(const struct rfx_graph *graph, const struct 
     return rfx_align_up(rfx_floats_bytes(a->groups * rfx_conv_filled(a->oc / a->groups) * k));
 }
 
-/* The panel of filters o0 .. o0 + n, `width` wide with its filling. */
+/* Packs the panel of filters o0 .. o0 + n. Its rows are `width` wide, padded with zeros. */
 static enum rfx_status pack_panel(const struct rfx_conv_pack_job *job,
                                   struct rfx_packing_reader *reader, int64_t o0, int64_t n,
                                   float *dst, int64_t width) {

@@ -1,12 +1,13 @@
-/* Depthwise convolutions: one filter per channel, channels in vectors, with own kernels. Every
- * element is one chain of multiply-adds over the taps inside the map, in (ky, kx) order; nothing
- * depends on the rectangle, the cut, or the place in a row. Packed weights: [ky][kx][channel]. */
+/* Depthwise convolutions, one filter per channel, with this library's own kernels. The lanes of a
+ * vector are channels. Every element is one chain of multiply-adds over the taps inside the map, in
+ * (ky, kx) order. It does not depend on the rectangle, the division into units, or the position in
+ * a row. Packed weights: [ky][kx][channel]. */
 #include <math.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 
-/* Of input and output together: more than caches keep from one layer to the next. */
+/* Bytes of input and output together above which caches do not keep them until the next layer. */
 #define FAR_BYTES (24 << 20)
 
 static bool is_far(const struct rfx_conv_job *job) {
@@ -16,7 +17,7 @@ static bool is_far(const struct rfx_conv_job *job) {
     return rfx_floats_bytes(pixels * job->a->oc) >= FAR_BYTES;
 }
 
-/* Output rows y .. y + n of columns [x0, x1). */
+/* Computes output rows y .. y + n of columns [x0, x1). */
 static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_args *run,
                            const float **rows, int64_t y, int64_t n, int64_t x0, int64_t x1) {
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
@@ -34,7 +35,8 @@ static void depthwise_rows(const struct rfx_conv_job *job, struct rfx_depthwise_
     job->kernels->depthwise(run);
 }
 
-/* What the clamp in registers left to do, on pixels [x0, x1) of output row y. */
+/* Completes pixels [x0, x1) of output row y: adds the residual and applies the activation, unless
+ * the kernel's clamp already did. */
 static void depthwise_finish(const struct rfx_conv_job *job, int64_t y, int64_t x0, int64_t x1) {
     const struct rfx_run_args *args = job->args;
     const struct rfx_view *out = &args->out, *residual = &args->in[1];
@@ -70,7 +72,7 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
         .hi = job->hi,
         .far = is_far(job),
     };
-    for (int64_t y = unit.y0; y < unit.y1;) { /* two rows share their input rows if they follow */
+    for (int64_t y = unit.y0; y < unit.y1;) { /* two rows can share their input rows */
         int64_t n = a->dh == 1 ? rfx_min_i64(2, unit.y1 - y) : 1;
         depthwise_rows(job, &run, rows, y, n, unit.x0, unit.x1);
         for (int64_t end = y + n; y < end; y++) depthwise_finish(job, y, unit.x0, unit.x1);
@@ -88,12 +90,12 @@ static bool depthwise_accepts(const struct rfx_graph *graph, const struct rfx_no
                            (long long)a->groups, (long long)a->ic, (long long)a->oc);
 }
 
-/* The channels are packed as the filters of one group with one input channel: [tap][channel]. */
+/* Packs the channels as the filters of one group with one input channel: [tap][channel]. */
 static enum rfx_status depthwise_pack(const struct rfx_conv_pack_job *job, struct rfx_error *err) {
     return rfx_conv_taps_pack(job, 1, err);
 }
 
-/* Pointers to the input rows of two output rows. */
+/* Returns the bytes of the pointers to the input rows of two output rows. */
 static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     (void)graph;
@@ -102,7 +104,7 @@ static size_t depthwise_scratch(const struct rfx_graph *graph, const struct rfx_
 
 static void depthwise_run(const struct rfx_conv_job *job) {
     struct rfx_conv_job own = *job;
-    if (job->args->node->residual) { /* is added before the clamp */
+    if (job->args->node->residual) { /* the residual must be added before the clamp */
         own.clamps = false;
         own.lo = -INFINITY;
         own.hi = INFINITY;

@@ -1,59 +1,63 @@
-/* Dense convolutions straight from the input's rows, with own kernels: nothing is gathered, and the
- * order of every element's sum is part of the contract (kernels.h), so that its bits depend neither
- * on the rectangle nor on the processor.
+/* Dense convolutions computed directly from the input's rows with this library's own kernels. No
+ * input is gathered. The summation order of every element is part of the kernels' contract
+ * (kernels.h), so its bits depend neither on the rectangle nor on the processor.
  *
- * A rectangle is cut into units whose input stays in a core's second cache. A unit goes slab by
- * slab of output channels through its rows: first the pixels all of whose taps lie inside the map's
- * columns, a row at a time, then those at its left and right borders: down the columns, or along
- * the rows where more columns than there are rows have the same taps. Taps outside the map are
- * skipped. Packed weights: [group][panel][ky][kx][ic of the group][channel of the panel]. */
+ * A rectangle is cut into units whose input fits in a core's second-level cache. A unit processes
+ * one slab of output channels after another. For each slab it first computes, row by row, the
+ * pixels all of whose taps lie inside the map's columns. Then it computes the pixels at the left
+ * and right borders: down the columns, or along the rows if the columns with the same taps
+ * outnumber the rows. Taps outside the map are skipped. Packed weights: [group][panel][ky][kx][ic
+ * of the group][channel of the panel]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 #include "layers/graph/units.h"
 #include "layers/graph/view_rows.h"
 
-#define UNIT_INPUT_BYTES (384 << 10) /* of a unit: leaves room for a panel's weights beside it */
-#define SLAB_BYTES (256 << 10)       /* of weights; or one panel, where that has more */
-#define MOST_PANEL_BYTES (512 << 10) /* of one panel; of more, some taps at a time */
-#define MOST_WEIGHTS_BYTES (4 << 20) /* that are read for every unit; more: panels are cut */
-#define LEAST_PIXELS 28              /* of a unit: two blocks of the widest kernel */
-#define BORDER_ROWS 8                /* of units of kernels with borders: pixels of their columns */
+#define UNIT_INPUT_BYTES (384 << 10) /* input of a unit; the cache also holds a panel's weights */
+#define SLAB_BYTES (256 << 10)       /* weights of a slab; at least one panel, even if larger */
+#define MOST_PANEL_BYTES (512 << 10) /* above, some taps of a panel at a time */
+#define MOST_WEIGHTS_BYTES (4 << 20) /* more weights per unit: threads divide the panels */
+#define LEAST_PIXELS 28 /* pixels of a unit, at least: two blocks of the widest kernel */
+#define BORDER_ROWS 8   /* rows of a unit if kw > 1: border columns are computed down rows */
 
-/* How the work on a rectangle is cut; panels are cut only where pixels are too few for all threads,
- * or weights many and units do not come out even. */
+/* How the work on a rectangle is divided. Panels are divided only if there are too few pixels for
+ * all threads, or if there are many weights and the units do not divide evenly among the
+ * threads. */
 struct cut {
     struct rfx_units units;
     int64_t panel_parts;
-    bool by_panels; /* threads share out panels rather than units */
+    bool by_panels; /* threads divide the panels rather than the units */
 };
 
 struct direct {
     const struct rfx_conv_job *job;
     struct cut cut;
-    int64_t icg, ocg, panels; /* panels of all groups */
+    int64_t icg, ocg, panels; /* panels: total over all groups */
 };
 
-/* Panels of one group that are computed together, row by row: their weights stay in a cache. */
+/* Panels of one group that are computed together, row by row, so that their weights stay in a
+ * cache. */
 struct slab {
-    int64_t group, channel, channels; /* the first one within the group, and how many */
-    int64_t weights_at;               /* floats */
-    struct rfx_range taps;            /* of kh * kw: all, or what the cache holds of one panel */
+    int64_t group, channel, channels; /* first channel within the group; number of channels */
+    int64_t weights_at;               /* offset in floats */
+    struct rfx_range taps;            /* of kh * kw: all, or as many as fit the cache */
 };
 
-/* A run of pixels: along a row, or down a column. */
+/* Consecutive pixels along a row or down a column that one kernel call computes. */
 struct run {
     int64_t y, x, n;
     bool down;
-    struct rfx_range ty, tx; /* taps inside the map: the same for all its pixels */
+    struct rfx_range ty, tx; /* taps inside the map, the same for all its pixels */
 };
 
 static int64_t panels_of(const struct rfx_conv_attr *a) {
     return rfx_ceil_div(a->oc / a->groups, RFX_CONV_PANEL);
 }
 
-/* Parts of the panels for `units` units, at least `least` pieces of work in all: the same number
- * for each thread, of as many panels each, where that comes out. */
+/* Returns into how many parts to divide the panels, so that `units` units make at least `least`
+ * work items. If possible, every thread gets the same number of items and every part the same
+ * number of panels. */
 static int64_t cut_panels(int64_t panels, int64_t units, int64_t least, int threads) {
     int64_t fewest = rfx_min_i64(rfx_ceil_div(least, units), panels);
     for (int64_t parts = fewest; parts <= rfx_min_i64(2 * fewest, panels); parts++)
@@ -61,8 +65,9 @@ static int64_t cut_panels(int64_t panels, int64_t units, int64_t least, int thre
     return fewest;
 }
 
-/* Rows of units, at least `least` of them, of `across` units each: so many that threads which take
- * one unit after the other end together, as nearly as up to twice as many allow. */
+/* Returns into how many rows of units to divide `rows` pixel rows: between `least` and twice
+ * `least`. Each row of units has `across` units. Chooses the number for which threads that take one
+ * unit after another finish together as nearly as possible. */
 static int64_t cut_rows(int64_t rows, int64_t least, int64_t across, int threads) {
     int64_t best = least, fewest = INT64_MAX;
     for (int64_t down = least; down <= rfx_min_i64(2 * least, rows); down++) {
@@ -106,7 +111,8 @@ static struct cut make_cut(const struct rfx_conv_attr *a, struct rfx_rect rect, 
     return cut;
 }
 
-/* The job of one run for all channels of group g. */
+/* Returns the kernel's arguments for one run of pixels and all channels of group g. Fills
+ * `rows`. */
 static struct rfx_conv_args begin_run(const struct direct *d, int64_t g, const struct run *r,
                                       const float **rows) {
     const struct rfx_conv_job *job = d->job;
@@ -142,7 +148,7 @@ static struct rfx_conv_args begin_run(const struct direct *d, int64_t g, const s
     return run;
 }
 
-/* Channels of a slab, along a run. */
+/* Computes the channels of a slab for one run of pixels. */
 static void make_run(const struct direct *d, const struct slab *slab, const struct run *r,
                      const float **rows) {
     if (r->n <= 0) return;
@@ -157,14 +163,14 @@ static void make_run(const struct direct *d, const struct slab *slab, const stru
     d->job->kernels->conv(&run);
 }
 
-/* Whether row y + 1 of a view follows row y at its usual distance. */
+/* Returns whether row y + step of a view lies step * row_stride floats after row y. */
 static bool goes_on(const struct rfx_view *v, int64_t y, int64_t step) {
     int64_t x = v->rect.x0;
     return rfx_view_f32_at(v, y + step, x) - rfx_view_f32_at(v, y, x) == step * v->row_stride;
 }
 
-/* How many rows from y on, below y1, a run down a column may take in one call: all have the same
- * taps, and no ring begins again among them. */
+/* Returns how many rows, from y on and below y1, one call may compute down a column. All these rows
+ * have the same taps, and no ring buffer wraps around among them. */
 static int64_t rows_down(const struct direct *d, int64_t y, int64_t y1, struct rfx_range ty) {
     const struct rfx_run_args *args = d->job->args;
     const struct rfx_conv_attr *a = d->job->a;
@@ -182,7 +188,7 @@ static int64_t rows_down(const struct direct *d, int64_t y, int64_t y1, struct r
     return n;
 }
 
-/* Column x of a unit, down its rows. */
+/* Computes column x of a unit, down its rows. */
 static void make_column(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
                         int64_t x, struct rfx_range tx, const float **rows) {
     struct run run = {.x = x, .down = true, .tx = tx};
@@ -193,9 +199,9 @@ static void make_column(const struct direct *d, const struct slab *slab, struct 
     }
 }
 
-/* The columns [x0, x1) of a unit, which have not all their taps inside the map. Of large dilations
- * many columns beside each other have the same taps: they are runs along the rows, as the others
- * are. */
+/* Computes the columns [x0, x1) of a unit, for which some taps lie outside the map. With a large
+ * dilation many neighbouring columns have the same taps; such columns are computed along the rows,
+ * like the pixels inside the map. */
 static void make_border(const struct direct *d, const struct slab *slab, struct rfx_rect unit,
                         int64_t x0, int64_t x1, const float **rows) {
     for (int64_t x = x0, end; x < x1; x = end) {
@@ -231,8 +237,9 @@ static void make_slab(const struct direct *d, const struct slab *slab, struct rf
     make_border(d, slab, unit, inner.hi, unit.x1, rows);
 }
 
-/* Whether sums that lack taps may wait in the output for the next call: their parts are of one tap
- * each, and no residual lies there. */
+/* Returns whether unfinished sums may be stored in the output until the next call adds further
+ * taps: the sums are split into parts of one tap each, and the residual does not lie in the
+ * output's memory. */
 static bool may_wait(const struct direct *d, const struct slab *slab) {
     const struct rfx_run_args *args = d->job->args;
     const struct rfx_conv_attr *a = d->job->a;
@@ -242,7 +249,8 @@ static bool may_wait(const struct direct *d, const struct slab *slab) {
     return !rfx_views_meet(&args->in[1], &args->out, args->rect);
 }
 
-/* A slab of a unit; one panel whose weights are more than the cache holds, some taps at a time. */
+/* Computes a slab of a unit. A panel with more weights than the cache holds is computed some taps
+ * at a time. */
 static void make_all_taps(const struct direct *d, struct slab *slab, struct rfx_rect unit,
                           const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;
@@ -256,7 +264,7 @@ static void make_all_taps(const struct direct *d, struct slab *slab, struct rfx_
     }
 }
 
-/* These panels, counted over all groups, of a unit. */
+/* Computes the given panels of a unit. Panels are numbered over all groups. */
 static void make_panels(const struct direct *d, struct rfx_range panels, struct rfx_rect unit,
                         const float **rows) {
     const struct rfx_conv_attr *a = d->job->a;
@@ -273,14 +281,14 @@ static void make_panels(const struct direct *d, struct rfx_range panels, struct 
     }
 }
 
-/* The first output channel of a panel, counted over all groups. */
+/* Returns the first output channel of a panel. Panels are numbered over all groups. */
 static int64_t channel_of(const struct direct *d, int64_t panel) {
     int64_t per_group = panels_of(d->job->a);
     return panel / per_group * d->ocg + panel % per_group * RFX_CONV_PANEL;
 }
 
-/* By panels, a thread's share are some panels of all units, so that it reads their weights alone.
- */
+/* Computes work item `index`. If the work is divided by panels, consecutive items are the same
+ * panels of all units, so that a thread reads the weights of its own panels only. */
 static void make_unit(const struct direct *d, int64_t index, const float **rows) {
     const struct cut *cut = &d->cut;
     int64_t units = cut->units.down * cut->units.across;
@@ -299,7 +307,7 @@ static bool direct_accepts(const struct rfx_graph *graph, const struct rfx_node 
     return rfx_conv_own_kernels(graph, why, size);
 }
 
-/* Pointers to the input rows of a kernel. */
+/* Space for the pointers to the input rows of a kernel call. */
 static size_t direct_scratch(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
     return rfx_align_up((size_t)node->attr.conv.kh * sizeof(const float *));
@@ -330,6 +338,6 @@ const struct rfx_conv_backend rfx_conv_direct = {
     .packed_bytes = rfx_conv_panels_packed_bytes,
     .pack = rfx_conv_panels_pack,
     .scratch_bytes = direct_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = direct_run,
 };

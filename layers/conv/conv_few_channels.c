@@ -1,17 +1,18 @@
-/* Convolutions of few input channels (first layers), with own kernels: output channels in vectors.
- * Every element is the sum over kernel rows of one chain of multiply-adds each, over the taps
- * inside the map in (kx, ic) order; nothing depends on the rectangle, the cut, or the place in a
- * row. Packed weights: [ky][kx][ic][oc]. */
+/* Convolutions with few input channels (first layers), with this library's own kernels. The lanes
+ * of a vector are output channels. Every element is a sum over the kernel rows; each kernel row is
+ * one chain of multiply-adds over the taps inside the map, in (kx, ic) order. It does not depend on
+ * the rectangle, the division into units, or the position in a row. Packed weights:
+ * [ky][kx][ic][oc]. */
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define MAX_CHANNELS 4     /* more input channels than that are better in matrix products */
-#define MAX_KERNEL_COLS 32 /* what a window on the stack holds */
-#define PIECE_ELEMS 4096   /* of output made together: 16 KiB stay in the first cache */
-#define KERNEL_ROWS 6      /* pixels that the dense kernel takes at a time */
+#define MAX_CHANNELS 4     /* with more, matrix products are faster */
+#define MAX_KERNEL_COLS 32 /* taps that fit the window on the stack */
+#define PIECE_ELEMS 4096   /* outputs computed together: 16 KiB fit the first-level cache */
+#define KERNEL_ROWS 6      /* pixels that the dense kernel computes at a time */
 
 /* Adds taps [t.lo, t.hi) of kernel row ky to pixels [x0, x1) of output row y. */
 static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int64_t x0, int64_t x1,
@@ -32,7 +33,7 @@ static void add_taps(const struct rfx_conv_job *job, int64_t y, int64_t ky, int6
         .k = (t.hi - t.lo) * a->ic,
         .m = a->oc,
     };
-    if (in->c == a->ic) { /* the taps of a kernel row are one run of floats */
+    if (in->c == a->ic) { /* the taps of a kernel row are contiguous */
         job->kernels->dense(&run);
         return;
     }

@@ -1,16 +1,16 @@
-/* Dense convolutions of few output channels, as networks end in: pixels in vectors, where vectors
- * of channels would be mostly filling. Input rows are turned into planes once each (conv_planes.h)
- * and serve all taps. Every element's sum has the order of `direct`; the parts of long ones
- * (struct rfx_conv_parts) are whole taps.
- * Packed weights: [part of RFX_PIXELS_PART outputs][ky][kx][ic][output of the part]. */
+/* Dense convolutions with few output channels, as in the last layers of networks. The lanes of a
+ * vector are pixels; vectors of channels would be mostly padding. Each input row is transposed once
+ * into planes (conv_planes.h), which serve all taps. The sum of every element has the order of the
+ * `direct` backend; long sums are split into parts (struct rfx_conv_parts) of whole taps. Packed
+ * weights: [part of RFX_PIXELS_PART outputs][ky][kx][ic][output of the part]. */
 #include "layers/conv/conv_backend.h"
 #include "layers/conv/conv_planes.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define MOST_OUTPUTS 8              /* more fill vectors of channels well enough */
-#define PLANES_BYTES (192 << 10)    /* of a unit's input: stays in a core's second cache */
-#define MOST_PLANES_BYTES (1 << 20) /* of any layer's: of large dilations the ring is high */
+#define MOST_OUTPUTS 8              /* with more, vectors of channels are full enough */
+#define PLANES_BYTES (192 << 10)    /* input planes of a unit: fit a core's second-level cache */
+#define MOST_PLANES_BYTES (1 << 20) /* most for any layer: a large dilation needs many rows */
 
 struct few {
     const struct rfx_conv_job *job;
@@ -22,14 +22,14 @@ static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int6
                                  out_w, PLANES_BYTES);
 }
 
-/* The taps of outputs [x0, x1), and planes of the columns they read. */
+/* Prepares the tables of taps for outputs [x0, x1) and the planes of the columns that they read. */
 static void begin_unit(const struct few *f, struct rfx_conv_planes *planes, int64_t x0, int64_t x1,
                        void *scratch) {
     const struct rfx_conv_attr *a = f->job->a;
     int64_t base = x0 * a->sw - a->pads.left, iw = f->job->cols.in;
     rfx_conv_planes_begin(planes, f->job, &f->shape, base, x1 - x0, scratch);
     for (int64_t kx = 0; kx < a->kw; kx++) {
-        int64_t column = base + kx * a->dw; /* that output x0 reads */
+        int64_t column = base + kx * a->dw; /* the column that output x0 reads */
         planes->shift[kx] = rfx_conv_planes_at(&f->shape, kx * a->dw);
         planes->inside[kx] = (struct rfx_range){rfx_ceil_div(-column, a->sw),
                                                 rfx_floor_div(iw - 1 - column, a->sw) + 1};
@@ -120,6 +120,6 @@ const struct rfx_conv_backend rfx_conv_few_outputs = {
     .packed_bytes = rfx_conv_taps_packed_bytes,
     .pack = few_outputs_pack,
     .scratch_bytes = few_outputs_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = few_outputs_run,
 };

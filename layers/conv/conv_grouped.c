@@ -1,30 +1,32 @@
-/* Convolutions in groups of few channels, and one filter per channel with a multiplier: the output
- * channels of several groups share a vector, where one group would fill a part of it.
+/* Convolutions with few channels per group, and depthwise convolutions with a channel multiplier.
+ * One group alone would fill only part of a vector, so the output channels of several groups share
+ * a vector.
  *
- * Every lane reads inputs of its own group: input rows are expanded once to a vector of lanes per
- * pixel and input of a group, and serve all taps. Every element's sum is one chain in the order of
- * `direct`, also where that one sums in parts (struct rfx_conv_parts). Packed weights: [block of
- * groups][ky][kx][ic of the group][RFX_CONV_LANES], filled up with zeros. */
+ * Every lane of the vector reads inputs of its own group. So each input row is expanded once: every
+ * pixel and every input channel of a group becomes a vector of lanes. The expanded row serves all
+ * taps. The sum of an element is one chain of multiply-adds in the order of the `direct` backend,
+ * even where `direct` sums in parts (struct rfx_conv_parts). Packed weights: [block of
+ * groups][ky][kx][ic of the group][RFX_CONV_LANES], padded with zeros. */
 #include <string.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define MOST_CHANNELS (RFX_CONV_LANES / 2) /* of a group, in and out: two groups fit a vector */
+#define MOST_CHANNELS (RFX_CONV_LANES / 2) /* per group, in and out: two groups fit a vector */
 #define LANES_TO_FILL \
-    (RFX_CONV_LANES / 4)          /* more outputs of a group: `direct` fills half a vector */
-#define LEAST_USES 4              /* of an expanded input, for those to pay */
-#define EXPANDED_BYTES (64 << 10) /* of a unit: stays near the core */
-#define MOST_BYTES (1 << 20)      /* of any layer's: of large dilations the ring is high */
+    (RFX_CONV_LANES / 4)          /* more outputs per group fill half a vector in `direct` */
+#define LEAST_USES 4              /* fewest uses of an expanded input that make it worthwhile */
+#define EXPANDED_BYTES (64 << 10) /* expanded rows of a unit: fit in a near cache */
+#define MOST_BYTES (1 << 20)      /* most for any layer: a large dilation needs many rows */
 #define UNIT_INPUT_BYTES (384 << 10)
 #define LEAST_COLS 32
 #define LEAST_ROWS 8
 
-/* Sizes of a layer's blocks and of the ring of expanded rows. */
+/* The sizes of a layer's blocks of groups and of its ring buffer of expanded rows. */
 struct shape {
-    int64_t icg, ocg, per_block, blocks; /* groups of a block; blocks */
-    int64_t rows, cols, in_cols;         /* ring; columns of a unit, out and in */
+    int64_t icg, ocg, per_block, blocks; /* per_block: groups of a block */
+    int64_t rows, cols, in_cols;         /* rows of the ring; columns of a unit, out and in */
     int64_t plane_elems, row_elems;
 };
 
@@ -33,14 +35,14 @@ struct grouped {
     struct shape shape;
 };
 
-/* One block of groups in a unit, in a thread's scratch. */
+/* One block of groups of a unit, with the thread's scratch. */
 struct unit {
     struct rfx_rect rect;
-    int64_t block, base, lo, hi; /* input columns: of element 0 of a row, and those that are held */
-    int64_t groups;              /* of this block */
+    int64_t block, base, lo, hi; /* input columns: of element 0; [lo, hi) are held */
+    int64_t groups;              /* groups in this block */
     int32_t from[RFX_CONV_LANES];
     const float **rows;
-    int64_t *held; /* per row of the ring: the input row, or -1 */
+    int64_t *held; /* per row of the ring: the input row that it holds, or -1 */
     float *data;
 };
 
@@ -78,7 +80,8 @@ static void begin_block(const struct grouped *d, struct unit *u, int64_t block) 
     for (int64_t i = 0; i < s->rows; i++) u->held[i] = -1;
 }
 
-/* Input row iy, expanded for the block. */
+/* Returns input row iy, expanded for the block. Expands the row if the ring does not hold it
+ * yet. */
 static const float *expanded_row(const struct grouped *d, struct unit *u, int64_t iy) {
     const struct shape *s = &d->shape;
     const struct rfx_view *in = &d->job->args->in[0];
@@ -92,7 +95,8 @@ static const float *expanded_row(const struct grouped *d, struct unit *u, int64_
     return data;
 }
 
-/* Groups of one input whose outputs fill a vector: expanded, they are one filter per channel. */
+/* Computes groups of one input channel whose outputs fill a vector. Once expanded, they are an
+ * ordinary depthwise convolution. */
 static void run_as_depthwise(const struct rfx_kernels *kernels, const struct rfx_lanes_args *r) {
     const struct rfx_depthwise_args run = {
         .rows = r->rows,
@@ -226,7 +230,7 @@ static void grouped_run(const struct rfx_conv_job *job) {
     const struct rfx_run_args *args = job->args;
     struct grouped d = {.job = job, .shape = shape_of(job->a, args->node->out.w)};
     int64_t h = rfx_rect_rows(args->rect), w = rfx_rect_cols(args->rect);
-    /* all blocks go over a unit: its input stays in a core's second cache */
+    /* a unit serves all blocks, so its input should fit in a core's second-level cache */
     int64_t row = (int64_t)rfx_floats_bytes(rfx_min_i64(w, d.shape.cols) * job->a->sw * job->a->ic);
     int64_t rows = rfx_max_i64(LEAST_ROWS, UNIT_INPUT_BYTES / (row * job->a->sh));
     struct rfx_units grid =
@@ -240,6 +244,6 @@ const struct rfx_conv_backend rfx_conv_grouped = {
     .packed_bytes = grouped_packed_bytes,
     .pack = grouped_pack,
     .scratch_bytes = grouped_scratch,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = grouped_run,
 };

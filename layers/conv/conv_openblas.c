@@ -1,11 +1,12 @@
 /* Convolution as matrix products on canonical panels: C[n pixels, oc] = X[n, taps * ic] W.
  *
- * OpenBLAS gives an element other bits in a call of another size or at another place in the call.
- * So: 1. the map is divided into blocks whose place and size are a function of layer and map; 2. a
- * block is always computed by one call with its n, m, k and its pixels in row-major order, however
- * few of them are wanted; 3. pixels that are not wanted are zero or garbage and thrown away;
- * 4. parallelism is over blocks. Pointers and leading dimensions are free: they change no bits.
- * Packed weights: [group][ky][kx][ic of the group][oc of the group]. */
+ * The bits that OpenBLAS gives an element depend on the size of the call and on the element's place
+ * in the call. So: 1. The map is divided into blocks whose position and size depend only on layer
+ * and map. 2. A block is always computed by one call with its n, m, k and its pixels in row-major
+ * order, even if few of its pixels are requested. 3. Pixels that are not requested are zero or
+ * garbage and are discarded. 4. Threads share the blocks. Pointers and leading dimensions may
+ * differ: they change no bits. Packed weights: [group][ky][kx][ic of the group][oc of the
+ * group]. */
 #include <string.h>
 
 #include "layers/conv/blas.h"
@@ -14,15 +15,16 @@
 #include "layers/core/floats.h"
 #include "layers/graph/view_rows.h"
 
-/* Pixels per call. A call repacks the weights, so the more weights the more pixels; with few
- * weights a small panel stays in the first cache. */
+/* Returns the number of pixels per call. A call repacks the weights, so more weights call for more
+ * pixels. With few weights a small panel stays in the first-level cache. */
 static int64_t panel_pixels(int64_t m, int64_t k) {
     int64_t mk = m * k;
     int64_t n = mk <= 31250 ? 32 : mk <= 262144 ? 64 : 96;
     return rfx_max_i64(8, rfx_min_i64(n, 524288 / k)); /* gathered input: at most 2 MiB */
 }
 
-/* Cuts an extent into equal parts of about `target`, so that no small rest is left over. */
+/* Returns the length of the equal parts, about `target` long, into which an extent is cut, so that
+ * no small remainder is left over. */
 static int64_t even_part(int64_t extent, int64_t target) {
     int64_t parts = rfx_max_i64(1, (extent + target / 2) / target);
     return rfx_ceil_div(extent, parts);
@@ -41,11 +43,12 @@ static struct rfx_conv_block panel_block(const struct rfx_graph *graph,
 struct panel {
     const struct rfx_conv_job *job;
     int64_t bh, bw, m, k, icg;
-    struct rfx_rect block, need; /* need: the part of block that is wanted */
-    float *x, *c;                /* of this thread: [bh * bw, k] and [bh * bw, oc] */
+    struct rfx_rect block, need; /* need: the requested part of block */
+    float *x, *c;                /* this thread's: [bh * bw, k] and [bh * bw, oc] */
 };
 
-/* Of [n pixels, k] gathered inputs; the panel's own results lie behind them. */
+/* Returns the bytes of the gathered inputs of n pixels, [n, k]. In the scratch they precede the
+ * panel's results. */
 static size_t gathered_bytes(const struct rfx_conv_attr *a, int64_t n) {
     return rfx_align_up(rfx_floats_bytes(n * (a->ic / a->groups * a->kh * a->kw)));
 }
@@ -57,7 +60,7 @@ static size_t panel_scratch(const struct rfx_graph *graph, const struct rfx_node
     return gathered_bytes(a, n) + rfx_align_up(rfx_floats_bytes(n * a->oc));
 }
 
-/* Whether the pixels of `r` follow each other in memory, row after row. */
+/* Returns whether the pixels of `r` are contiguous in memory, row after row. */
 static bool is_run(const struct rfx_view *v, struct rfx_rect r) {
     if (!rfx_rect_contains(v->rect, r)) return false;
     int64_t rows = rfx_rect_rows(r);
@@ -74,7 +77,8 @@ static bool is_pointwise(const struct rfx_conv_job *job) {
            a->pads.left == 0 && a->pads.bottom == 0 && a->pads.right == 0;
 }
 
-/* Kernel row ky of one pixel: taps outside the map are zero. */
+/* Gathers one kernel row of one pixel into `to`. Taps outside the range `t`, which lie outside the
+ * map, become zero. */
 static void gather_taps(const struct panel *p, const float *row, int64_t ix, struct rfx_range t,
                         float *to) {
     const struct rfx_conv_attr *a = p->job->a;
@@ -90,7 +94,8 @@ static void gather_taps(const struct panel *p, const float *row, int64_t ix, str
         memcpy(to + kx * p->icg, row + (ix + kx * a->dw) * in_c, bytes);
 }
 
-/* Pixels [x0, x1) of output row y, of group g, into [.., k] rows from `to`. */
+/* Gathers the inputs of pixels [x0, x1) of output row y, for group g, into rows of k floats at
+ * `to`. */
 static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, int64_t x1,
                        float *to) {
     const struct rfx_conv_job *job = p->job;
@@ -107,7 +112,7 @@ static void gather_row(const struct panel *p, int64_t g, int64_t y, int64_t x0, 
             continue;
         }
         int64_t iy = y * a->sh - a->pads.top + ky * a->dh;
-        const float *row = rfx_view_f32_at(in, iy, 0) + g * p->icg; /* of full-map column 0 */
+        const float *row = rfx_view_f32_at(in, iy, 0) + g * p->icg; /* of the map's column 0 */
         for (int64_t x = x0; x < x1; x++, at += p->k) {
             bool inside = x >= inner.lo && x < inner.hi;
             gather_taps(p, row, x * a->sw - a->pads.left,
@@ -127,7 +132,8 @@ static void gather(const struct panel *p, int64_t g) {
     }
 }
 
-/* Bias, residual, activation on the wanted rows; copies them out unless they are there already. */
+/* Applies bias, residual and activation to the requested pixels. Copies them to the output unless
+ * the product wrote them there (in_place). */
 static void finish(const struct panel *p, bool in_place) {
     const struct rfx_view *out = &p->job->args->out;
     int64_t cols = rfx_rect_cols(p->block), oc = p->job->a->oc;
@@ -175,7 +181,7 @@ static void run_block(struct panel *p, int64_t index_y, int64_t index_x) {
     finish(p, c_in_view);
 }
 
-/* Panels take every layer: sizes that OpenBLAS cannot count have been refused by inference. */
+/* Accepts every layer: inference has already refused sizes that do not fit OpenBLAS's ints. */
 static bool panel_accepts(const struct rfx_graph *graph, const struct rfx_node *node, char *why,
                           size_t size) {
     (void)graph;
@@ -190,9 +196,9 @@ static enum rfx_status panel_pack(const struct rfx_conv_pack_job *job, struct rf
 }
 
 struct panel_loop {
-    struct panel shared; /* of all panels: without x and c */
+    struct panel shared; /* fields common to all panels; x and c unset */
     size_t x_bytes;
-    int64_t y0, x0, across; /* blocks of the grid */
+    int64_t y0, x0, across; /* first block and blocks per row of the grid */
 };
 
 static void panel_index(void *user, int64_t index, int thread) {
@@ -233,6 +239,6 @@ const struct rfx_conv_backend rfx_conv_openblas = {
     .pack = panel_pack,
     .scratch_bytes = panel_scratch,
     .calls_blas = true,
-    .in_place = true, /* panels are computed beside the residual and added pixel by pixel */
+    .in_place = true, /* the product goes to scratch, and the residual is added pixel by pixel */
     .run = panel_run,
 };

@@ -1,4 +1,4 @@
-/* Parts that convolution backends and transposed convolutions share: see conv.h. */
+/* Code that convolution backends and transposed convolutions share: see conv.h. */
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Input rows as planes: see conv_planes.h. */
+/* Transposes input rows into planes: see conv_planes.h. */
 #include "layers/conv/conv_planes.h"
 
 #include "layers/core/checked.h"
@@ -6,12 +6,12 @@
 
 #define LEAST_COLS 64
 
-/* Floats of a plane of rows of n outputs. */
+/* Returns the floats of a plane for rows of n outputs; *part receives the floats of one part. */
 static int64_t plane_elems(const struct rfx_conv_planes_shape *s, int64_t n, int64_t *part) {
     int64_t len = n + (s->reach - 1) / s->stride + RFX_PIXELS_AHEAD;
     *part = rfx_ceil_div(len, RFX_CONV_LANES) * RFX_CONV_LANES;
     int64_t plane = *part * s->parts;
-    /* planes that lie a multiple of 256 bytes apart share few places in a cache */
+    /* planes a multiple of 256 bytes apart would compete for few cache sets */
     return plane % 64 == 0 ? plane + RFX_CONV_LANES : plane;
 }
 
@@ -22,7 +22,7 @@ struct rfx_conv_planes_shape rfx_conv_planes_shape(int64_t channels, int64_t row
     s.parts = rfx_min_i64(stride, reach);
     int64_t fit = (int64_t)(bytes / rfx_floats_bytes(channels * rows * s.parts));
     s.cols = rfx_min_i64(rfx_max_i64(fit - reach / stride, LEAST_COLS), most);
-    if (s.cols < most) /* even pieces, of whole vectors */
+    if (s.cols < most) /* pieces of equal size, in whole vectors */
         s.cols = rfx_ceil_div(rfx_ceil_div(most, rfx_ceil_div(most, s.cols)), RFX_CONV_LANES) *
                  RFX_CONV_LANES;
     s.plane_elems = plane_elems(&s, s.cols, &s.part_elems);
@@ -84,7 +84,7 @@ const float *rfx_conv_planes_row(struct rfx_conv_planes *planes, int64_t iy) {
     if (planes->held[slot] == iy) return data;
     planes->held[slot] = iy;
     for (int64_t part = 0; part < s->parts; part++) {
-        int64_t first = planes->base + part; /* the column of element 0 */
+        int64_t first = planes->base + part; /* input column of element 0 of the part */
         int64_t lo = first >= planes->lo ? 0 : rfx_ceil_div(planes->lo - first, s->stride);
         int64_t hi = rfx_ceil_div(planes->hi - first, s->stride);
         if (lo >= hi) continue;

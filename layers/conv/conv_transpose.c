@@ -1,5 +1,5 @@
-/* Transposed convolution: shape, region map, packing, and which way computes a layer
- * (conv_transpose.h): a function of layer and processor alone. */
+/* The transposed convolution operator: shape inference, region map, packing, and the choice of the
+ * algorithm (conv_transpose.h). The choice depends on layer and processor alone. */
 #include <limits.h>
 #include <string.h>
 
@@ -60,17 +60,19 @@ static void transpose_window(const struct rfx_node *node, struct rfx_window *win
     *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
 }
 
-/* On the average over output pixels: every input pixel makes oc / groups * kh * kw per channel. */
+/* Returns the MACs of `area` output pixels, as an average over the output pixels: every input pixel
+ * takes part in oc / groups * kh * kw MACs per input channel. */
 static uint64_t transpose_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                                uint64_t area) {
     (void)graph;
     const struct rfx_conv_attr *a = &node->attr.conv;
-    /* taps that reach one output pixel, at most; a whole number, so that tiles add up */
+    /* largest number of taps that reach one output pixel: a whole number, so that the MACs of tiles
+     * sum to those of the map */
     uint64_t taps = (uint64_t)(rfx_ceil_div(a->kh, a->sh) * rfx_ceil_div(a->kw, a->sw));
     return area * taps * (uint64_t)(a->ic / a->groups) * (uint64_t)a->oc;
 }
 
-#define MOST_OUTPUTS 8 /* more fill vectors of channels well enough */
+#define MOST_OUTPUTS 8 /* with more, vectors of channels are full enough */
 #define MOST_SCRATCH_BYTES (1 << 20)
 
 static const struct rfx_transpose_way *way_of(const struct rfx_graph *graph,
@@ -91,7 +93,7 @@ static size_t transpose_packed_bytes(const struct rfx_graph *graph, const struct
            rfx_align_up(rfx_floats_bytes(rfx_transpose_packed_elems(a, &layout)));
 }
 
-/* The place of tap (ky, kx) among the taps of all phases. */
+/* Returns the index of tap (ky, kx) among the taps of all phases, in packed order. */
 static int64_t tap_place(const struct rfx_conv_attr *a, int64_t ky, int64_t kx) {
     struct rfx_transpose_axis rows = rfx_transpose_rows(a, 1), cols = rfx_transpose_cols(a, 1);
     struct rfx_transpose_taps ty = rfx_transpose_phase(&rows, ky * a->dh % a->sh);
@@ -100,7 +102,8 @@ static int64_t tap_place(const struct rfx_conv_attr *a, int64_t ky, int64_t kx) 
            (kx - tx.first) / cols.every;
 }
 
-/* Elements `first`, + taps, ... of a piece that begins with element e0: all of one tap. */
+/* Packs all weights of one tap. They lie `taps` elements apart in a piece of `count` source
+ * elements that begins with element e0. */
 static void pack_tap(const struct rfx_conv_attr *a, const struct rfx_transpose_layout *l,
                      const float *scale, const float *temp, int64_t e0, int64_t count, int64_t tap,
                      float *weights) {
@@ -108,7 +111,7 @@ static void pack_tap(const struct rfx_conv_attr *a, const struct rfx_transpose_l
     int64_t place = tap_place(a, tap / a->kw, tap % a->kw);
     for (int64_t e = (tap - e0 % taps + taps) % taps; e < count; e += taps) {
         int64_t o = (e0 + e) / taps % ocg, i = (e0 + e) / taps / ocg, g = i / icg;
-        int64_t out = g * ocg + o; /* depthwise: the channels are the outputs of one group */
+        int64_t out = g * ocg + o; /* depthwise: all channels are outputs of one group */
         int64_t at_g = l->groups == a->groups ? g : 0, at_o = l->groups == a->groups ? o : out;
         int64_t width, part = at_o / l->part * l->part;
         float *to = weights + rfx_transpose_part_at(a, l, at_g, part, &width);

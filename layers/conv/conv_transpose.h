@@ -1,17 +1,18 @@
-/* Ways to compute transposed convolutions, and the phases that they share.
+/* The algorithms for transposed convolutions, and the decomposition into phases that they share.
  *
- * Output position o of an axis takes input i through tap k where o + pad = i * s + k * d. All
- * outputs with the same (o + pad) mod s, their phase, have the same taps, first, first + every,
- * ..., and step + 1 outputs further the input moves by one: a phase is a convolution of stride 1
- * with those taps, read backwards (tap j from i - j * step). Every tap belongs to one phase. */
+ * Output position o of an axis reads input i through tap k where o + pad = i * s + k * d. The phase
+ * of an output is (o + pad) mod s. All outputs of one phase have the same taps: first, first +
+ * every, first + 2 * every, ... From one output of a phase to the next, the input moves by one. So
+ * a phase is a convolution of stride 1 with those taps, read backwards: tap number j reads input i
+ * - j * step. Every tap belongs to exactly one phase. */
 #ifndef RFX_LAYERS_CONV_CONV_TRANSPOSE_H
 #define RFX_LAYERS_CONV_CONV_TRANSPOSE_H
 
 #include "layers/conv/conv.h"
 
 struct rfx_transpose_axis {
-    int64_t k, s, d, pad, in; /* kernel, stride, dilation, what is cut before, input extent */
-    int64_t every, step;      /* taps of a phase are `every` apart, their inputs `step` */
+    int64_t k, s, d, pad, in; /* kernel, stride, dilation, pixels cut off before, input extent */
+    int64_t every, step; /* neighbouring taps of a phase are `every` apart, their inputs `step` */
 };
 
 struct rfx_transpose_axis rfx_transpose_rows(const struct rfx_conv_attr *a, int64_t in_h);
@@ -20,15 +21,15 @@ struct rfx_transpose_axis rfx_transpose_cols(const struct rfx_conv_attr *a, int6
 /* The taps of one phase. */
 struct rfx_transpose_taps {
     int64_t first, count; /* count may be 0 */
-    int64_t before;       /* taps of the phases before */
+    int64_t before;       /* number of taps of all the phases before this one */
 };
 struct rfx_transpose_taps rfx_transpose_phase(const struct rfx_transpose_axis *x, int64_t phase);
 
-/* Most taps of any phase. */
+/* Returns the largest number of taps that any phase has. */
 int64_t rfx_transpose_most_taps(const struct rfx_transpose_axis *x);
 
-/* The outputs of one phase in a range of an axis: o, o + s, ...; the input of tap 0 of the first is
- * `input`, of output number q at tap j input + q - j * step. */
+/* The outputs o, o + s, o + 2 * s, ... of one phase in a range of an axis. Tap 0 of the first
+ * output reads `input`. Tap j of output number q reads input + q - j * step. */
 struct rfx_transpose_outputs {
     int64_t o, count, input;
     struct rfx_transpose_taps taps;
@@ -36,50 +37,54 @@ struct rfx_transpose_outputs {
 struct rfx_transpose_outputs rfx_transpose_outputs(const struct rfx_transpose_axis *x, int64_t lo,
                                                    int64_t hi, int64_t phase);
 
-/* Which taps of output number q lie inside the map. */
+/* Returns the taps of output number q whose inputs lie inside the map. */
 struct rfx_range rfx_transpose_inside(const struct rfx_transpose_axis *x,
                                       const struct rfx_transpose_outputs *outputs, int64_t q);
 
-/* How weights are packed: [group][part][phase][tap of the phase][ic of the group][output of the
- * part], phases and taps row by row; a part's last outputs may be filled up with zeros. Depthwise
- * filters count as one group of one input channel. */
+/* The layout of packed weights: [group][part][phase][tap of the phase][ic of the group][output of
+ * the part]. Phases and taps are in row-major order. The outputs of a group are divided into parts
+ * of `part` outputs. The last part may be padded with zeros. Depthwise filters are packed as one
+ * group with one input channel. */
 struct rfx_transpose_layout {
-    int64_t groups, icg, ocg, part, fill; /* parts are filled up to a multiple of `fill` */
+    int64_t groups, icg, ocg, part, fill; /* the last part is filled to a multiple of `fill` */
 };
 
 int64_t rfx_transpose_packed_elems(const struct rfx_conv_attr *a,
                                    const struct rfx_transpose_layout *layout);
 
-/* The floats before those of the part that begins with output o of group g; *width: outputs of
- * that part, with filling. */
+/* Returns the offset, in floats, of the weights of the part that begins with output o of group g.
+ * *width receives the number of outputs of that part, zero padding included. */
 int64_t rfx_transpose_part_at(const struct rfx_conv_attr *a,
                               const struct rfx_transpose_layout *layout, int64_t g, int64_t o,
                               int64_t *width);
 
-/* The taps before those of a phase. */
+/* Returns the number of taps that are packed before the taps of a phase. */
 int64_t rfx_transpose_taps_before(const struct rfx_conv_attr *a,
                                   const struct rfx_transpose_taps *rows,
                                   const struct rfx_transpose_taps *cols);
 
-/* The floats before those of a phase of such a part. */
+/* Returns the offset, in floats, of the weights of one phase of such a part. *width is set as by
+ * rfx_transpose_part_at. */
 int64_t rfx_transpose_weights_at(const struct rfx_conv_attr *a,
                                  const struct rfx_transpose_layout *layout, int64_t g, int64_t o,
                                  const struct rfx_transpose_taps *rows,
                                  const struct rfx_transpose_taps *cols, int64_t *width);
 
-/* A way to compute a layer. */
+/* An algorithm that computes a layer: its weight layout, its scratch bytes per thread, its run. */
 struct rfx_transpose_way {
     struct rfx_transpose_layout (*layout)(const struct rfx_conv_attr *a);
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node);
     void (*run)(const struct rfx_conv_job *job);
 };
 
-/* One dense kernel call per tap, which adds: for processors without fused multiply-add. */
+/* One call of the dense kernel per tap; the call adds to the output. For processors without fused
+ * multiply-add. */
 extern const struct rfx_transpose_way rfx_transpose_dense;
 
-/* The promised sums by phases, parts counted within a phase: output channels in vectors (kernels.h,
- * struct rfx_conv_args); one filter per channel, one chain; few output channels, pixels in vectors
- * (struct rfx_pixels_args). */
+/* Algorithms that work phase by phase, with the summation order that kernels.h guarantees; long
+ * sums are divided into parts within each phase. `panels`: output channels in vectors (struct
+ * rfx_conv_args). `depthwise`: one filter per channel, one chain of multiply-adds. `few`: few
+ * output channels, pixels in vectors (struct rfx_pixels_args). */
 extern const struct rfx_transpose_way rfx_transpose_panels, rfx_transpose_depthwise,
     rfx_transpose_few;
 #endif

@@ -1,7 +1,8 @@
-/* Transposed convolution with the dense kernel, tap by tap: the way of processors without fused
- * multiply-add. For one tap the output pixels of a row that it reaches are sw apart and their input
- * pixels are neighbours: one dense call, which adds. An element is the sum, in (ky, kx) order, of
- * one chain per tap inside the map, then the bias, whatever the rectangle. */
+/* Transposed convolution with the dense kernel, tap by tap, for processors without fused
+ * multiply-add. In a row, the output pixels that one tap reaches lie sw apart, and their input
+ * pixels are neighbours. So one call of the dense kernel, which adds, computes them. An element is
+ * the sum, in (ky, kx) order, of one chain per tap inside the map, then the bias. It does not
+ * depend on the rectangle. */
 #include <string.h>
 
 #include "layers/conv/conv_transpose.h"
@@ -14,13 +15,14 @@ struct dense {
     struct rfx_transpose_axis rows, cols;
 };
 
-/* Adds tap number jx of the columns' phase, from input row iy, to the pixels of row y. */
+/* Adds the products of tap number jy of the row's phase and tap number jx of the columns' phase,
+ * with input row iy, to the pixels of output row y. */
 static void add_tap(const struct dense *d, int64_t y, int64_t iy,
                     const struct rfx_transpose_outputs *x, int64_t jx,
                     const struct rfx_transpose_taps *taps, int64_t jy) {
     const struct rfx_conv_job *job = d->job;
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
-    int64_t shift = x->input - jx * d->cols.step; /* input of output 0 */
+    int64_t shift = x->input - jx * d->cols.step; /* the input of output 0 */
     int64_t first = rfx_max_i64(0, -shift), last = rfx_min_i64(x->count, d->cols.in - shift);
     if (first >= last) return;
     int64_t ocg = d->layout.ocg, icg = d->layout.icg, width;

@@ -1,10 +1,10 @@
-/* Transposed convolutions of few output channels, phase by phase: pixels in vectors, from planes of
- * the input (conv_planes.h) that serve all phases. */
+/* Transposed convolutions with few output channels, phase by phase. The lanes of a vector are
+ * pixels. The kernel reads planes of the input (conv_planes.h), which serve all phases. */
 #include "layers/conv/conv_planes.h"
 #include "layers/conv/conv_transpose.h"
 #include "layers/core/checked.h"
 
-#define PLANES_BYTES (192 << 10) /* of a unit's input: stays in a core's second cache */
+#define PLANES_BYTES (192 << 10) /* input planes of a unit: fit a core's second-level cache */
 
 struct few {
     const struct rfx_conv_job *job;
@@ -20,7 +20,7 @@ static struct rfx_conv_planes_shape shape_of(const struct rfx_conv_attr *a, int6
                                  PLANES_BYTES);
 }
 
-/* The outputs of one phase of the columns in row y. */
+/* Computes the outputs of one phase of the columns in row y. */
 static void make_phase(const struct few *f, const struct rfx_conv_planes *planes, int64_t y,
                        const struct rfx_transpose_outputs *row,
                        const struct rfx_transpose_outputs *x) {
@@ -29,7 +29,7 @@ static void make_phase(const struct few *f, const struct rfx_conv_planes *planes
     const struct rfx_view *out = &job->args->out;
     if (x->count == 0) return;
     for (int64_t j = 0; j < x->taps.count; j++) {
-        int64_t input = x->input - j * f->cols.step; /* of output 0 */
+        int64_t input = x->input - j * f->cols.step; /* the input of output 0 */
         planes->shift[j] = input - planes->base;
         planes->inside[j] = (struct rfx_range){-input, f->cols.in - input};
     }

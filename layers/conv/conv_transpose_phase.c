@@ -1,4 +1,5 @@
-/* Phases of transposed convolutions and where their weights lie: see conv_transpose.h. */
+/* The phases of transposed convolutions and the offsets of their packed weights: see
+ * conv_transpose.h. */
 #include "layers/conv/conv_transpose.h"
 #include "layers/core/checked.h"
 
@@ -15,12 +16,12 @@ struct rfx_transpose_axis rfx_transpose_cols(const struct rfx_conv_attr *a, int6
     return axis_of(a->kw, a->sw, a->dw, a->pads.left, in_w);
 }
 
-/* Taps of the phase to which `first` belongs. */
+/* Returns the number of taps of the phase whose first tap is `first`. */
 static int64_t taps_from(const struct rfx_transpose_axis *x, int64_t first) {
     return first < x->k ? (x->k - 1 - first) / x->every + 1 : 0;
 }
 
-/* The first `every` taps are each the first of a phase of its own. */
+/* Each of the first `every` taps is the first tap of a different phase. */
 struct rfx_transpose_taps rfx_transpose_phase(const struct rfx_transpose_axis *x, int64_t phase) {
     struct rfx_transpose_taps taps = {0};
     for (int64_t first = 0; first < rfx_min_i64(x->every, x->k); first++) {

@@ -1,19 +1,22 @@
-/* Transposed convolutions phase by phase, with the kernels of convolutions: see conv_transpose.h.
+/* Transposed convolutions phase by phase, with the kernels of ordinary convolutions: see
+ * conv_transpose.h.
  *
- * A unit of the output goes part by part of its channels through its rows, and a row phase by phase
- * of its columns: runs of pixels sw apart, cut where the taps inside the map change. */
+ * A unit of the output is computed one part of the channels at a time, row by row, and within a row
+ * one phase of the columns at a time. A kernel call computes pixels that lie sw apart and have the
+ * same taps inside the map. */
 #include "layers/conv/conv_transpose.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define UNIT_INPUT_BYTES (256 << 10) /* of a unit: stays in a core's second cache */
+#define UNIT_INPUT_BYTES (256 << 10) /* input of a unit: fits a core's second-level cache */
 #define UNIT_ROWS 8
-#define LEAST_COLS 32 /* inputs of a unit's row */
+#define LEAST_COLS 32 /* least input pixels of a unit's row */
 
 struct transposed;
 struct row;
 
-/* Outputs [q, q + n) of a phase, which have the taps [taps.lo, taps.hi) of its columns. */
+/* Computes outputs [q, q + n) of a phase of the columns. All of them have the taps [taps.lo,
+ * taps.hi) of the phase inside the map. */
 typedef void make_run(const struct transposed *t, const struct row *r,
                       const struct rfx_transpose_outputs *x, int64_t q, int64_t n,
                       struct rfx_range taps);
@@ -25,11 +28,11 @@ struct transposed {
     make_run *make;
 };
 
-/* What a part of an output row has in common, and the thread's tables. */
+/* What all outputs of one channel part of an output row share, and the thread's table of rows. */
 struct row {
-    int64_t y, g, o, m; /* m output channels from o of group g on */
+    int64_t y, g, o, m; /* output channels o .. o + m of group g */
     struct rfx_transpose_outputs at;
-    struct rfx_range taps; /* inside the map */
+    struct rfx_range taps; /* taps of the row that lie inside the map */
     const float **rows;
 };
 
@@ -47,7 +50,8 @@ static const float *weights_of(const struct transposed *t, const struct row *r,
                                                       &r->at.taps, &x->taps, &width);
 }
 
-/* Pointers to the inputs of tap column 0 of output number q. */
+/* Sets the table of rows to the inputs at `column`, which tap column 0 of the run's first output
+ * reads, beginning with `channel`. Rows outside the map become NULL. */
 static void point_at_rows(const struct transposed *t, const struct row *r, int64_t column,
                           int64_t channel) {
     const struct rfx_view *in = &t->job->args->in[0];
@@ -90,7 +94,7 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
                              struct rfx_range taps) {
     const struct rfx_conv_job *job = t->job;
     const struct rfx_view *in = &job->args->in[0], *out = &job->args->out;
-    (void)taps; /* the kernel sees to them */
+    (void)taps; /* the kernel itself skips taps outside the map */
     point_at_rows(t, r, x->input + q, 0);
     const struct rfx_depthwise_args run = {
         .rows = r->rows,
@@ -114,8 +118,8 @@ static void depthwise_pixels(const struct transposed *t, const struct row *r,
     job->kernels->depthwise(&run);
 }
 
-/* All outputs of one phase of the columns: those with all taps at once, the others as far as they
- * have the same ones. */
+/* Computes all outputs of one phase of the columns. One call computes all outputs whose taps all
+ * lie inside the map; further calls compute neighbours that have the same taps. */
 static void make_phase(const struct transposed *t, const struct row *r,
                        const struct rfx_transpose_outputs *x) {
     for (int64_t q = 0; q < x->count;) {
@@ -150,7 +154,8 @@ static void make_unit(const void *user, struct rfx_rect unit, void *scratch) {
     rfx_conv_activate(t->job, unit, 0, t->job->a->oc);
 }
 
-/* Units whose input stays in the cache while all parts of the channels go over it. */
+/* Divides the rectangle into units whose input stays in the cache while all parts of the channels
+ * are computed. */
 static struct rfx_units cut_rect(const struct transposed *t) {
     const struct rfx_run_args *args = t->job->args;
     const struct rfx_conv_attr *a = t->job->a;

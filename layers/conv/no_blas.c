@@ -1,4 +1,5 @@
-/* In place of blas.c in builds without OpenBLAS: loading it fails, so nothing else is called. */
+/* Replaces blas.c in builds without OpenBLAS. Loading fails, so the other functions are never
+ * called. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdio.h>

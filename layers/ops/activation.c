@@ -1,12 +1,12 @@
-/* An activation as a layer of its own, on a map or on a plain tensor. Element by element, so any
- * cut gives the same bits. */
+/* ACTIVATION: an activation as a separate layer, on a map or a plain tensor. It is elementwise, so
+ * any division of the work gives the same bits. */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
 
-#define PIECE_ELEMS 16384 /* of a plain tensor per thread's turn */
+#define PIECE_ELEMS 16384 /* elements of a plain tensor per work item */
 
-/* Channels that slopes are counted in: 1 for a plain tensor. */
+/* Returns the number of channels that PRelu slopes refer to: 1 for a plain tensor. */
 static int64_t slope_channels(const struct rfx_node *node) {
     return node->out.layout == RFX_LAYOUT_NHWC ? node->out.c : 1;
 }

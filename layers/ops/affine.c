@@ -1,4 +1,5 @@
-/* y = act(x * scale[c] + shift[c]): a batch norm that no convolution could take in. */
+/* AFFINE: y = act(x * scale[c] + shift[c]). A batch norm that could not be fused into a
+ * convolution. */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 #include "layers/kernels/packing.h"

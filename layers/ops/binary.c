@@ -1,4 +1,4 @@
-/* Two maps combined element by element; a dimension (c, h or w) of 1 is broadcast. */
+/* BINARY: combines two maps element by element. A dimension (c, h or w) of 1 is broadcast. */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
@@ -41,7 +41,7 @@ static enum rfx_status binary_pack(const struct rfx_graph *graph, const struct r
     return rfx_act_pack(graph, &node->act, node->out.c, packed, err);
 }
 
-/* Where the operand's values for output pixel (y, x) are. */
+/* Returns the operand's values for output pixel (y, x). */
 static const float *operand_at(const struct rfx_view *v, const struct rfx_tensor *t, int64_t y,
                                int64_t x) {
     return rfx_view_f32_at(v, t->h == 1 ? 0 : y, t->w == 1 ? 0 : x);

@@ -1,5 +1,5 @@
-/* CHANNEL_SELECT: output channel i is input channel map[i] (slice, split, gather, shuffle), or zero
- * where map[i] is -1 (channels padded). */
+/* CHANNEL_SELECT: output channel i is input channel map[i], as for slice, split, gather and channel
+ * shuffle. Where map[i] is -1 the output channel is zero, as for channel padding. */
 #include <string.h>
 
 #include "layers/graph/infer.h"
@@ -19,7 +19,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, node->attr.select.count, in->h, in->w, err);
 }
 
-/* How many of the output channels from i on, at least 1, follow each other in the input as well, or
+/* Returns how many output channels, from i on and at least 1, are consecutive input channels, or
  * are all zero. */
 static int64_t run_of(const int64_t *map, int64_t i, int64_t c) {
     int64_t step = map[i] < 0 ? 0 : 1, n = 1;
@@ -27,7 +27,7 @@ static int64_t run_of(const int64_t *map, int64_t i, int64_t c) {
     return n;
 }
 
-#define SHORT_RUN 4 /* channels: shorter ones, as of shuffles, are not worth a call each */
+#define SHORT_RUN 4 /* channels: shorter runs, as in shuffles, are not worth one call each */
 
 static bool has_long_runs(const int64_t *map, int64_t c) {
     int64_t runs = 0;
@@ -35,7 +35,7 @@ static bool has_long_runs(const int64_t *map, int64_t c) {
     return runs * SHORT_RUN <= c;
 }
 
-/* n channels of each pixel; from NULL: zeros. */
+/* Copies n channels of each pixel; from NULL: writes zeros. */
 static void copy_run(const float *from, int64_t c_in, float *to, int64_t c_out, int64_t n,
                      int64_t pixels) {
     size_t bytes = (size_t)n * sizeof *to;

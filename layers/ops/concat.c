@@ -1,4 +1,4 @@
-/* CONCAT: maps of equal height and width, one after the other along channels. */
+/* CONCAT: maps of equal height and width, concatenated along channels. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -49,7 +49,7 @@ const struct rfx_op_def rfx_op_concat = {
     .name = "Concat",
     .spatial = true,
     .kind = RFX_CLASS_JOIN,
-    .types = ~0U, /* it moves bytes */
+    .types = ~0U, /* any type: only bytes are copied */
     .keeps_type = true,
     .infer = infer,
     .axis_map = rfx_op_map_identity,

@@ -1,6 +1,6 @@
-/* What is not computed. INPUT: the image, with which the executor fills its view. CONST_MAP and
- * CONST_PLAIN: constants as tensors; the values are packed once, a map's from NCHW into NHWC, and
- * copied where a step asks for them. */
+/* Nodes that compute nothing. INPUT is the image: the executor fills its view. CONST_MAP and
+ * CONST_PLAIN are constant tensors. Their values are packed once, for a map from NCHW into NHWC,
+ * and are copied when a step requests them. */
 #include <string.h>
 
 #include "layers/core/checked.h"

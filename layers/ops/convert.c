@@ -1,12 +1,13 @@
-/* CONVERT: the same numbers as elements of another type, on a map or on a plain tensor.
+/* CONVERT: converts a map or a plain tensor to another element type.
  *
- * float32 becomes the nearest integer, halves the even one, held to the type's range, NaN 0 (ONNX
- * QuantizeLinear of scale 1 and zero point 0); integers become the nearest float32. One element at
- * a time, so any cut gives the same bits. Scales and zero points are none of its business. */
+ * float32 becomes the nearest integer, halves round to the even integer, values are clamped to the
+ * type's range, and NaN becomes 0 (ONNX QuantizeLinear with scale 1 and zero point 0). Integers
+ * become the nearest float32. Every element is converted separately, so any division of the work
+ * gives the same bits. Scales and zero points are not applied here. */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 
-#define PIECE_ELEMS 16384 /* of a plain tensor per thread's turn */
+#define PIECE_ELEMS 16384 /* elements of a plain tensor per work item */
 #define TYPES                                                                                      \
     (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8) | \
      RFX_TYPE_BIT(RFX_TYPE_INT32))
@@ -68,7 +69,7 @@ const struct rfx_op_def rfx_op_convert = {
     .name = "Convert",
     .spatial = true,
     .kind = RFX_CLASS_ELEMENTWISE,
-    .types = ~0U, /* infer says of which */
+    .types = ~0U, /* infer checks the types */
     .infer = infer,
     .axis_map = rfx_op_map_identity,
     .run = run,

@@ -1,4 +1,5 @@
-/* CROP: output row i is input row y0 + i sy, columns alike (ONNX Slice over space). */
+/* CROP (ONNX Slice over space): output row i is input row y0 + i sy, output column j input column
+ * x0 + j sx. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -52,7 +53,7 @@ static void run(const struct rfx_run_args *args) {
 const struct rfx_op_def rfx_op_crop = {
     .name = "Crop",
     .spatial = true,
-    .types = ~0U, /* it moves bytes */
+    .types = ~0U, /* any type: only bytes are copied */
     .keeps_type = true,
     .infer = infer,
     .axis_map = axis_map,

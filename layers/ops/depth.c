@@ -1,6 +1,7 @@
-/* DEPTH_TO_SPACE (DCR and CRD) and SPACE_TO_DEPTH, its inverse, for square blocks of b x b.
- * Place (i, j) of a block is channel (i b + j) C + co of the deep side, or, column_major (CRD),
- * channel (co b + i) b + j, C being the channels of the wide side. */
+/* DEPTH_TO_SPACE (DCR and CRD) and SPACE_TO_DEPTH, its inverse, for square blocks of b x b. The
+ * deep side has b * b times the channels of the wide side. Let C be the number of channels of the
+ * wide side, and co one of them. Pixel (i, j) of a block is deep channel (i b + j) C + co or, with
+ * column_major (CRD), deep channel (co b + i) b + j. */
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 
@@ -49,7 +50,8 @@ static struct rfx_axis_map to_depth_map(const struct rfx_graph *graph, const str
     return rfx_axis_map_window(b, 1, b, 0);
 }
 
-/* The deep channel of wide channel 0 at place (i, j), and the step to the next wide channel. */
+/* Returns the deep channel of wide channel 0 at place (i, j). *step receives the distance to the
+ * deep channel of the next wide channel. */
 static int64_t deep_channel(const struct rfx_node *node, int64_t i, int64_t j, int64_t wide_c,
                             int64_t *step) {
     int64_t b = node->attr.depth.block, place = i * b + j;

@@ -1,8 +1,8 @@
-/* GLOBAL_POOL: mean, sum, sum of squares, maximum or minimum over all pixels, per channel.
+/* GLOBAL_POOL: the mean, sum, sum of squares, maximum or minimum over all pixels, per channel.
  *
- * The bits do not depend on the order of pixels: means and sums are exact until the last rounding
- * (exact_sum.h); of maxima and minima a NaN among the values gives the one quiet NaN, and a zero
- * result is +0. */
+ * The bits do not depend on the order of pixels. Means and sums are exact until the last rounding
+ * (exact_sum.h). If a NaN is among the values, the maximum or minimum is always the same quiet NaN.
+ * A maximum or minimum of zero is +0. */
 #include <math.h>
 
 #include "layers/core/checked.h"
@@ -52,7 +52,7 @@ static void begin(const struct rfx_node *node, void *state) {
     for (int64_t i = 0; i < node->out.c; i++) best[i] = worst;
 }
 
-/* One row of w pixels. */
+/* Adds one row of w pixels to the state. */
 static void add_row(const struct rfx_node *node, void *state, const float *row, int64_t w) {
     if (node->attr.global_pool.kind == RFX_REDUCE_SUM_SQUARE) {
         rfx_exact_sum_add_squares(state, row, w);
@@ -92,7 +92,7 @@ static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t 
     for (int64_t i = 0; i < node->out.c; i++) pixel[i] = best[i] != best[i] ? NAN : best[i] + 0.0f;
 }
 
-/* Extremes are floats, of which any will do. */
+/* Returns whether a state is valid. For maxima and minima any float is valid. */
 static bool is_sound(const struct rfx_node *node, const void *state) {
     return !is_sum(node) || rfx_exact_sum_is_sound(state, node->out.c);
 }

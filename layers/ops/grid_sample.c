@@ -1,13 +1,13 @@
-/* GRID_SAMPLE (ONNX GridSample opset 16 to 22, on maps): output pixel (y, x) is taken from the map
- * in[0] at the place that pixel (y, x) of in[1] says: channel 0 across, channel 1 down, from -1 at
- * one border to 1 at the other, which are the outer pixels' centres with align_corners and their
- * outer edges without.
+/* GRID_SAMPLE (ONNX GridSample opset 16 to 22, on maps). Output pixel (y, x) is sampled from the
+ * map in[0] at a place that pixel (y, x) of in[1] gives. Channel 0 of in[1] is the place across,
+ * channel 1 the place down, from -1 at one border to 1 at the other. With align_corners the borders
+ * are the centres of the outer pixels, without it their outer edges.
  *
- * Any place of the map may be asked for, so in[0] is needed whole; in[1] is read pixel by pixel.
- * Rules: 1. arithmetic in float, in the order of the code; 2. with `reflection` a place outside is
- * mirrored into the map first; 3. taps that are outside are the border's pixel, mirrored ones, or
- * nothing; 4. a tap of weight 0 is not read; taps are added row by row, each from left to right;
- * 5. what is no number counts as far outside. */
+ * An output may read any place of the map, so in[0] is required whole; in[1] is read pixel by
+ * pixel. Rules: 1. Arithmetic is in float, in the order of the code. 2. With `reflection` a place
+ * outside the map is first mirrored into the map. 3. A tap outside the map reads the border pixel,
+ * a mirrored pixel, or nothing, depending on the padding. 4. A tap of weight 0 is not read. Taps
+ * are added row by row, each row from left to right. 5. A NaN coordinate counts as far outside. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 #include "layers/graph/units.h"
 
 #define CUBIC_A (-0.75f)
-#define FAR 1e9f /* further away than any map is wide */
+#define FAR 1e9f /* farther than any map is wide */
 #define MOST_TAPS 4
 
 static enum rfx_status grid_infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -48,14 +48,14 @@ static struct rfx_range grid_in_range(const struct rfx_graph *graph, const struc
     return (struct rfx_range){0, out.lo >= out.hi ? 0 : axis == 0 ? in->h : in->w};
 }
 
-/* Taps of one axis: positions on the map, -1 for nothing, and their weights. */
+/* The taps of one axis: positions on the map (-1: no pixel) and their weights. */
 struct taps {
     int n;
     int64_t at[MOST_TAPS];
     float weight[MOST_TAPS];
 };
 
-/* Mirrored at lo and hi until it lies between them. */
+/* Returns x mirrored at lo and hi until it lies between them. */
 static float mirrored(float x, float lo, float hi) {
     float range = hi - lo;
     if (!(range > 0.0f)) return lo;
@@ -74,7 +74,8 @@ static float border_hi(const struct rfx_node *node, int64_t extent) {
     return (float)(extent - 1) + (node->attr.grid.align_corners ? 0.0f : 0.5f);
 }
 
-/* Where on an axis of so many pixels, mirrored into the map if the padding does that. */
+/* Returns the coordinate of grid value g on an axis of `extent` pixels. With reflection padding,
+ * mirrors it into the map. */
 static float place(const struct rfx_node *node, float g, int64_t extent) {
     float last = (float)(extent - 1), lo = border_lo(node), hi = border_hi(node, extent);
     float x = node->attr.grid.align_corners ? (g + 1.0f) / 2.0f * last
@@ -83,7 +84,7 @@ static float place(const struct rfx_node *node, float g, int64_t extent) {
     return node->attr.grid.padding == RFX_GRID_REFLECTION ? mirrored(x, lo, hi) : x;
 }
 
-/* The pixel that stands at position i, -1: none. */
+/* Returns the pixel that position i reads; -1: none. */
 static int64_t pixel(const struct rfx_node *node, int64_t i, int64_t extent) {
     if (i >= 0 && i < extent) return i;
     if (node->attr.grid.padding == RFX_GRID_ZEROS) return -1;

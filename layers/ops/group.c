@@ -1,10 +1,10 @@
-/* A group of nodes computed depth first, and what stands where its inner nodes were (group.h).
+/* A group of nodes that is computed depth first, and the placeholder of its inner nodes (group.h).
  *
- * A rectangle is cut into column strips, and tall ones into runs of rows: pieces, which threads
- * share out. Of a piece, a few output rows at a time go through all nodes: each node makes the rows
- * of its map that are new, into a ring in the thread's scratch; the last node writes into the
- * output. What two pieces both need they both make. Every node is computed by its own operator, as
- * a call of its own would. */
+ * A rectangle is cut into column strips, and tall rectangles also into runs of rows. Threads share
+ * the resulting pieces. Within a piece, a few output rows at a time pass through all nodes. Each
+ * node computes the new rows of its map into a ring buffer in the thread's scratch; the last node
+ * writes into the output. Rows that two pieces need are computed by both. Every node is computed by
+ * its own operator, as in a separate call. */
 #include "layers/graph/group.h"
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
@@ -31,7 +31,8 @@ static struct rfx_range group_in_range(const struct rfx_graph *graph, const stru
     return rfx_group_in_range(node, k, axis, out);
 }
 
-/* Its rule alone counts: what is needed says in_range, and analysis is of the base. */
+/* Only the rule of this map is used: in_range gives the required regions, and analysis works on the
+ * base graph. */
 static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
                                           const struct rfx_node *node, int k, int axis) {
     const struct rfx_group_attr *g = &node->attr.group;
@@ -94,7 +95,8 @@ static enum rfx_status group_pack(const struct rfx_graph *graph, const struct rf
     return status;
 }
 
-/* Of one thread: the rings, then what the hungriest node needs. */
+/* Returns the scratch bytes of one thread: the ring buffers, then the largest scratch of any
+ * node. */
 static size_t thread_scratch(const struct rfx_group_attr *g) {
     size_t most = 0;
     for (int i = 0; i < count_of(g); i++) {
@@ -110,25 +112,26 @@ static size_t group_scratch(const struct rfx_graph *graph, const struct rfx_node
     return (size_t)threads * thread_scratch(&node->attr.group);
 }
 
-/* A run, cut for threads. */
+/* A run, divided into pieces for the threads. */
 struct pieces {
     const struct rfx_run_args *args;
-    struct rfx_units grid;             /* strips, and runs of rows */
-    size_t scratch_bytes, rings_bytes; /* of one thread; its rings at the front */
+    struct rfx_units grid;             /* columns: strips; rows: runs of rows */
+    size_t scratch_bytes, rings_bytes; /* of one thread, whose scratch begins with the rings */
     int64_t ring_rows[RFX_GROUP_MAX_NODES];
 };
 
-/* A piece on its way down. */
+/* The state of a piece while its rows pass through the nodes. */
 struct piece {
     const struct rfx_run_args *args;
     const struct rfx_group_attr *g;
     struct rfx_range cols[RFX_GROUP_MAX_NODES], need[RFX_GROUP_MAX_NODES]; /* rows of this step */
-    int64_t done[RFX_GROUP_MAX_NODES];                                     /* rows made so far */
-    struct rfx_view ring[RFX_GROUP_MAX_NODES]; /* of the last node: the output */
+    int64_t done[RFX_GROUP_MAX_NODES];         /* end of the rows computed so far */
+    struct rfx_view ring[RFX_GROUP_MAX_NODES]; /* the last node's is the output */
     void *scratch;
 };
 
-/* The maps between the nodes, one behind the other. */
+/* Begins a piece: places the ring buffers of the maps between the nodes one after another in
+ * scratch. */
 static void begin_piece(struct piece *s, const struct pieces *p, struct rfx_range cols,
                         void *scratch) {
     const struct rfx_group_attr *g = &p->args->node->attr.group;
@@ -149,7 +152,7 @@ static void begin_piece(struct piece *s, const struct pieces *p, struct rfx_rang
     s->scratch = (unsigned char *)scratch + p->rings_bytes;
 }
 
-/* The view of what node i reads as its input j. */
+/* Returns the view of input j of node i. */
 static struct rfx_view input_of(const struct piece *s, int i, int j) {
     int in = member(s->g, i)->in[j], k = 0;
     if (in >= s->g->first) return s->ring[in - s->g->first];
@@ -174,7 +177,7 @@ static void run_member(const struct piece *s, int i, struct rfx_range rows, cons
     rfx_op_def(node->op)->run(&args);
 }
 
-/* Output rows [y0, y1) of a piece through all nodes. */
+/* Computes output rows [y0, y1) of a piece through all nodes. */
 static void step_down(struct piece *s, int64_t y0, int64_t y1) {
     int last = s->g->last - s->g->first;
     const unsigned char *packed = s->args->packed;

@@ -1,5 +1,6 @@
-/* LRN across channels (ONNX LRN opset 13): y[c] = x[c] / (bias + alpha / size * S)^beta, S the sum
- * of squares of channels c - floor((size - 1) / 2) to c + ceil((size - 1) / 2) inside the map. */
+/* LRN across channels (ONNX LRN opset 13): y[c] = x[c] / (bias + alpha / size * S)^beta. S is the
+ * sum of the squares of channels c - floor((size - 1) / 2) to c + ceil((size - 1) / 2), as far as
+ * these channels exist. */
 #include <math.h>
 
 #include "layers/core/checked.h"
@@ -17,7 +18,8 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_map(node, in->c, in->h, in->w, err);
 }
 
-/* base^exponent in place; square roots are rounded correctly and cheaper than powers. */
+/* Computes base^exponent in place. For 0.75 and 0.5 it uses square roots, which are correctly
+ * rounded and cheaper than powers. */
 static void power(float *base, int64_t c, float exponent) {
     if (exponent == 0.75f) {
         for (int64_t i = 0; i < c; i++) {

@@ -1,7 +1,7 @@
-/* CHANNEL_REDUCE and CHANNEL_NORM: what is computed of all channels of a pixel, for every pixel by
- * itself. Sums are in double, channels ascending; of a norm (struct rfx_channel_norm_args) every
- * value is rounded to float once, at the end. A few pixels are summed side by side, which hides the
- * time that an addition takes and alters no order. */
+/* CHANNEL_REDUCE and CHANNEL_NORM: reductions and norms over all channels of a pixel, for every
+ * pixel separately. Sums are in double, channels ascending. A norm (struct rfx_channel_norm_args)
+ * rounds every value to float once, at the end. A few pixels are summed at the same time, which
+ * hides the latency of additions and does not change their order. */
 #include <math.h>
 
 #include "layers/graph/infer.h"
@@ -9,8 +9,8 @@
 #include "layers/kernels/packing.h"
 
 #define INLINE static inline __attribute__((always_inline))
-#define SIDE_BY_SIDE 8 /* pixels */
-#define TOGETHER 64    /* pixels of a call */
+#define SIDE_BY_SIDE 8 /* pixels that are summed at the same time */
+#define TOGETHER 64    /* pixels per kernel call */
 
 /* Up to SIDE_BY_SIDE pixels of one row. */
 struct pixels {
@@ -23,7 +23,8 @@ INLINE double term(enum rfx_reduce_kind kind, double x) {
     return kind == RFX_REDUCE_L2 || kind == RFX_REDUCE_SUM_SQUARE ? x * x : x;
 }
 
-/* out[p] = what `kind` makes of out[p] and pixel p's channels; a NaN wins over all others. */
+/* Combines out[p] with all channels of pixel p by `kind`. For maximum and minimum, a NaN wins over
+ * all numbers. */
 INLINE void gather(const struct pixels *in, int64_t n, enum rfx_reduce_kind kind, double *out) {
     for (int64_t i = 0; i < in->c; i++)
         for (int64_t p = 0; p < n; p++) {
@@ -39,7 +40,8 @@ INLINE void gather(const struct pixels *in, int64_t n, enum rfx_reduce_kind kind
         }
 }
 
-/* out[p] = the channel in which pixel p is largest or smallest; a NaN is both. */
+/* Sets out[p] to the channel in which pixel p is largest or smallest. A NaN wins over all
+ * numbers. */
 static void find(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
     bool largest = kind == RFX_REDUCE_ARG_MAX || kind == RFX_REDUCE_ARG_MAX_LAST;
     bool last = kind == RFX_REDUCE_ARG_MAX_LAST || kind == RFX_REDUCE_ARG_MIN_LAST;
@@ -67,7 +69,8 @@ INLINE void reduce_pixels(const struct pixels *in, enum rfx_reduce_kind kind, do
         gather(in, in->n, kind, out);
 }
 
-/* One copy of the loop per kind, so that it holds no choice. */
+/* Reduces the channels of each pixel into `out`. Each kind has its own copy of the loop, so that
+ * the loop itself does not test the kind. */
 static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *out) {
     switch (kind) {
         case RFX_REDUCE_MEAN:
@@ -104,7 +107,7 @@ static void reduce(const struct pixels *in, enum rfx_reduce_kind kind, double *o
     }
 }
 
-/* The pixels from (y, x) on, up to column x1. */
+/* Returns up to SIDE_BY_SIDE input pixels from (y, x) on, before column x1. */
 static struct pixels pixels_at(const struct rfx_run_args *args, int64_t y, int64_t x, int64_t x1) {
     return (struct pixels){.x = rfx_view_f32_at(&args->in[0], y, x),
                            .stride = args->in[0].c,

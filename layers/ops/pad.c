@@ -1,8 +1,8 @@
-/* PAD: rows and columns added around the map (ONNX Pad): constant, reflect without repeating the
- * border, edge, or wrap, where the map begins again behind its end. Negative pads crop.
+/* PAD: adds rows and columns around the map (ONNX Pad). Modes: constant; reflect without repeating
+ * the border; edge; and wrap, where the map starts again after its end. Negative pads crop.
  *
- * Wrap counts modulo the map's size: position i is that of (i - pad) mod n. A negative pad on one
- * side and as many positions on the other roll the map. */
+ * Wrap counts modulo the map's size: position i reads position (i - pad) mod n. A negative pad on
+ * one side and an equal positive pad on the other roll the map. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -41,7 +41,7 @@ static int64_t clamp(int64_t v, int64_t n) {
     return rfx_max_i64(0, rfx_min_i64(v, n - 1));
 }
 
-/* The source index of shifted index i; -1: the constant. */
+/* Returns the source index of output index i - pad; -1: the constant. */
 static int64_t source_index(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     if (i >= 0 && i < n) return i;
     if (mode == RFX_PAD_CONSTANT) return -1;
@@ -50,10 +50,10 @@ static int64_t source_index(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     return i < 0 ? -i : 2 * (n - 1) - i;
 }
 
-/* Hull of the sources of the shifted indices a to b (inclusive). */
+/* Returns the hull of the source indices of a to b (inclusive), for mode reflect. */
 static struct rfx_range reflect_hull(int64_t a, int64_t b, int64_t n) {
     int64_t lo = INT64_MAX, hi = INT64_MIN;
-    const int64_t ends[6] = {a, b, -1, 0, n - 1, n}; /* the map is monotone between these */
+    const int64_t ends[6] = {a, b, -1, 0, n - 1, n}; /* monotone between these */
     for (int i = 0; i < 6; i++) {
         if (ends[i] < a || ends[i] > b) continue;
         int64_t s = clamp(source_index(RFX_PAD_REFLECT, ends[i], n), n);
@@ -64,7 +64,7 @@ static struct rfx_range reflect_hull(int64_t a, int64_t b, int64_t n) {
     return r;
 }
 
-/* The same where the map begins again behind its end. */
+/* Returns the hull of the source indices of a to b (inclusive), for mode wrap. */
 static struct rfx_range wrap_hull(int64_t a, int64_t b, int64_t n) {
     int64_t turn = rfx_floor_div(a, n) * n;
     if (b - turn >= n) return (struct rfx_range){0, n};
@@ -75,7 +75,8 @@ static void window(const struct rfx_node *node, struct rfx_window *window) {
     window->pads = node->attr.pad.pads;
 }
 
-/* Borders that are read again (edge, reflect, wrap): rows outside the map are rows inside. */
+/* Returns the required input range. For edge, reflect and wrap, positions outside the map read
+ * positions inside it. */
 static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  int axis, struct rfx_range out) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k);

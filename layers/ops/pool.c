@@ -1,16 +1,17 @@
 /* POOL_MAX, POOL_PLACE, POOL_AVG, POOL_LP and POOL_ADAPTIVE_AVG (ONNX MaxPool, AveragePool opset
  * 19, LpPool opset 18; PyTorch AdaptiveAvgPool2d).
  *
- * Rules: 1. with ceil_mode a window must start inside the input or its left or top padding;
- * 2. padding of a maximum is minus infinity, and a NaN in the window gives NaN; 3. an average with
- * count_include_pad counts the positions inside input plus pads, without it those inside the
- * input; 4. sums run over the window's rows, then columns, in float (adaptive: double);
- * 5. LP sums |x|^p of the positions inside the input, in double: for p of 1, 2 and 4 squares and
- * roots that are exact or rounded once each; for others of |x| / m, m the window's largest |x|, so
- * that no power is too large, and the root times m;
- * 6. PLACE counts the elements of the map in ONNX order (with column_major columns before rows) up
- * to the first of the window's largest ones, which a NaN is larger than;
- * 7. adaptive output i covers rows floor(i H / O) to ceil((i + 1) H / O). */
+ * Rules: 1. With ceil_mode a window must start inside the input or in its left or top padding. 2.
+ * The padding of a maximum is minus infinity, and a NaN in the window gives NaN. 3. With
+ * count_include_pad, an average divides by the number of window positions inside the input and its
+ * pads, otherwise by the number inside the input. 4. Sums run over the window's rows, then columns,
+ * in float (adaptive: double). 5. LP sums |x|^p of the positions inside the input, in double. For p
+ * of 1, 2 and 4 it uses squares and square roots, each of which is exact or rounded once. For other
+ * p it sums (|x| / m)^p, where m is the window's largest |x|, so that no power overflows, and
+ * multiplies the root by m. 6. PLACE returns the index of the window's largest element among the
+ * map's elements in ONNX order (with column_major, columns before rows). Of several largest
+ * elements it returns the first; a NaN counts as larger than all numbers. 7. Adaptive output i
+ * covers rows floor(i H / O) to ceil((i + 1) H / O). */
 #include <math.h>
 #include <string.h>
 
@@ -74,9 +75,9 @@ static struct rfx_range taps_in(int64_t start, int64_t k, int64_t d, int64_t fir
     return t;
 }
 
-#define MOST_ROWS 16 /* of a window, that a kernel takes at a time */
+#define MOST_ROWS 16 /* rows of a window that the kernel reads at a time */
 
-/* The taps of a window that lie in the map, MOST_ROWS rows after the other. */
+/* Pools the taps of a window that lie inside the map, MOST_ROWS rows at a time. */
 static void pool_taps(const struct rfx_run_args *args, int64_t y, int64_t x, struct rfx_range ty,
                       struct rfx_range tx, struct rfx_pool_args *run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
@@ -100,14 +101,14 @@ static void share_rows(const struct rfx_run_args *args,
     rfx_op_share_rows(args, work > THREADING_ELEMS, row);
 }
 
-/* What the windows of a row of outputs have in common. */
+/* What the windows of one row of outputs have in common. */
 struct window_row {
-    int64_t y;           /* of the first tap */
+    int64_t y;           /* input row of the first tap */
     struct rfx_range ty; /* taps inside the map */
-    int64_t counted;     /* taps that an average counts */
+    int64_t counted;     /* rows of taps that an average counts */
 };
 
-/* A window at a border, or of many rows. */
+/* Pools one window that lies at a border or has more than MOST_ROWS rows. */
 static void pool_pixel(const struct rfx_run_args *args, const struct window_row *row, int64_t ox,
                        struct rfx_pool_args run) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
@@ -118,7 +119,8 @@ static void pool_pixel(const struct rfx_run_args *args, const struct window_row 
     pool_taps(args, row->y, x, row->ty, tx, &run);
 }
 
-/* Windows all of whose columns lie in the map share the rows that they read. */
+/* Pools one row of outputs. Windows that lie wholly within the map's columns share the pointers to
+ * their rows. */
 static void pool_row(const struct rfx_run_args *args, int64_t oy) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
@@ -150,7 +152,7 @@ static void pool_row(const struct rfx_run_args *args, int64_t oy) {
     }
 }
 
-#define MOST_PLACES ((int64_t)1 << 24) /* that float32 tells apart */
+#define MOST_PLACES ((int64_t)1 << 24) /* largest count up to which float32 is exact */
 
 static enum rfx_status infer_place(const struct rfx_graph *graph, struct rfx_node *node,
                                    struct rfx_error *err) {
@@ -205,7 +207,7 @@ static enum rfx_status infer_lp(const struct rfx_graph *graph, struct rfx_node *
     return infer_pool(graph, node, err);
 }
 
-/* Adds |x|^p of n channels; p is 1, 2 or 4. */
+/* Adds |x|^p of n channels to `sum`; p is 1, 2 or 4. */
 static void add_squares(double *restrict sum, const float *restrict x, int64_t n, int64_t p) {
     for (int64_t i = 0; i < n; i++) {
         double v = fabs((double)x[i]), square = v * v;
@@ -213,7 +215,7 @@ static void add_squares(double *restrict sum, const float *restrict x, int64_t n
     }
 }
 
-/* The taps of a window, by the pixel of the first one. */
+/* A window: the input pixel of its first tap, and the taps inside the map. */
 struct window_taps {
     const struct rfx_pool_attr *a;
     const struct rfx_view *view;
@@ -236,7 +238,7 @@ static void lp_by_squares(const struct window_taps *w, int64_t first, int64_t n,
     }
 }
 
-/* Of one channel; a NaN in the window makes the largest one NaN. */
+/* Returns the LP pooling of one channel for any p. A NaN in the window makes the result NaN. */
 static float lp_by_powers(const struct window_taps *w, int64_t channel) {
     const double p = (double)w->a->p;
     double largest = 0.0, sum = 0.0;
@@ -278,7 +280,8 @@ static void run_pool(const struct rfx_run_args *args) {
     share_rows(args, pool_row);
 }
 
-/* The largest of each window, of one-byte integers: the smallest of the type where it is empty. */
+/* Computes the maximum of each window for one-byte integers. An empty window gives the type's
+ * smallest value. */
 static void bytes_row(const struct rfx_run_args *args, int64_t oy) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
@@ -337,7 +340,7 @@ static struct rfx_axis_map adaptive_map(const struct rfx_graph *graph, const str
     return map;
 }
 
-/* Windows of equal size on the average. */
+/* Treats the windows as equally large, which they are on average. */
 static struct rfx_axis_place adaptive_place(const struct rfx_graph *graph,
                                             const struct rfx_node *node, int k, int axis) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k), *out = &node->out;

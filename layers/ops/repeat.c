@@ -1,23 +1,24 @@
-/* REPEAT: a map without inputs, each of whose channels changes along one axis alone: coordinates of
- * rows and columns, and what is computed from them.
+/* REPEAT: a map without inputs, each of whose channels changes along one axis only. Examples are
+ * the coordinates of rows and columns and values computed from them.
  *
- * A channel of `across` has a value for each column, which is the same in all rows; one of `down` a
- * value for each row. Only these lines are packed, pixel by pixel; a step makes the rectangle that
- * it needs of them. */
+ * A channel of `across` has one value per column, the same in all rows. A channel of `down` has one
+ * value per row. Only these lines of values are packed, pixel by pixel. A step fills the requested
+ * rectangle from them. */
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 
-/* The lines of an axis: how many channels there are, and where they are packed. */
+/* The lines of an axis: their length, their number of channels, and their packed values. */
 struct lines {
     int weight;
     int64_t extent, c;
     const float *values; /* [position][channel] */
 };
 
-/* Axis 0: `down`, of rows; axis 1: `across`. `across` is packed first. */
+/* Finds the lines of both axes. Axis 0 is `down`, one value per row; axis 1 is `across`, one value
+ * per column. `across` is packed first. */
 static void find_lines(const struct rfx_graph *graph, const struct rfx_node *node,
                        const float *packed, struct lines lines[2]) {
     for (int axis = 1; axis >= 0; axis--) {
@@ -65,7 +66,7 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
     return (size_t)(lines[0].c * lines[0].extent + lines[1].c * lines[1].extent) * sizeof(float);
 }
 
-/* A weight is read channel by channel, through the temporary buffer. */
+/* Packs the lines of one axis. Reads the weight channel by channel through the temporary buffer. */
 static enum rfx_status pack_lines(const struct rfx_graph *graph, const struct lines *lines,
                                   float *out, const struct rfx_pack_part *part,
                                   struct rfx_error *err) {
@@ -92,7 +93,8 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     return status == RFX_OK ? pack_lines(graph, &lines[0], out, part, err) : status;
 }
 
-/* How many channels from i on follow each other in the lines of one axis too. */
+/* Returns how many output channels, from i on, are consecutive channels of the lines of one
+ * axis. */
 static int64_t run_of(const int64_t *map, int64_t i, int64_t c, int64_t across) {
     int64_t n = 1;
     while (i + n < c && map[i + n] == map[i] + n && map[i + n] != across) n++;

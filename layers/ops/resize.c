@@ -1,6 +1,6 @@
-/* RESIZE in the coordinates of the full map (ONNX Resize opset 19; float arithmetic in the order of
- * ONNX Runtime's, so that the same source pixel is chosen): nearest and linear here, what sums
- * under a kernel in resize_filter.c.
+/* RESIZE in the coordinates of the full map (ONNX Resize opset 19). Float arithmetic is in ONNX
+ * Runtime's order, so that the same source pixel is chosen. This file has nearest and linear;
+ * resize_filter.c has the modes that sum under a kernel.
  *
  * Coordinates outside the map are clamped. A linear tap of weight 0 is not read. */
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #define TIE_TOLERANCE 1e-6f
 
-/* Sources of one output row or column: value = (1 - weight) * in[lo] + weight * in[hi]. */
+/* The sources of one output row or column: value = (1 - weight) * in[lo] + weight * in[hi]. */
 struct source {
     int64_t lo, hi;
     float weight;
@@ -28,7 +28,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         !isfinite(a->scale_w))
         return rfx_infer_refuse(node, err, "scales %g x %g must be positive", (double)a->scale_h,
                                 (double)a->scale_w);
-    /* scales and sizes that fit together make a pixel at least */
+    /* a valid scale gives a map of at least one pixel */
     if (rfx_resize_is_filtered(a) &&
         ((float)in->h * a->scale_h < 0.5f || (float)in->w * a->scale_w < 0.5f))
         return rfx_infer_refuse(node, err, "scales %g x %g shrink %lld x %lld to nothing",
@@ -45,7 +45,8 @@ struct rfx_resize_axis rfx_resize_axis(const struct rfx_graph *graph, const stru
                      : (struct rfx_resize_axis){a, t->w, a->ow, a->scale_w};
 }
 
-/* How far half pixels around the middle are from half pixels around the border. */
+/* Returns the difference between half_pixel_symmetric coordinates, which are symmetric around the
+ * map's middle, and half_pixel coordinates. */
 static float symmetric_shift(const struct rfx_resize_axis *axis) {
     float adjusted = (float)axis->out / (axis->scale * (float)axis->in);
     return (float)axis->in / 2.0f * (1.0f - adjusted);
@@ -81,8 +82,9 @@ double rfx_resize_position(const struct rfx_resize_axis *axis, int64_t i) {
     return (double)i * step + shift;
 }
 
-/* Within TIE_TOLERANCE of a half both "prefer" modes see a tie, as ONNX Runtime 1.31 does (found by
- * its answers: 14.499999 is a tie, 24.499998 is not). */
+/* Rounds a coordinate to a pixel. Both "prefer" modes treat a coordinate within TIE_TOLERANCE of a
+ * half as a tie, as ONNX Runtime 1.31 does (found from its results: 14.499999 is a tie, 24.499998
+ * is not). */
 static float round_nearest(enum rfx_resize_nearest mode, float x) {
     bool tie = fabsf(x - floorf(x) - 0.5f) < TIE_TOLERANCE;
     switch (mode) {
@@ -120,8 +122,8 @@ static struct rfx_range in_range(const struct rfx_graph *graph, const struct rfx
     return r;
 }
 
-/* down / up: the ratio of positions, of a map with aligned corners that of their distances. */
-/* How often each pixel stands in a row, where it is just repeated; 0: it is not. */
+/* Returns how many times each pixel is repeated along the axis if the resize only repeats pixels; 0
+ * if it does not. */
 static int64_t times_repeated(const struct rfx_node *node, int axis, int64_t in, int64_t out) {
     const struct rfx_resize_attr *a = &node->attr.resize;
     float scale = axis == 0 ? a->scale_h : a->scale_w;
@@ -130,6 +132,9 @@ static int64_t times_repeated(const struct rfx_node *node, int axis, int64_t in,
     return repeats && out % in == 0 && scale == (float)(out / in) ? out / in : 0;
 }
 
+/* Returns the axis map: a transposed one if pixels are only repeated, else one by the rule ROUNDED.
+ * Its ratio down / up is that of the map sizes; with aligned corners, that of the distances between
+ * the outermost pixels. */
 static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
                                     int k, int axis) {
     const struct rfx_tensor *t = rfx_infer_in(graph, node, k);
@@ -146,7 +151,7 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
 
 enum { MOST_AVERAGED = 4096 };
 
-/* How far from their position the pixels lie that outputs are copies of, on the average. */
+/* Returns the average distance of the copied pixels from the outputs' exact positions. */
 static double nearest_shift(const struct rfx_graph *graph, const struct rfx_node *node,
                             const struct rfx_resize_axis *of, int axis, double step, double shift) {
     int64_t n = rfx_min_i64(of->out, MOST_AVERAGED);
@@ -159,7 +164,8 @@ static double nearest_shift(const struct rfx_graph *graph, const struct rfx_node
     return n > 0 ? sum / (double)n : 0.0;
 }
 
-/* Scales are floats; where one is that of the sizes, these say it exactly. */
+/* Returns the place map of the axis. Scales are rounded to float; if the scale is the ratio of the
+ * sizes, the sizes give the exact step. */
 static struct rfx_axis_place axis_place(const struct rfx_graph *graph, const struct rfx_node *node,
                                         int k, int axis) {
     const struct rfx_resize_axis of = rfx_resize_axis(graph, node, axis);
@@ -178,7 +184,8 @@ static struct rfx_axis_place axis_place(const struct rfx_graph *graph, const str
     return place;
 }
 
-/* Source coordinates of `out` on an endless map, rounded as the mode reads them. */
+/* Returns the source range of `out` on a map without borders, rounded as the mode rounds
+ * coordinates. */
 static struct rfx_range endless_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
     const struct rfx_resize_attr *a = &node->attr.resize;
@@ -211,7 +218,7 @@ static void mix(const float *restrict a, const float *restrict b, float weight, 
     for (int64_t i = 0; i < c; i++) out[i] = rest * a[i] + weight * b[i];
 }
 
-/* Four taps, columns first. */
+/* Interpolates four taps: first between columns, then between rows. */
 static void mix4(const float *const *p, float wx, float wy, float *restrict out, int64_t c) {
     const float *a = p[0], *b = p[1], *d = p[2], *e = p[3];
     float rx = 1.0f - wx, ry = 1.0f - wy;

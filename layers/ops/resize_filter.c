@@ -1,24 +1,25 @@
-/* RESIZE by a kernel: cubic, and linear and cubic with antialias (ONNX Resize opset 18).
+/* RESIZE with a kernel: cubic, and linear and cubic with antialias (ONNX Resize opset 18).
  *
- * An output pixel is a sum of rows of sums: taps of a row from left to right, then rows from top to
- * bottom, each weighted product added with two roundings. Weights are those of the kernel at the
- * taps' distances, divided by their sum; a tap outside the map is the border's pixel, its weight
- * added to that one's, or has none (exclude_outside). Antialias stretches the kernel by 1 / scale
- * where the map shrinks. Taps of weight 0 at either end are not read. */
+ * An output pixel is a sum over rows of sums over the taps of a row. Taps are added from left to
+ * right, rows from top to bottom; each weighted product is added with two roundings. Weights are
+ * the kernel's values at the taps' distances, divided by their sum. A tap outside the map reads the
+ * border pixel, whose weight grows by the tap's weight; with exclude_outside the tap is left out
+ * instead. If the map shrinks, antialias stretches the kernel by 1 / scale. Taps of weight 0 at
+ * either end are not read. */
 #include <math.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/units.h"
 #include "layers/ops/resize.h"
 
-#define BLOCK_COLS 32 /* whose weights are at hand while rows go by */
+#define BLOCK_COLS 32 /* columns whose weights are computed before their rows */
 
-/* Kernel and coordinate of one output position. */
+/* The coordinate, kernel and taps of one output position. */
 struct window {
-    float at, shrink; /* shrink: of distances, 1 where the kernel is not stretched */
+    float at, shrink; /* shrink scales distances; 1: the kernel is not stretched */
     bool cubic;
     float a;
-    int64_t lo, hi; /* taps, on an endless map */
+    int64_t lo, hi; /* taps, on a map without borders */
 };
 
 bool rfx_resize_is_filtered(const struct rfx_resize_attr *attr) {
@@ -29,7 +30,7 @@ static float shrink_of(const struct rfx_resize_axis *axis) {
     return axis->attr->antialias && axis->scale < 1.0f ? axis->scale : 1.0f;
 }
 
-/* How far the kernel reaches, in pixels. */
+/* Returns the kernel's radius in pixels. */
 static float reach_of(const struct rfx_resize_axis *axis) {
     return (axis->attr->mode == RFX_RESIZE_CUBIC ? 2.0f : 1.0f) / shrink_of(axis);
 }
@@ -55,7 +56,7 @@ static struct window window_of(const struct rfx_resize_axis *axis, int64_t i) {
     return w;
 }
 
-/* The part of the map that a window reads: a pixel at least. */
+/* Returns the pixels of the map that a window reads: at least one. */
 static struct rfx_range on_map(const struct rfx_resize_axis *axis, const struct window *w) {
     int64_t last = axis->in - 1;
     struct rfx_range r = {rfx_min_i64(rfx_max_i64(w->lo, 0), last),
@@ -63,7 +64,7 @@ static struct rfx_range on_map(const struct rfx_resize_axis *axis, const struct 
     return r;
 }
 
-/* The window's part of the map, and the weights of its pixels. */
+/* Returns the pixels of the map that the window of position i reads, and computes their weights. */
 static struct rfx_range fill_weights(const struct rfx_resize_axis *axis, int64_t i,
                                      float *weights) {
     const struct window w = window_of(axis, i);
@@ -77,13 +78,15 @@ static struct rfx_range fill_weights(const struct rfx_resize_axis *axis, int64_t
         weights[pixel - r.lo] += weight;
         total += weight;
     }
-    if (total == 0.0f) weights[0] = total = 1.0f; /* all of it outside: the border */
+    if (total == 0.0f) weights[0] = total = 1.0f; /* no tap inside the map: the border pixel */
     for (int64_t k = r.lo; k < r.hi; k++) weights[k - r.lo] /= total;
     return r;
 }
 
-/* A window at a whole position is narrower than its neighbours': of two neighbours one is not, or
- * both move by whole pixels. So the two outermost positions tell how far a range reads. */
+/* Returns the pixels that a range of outputs reads. A window at a whole coordinate is narrower than
+ * others, so an outermost window may reach less far than its neighbour. Of two neighbours either at
+ * least one lies at a fractional coordinate, or both move by whole pixels. So the two outermost
+ * positions at each end determine the range. */
 struct rfx_range rfx_resize_filter_range(const struct rfx_resize_axis *axis, struct rfx_range out) {
     const struct window first = window_of(axis, out.lo);
     struct rfx_range r = on_map(axis, &first);
@@ -98,8 +101,8 @@ struct rfx_range rfx_resize_filter_range(const struct rfx_resize_axis *axis, str
     return r;
 }
 
-/* Positions strictly within the kernel's reach; a whole position is read alone where the kernel is
- * not stretched, as it is 0 at all others. */
+/* Returns the positions strictly within the kernel's reach. If the kernel is not stretched, an
+ * output at a whole coordinate reads only one position, because the kernel is 0 at all others. */
 static struct rfx_range endless_window(const struct rfx_resize_axis *axis, int64_t i) {
     double at = rfx_resize_position(axis, i), reach = (double)reach_of(axis);
     double whole = floor(at + 0.5);
@@ -121,7 +124,7 @@ struct rfx_range rfx_resize_filter_endless(const struct rfx_resize_axis *axis,
     return r;
 }
 
-/* Pixels of the map under a kernel, at most. */
+/* Returns the most pixels of the map that lie under a kernel. */
 static int64_t most_taps(const struct rfx_resize_axis *axis) {
     return rfx_min_i64(axis->in, (int64_t)ceilf(2.0f * reach_of(axis)) + 2);
 }
@@ -133,12 +136,12 @@ size_t rfx_resize_filter_scratch_bytes(const struct rfx_graph *graph, const stru
     return rfx_align_up((size_t)floats * sizeof(float));
 }
 
-/* The weights of a block of columns, of the row at hand, and a sum over a row of taps. */
+/* The weights of a block of columns and of the current row, and the sum over one row of taps. */
 struct block {
     const struct rfx_run_args *args;
     struct rfx_range rows, cols[BLOCK_COLS];
     const float *row_weights, *col_weights;
-    int64_t col_taps; /* between the weights of columns */
+    int64_t col_taps; /* floats from column to column of weights */
     float *sum;
 };
 

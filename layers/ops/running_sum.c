@@ -1,9 +1,10 @@
-/* RUNNING_SUM: every element is the sum of those before it along one axis, and of itself unless
- * `exclusive`; of those behind it with `reverse` (ONNX CumSum). Of a map along its channels or its
- * columns, of a plain tensor along any axis.
+/* RUNNING_SUM (ONNX CumSum): every output element is the sum of the input elements before it along
+ * one axis (with `reverse`: after it), plus its own input element unless `exclusive`. The axis of a
+ * map may be its channels or its columns; the axis of a plain tensor may be any.
  *
- * Sums begin at the axis's first (last) element, whatever rectangle is asked for, in double and in
- * this order; each is rounded once. Along columns a pixel needs its row up to itself. */
+ * Sums begin at the axis's first element (with `reverse`: the last), whatever rectangle is
+ * requested. They run in double, in this order; each result is rounded once. Along columns, a pixel
+ * needs its row up to itself. */
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 
@@ -39,7 +40,8 @@ static struct rfx_axis_map sum_axis_map(const struct rfx_graph *graph, const str
     return map;
 }
 
-/* Along columns, what the outputs of a range are sums of, which may be nothing. */
+/* Returns the input range. Along columns, these are the elements that the outputs of the range sum;
+ * there may be none. */
 static struct rfx_range sum_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                      int k, int axis, struct rfx_range out) {
     (void)graph;
@@ -50,7 +52,7 @@ static struct rfx_range sum_in_range(const struct rfx_graph *graph, const struct
                                       : (struct rfx_range){0, out.hi - 1 + own};
 }
 
-/* Sums of n elements `step` apart. */
+/* Computes the running sums of n elements that lie `step` apart. */
 static void sum_line(const struct rfx_node *node, const float *in, float *out, int64_t n,
                      int64_t step) {
     bool exclusive = node->attr.running.exclusive;
@@ -69,7 +71,8 @@ static void channels_row(const struct rfx_run_args *args, int64_t y) {
                  args->node->out.c, 1);
 }
 
-/* n channels of a row, from its end on to the far side of the rectangle. */
+/* Computes n channels of one row, from the row's first column (with `reverse`: last) to the far
+ * side of the rectangle. */
 static void columns_block(const struct rfx_run_args *args, int64_t y, int64_t first, int64_t n) {
     double sum[CHANNEL_BLOCK] = {0.0};
     bool reverse = args->node->attr.running.reverse, exclusive = args->node->attr.running.exclusive;
@@ -79,14 +82,14 @@ static void columns_block(const struct rfx_run_args *args, int64_t y, int64_t fi
         bool wanted = x >= x0 && x < x1;
         float *out = wanted ? rfx_view_f32_at(&args->out, y, x) + first : NULL;
         for (int64_t k = 0; wanted && exclusive && k < n; k++) out[k] = (float)sum[k];
-        if (exclusive && i == count - 1) return; /* the last one is no part of any sum */
+        if (exclusive && i == count - 1) return; /* the last element is part of no requested sum */
         const float *in = rfx_view_f32_at(&args->in[0], y, x) + first;
         for (int64_t k = 0; k < n; k++) sum[k] += (double)in[k];
         for (int64_t k = 0; wanted && !exclusive && k < n; k++) out[k] = (float)sum[k];
     }
 }
 
-/* A whole row: of a part of one, all columns before it would be added again. */
+/* Computes a whole row. A part of a row would add all columns before it again. */
 static void columns_row(const struct rfx_run_args *args, int64_t index) {
     int64_t c = args->node->out.c, y = args->rect.y0 + index;
     for (int64_t first = 0; first < c; first += CHANNEL_BLOCK)

@@ -1,6 +1,6 @@
-/* SOFTMAX over the channels of each pixel, or over each group of channels beside each other: exp(x
- * - max) / sum, the sum in channel order in double; with `logarithm` x - max - log(sum). A NaN
- * among the channels makes all of them NaN. */
+/* SOFTMAX over the channels of each pixel, or over each group of neighbouring channels: exp(x -
+ * max) / sum, where the sum runs in channel order in double. With `logarithm`: x - max - log(sum).
+ * A NaN among the channels makes all of them NaN. */
 #include "layers/ops/softmax.h"
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
@@ -28,7 +28,7 @@ void rfx_softmax_values(const float *x, float *out, int64_t n, bool logarithm) {
     for (int64_t i = 0; i < n; i++) out[i] = logarithm ? x[i] - max - total : out[i] / total;
 }
 
-#define SIDE_BY_SIDE 8 /* rows: their sums do not wait for each other */
+#define SIDE_BY_SIDE 8 /* rows at a time: their sums do not wait for each other */
 
 void rfx_softmax_rows(float *x, int64_t rows, int64_t n) {
     int64_t row = 0;

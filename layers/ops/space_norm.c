@@ -1,15 +1,17 @@
-/* MOMENTS and NORMALISE: norms by statistics over space (instance, group, layer norms) in two
- * steps, so that the statistics are a reduction like any other and the rest is elementwise.
+/* MOMENTS and NORMALISE: norms by statistics over space (instance, group and layer norms) in two
+ * steps. So the statistics are an ordinary reduction, and the normalisation is elementwise.
  *
- * MOMENTS makes of a map one pixel of 2 c values: every channel's mean, then the inverse of every
- * channel's deviation; the channels of a group share theirs. With S and Q the sums of a group's
- * values and of their squares (exact for each channel, rounded once to double, then added in
- * double, channels ascending) and n how many there are, all in double:
+ * MOMENTS turns a map into one pixel of 2 c values: the mean of every channel, then the inverse of
+ * the standard deviation of every channel. All channels of a group have the same values. Let S and
+ * Q be the sums of a group's values and of their squares. Each channel's sums are exact and rounded
+ * once to double; they are then added in double, channels ascending. Let n be the number of values.
+ * Then, all in double:
  *
  *     mean = S / n, variance = max(Q / n - mean * mean, 0), inverse = 1 / sqrt(variance + eps)
  *
- * mean and inverse are rounded once to float. No order of pixels, rows, tiles or threads shows.
- * NORMALISE is act((x - mean) * (inverse * scale) + shift), each step one rounding in float. */
+ * mean and inverse are rounded once to float. The bits do not depend on the order of pixels, rows,
+ * tiles or threads. NORMALISE is act((x - mean) * (inverse * scale) + shift); each step is rounded
+ * once to float. */
 #include <math.h>
 
 #include "layers/core/checked.h"
@@ -18,7 +20,7 @@
 #include "layers/kernels/exact_sum.h"
 #include "layers/kernels/packing.h"
 
-#define TOGETHER 64 /* pixels of a call */
+#define TOGETHER 64 /* pixels per kernel call */
 
 static enum rfx_status moments_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                      struct rfx_error *err) {
@@ -37,7 +39,7 @@ static size_t state_bytes(const struct rfx_node *node) {
     return 2 * rfx_exact_sum_bytes(node->out.c / 2);
 }
 
-/* The sums of values, then those of squares. */
+/* Returns the sums of squares, which follow the sums of values in the state. */
 static struct rfx_exact_sum *squares_of(const struct rfx_node *node, void *state) {
     return (struct rfx_exact_sum *)(void *)((char *)state + rfx_exact_sum_bytes(node->out.c / 2));
 }
@@ -73,7 +75,7 @@ static void finish(const struct rfx_node *node, void *state, int64_t h, int64_t 
             squares += rfx_exact_sum_total(squares_of(node, state), i);
         }
         double centre = sum / n, variance = squares / n - centre * centre;
-        if (variance < 0.0) variance = 0.0; /* by its rounding alone */
+        if (variance < 0.0) variance = 0.0; /* only rounding can make it negative */
         double factor = 1.0 / sqrt(variance + (double)node->attr.moments.eps);
         for (int64_t i = first; i < first + per_group; i++) {
             mean[i] = (float)centre;
@@ -97,7 +99,7 @@ static enum rfx_status normalise_infer(const struct rfx_graph *graph, struct rfx
     return status == RFX_OK ? rfx_infer_set_map(node, in->c, in->h, in->w, err) : status;
 }
 
-/* The pixel of moments is read by every position. */
+/* Every position reads the single pixel of moments, so input 1 is broadcast. */
 static struct rfx_axis_map normalise_axis_map(const struct rfx_graph *graph,
                                               const struct rfx_node *node, int k, int axis) {
     struct rfx_axis_map map = rfx_axis_map_identity();

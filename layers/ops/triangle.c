@@ -1,6 +1,7 @@
-/* TRIANGLE: rows and columns on or above the diagonal x - y = k, or on or below it; zero elsewhere
- * (ONNX Trilu). Of a map those of each channel, of a plain tensor its last two axes. Values are
- * copied, whatever they are: what is cut off is 0 even where it is no number. */
+/* TRIANGLE (ONNX Trilu): keeps the elements on or above the diagonal x - y = k, or on or below it,
+ * and sets the others to zero. It works on rows and columns of each channel of a map, or on the
+ * last two axes of a plain tensor. Kept values are copied unchanged. Removed elements become 0 even
+ * if they are NaN. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -24,15 +25,15 @@ static int64_t within(int64_t x, int64_t lo, int64_t hi) {
     return rfx_min_i64(rfx_max_i64(x, lo), hi);
 }
 
-/* The columns of row y, of `cols`, that stay. */
+/* Returns the columns of row y, out of `cols`, that are kept. */
 static struct rfx_range kept_columns(const struct rfx_node *node, int64_t y, int64_t cols) {
-    int64_t at = y + within(node->attr.triangle.k, -y - 1, cols); /* a sum without overflow */
+    int64_t at = y + within(node->attr.triangle.k, -y - 1, cols); /* y + k without overflow */
     bool upper = node->attr.triangle.upper;
     int64_t edge = within(upper ? at : at + 1, 0, cols);
     return upper ? (struct rfx_range){edge, cols} : (struct rfx_range){0, edge};
 }
 
-/* Columns [x0, x1) of a row, of c channels each; in and out may be one. */
+/* Computes columns [x0, x1) of a row of c channels; in and out may be the same. */
 static void triangle_part(const float *in, float *out, int64_t x0, int64_t x1, int64_t c,
                           struct rfx_range kept) {
     int64_t lo = within(kept.lo, x0, x1), hi = within(kept.hi, lo, x1);

@@ -1,15 +1,16 @@
-/* WINDOW_ATTENTION: softmax(q k' + bias) v among the pixels of a window, head by head (Swin
+/* WINDOW_ATTENTION: softmax(q k' + bias) v among the pixels of a window, for each head (Swin
  * transformers, Liu et al. 2021).
  *
- * Windows lie on a grid that is moved by the shift and are cut off at the map's borders. The cyclic
- * form of the papers (the map rolled, windows that wrap, and a mask that takes 100 from the scores
- * of pixels which are no neighbours) is the same: exp(-100) of what is masked is too little to
- * change a sum of floats that holds a 1. Here such pairs are no part of the sums at all, so that a
- * window's values depend on its own pixels alone.
+ * Windows lie on a grid that is displaced by the shift, and the map's borders cut them off. The
+ * papers use a cyclic form: the map is rolled, windows wrap around, and a mask subtracts 100 from
+ * the scores of pixels that are not neighbours in the map. The result is the same, because
+ * exp(-100) is too small to change a float sum that contains a 1. Here the sums leave out such
+ * pairs, so that a window's values depend on its own pixels alone.
  *
- * Per query and head: q is multiplied by the scale; scores are sums over a head's channels as in
- * MATMUL; the bias is added; then as PLAIN_SOFTMAX and MATMUL, the window's pixels row by row. So
- * an element's bits depend neither on the rectangle nor on who else is computed. */
+ * For each query and head: q is multiplied by the scale. Scores are sums over the head's channels,
+ * as in MATMUL. The bias is added. Softmax and the product with v are computed as by PLAIN_SOFTMAX
+ * and MATMUL, over the window's pixels row by row. So the bits of an element depend neither on the
+ * rectangle nor on which other elements are computed with it. */
 #include <stddef.h>
 #include <string.h>
 
@@ -18,7 +19,7 @@
 #include "layers/kernels/packing.h"
 #include "layers/ops/softmax.h"
 
-enum { QUERIES = 96 }; /* that a thread has scores for at a time */
+enum { QUERIES = 96 }; /* queries whose scores a thread holds at a time */
 
 static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
     return a->h * a->w;
@@ -48,7 +49,8 @@ static enum rfx_status check_sizes(const struct rfx_node *node, const struct rfx
     return RFX_OK;
 }
 
-/* Elements of a row of the table of biases: queries that are as far below their keys. */
+/* Returns the elements of one row of the bias table. One row holds the biases of all pairs of query
+ * and key with the same row distance. */
 static int64_t table_row(const struct rfx_window_attention_attr *a) {
     return (2 * a->w - 1) * a->heads;
 }
@@ -81,7 +83,8 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
                      : rfx_axis_map_blocks(a->w, -a->shift_w);
 }
 
-/* Of whole windows, as the cyclic form counts them: those at the borders have fewer. */
+/* Counts the MACs of whole windows, as the cyclic form needs them. Windows at the borders take
+ * fewer. */
 static uint64_t macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area) {
     (void)graph;
     return area * (uint64_t)(2 * pixels_of(&node->attr.window_attention)) * (uint64_t)node->out.c;
@@ -93,7 +96,8 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
     return a->bias < 0 ? 0 : rfx_floats_bytes(a->heads * pixels_of(a) * pixels_of(a));
 }
 
-/* Row `below` of the table, to all queries that are so far (less h - 1) below their keys. */
+/* Copies row `below` of the bias table to all pairs whose query lies `below` - (h - 1) rows below
+ * its key. */
 static void spread_row(const struct rfx_window_attention_attr *a, int64_t below, const float *row,
                        float *packed) {
     int64_t n = pixels_of(a);
@@ -128,15 +132,16 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     return status;
 }
 
-/* What all windows of a run have in common, and a thread's scratch. */
+/* What all windows of a run have in common. */
 struct windows {
     const struct rfx_run_args *args;
     const struct rfx_window_attention_attr *attr;
-    int64_t size, wide;            /* channels of a head; rounded up to whole vectors */
-    struct rfx_range down, across; /* windows of the grid, from the one that is cut off on */
+    int64_t size, wide;            /* channels of a head; the same rounded up to whole vectors */
+    struct rfx_range down, across; /* window indices on the grid; cut-off ones included */
 };
 
-/* A thread's: [size][pixels], [pixels][wide], [QUERIES][...] */
+/* The areas of a thread's scratch: keys [size][pixels], values [pixels][wide], queries, scores and
+ * sums [QUERIES][...]. */
 struct room {
     float *keys, *values, *queries, *scores, *sums;
 };
@@ -162,15 +167,15 @@ static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
     return (size_t)threads * rfx_floats_bytes(room_floats(node, NULL, &none));
 }
 
-/* Windows whose index, counted from the first whole one, is in the result have a part of `r`. */
+/* Returns the indices of the windows that contain part of `r`. Window 0 is the first whole one. */
 static struct rfx_range windows_of(struct rfx_range r, int64_t size, int64_t shift) {
     return (struct rfx_range){rfx_floor_div(r.lo - shift, size), rfx_ceil_div(r.hi - shift, size)};
 }
 
-/* A window's pixels inside the map, and which of them are asked for. */
+/* A window's pixels inside the map, and those of them that are requested. */
 struct window {
     struct rfx_rect pixels, wanted;
-    int64_t y0, x0; /* of the window, also where it is cut off */
+    int64_t y0, x0; /* of the whole window, even if it is cut off */
 };
 
 static struct window window_at(const struct windows *w, int64_t index) {
@@ -184,7 +189,8 @@ static struct window window_at(const struct windows *w, int64_t index) {
     return win;
 }
 
-/* Keys and values of a head: keys with a channel's pixels together. */
+/* Copies the keys and values of a head to the scratch. Keys are stored channel by channel, values
+ * pixel by pixel. */
 static void gather(const struct windows *w, const struct window *win, int64_t head,
                    const struct room *room) {
     const struct rfx_view *in = &w->args->in[0];
@@ -199,13 +205,14 @@ static void gather(const struct windows *w, const struct window *win, int64_t he
         }
 }
 
-/* Adds the bias of the query at (y, x) to its scores, a row of keys at a time, or all of them. */
+/* Adds the bias to the scores of the query at (y, x): one row of keys at a time, or all rows at
+ * once if the window is not cut off at its sides. */
 static void add_bias(const struct windows *w, const struct window *win, int64_t head, int64_t y,
                      int64_t x, float *scores) {
     const struct rfx_window_attention_attr *a = w->attr;
     if (a->bias < 0) return;
     int64_t n = pixels_of(a), cols = rfx_rect_cols(win->pixels);
-    int64_t at_once = cols == a->w ? rfx_rect_rows(win->pixels) : 1; /* rows */
+    int64_t at_once = cols == a->w ? rfx_rect_rows(win->pixels) : 1; /* rows per call */
     const float *bias = w->args->packed;
     bias += (head * n + (y - win->y0) * a->w + x - win->x0) * n;
     for (int64_t row = win->pixels.y0; row < win->pixels.y1; row += at_once) {
@@ -215,7 +222,8 @@ static void add_bias(const struct windows *w, const struct window *win, int64_t 
     }
 }
 
-/* `count` of the wanted pixels, row by row, from number `first` on. */
+/* Computes one head's results for `count` requested pixels, in row-major order from pixel number
+ * `first` on. */
 static void attend(const struct windows *w, const struct window *win, int64_t head, int64_t first,
                    int64_t count, const struct room *room) {
     int64_t n = rfx_rect_area(win->pixels), cols = rfx_rect_cols(win->wanted);

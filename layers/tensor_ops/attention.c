@@ -1,9 +1,10 @@
-/* ATTENTION: softmax(steps(in[0] x in[1])) x in[2] without the matrix of all scores.
+/* ATTENTION: softmax(steps(in[0] x in[1])) x in[2], without storing the matrix of all scores.
  *
- * A unit is a few rows of one matrix: their scores stand in the thread's scratch, are joined with
- * the further inputs, become a softmax each, and are multiplied into rows of the output. Each row
- * goes through just the operations, in just the order, of MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and
- * MATMUL one after the other (with own kernels): the same bits, however rows are cut into units. */
+ * A unit is a few rows of one matrix. Their scores are computed in the thread's scratch, combined
+ * with the further inputs, turned into a softmax per row, and multiplied into rows of the output.
+ * Each row takes exactly the operations of MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and MATMUL with this
+ * library's own kernels, in the same order. So its bits are the same as theirs, however the rows
+ * are divided into units. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -14,7 +15,7 @@
 #include "layers/ops/softmax.h"
 #include "layers/tensor_ops/matmul.h"
 
-#define SCORES ((int64_t)1 << 20) /* of a thread, unless a few rows have more */
+#define SCORES ((int64_t)1 << 20) /* most scores of a thread, unless LEAST_ROWS rows have more */
 enum { LEAST_ROWS = 12, MOST_ROWS = 96 };
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -52,10 +53,10 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
 
 struct attention {
     const struct rfx_run_args *args;
-    struct rfx_shape scores;       /* of all of them: never stored */
-    int64_t n, k, m, width;        /* n x k times k x m times m x width */
-    int64_t matrices;              /* of the output */
-    int64_t rows, units_of_matrix; /* of a unit; per matrix */
+    struct rfx_shape scores;       /* the whole matrices, which are never stored */
+    int64_t n, k, m, width;        /* matrices: n x k, k x m, m x width */
+    int64_t matrices;              /* matrices of the output */
+    int64_t rows, units_of_matrix; /* rows of a unit; units per matrix */
 };
 
 static const struct rfx_shape *shape_of(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -63,7 +64,7 @@ static const struct rfx_shape *shape_of(const struct rfx_graph *graph, const str
     return &graph->nodes[node->in[k]].out.shape;
 }
 
-/* Rows of scores that a thread has at a time. */
+/* Returns the number of rows of scores that a thread holds at a time. */
 static int64_t rows_of(int64_t n, int64_t m) {
     int64_t rows = rfx_min_i64(rfx_max_i64(SCORES / m, LEAST_ROWS), MOST_ROWS);
     return rfx_min_i64(rows / LEAST_ROWS * LEAST_ROWS, n);
@@ -75,7 +76,7 @@ static struct attention attention_of(const struct rfx_graph *graph, const struct
                           .k = a->dims[a->rank - 1],
                           .m = b->dims[b->rank - 1],
                           .width = node->out.shape.dims[node->out.shape.rank - 1]};
-    /* It was inferred once, so that nothing is left to refuse. */
+    /* Inference has already checked the shapes, so this cannot fail. */
     enum rfx_status status = rfx_matmul_shape(node, a, b, &t.scores, NULL);
     (void)status;
     t.matrices = rfx_shape_matrices(&node->out.shape);
@@ -96,8 +97,8 @@ static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
     return (size_t)threads * rfx_floats_bytes(t.rows * t.m);
 }
 
-/* Element (matrix, row, 0) of an input that is broadcast to the scores; *step from one of the row
- * to the next. */
+/* Returns a pointer to element (matrix, row, 0) of an input that is broadcast to the scores. *step
+ * receives the distance between the elements of the row. */
 static const float *joined_row(const struct attention *t, int k, int64_t matrix, int64_t row,
                                int64_t *step) {
     const struct rfx_shape *s = shape_of(t->args->graph, t->args->node, k);
@@ -113,7 +114,7 @@ static const float *joined_row(const struct attention *t, int k, int64_t matrix,
     return rfx_view_f32(&t->args->in[k]) + at;
 }
 
-/* All steps of one row of scores, in place. */
+/* Applies all steps to one row of scores, in place. */
 static void join(const struct attention *t, int64_t matrix, int64_t row, float *scores) {
     const struct rfx_attention_attr *attr = &t->args->node->attr.attention;
     for (int s = 0; s < attr->n_steps; s++) {

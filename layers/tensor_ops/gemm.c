@@ -1,15 +1,15 @@
-/* Fully connected layer: (rows, k) x constant weights + bias -> (rows, m).
+/* GEMM, the fully connected layer: (rows, k) x constant weights + bias -> (rows, m).
  *
- * Weights are packed in blocks of 64 outputs, [block][k][outputs]; threads take blocks. An element
- * sums over k in parts (rfx_dense_in_parts), so neither blocks nor threads touch its bits. alpha
- * goes into the weights and beta into the bias when packing. Mostly bound by reading the weights
- * once. */
+ * Weights are packed in blocks of 64 outputs, [block][k][outputs]. Threads compute different
+ * blocks. An element sums over k in parts (rfx_dense_in_parts), so its bits depend neither on
+ * blocks nor on threads. Packing multiplies the weights by alpha and the bias by beta. The time is
+ * mostly that of reading the weights once. */
 #include <string.h>
 
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
-#define BLOCK 64 /* outputs of a block: the widest the dense kernels keep in registers */
+#define BLOCK 64 /* outputs of a block: the most that the dense kernels hold in registers */
 
 static enum rfx_status gemm_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {
@@ -46,7 +46,7 @@ static size_t gemm_packed_bytes(const struct rfx_graph *graph, const struct rfx_
            rfx_align_up(weights);
 }
 
-/* Source [m][k], rows j .. j + n, a cache line of stores: a piece of k at a time. */
+/* Packs rows j .. j + n, at most RFX_PACKING_TILE, of a source [m][k], one piece of k at a time. */
 static enum rfx_status pack_rows(const struct rfx_node *node, struct rfx_packing_reader *reader,
                                  const struct rfx_pack_part *part, int64_t j, int64_t n,
                                  float *weights) {
@@ -84,7 +84,7 @@ static enum rfx_status pack_mk(const struct rfx_node *node, struct rfx_packing_r
     return status;
 }
 
-/* Source [k][m]: each row in runs of at most BLOCK. */
+/* Packs a source [k][m]: each row in runs of at most BLOCK elements. */
 static enum rfx_status pack_km(const struct rfx_node *node, struct rfx_packing_reader *reader,
                                const struct rfx_pack_part *part, float *weights) {
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;

@@ -1,8 +1,8 @@
-/* JOIN_MAPS: the pixels of several maps of as many channels, map by map and row by row, along axis
- * 1 or 2 of a tensor of three dimensions.
+/* JOIN_MAPS: joins the pixels of several maps with equal numbers of channels, map by map and row by
+ * row, along axis 1 or 2 of a tensor of three dimensions.
  *
- * Plans make the maps and leave them where they are (rfx_graph.ends); whoever takes the output
- * knows where their elements belong. `run` is what it means. */
+ * Plans compute the maps and leave them where they are (rfx_graph.ends); the receiver of the output
+ * knows where their elements belong. `run` defines the result. */
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 

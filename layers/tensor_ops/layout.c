@@ -62,8 +62,8 @@ static enum rfx_status infer_reshape(const struct rfx_graph *graph, struct rfx_n
     return RFX_OK;
 }
 
-/* One row of a map from or to the planes of an NCHW tensor; `plane` points at the row in plane 0.
- */
+/* Copies one row of a map to or from the planes of an NCHW tensor; `plane` points at the row in
+ * plane 0. */
 static void row_to_planes(const float *row, float *plane, int64_t w, int64_t c, int64_t area) {
     for (int64_t x = 0; x < w; x += PIXEL_BLOCK) {
         int64_t end = rfx_min_i64(x + PIXEL_BLOCK, w);
@@ -114,7 +114,7 @@ static void run_reshape(const struct rfx_run_args *args) {
     memmove(args->out.data, args->in[0].data, rfx_tensor_bytes(&args->node->out));
 }
 
-/* The same bytes under another shape. */
+/* Returns true for input 0: the output has the same bytes with another shape. */
 static bool same_bytes(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     (void)graph;
     (void)node;

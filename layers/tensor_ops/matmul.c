@@ -1,9 +1,10 @@
-/* Product of two computed tensors, batched with numpy's broadcasting.
+/* MATMUL: the product of two computed tensors, batched with numpy's broadcasting.
  *
- * With own kernels an element is a sum of chains of up to RFX_CONV_PART fused multiply-adds each,
- * from 0, k ascending: the same bits on every processor, and threads take rows of matrices. Where a
- * network's convolutions are OpenBLAS's (conv_backend.h), so are these: whole tensors, so every
- * call has the same size in every run, and threads take whole matrices. */
+ * With this library's own kernels an element is a sum of chains of up to RFX_CONV_PART fused
+ * multiply-adds, each from 0, k ascending. The bits are the same on every processor, and threads
+ * divide the rows of matrices. If OpenBLAS computes the network's convolutions (conv_backend.h), it
+ * also computes these products. Then tensors are computed whole, so that every call has the same
+ * size in every run, and threads take whole matrices. */
 #include <limits.h>
 #include <string.h>
 
@@ -69,13 +70,13 @@ int64_t rfx_matmul_matrix(const struct rfx_shape *out, const struct rfx_shape *s
     return result;
 }
 
-#define LEAST_ROWS 24 /* of a unit: four blocks of the dense kernel */
+#define LEAST_ROWS 24 /* rows of a unit: four blocks of the dense kernel */
 
 struct product {
     const struct rfx_run_args *args;
     const struct rfx_shape *out, *a, *b;
     int64_t n, m, k, matrices;
-    int64_t parts; /* of a matrix's rows, with own kernels */
+    int64_t parts; /* parts of a matrix's rows; own kernels only */
 };
 
 static struct product product_of(const struct rfx_run_args *args) {

@@ -1,9 +1,10 @@
-/* PICK and SCATTER: elements or slices of a tensor, read and written where computed indices say.
+/* PICK and SCATTER: read or write elements or slices of a tensor at computed indices.
  *
- * Indices are whole numbers in float32; one below 0 counts from the end. What an index outside of
- * its axis picks is NaN, and a tensor that updates with such an index go to is NaN all over: a run
- * cannot be refused any more. Updates are made in the order in which they are stored, one by one,
- * so that the last of several to one place stays and sums round one way. */
+ * Indices are whole numbers in float32. A negative index counts from the end. A run can no longer
+ * be refused, so an index outside its axis gives NaN: PICK returns NaN for this element or slice;
+ * SCATTER returns a tensor of NaN only. Updates are applied one by one in the order in which they
+ * are stored. So the last of several updates of one place wins, and sums always round in the same
+ * way. */
 #include <math.h>
 #include <string.h>
 
@@ -30,7 +31,7 @@ static enum rfx_status refuse_shapes(const struct rfx_node *node, struct rfx_err
                             data->rank, indices->rank, node->attr.index.axis);
 }
 
-/* How many axes of the data an index replaces. */
+/* Returns how many axes of the data one index selects. */
 static int axes_of(const struct rfx_node *node, const struct rfx_shape *indices) {
     bool tuples = node->attr.index.kind == RFX_INDEX_TUPLES;
     return tuples ? (int)indices->dims[indices->rank - 1] : 1;
@@ -59,7 +60,7 @@ static enum rfx_status check_axes(const struct rfx_node *node, const struct rfx_
                   : refuse_shapes(node, err, "indices reach beyond the data", data, indices);
 }
 
-/* The shape of what the indices say: what PICK makes and SCATTER is given as updates. */
+/* Computes the shape that the indices select: the output of PICK, and the updates of SCATTER. */
 static enum rfx_status picked(const struct rfx_node *node, const struct rfx_shape *data,
                               const struct rfx_shape *indices, struct rfx_shape *out,
                               struct rfx_error *err) {
@@ -80,7 +81,8 @@ static enum rfx_status picked(const struct rfx_node *node, const struct rfx_shap
     return fits ? RFX_OK : refuse_shapes(node, err, "a result of too many axes", data, indices);
 }
 
-/* Of each pixel of a map the channels that another map of as many pixels says. */
+/* Infers PICK on a map: for each pixel, selects the channels that the same pixel of another map
+ * lists. */
 static enum rfx_status infer_pixels(const struct rfx_graph *graph, struct rfx_node *node,
                                     struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 2, RFX_LAYOUT_NHWC, err);
@@ -127,7 +129,7 @@ static enum rfx_status infer_scatter(const struct rfx_graph *graph, struct rfx_n
     return rfx_infer_set_plain(node, data, err);
 }
 
-/* Index v of an axis of n; -1: it is outside, or no whole number. */
+/* Returns index v of an axis of n elements; -1: v is outside the axis or not a whole number. */
 static int64_t index_of(float v, int64_t n) {
     if (!(v >= -(float)n && v < (float)n)) return -1;
     int64_t i = (int64_t)v;
@@ -135,8 +137,8 @@ static int64_t index_of(float v, int64_t n) {
     return i < 0 ? i + n : i;
 }
 
-/* How indices lie to the data that they speak of: `count` times `width` indices say, each time,
- * where `run` elements lie one after the other. */
+/* How the indices refer to the data: `count` indices, each of which selects `run` contiguous
+ * elements. */
 struct plan {
     const struct rfx_node *node;
     const struct rfx_shape *data, *indices;
@@ -170,7 +172,8 @@ static struct plan plan_of(const struct rfx_run_args *args) {
     return p;
 }
 
-/* The rest of an index: its place in the axes before and behind `axis` is that of the number. */
+/* Returns the offset of index number i in the axes before and after `axis`. Its position there is
+ * the position of the index in the tensor of indices. */
 static int64_t beside(const struct plan *p, int64_t i) {
     int64_t offset = 0;
     for (int d = p->indices->rank - 1; d >= 0; d--) {
@@ -180,7 +183,7 @@ static int64_t beside(const struct plan *p, int64_t i) {
     return offset;
 }
 
-/* Where the i-th run lies in the data, or -1. */
+/* Returns the offset of the i-th run in the data, or -1 if its index is invalid. */
 static int64_t offset_of(const struct plan *p, int64_t i) {
     int axis = p->node->attr.index.axis;
     enum rfx_index_kind kind = p->node->attr.index.kind;
@@ -231,7 +234,8 @@ static void run_pick(const struct rfx_run_args *args) {
     }
 }
 
-/* Maxima and minima as ONNX Runtime has them: what is not larger (smaller) gives way. */
+/* Returns the updated value. Maxima and minima are as in ONNX Runtime: the old value is replaced
+ * unless it is larger (smaller). */
 static float updated(enum rfx_scatter_kind kind, float old, float update) {
     switch (kind) {
         case RFX_SCATTER_ADD:

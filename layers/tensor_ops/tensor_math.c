@@ -1,6 +1,7 @@
 /* PLAIN_SOFTMAX, PLAIN_BINARY (numpy broadcasting, then node.act) and REDUCE on plain tensors.
  *
- * Each runs whole, in one fixed order, sums in double. NaN propagates through maxima and minima. */
+ * Each operator computes the whole tensor in one fixed order. Softmax and reductions sum in double.
+ * NaN propagates through maxima and minima. */
 #include <math.h>
 
 #include "layers/core/real_math.h"
@@ -18,7 +19,7 @@ static enum rfx_status infer_softmax(const struct rfx_graph *graph, struct rfx_n
     return rfx_infer_set_plain(node, in, err);
 }
 
-/* Softmax of n elements `step` apart. */
+/* Computes the softmax of n elements that lie `step` apart. */
 static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bool logarithm) {
     if (step == 1) {
         rfx_softmax_values(x, out, n, logarithm);
@@ -38,7 +39,7 @@ static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bo
 
 struct softmax_loop {
     const struct rfx_run_args *args;
-    int64_t n, inner; /* elements of a line, and how far apart they are */
+    int64_t n, inner; /* elements of a line, and their distance */
 };
 
 static void one_line(void *user, int64_t line, int thread) {
@@ -57,7 +58,8 @@ static void run_softmax(const struct rfx_run_args *args) {
     rfx_team_for(out->elems > 4096 ? args->team : NULL, out->elems / loop.n, one_line, &loop);
 }
 
-/* Dimension `axis` (of `rank`) of a shape aligned at its last axis; 1 where it has none. */
+/* Returns dimension `axis` (of `rank`) of a shape aligned at its last axis; 1 if the shape lacks
+ * it. */
 static int64_t aligned_dim(const struct rfx_shape *shape, int axis, int rank) {
     int own = axis - (rank - shape->rank);
     return own < 0 ? 1 : shape->dims[own];
@@ -83,7 +85,7 @@ static enum rfx_status infer_binary(const struct rfx_graph *graph, struct rfx_no
     return rfx_infer_set_plain(node, &shape, err);
 }
 
-/* Steps of an operand per output axis, 0 where it is broadcast. */
+/* Computes the steps of an operand per output axis; 0 for a broadcast axis. */
 static void broadcast_steps(const struct rfx_shape *in, int rank, int64_t *step) {
     int64_t strides[RFX_MAX_RANK];
     rfx_shape_strides(in, strides);
@@ -176,7 +178,8 @@ static double combine(enum rfx_reduce_kind kind, double sum, double x) {
     return sum;
 }
 
-/* The axes of `in` that are (not) reduced, with their strides; the product of their dims. */
+/* Finds the axes of `in` that are reduced (or, if !reduced, the others) and their strides. Returns
+ * the product of their dimensions. */
 static int64_t pick_axes(const struct rfx_node *node, const struct rfx_shape *in, bool reduced,
                          struct rfx_shape *shape, int64_t *step) {
     int64_t strides[RFX_MAX_RANK], product = 1;
@@ -191,7 +194,7 @@ static int64_t pick_axes(const struct rfx_node *node, const struct rfx_shape *in
     return product;
 }
 
-/* Offset of element `i` (row-major) of a strided shape. */
+/* Returns the offset of element `i` (row-major) of a strided shape. */
 static int64_t offset_of(const struct rfx_shape *shape, const int64_t *step, int64_t i) {
     int64_t offset = 0;
     for (int axis = shape->rank - 1; axis >= 0; axis--) {
@@ -207,7 +210,7 @@ struct reduce_loop {
     int64_t kept_step[RFX_MAX_RANK], gone_step[RFX_MAX_RANK], n_gone;
 };
 
-/* Which of the elements is the largest or smallest; a NaN is both. */
+/* Returns the index of the largest or smallest element. A NaN wins over all numbers. */
 static int64_t find(const struct reduce_loop *loop, const float *x, enum rfx_reduce_kind kind) {
     bool largest = kind == RFX_REDUCE_ARG_MAX || kind == RFX_REDUCE_ARG_MAX_LAST;
     bool last = kind == RFX_REDUCE_ARG_MAX_LAST || kind == RFX_REDUCE_ARG_MIN_LAST;

@@ -1,11 +1,10 @@
-/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: elements of plain tensors moved, not changed.
- */
+/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: copy elements of plain tensors unchanged. */
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 
-/* out[i0, i1, ...] = in[first + i0 * step[0] + i1 * step[1] + ...] */
+/* Copies out[i0, i1, ...] = in[first + i0 * step[0] + i1 * step[1] + ...]. */
 static void strided_copy(const float *in, int64_t first, const int64_t *step,
                          const struct rfx_shape *shape, float *out) {
     int64_t index[RFX_MAX_RANK] = {0};
@@ -107,7 +106,7 @@ static enum rfx_status infer_gather(const struct rfx_graph *graph, struct rfx_no
     return rfx_infer_set_plain(node, &shape, err);
 }
 
-/* Product of the dimensions [from, to). */
+/* Returns the product of the dimensions [from, to). */
 static int64_t extent(const struct rfx_shape *shape, int from, int to) {
     int64_t product = 1;
     for (int i = from; i < to; i++) product *= shape->dims[i];

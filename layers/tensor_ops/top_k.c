@@ -1,8 +1,9 @@
-/* TOP_K: the places of the k largest (or smallest) elements along an axis, as numbers; of a map,
- * for each pixel among its channels.
+/* TOP_K: the indices, as floats, of the k largest (or smallest) elements along an axis. On a map,
+ * the axis is the channels of each pixel.
  *
- * Elements have one order, whoever compares them: by value, where a NaN is larger than all numbers
- * (as ONNX Runtime has it) and the two zeros are equal; of equal ones the first comes first. */
+ * The order of elements is always the same: by value, where a NaN is larger than all numbers (as in
+ * ONNX Runtime) and the two zeros are equal. Of equal elements the one with the lower index comes
+ * first. */
 #include "layers/graph/infer.h"
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -27,10 +28,10 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return rfx_infer_set_plain(node, &shape, err);
 }
 
-/* One line of n elements, and where its k places go: both `step` apart. */
+/* One line of n elements, and the k indices found in it. Both lie `step` floats apart. */
 struct line {
     const float *x;
-    float *heap; /* places; the one that comes last of all is at the root */
+    float *heap; /* indices, as a heap whose root comes last in order */
     int64_t n, k, step;
     bool largest;
 };
@@ -47,7 +48,7 @@ static int64_t place(const struct line *line, int64_t i) {
     return (int64_t)line->heap[i * line->step];
 }
 
-/* Lets `value` sink from position i of a heap of n. */
+/* Moves `value` down from position i of a heap of n elements to its place. */
 static void sink(const struct line *line, int64_t i, int64_t n, int64_t value) {
     for (;;) {
         int64_t child = 2 * i + 1;

@@ -1,5 +1,5 @@
-/* One walk per band height that serves all stages which stream from the image; see stream_cache.h.
- */
+/* Makes one walk per band height, which serves all stages that stream from the image; see
+ * stream_cache.h. */
 #include "tiler/modes/stream_cache.h"
 
 #include <string.h>
@@ -12,24 +12,25 @@ enum { HEIGHTS = 8 }; /* band heights in the cache; the planner tries fewer */
 
 /* A reader of a node's rows. */
 struct reader {
-    int node, k;   /* through its input k */
+    int node, k;   /* reads through its input k */
     int64_t first; /* first row that it still needs, during a walk */
-    bool same;     /* it reads the rows that it computes */
+    bool same;     /* it reads the same rows that it computes */
 };
 
-/* The most rows of a node that one reader needed. */
+/* Row counts of a node that one reader needs: struct rfx_node_rows, `most` and `kept`. */
 struct asked {
     int32_t most, kept;
 };
 
 struct moved {
-    int64_t end;      /* step in which the last row is made; NEVER: none */
-    int64_t per_step; /* rows of a step, at most */
+    int64_t end;      /* step in which the last row is computed; NEVER: none */
+    int64_t per_step; /* most rows per step */
 };
 
 #define NEVER INT64_MAX
 
-/* The tables follow it in this order, but for alignment. */
+/* The head of the cache's memory block. The tables of struct cache follow in their order, apart
+ * from alignment. */
 struct header {
     bool begun;
     int n_heights;
@@ -74,8 +75,8 @@ static bool is_streamed(const struct cache *cache, int i) {
     return rfx_place_is_computed(cache->places[i]);
 }
 
-/* Everything local is computed by this one stage, the rest is given. Targets are the nodes that no
- * other node of the stage reads. */
+/* Makes one stage of everything that is local in space; all other nodes are given. Its targets are
+ * the nodes that no other node of the stage reads. */
 static void find_places(const struct cache *cache) {
     const struct rfx_graph *graph = cache->graph;
     enum rfx_node_place *places = cache->places;
@@ -92,7 +93,7 @@ static void find_places(const struct cache *cache) {
 
 static void list_readers(const struct cache *cache) {
     const struct rfx_graph *graph = cache->graph;
-    int *first = cache->first_reader; /* of node i at i + 1, until all are counted */
+    int *first = cache->first_reader; /* while counting, the entry of node i lies at i + 1 */
     memset(first, 0, ((size_t)graph->n_nodes + 1) * sizeof *first);
     for (int c = 0; c < graph->n_nodes; c++)
         for (int k = 0; is_streamed(cache, c) && k < graph->nodes[c].n_in; k++)
@@ -111,7 +112,7 @@ static void list_readers(const struct cache *cache) {
 /* The current walk. */
 struct walk {
     const struct cache *cache;
-    struct moved *moved; /* of its band height */
+    struct moved *moved; /* tables of the walk's band height */
     struct asked *asked;
     int64_t *looked; /* n_nodes: rows done at the last look; -1: none yet */
 };
@@ -152,8 +153,8 @@ static void take_turn(void *user, const struct rfx_stream_turn *turn) {
     }
 }
 
-/* Finds the tables of a band height, or fills them by a walk when there is room and row counts fit;
- * -1: none. */
+/* Returns the index of the tables of a band height. If they do not exist, fills them by a walk,
+ * provided that an entry is free and the row counts fit; -1: none. */
 static int find_height(const struct cache *cache, const struct rfx_mode_measure *m) {
     struct header *header = cache->header;
     const struct rfx_graph *graph = cache->graph;
@@ -253,7 +254,7 @@ bool rfx_stream_cache_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = 0; i < graph->n_nodes; i++) {
         if (!rfx_place_is_computed(m->places[i])) continue;
         if (!is_alike(&cache, m->places, i)) return false;
-        /* rows of constants follow the pace of the stage's own reader */
+        /* maps of constants are not covered: they follow the pace of the stage's own reader */
         if (rfx_node_is_source(&graph->nodes[i])) return false;
         if (n == 0) first = i;
         n = i + 1;
@@ -268,7 +269,7 @@ bool rfx_stream_cache_rows(void *block, const struct rfx_mode_measure *m,
     for (int i = first; i < n; i++) {
         rows[i] = (struct rfx_node_rows){0};
         if (!rfx_place_is_computed(m->places[i])) continue;
-        /* otherwise the stage would end before all rows are computed */
+        /* the stage would end before all rows of the node are computed */
         if (is_before(last, end_of(&cache, moved, m->places, i))) return false;
         rows[i] = rows_of(&cache, height, m->places, i);
     }

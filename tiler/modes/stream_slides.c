@@ -1,4 +1,4 @@
-/* Walks backwards from the map that is made, node by node, to the map that is read; see
+/* Walks backwards, node by node, from the map that is written to the map that is read; see
  * stream_slides.h. */
 #include "tiler/modes/stream_slides.h"
 
@@ -23,8 +23,8 @@ bool rfx_stream_reads_for(const struct rfx_graph *graph, const struct rfx_stage_
     return read;
 }
 
-/* Returns the rows of input k that rows [lo, hi) of a node read, inside its map; an empty range
- * when lo >= hi. */
+/* Returns the rows of input k, inside its map, that rows [lo, hi) of a node read; an empty range if
+ * lo >= hi. */
 static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k, int64_t lo,
                                   int64_t hi) {
     const struct rfx_node *in = &graph->nodes[graph->nodes[node].in[k]];
@@ -37,7 +37,7 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
 
 /* The nodes on the paths from `before` to `after`, last node first. */
 struct path {
-    int64_t *done;  /* n_nodes: rows that a node has computed at least */
+    int64_t *done;  /* n_nodes: rows that a node must have computed */
     int64_t *nodes; /* [n] */
     int n;
 };
@@ -56,14 +56,14 @@ static void list_path(const struct rfx_graph *graph, int before, int after, stru
         if (path->done[i] != 0) path->nodes[path->n++] = i;
 }
 
-/* Returns the first row of `before` that is still read when `after` has computed its rows up to
- * `row`. A node has computed at least the rows its readers are made of. Some of several readers may
- * not belong to the stage, so the least of them counts. */
+/* Returns the first row of `before` that is still read after `after` has computed its rows up to
+ * `row`. A node has computed at least the rows that its readers were computed from. Some of its
+ * readers may not belong to the stage, so the smallest of these row counts is used. */
 static int64_t first_read(const struct rfx_graph *graph, int before, int after, int64_t row,
                           const struct path *path) {
     int64_t first = rfx_rect_row_range(graph->nodes[before].wanted).hi;
     int64_t *done = path->done;
-    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* not on a path yet */
+    for (int p = 0; p < path->n; p++) done[path->nodes[p]] = INT64_MAX; /* not reached yet */
     done[after] = row;
     for (int p = 0; p < path->n; p++) {
         int i = (int)path->nodes[p];
@@ -98,8 +98,8 @@ struct pair {
 
 enum { LOOKS = 64, BLOCK = 8, MOST_BLOCKS = 24 };
 
-/* Updates the lag for rows [row, last] of the later map, with the rows of `before` that are still
- * needed from `row` on; returns how many rows of `before` are no longer needed. */
+/* Updates the lag for rows [row, last] of the later map. Uses the rows of `before` that are still
+ * needed from `row` on. Returns how many rows of `before` are no longer needed. */
 static int64_t look(struct pair *p, int64_t row, int64_t last) {
     int64_t dead = first_read(p->graph, p->before, p->after, row, &p->path) - p->read.lo;
     int64_t lag = (last - p->made.lo) * p->made_bytes - dead * p->read_bytes;
@@ -107,9 +107,10 @@ static int64_t look(struct pair *p, int64_t row, int64_t last) {
     return dead;
 }
 
-/* Looks at each row from a border on, in blocks, until two blocks in a row have advanced as much as
- * the block before; from there on to the same point at the other border all blocks do. Returns that
- * distance; -1: not within MOST_BLOCKS blocks. *moved: rows advanced per block. */
+/* Examines each row from a border on, in blocks, until two blocks in succession have advanced as
+ * much as the block before them. All blocks from there to the same point at the other border then
+ * advance equally. Returns the distance from the border in rows; -1: not reached within MOST_BLOCKS
+ * blocks. *moved receives how many more rows of `before` are no longer needed after each block. */
 static int64_t look_from(struct pair *p, bool at_end, int64_t *moved) {
     int64_t rows = rfx_range_size(p->made), before[BLOCK] = {0};
     int alike = 0;
@@ -163,7 +164,7 @@ int64_t rfx_stream_lag(const struct rfx_graph *graph, int before, int after, int
     int64_t step = rfx_ceil_div(rfx_range_size(p.made), LOOKS);
     for (int64_t row = p.made.lo; row < p.made.hi; row += step)
         (void)look(&p, row,
-                   rfx_min_i64(row + step, p.made.hi) - 1); /* later rows read no earlier ones */
+                   rfx_min_i64(row + step, p.made.hi) - 1); /* later rows never read earlier ones */
     return p.lag;
 }
 

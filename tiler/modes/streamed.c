@@ -1,10 +1,10 @@
-/* Streamed mode: bands of image rows go through all nodes, and rows that later rows still need wait
- * in rings.
+/* Streamed mode: bands of image rows pass through all nodes. Rows that later rows still need wait
+ * in ring buffers.
  *
- * The rows come from streaming.h. With several column strips, the stream runs once per strip, each
- * time from the image's first row. Staging: the new rows of a step lie in bytes that all nodes
- * share, some over those of another node; rows that outlive the step are copied to the node's ring
- * before its next turn. */
+ * streaming.h decides which rows are computed. With several column strips, the stream runs once per
+ * strip, each time from the image's first row. Staging: the new rows of a step lie in a staging
+ * buffer that all nodes share, some over the rows of another node. Rows that outlive the step are
+ * copied to the node's ring buffer before the node's next turn. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -18,9 +18,10 @@
 #define N_BANDS 8
 #define N_STRIPS 11
 static const int64_t bands[N_BANDS] = {256, 128, 64, 32, 16, 8, 4, 2}; /* image rows per step */
-/* For two streams, tall, middle and short bands are enough, as there are many pairs of cuts. */
+/* Band heights for two streams. Three are enough, because there are many pairs of cuts. */
 static const int64_t pair_bands[] = {64, 16, 4};
-/* Spilled maps need few strips: few rows are read twice, and each is long. */
+/* Strip counts for spilled maps. Few strips are enough: few rows are read twice, and each row is
+ * long. */
 static const int64_t spill_strips[] = {1, 2, 4, 8, 16};
 static const int64_t strips[N_STRIPS] = {2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48};
 
@@ -33,7 +34,7 @@ struct state {
     int64_t *staged_from;         /* n_nodes: rows from here on lie in the staging buffer */
     int64_t *shift; /* n_nodes: a row's place in the staging buffer, minus its number */
     int64_t *taken; /* n_nodes: step of the last turn */
-    int *uncopied;  /* nodes whose new rows of this step have not been copied yet */
+    int *uncopied;  /* nodes whose new rows of this step must still be copied */
     int n_uncopied;
     int copied;           /* node of the copy just handed out; -1: none */
     int emit_node;        /* node whose new rows are to be handed out or spilled; -1: none */
@@ -67,9 +68,11 @@ static void sweep_rows(const struct rfx_mode_sweep *sweep, rfx_rows_adder *add, 
                      add, user);
 }
 
-/* Nodes between the two maps have read everything they need for a step's rows before those rows are
- * written. A node that reads `before` directly reads while it writes, from its first new row on.
- * With several strips a map is read again from its first row, so nothing slides. */
+/* Returns whether the map of `after` may be written over the map of `before`, and at which
+ * distance, *down. Nodes between the two maps have read everything that they need for a step's rows
+ * before those rows are written. But if `after` reads `before` itself, it reads while it writes,
+ * from its first new row on. With several strips a map is read again from its first row, so its
+ * memory cannot be overwritten. */
 static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
                   int after, int64_t *scratch, int64_t *lag, size_t *down) {
     const struct rfx_node *node = &graph->nodes[after];
@@ -80,7 +83,7 @@ static bool slide(const struct rfx_graph *graph, const struct rfx_stage_shape *s
     int64_t new_px = rows * rfx_rect_cols(node->wanted);
     int64_t least = *lag + (int64_t)rfx_tensor_pixel_bytes(&node->out, new_px);
     *down = rfx_align_up((size_t)rfx_max_i64(0, least)) + RFX_RED_ZONE_BYTES;
-    return *down < rfx_node_roi_bytes(node); /* otherwise nothing would be shared */
+    return *down < rfx_node_roi_bytes(node); /* else the two maps would share no bytes */
 }
 
 static bool frees(const struct rfx_graph *graph, const struct rfx_stage_shape *shape, int before,
@@ -130,14 +133,14 @@ static struct rfx_range strip_cols(const struct rfx_walk *walk, int node) {
     return walk->stage->spec.tiles_x == 1 ? all : s->cols[node].clamped;
 }
 
-/* After a copy all rows of the node lie in its ring. */
+/* Ends a copy: afterwards all rows of the node lie in its ring buffer. */
 static void end_copy(struct state *s) {
     if (s->copied >= 0) s->staged_from[s->copied] = s->done[s->copied];
     s->copied = -1;
 }
 
-/* Fills the next copy of rows that outlive their step, for a node whose last reader has had its
- * turn before `turn`, the stream's next one. */
+/* Fills the step that copies rows which outlive their step. Takes a node whose last reader has had
+ * its turn before `turn`, the stream's next turn. Returns false if there is no such node. */
 static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -156,13 +159,13 @@ static bool next_copy(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
         s->copied = node;
         if (!rfx_rect_is_empty(step->rect)) return true;
         end_copy(s);
-        f = -1; /* the list has changed */
+        f = -1; /* the list has changed: start again */
     }
     return false;
 }
 
-/* Chooses where the rows of a turn lie in the staging buffer: over the new rows of another node of
- * this step, row over row, where the plan says so. */
+/* Chooses where the rows of a turn lie in the staging buffer. If the plan says so, they lie row by
+ * row over the new rows that another node computed in this step. */
 static void place_staging(struct state *s, const struct rfx_stage_node *how,
                           const struct rfx_stream_turn *turn) {
     int i = turn->node;
@@ -173,7 +176,7 @@ static void place_staging(struct state *s, const struct rfx_stage_node *how,
     if (how->ring_rows > 0) s->uncopied[s->n_uncopied++] = i;
 }
 
-/* Takes the stream's next turn; the copies before it have been made. */
+/* Takes the stream's next turn and fills its step. All copies before it have been made. */
 static void take_turn(struct rfx_walk *walk, const struct rfx_stream_turn *turn,
                       struct rfx_step *step) {
     struct state *s = walk->state;
@@ -243,7 +246,7 @@ static void resident_region(const struct rfx_walk *walk, int node,
     region->rect = rfx_rect_from_ranges(there, strip_cols(walk, node));
     const struct rfx_tensor *out = &walk->plan->graph->nodes[node].out;
     int64_t before =
-        region->staging_y0 + s->shift[node]; /* rows of the staging buffer before the first one */
+        region->staging_y0 + s->shift[node]; /* rows of the staging buffer before the region */
     size_t row_bytes = rfx_tensor_pixel_bytes(out, rfx_rect_cols(region->rect));
     region->staging_offset = how->staging.offset + (size_t)before * row_bytes;
 }

@@ -1,6 +1,6 @@
-/* The row stream: which rows of which node can be computed next, by inverting the region maps,
- * which are monotone; and the rings that a stream needs, measured by a walk that looks at all
- * readers between two steps. */
+/* The row stream. It finds which rows of which node can be computed next by inverting the region
+ * maps, which are monotone. It also measures the ring buffers that a stream needs, by a walk that
+ * examines all readers between two steps. */
 #include "tiler/modes/streaming.h"
 
 #include "layers/conv/conv_backend.h"
@@ -53,8 +53,8 @@ static struct rfx_range rows_read(const struct rfx_graph *graph, int node, int k
     return in;
 }
 
-/* Returns whether the available inputs allow the node's rows up to `hi`; otherwise *wait receives
- * one input and the rows it must have first. */
+/* Returns whether the available input rows are enough to compute the node's rows up to `hi`. If
+ * not, *wait receives one input and the rows that it must have first. */
 static bool can_reach(const struct rfx_stream *stream, int node, int64_t hi,
                       struct rfx_stream_wait *wait) {
     const struct rfx_node *n = &stream->graph->nodes[node];
@@ -83,8 +83,8 @@ static int64_t image_rows(const struct rfx_stream *stream, const struct rfx_node
 }
 
 /* Returns the most rows that a node computes in a step: its share of a band. Without this limit,
- * padding would let every node finish at once where the image ends, and rings would have to hold
- * all those rows. */
+ * padding would let every node finish at once at the end of the image, and ring buffers would have
+ * to hold all those rows. */
 static int64_t rows_per_step(const struct rfx_stream *stream, const struct rfx_node *node) {
     return rfx_max_i64(1, rfx_ceil_div(stream->band_rows * node->out.h, image_rows(stream, node)));
 }
@@ -96,9 +96,9 @@ static bool reads_same_row(const struct rfx_graph *graph, const struct rfx_node 
            map.taps == 1 && map.down == 1 && map.up == 1 && map.pad == 0;
 }
 
-/* Returns the map that paces a map of constants: the first reader of the constants reads both row
- * by row, and the map is computed in this stage, so constants are computed when its rows are there.
- * -1: none. */
+/* Returns the map that sets the pace of a map of constants; -1: none. It exists if the first reader
+ * of the constants reads both maps row by row and this stage computes the other map. The constants'
+ * rows are then computed when the rows of that map exist. */
 static int pace_of(const struct rfx_stream *stream, int node) {
     const struct rfx_graph *graph = stream->graph;
     for (int c = node + 1; c <= stream->last; c++) {
@@ -117,7 +117,7 @@ static int pace_of(const struct rfx_stream *stream, int node) {
     return -1;
 }
 
-/* Returns whether rows enter the stream here that are available from its start. */
+/* Returns whether the node brings rows into the stream that are available from its start. */
 static bool is_source(const struct rfx_stream *stream, int node) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     enum rfx_node_place place = stream->places[node];
@@ -131,8 +131,8 @@ static bool is_source(const struct rfx_stream *stream, int node) {
 }
 
 /* Returns the row up to which a source may be computed by the end of a step: the same share of its
- * map as of the image. Without this limit, its rows would wait for rows that come from the image or
- * from a smaller map. */
+ * map as of the image. Without this limit, its rows would be computed long before their readers
+ * need them, and would wait for rows that come from the image or from a smaller map. */
 static int64_t source_share(const struct rfx_stream *stream, int node, int64_t step) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     int64_t first = rfx_stream_rows(stream->graph, stream->places, node).lo;
@@ -154,14 +154,14 @@ static int64_t next_source_step(const struct rfx_stream *stream, int64_t from) {
     return next;
 }
 
-/* Returns the largest row count that the available inputs allow. */
+/* Returns the row up to which the available inputs allow the node to be computed in this step. */
 static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step) {
     const struct rfx_node *n = &stream->graph->nodes[node];
     int64_t begun = stream->done[node], lo = begun,
             end = rfx_stream_rows(stream->graph, stream->places, node).hi;
     if (stream->places[node] == RFX_PLACE_REDUCED)
         return rfx_max_i64(begun, rfx_min_i64(stream->done[n->in[0]], end));
-    /* whole blocks: the rest of a block would be computed twice */
+    /* only whole blocks, as the rest of a block would be computed twice */
     bool fetched = stream->places[node] == RFX_PLACE_FETCHED;
     struct rfx_conv_block block = {1, 1, 0};
     if (!fetched) block = rfx_conv_rows_together(stream->graph, n);
@@ -184,7 +184,7 @@ static int64_t reachable(const struct rfx_stream *stream, int node, int64_t step
             hi = middle - 1;
     }
     if (stream->waits != NULL && lo == begun)
-        stream->waits[node] = wait; /* it waits even for one row */
+        stream->waits[node] = wait; /* the node cannot compute even one row */
     return rfx_max_i64(begun, rfx_floor_div(lo - block.from, block.h) * block.h + block.from);
 }
 
@@ -207,7 +207,7 @@ static bool find_turn(const struct rfx_stream *stream, int node, int64_t step,
     return false;
 }
 
-/* Skips steps in which nothing can be computed because every source would be too early. */
+/* Skips steps in which nothing can be computed because it is too early for every source. */
 bool rfx_stream_peek(const struct rfx_stream *stream, struct rfx_stream_turn *turn) {
     if (stream->open <= 0) return false;
     if (find_turn(stream, stream->node, stream->step, turn)) return true;
@@ -253,8 +253,8 @@ int64_t rfx_stream_keep_from(const struct rfx_stream *stream, int node, int last
 
 #define PERIOD_ROWS 64 /* image rows after which the strides of most networks align again */
 
-/* Finds out whether the stream repeats itself: every node advances by as many rows in this period
- * of steps as in the one before. */
+/* Detects whether the stream repeats itself: whether every node advances by as many rows in this
+ * period of steps as in the period before. */
 struct period {
     bool possible;     /* every region map of the stage only shifts when its output is shifted */
     int64_t steps;     /* steps of a period */
@@ -265,7 +265,8 @@ struct period {
     int equal;               /* consecutive looks with the same advance */
 };
 
-/* Resizing maps rows by a factor that need not be an integer; such streams are walked in full. */
+/* Returns whether every region map of the stage only shifts when its output is shifted. Resizing by
+ * a factor that is not an integer does not; such streams are walked in full. */
 static bool has_shifting_maps(const struct rfx_stream *stream) {
     for (int i = stream->first; i <= stream->last; i++) {
         if (stream->places[i] <= RFX_PLACE_FETCHED) continue;
@@ -274,8 +275,9 @@ static bool has_shifting_maps(const struct rfx_stream *stream) {
     return stream->graph->input >= 0;
 }
 
-/* Returns whether advancing reader c by its advance shifts the rows it reads of input k by the
- * input's advance. */
+/* Returns whether reader c and its input k advance in step: when reader c advances by its rows per
+ * period, the rows that it reads of input k shift by the input's rows per period. *reach receives
+ * how many rows of the input one row of c reads. */
 static bool edge_shifts(const struct rfx_stream *stream, const struct period *period, int c, int k,
                         int64_t *reach) {
     const struct rfx_graph *graph = stream->graph;
@@ -284,7 +286,7 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     *reach = 1;
     if (stream->places[c] == RFX_PLACE_REDUCED) return period->moved[c] == period->moved[in];
     if (n->out.h == 1 || graph->nodes[in].out.h == 1)
-        return true; /* single rows are not part of the flow */
+        return true; /* maps of a single row do not advance */
     struct rfx_range row = {stream->done[c], stream->done[c] + 1};
     struct rfx_range shifted = {row.lo + period->moved[c], row.hi + period->moved[c]};
     struct rfx_range now = rfx_input_range(graph, n, k, RFX_AXIS_ROWS, row);
@@ -293,7 +295,8 @@ static bool edge_shifts(const struct rfx_stream *stream, const struct period *pe
     return then.lo - now.lo == period->moved[in] && then.hi - now.hi == period->moved[in];
 }
 
-/* Returns whether a node is not a source, or is a source that advances by whole rows per period. */
+/* Returns true unless the node is a source that advanced by more or fewer rows than its exact share
+ * of a period. */
 static bool source_is_even(const struct rfx_stream *stream, const struct period *period, int i) {
     const struct rfx_node *n = &stream->graph->nodes[i];
     return !is_source(stream, i) ||
@@ -323,7 +326,7 @@ static int64_t periods_to_skip(const struct rfx_stream *stream, const struct per
     return skip == INT64_MAX ? 0 : skip - 1;
 }
 
-/* Looks at the stream once per period, before `step` begins; returns how many periods can be
+/* Examines the stream once per period, before `step` begins. Returns how many periods can be
  * skipped. */
 static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
                                struct period *period) {
@@ -341,8 +344,8 @@ static int64_t look_for_period(const struct rfx_stream *stream, int64_t step,
     return period->equal < 2 ? 0 : rfx_max_i64(0, periods_to_skip(stream, period));
 }
 
-/* Moves the stream and the next turn forward by some periods. No period is skipped afterwards: the
- * end is walked in full. */
+/* Moves the stream and the next turn forward by some periods. Afterwards no further period is
+ * skipped: the end is walked in full. */
 static void skip_periods(struct rfx_stream *stream, int64_t periods, struct period *period,
                          struct rfx_stream_turn *turn) {
     for (int i = stream->first; i <= stream->last; i++)
@@ -355,7 +358,7 @@ static void skip_periods(struct rfx_stream *stream, int64_t periods, struct peri
     for (int i = stream->first; i <= stream->last; i++) stream->waits[i].from = -1;
 }
 
-/* Starts watching a begun stream for repetition; `scratch`: 2 * n_nodes elements. */
+/* Prepares to detect repetition in a stream that has begun; `scratch`: 2 * n_nodes elements. */
 static struct period begin_period(const struct rfx_stream *stream, int64_t *scratch) {
     int n = stream->graph->n_nodes;
     struct period period = {.possible = has_shifting_maps(stream),
@@ -421,14 +424,15 @@ void rfx_stream_sweep(const struct rfx_graph *graph, const enum rfx_node_place *
     }
 }
 
-/* State between two steps: the first row of each node that is still needed, and the rows done when
- * that was computed (-1: never). Tables of n_nodes. */
+/* State between two steps, tables of n_nodes. keep_from: the first row of each node that is still
+ * needed. looked: the rows done when keep_from was computed (-1: never). stale: keep_from must be
+ * recomputed. */
 struct look {
     int64_t *keep_from, *looked, *stale;
 };
 
-/* Recomputes the first needed rows of the inputs of nodes that have advanced since the last look.
- */
+/* Recomputes the first needed row of each map that is read by a node which has advanced since the
+ * last look. */
 static void find_kept(const struct rfx_stream *stream, const struct look *look) {
     const struct rfx_graph *graph = stream->graph;
     for (int i = stream->first; i <= stream->last; i++) look->stale[i] = look->looked[i] < 0;
@@ -459,7 +463,7 @@ struct measuring {
     struct rfx_node_rows *rings;
 };
 
-/* Between two steps: records which rows are needed beyond their step. */
+/* Between two steps, records how many rows of each node must outlive their step. */
 static void measure_step(void *user, const struct rfx_stream *stream) {
     const struct measuring *m = user;
     find_kept(stream, &m->look);
@@ -479,7 +483,7 @@ static void measure_turn(void *user, const struct rfx_stream_turn *turn) {
     ring->per_step = rfx_max_i64(ring->per_step, rfx_range_size(turn->rows));
 }
 
-/* The resident region of a reduction is its state: none of its rows. */
+/* Completes the row counts of a node. A reduction keeps a state and none of its rows. */
 static void end_ring(struct rfx_node_rows *ring, enum rfx_node_place place, int64_t computed) {
     ring->computed = computed;
     if (place != RFX_PLACE_REDUCED) return;

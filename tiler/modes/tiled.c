@@ -1,6 +1,7 @@
-/* Tiled mode (paper 003): the targets' maps are cut into a grid. Everything before them is computed
- * again for each tile, with exactly the halo that its receptive field needs, and the tiles are
- * stitched together in the targets' full maps. Tiles are computed row by row of the grid. */
+/* Tiled mode (paper 003): the targets' maps are cut into a grid of tiles. All nodes before the
+ * targets are computed again for each tile, with exactly the halo that the receptive field
+ * requires. The tiles are stitched together in the targets' full maps. Tiles are computed row by
+ * row of the grid. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -91,7 +92,7 @@ static void enter_tile(const struct rfx_walk *walk) {
     s->ready = true;
 }
 
-/* Moves to the next tile; returns false after the last one, whose regions remain. */
+/* Moves to the next tile. Returns false after the last one, whose regions stay set. */
 static bool leave_tile(struct rfx_walk *walk) {
     struct state *s = walk->state;
     const struct rfx_stage_spec *spec = &walk->stage->spec;

@@ -1,8 +1,8 @@
-/* Whole mode: node by node, each map computed at once or in steps of rows.
+/* Whole mode: computes node by node, each map at once or in steps of rows.
  *
- * Computed row by row, a map may be written over rows of its input that are no longer needed
- * (placement_slides.h), from the first rows to the last or upwards. A node's weights are loaded
- * right before it. */
+ * If a map is computed in steps of rows, it may overwrite rows of its input that are no longer
+ * needed (placement_slides.h). Its rows are then computed from the first to the last, or from the
+ * last to the first. A node's weights are loaded just before the node is computed. */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -71,8 +71,8 @@ static void leave_node(struct rfx_walk *walk) {
     walk->unit++;
 }
 
-/* Takes the next step of the current node and returns its rows; *last: it is the node's last step.
- */
+/* Returns the rows of the current node's next step and advances. *last receives whether it is the
+ * node's last step. */
 static struct rfx_range next_rows(struct state *s, const struct rfx_graph *graph,
                                   const struct rfx_stage_node *how, bool *last) {
     *last = how->step_rows == 0;

@@ -1,6 +1,6 @@
-/* Which candidates each phase tries: the candidate templates of the modes, expanded over cuts,
- * bands and tiles. Chains have further choices: which maps they store between their stages, and
- * which they compute again. */
+/* Lists the candidates that each phase tries: expands the modes' candidate templates over cuts,
+ * bands and tiles. For chains it also varies which maps they store between their stages and which
+ * maps they compute again. */
 #include "tiler/search/candidates.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 #include "layers/core/checked.h"
 #include "tiler/search/chain_stores.h"
 
-/* What a template varies for one partition. */
+/* The values that a template varies for one partition. */
 struct choices_of_template {
     int n_down, n_across, n_bands;
     int64_t down[RFX_TILING_MAX_COUNTS], across[RFX_TILING_MAX_COUNTS];
@@ -17,11 +17,12 @@ struct choices_of_template {
 };
 
 #define LAST_CUTS \
-    3 /* the last legal splits: streaming adds no MACs, so a later cut needs less memory */
-#define SPREAD_CUTS 4 /* and some spread over the others */
+    3 /* number of last legal splits: streaming adds no MACs, so a later cut needs less memory */
+#define SPREAD_CUTS 4 /* number of further splits, spread over the others */
 #define MAX_CUTS (LAST_CUTS + SPREAD_CUTS)
 
-/* Lists the splits at which streams may end: the last ones, and some spread over the others. */
+/* Lists the splits at which streams may end: the last legal ones, and some spread over the others.
+ * Returns their number. */
 static int list_cuts(const struct rfx_search *search, int *cuts) {
     int n = 0;
     int early = search->n_splits > LAST_CUTS ? search->n_splits - LAST_CUTS : 0;
@@ -32,8 +33,8 @@ static int list_cuts(const struct rfx_search *search, int *cuts) {
     return n;
 }
 
-/* Lists the tile counts along an axis that a template tries, or the count that the request gives.
- */
+/* Lists the tile counts along an axis that a template tries, or the one count that the request
+ * gives. Returns their number. */
 static int list_parts(const struct rfx_search *search,
                       const struct rfx_candidate_template *template,
                       const struct rfx_partition *partition, enum rfx_axis axis, int64_t *counts) {
@@ -54,15 +55,15 @@ static int list_parts(const struct rfx_search *search,
     return template->n_across;
 }
 
-/* Removes every other entry of a list, never the last one. */
+/* Removes every other entry of a list but keeps the last one. */
 static void halve(int64_t *list, int *n) {
     int kept = 0;
     for (int i = (*n - 1) % 2; i < *n; i += 2) list[kept++] = list[i];
     *n = kept;
 }
 
-/* Thins out the longest list first, until n_partitions partitions have no more candidates than the
- * search allows. */
+/* Shortens the lists, the longest first, until n_partitions partitions together have no more
+ * candidates than the search allows. */
 static void limit_choices(const struct rfx_search *search, int n_partitions,
                           struct choices_of_template *c) {
     for (;;) {
@@ -96,9 +97,9 @@ static void list_choices(const struct rfx_search *search,
     limit_choices(search, n_partitions, c);
 }
 
-/* Tiles so small that they are mostly halo take this many times as long as an untiled run, and
- * smaller ones longer still. They are left out once a listed candidate seems to fit, because such
- * slow candidates matter only if nothing else fits. */
+/* Limit of a grid's predicted time, as a multiple of the untiled run's. Grids above it have tiles
+ * so small that they are mostly halo; still smaller tiles take even longer. Such candidates are
+ * left out once a listed candidate seems to fit, because they matter only if nothing else fits. */
 #define TOO_MANY_TIMES 200.0
 
 static bool seems_settled(const struct rfx_search *search, enum rfx_plan_kind kind) {
@@ -116,8 +117,9 @@ static bool takes_too_long(struct rfx_search *search, const struct rfx_candidate
     return slow;
 }
 
-/* Adds a candidate for every tile count across. Its stages are measured for the first count of
- * interest; row counts do not depend on it. *slow: even the fewest tiles take too long. */
+/* Adds a candidate for every tile count across. The stages are measured for the first count that is
+ * of interest, since row counts do not depend on the tile count. *slow receives whether even the
+ * fewest tiles take too long. */
 static enum rfx_status add_across(struct rfx_search *search,
                                   const struct rfx_candidate_template *template,
                                   const struct choices_of_template *choices,
@@ -145,7 +147,7 @@ static enum rfx_status add_across(struct rfx_search *search,
     return status;
 }
 
-/* Adds one of n_partitions partitions with every choice of bands and tiles. */
+/* Adds the candidates of one of n_partitions partitions, with every choice of bands and tiles. */
 static enum rfx_status add_partition(struct rfx_search *search, const struct rfx_mode *mode,
                                      const struct rfx_candidate_template *template,
                                      struct rfx_partition partition, int n_partitions,
@@ -168,10 +170,11 @@ static enum rfx_status add_partition(struct rfx_search *search, const struct rfx
 
 enum { N_LATE = 3, QUARTERS = 4, MOST_SMALL = N_LATE * RFX_PARTITION_MAX_SPILLS };
 
-/* Lists chains that store small maps, by rising sizes. In the later half or quarter of the levels,
- * where a U-Net's small maps are no longer needed, maps of the next size may be stored too. */
+/* Lists chains that store small maps, in the order of rising sizes, and returns their number. In
+ * the last half or quarter of the levels, where a U-Net's small maps are no longer needed, they may
+ * also store maps of the next larger size. */
 static int list_small(const struct rfx_levels *levels, struct rfx_partition *list) {
-    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters; the first: nowhere */
+    static const int late[N_LATE] = {QUARTERS, 3, 2}; /* quarters of the levels; 4 of 4: no level */
     size_t sizes[RFX_PARTITION_MAX_SPILLS];
     int count = 0, n = rfx_partition_spills(levels, sizes);
     for (int k = 0; k < N_LATE; k++)
@@ -183,9 +186,8 @@ static int list_small(const struct rfx_levels *levels, struct rfx_partition *lis
     return count;
 }
 
-/* *fit: whether one of the candidates from index `from` on fits, placed as it will be when it is
- * chosen.
- */
+/* Sets *fit if one of the candidates from index `from` on fits the budget, with its buffers placed
+ * as they would be if it were chosen. */
 static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool *fit,
                                     struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -199,7 +201,7 @@ static enum rfx_status find_fitting(struct rfx_search *search, size_t from, bool
     return status;
 }
 
-/* Returns the least bound of the candidates from index `from` on; 0: there are none. */
+/* Returns the smallest bound of the candidates from index `from` on; 0: there are none. */
 static size_t least_bound(const struct rfx_search *search, size_t from) {
     size_t least = 0;
     for (size_t i = from; i < search->n_candidates; i++)
@@ -207,7 +209,7 @@ static size_t least_bound(const struct rfx_search *search, size_t from) {
     return least;
 }
 
-/* Returns whether the last choice differs from those before it and stores anything. */
+/* Returns whether the last choice stores any map and differs from all choices before it. */
 static bool is_new(const struct rfx_search *search) {
     size_t n = (size_t)search->context.graph->n_nodes, last = (size_t)search->n_chosen * n;
     bool any = false;
@@ -224,15 +226,15 @@ struct chooser {
     const struct rfx_mode *mode;
     const struct rfx_candidate_template *template;
     struct rfx_chain_stores *stores;
-    size_t *beside; /* per stage of a choice */
+    size_t *beside; /* bytes beside the stored maps, per stage of a choice */
     int share;
     bool fit;      /* one of the chains fits */
     bool by_level; /* one of the chains chosen level by level fits */
 };
 
-/* Adds chains that store the maps which save most time within *room bytes, minus the bytes known to
- * lie beside the maps; *room becomes the bytes used. *least: the least bound of these chains; 0:
- * they are listed already or of no interest. */
+/* Adds chains that store the maps which save the most time. The stored maps and the bytes known to
+ * be required beside them take at most *room bytes; *room becomes the bytes that they take. *least
+ * receives the smallest bound of these chains; 0: they are already listed or not of interest. */
 static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
                                   struct rfx_chain_preference preference, size_t *room,
                                   size_t *least, struct rfx_error *err) {
@@ -253,8 +255,8 @@ static enum rfx_status add_choice(struct rfx_search *search, struct chooser *c,
     return status;
 }
 
-/* Raises the known bytes beside stored maps, level by level, to those of the last choice in its
- * shortest bands; *fixed: its bytes outside of the arena. */
+/* Measures the last choice with its shortest bands and raises, level by level, the bytes known to
+ * be required beside stored maps. *fixed receives the bytes of the choice outside the arena. */
 static enum rfx_status measure_beside(struct rfx_search *search, struct chooser *c, size_t *fixed,
                                       struct rfx_error *err) {
     const struct rfx_levels *levels = &search->levels;
@@ -285,8 +287,9 @@ static enum rfx_status measure_beside(struct rfx_search *search, struct chooser 
     return RFX_OK;
 }
 
-/* Chooses maps for the room at each level, given what earlier choices had beside stored maps there.
- * A map may fit at levels where little is computed again, though it does not where much is. */
+/* Chooses maps for the memory that is free at each level, given the bytes that earlier choices
+ * required beside stored maps at that level. A map may fit at levels where little is computed
+ * again, even if it does not fit where much is. */
 static enum rfx_status choose_by_level(struct rfx_search *search, struct chooser *c,
                                        struct rfx_chain_preference preference,
                                        struct rfx_error *err) {
@@ -334,8 +337,9 @@ static enum rfx_status choose_for_budget(struct rfx_search *search, struct choos
     return status;
 }
 
-/* Chooses maps for rooms from a quarter down to a sixteenth of all that could be stored, and around
- * the room of the smallest chain among these. The choice depends on the network alone. */
+/* Chooses maps that take from a quarter down to a sixteenth of the bytes of all maps that could be
+ * stored. Then makes choices around the size that gave the smallest of these chains. The choices
+ * depend only on the network. */
 static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c,
                                     struct rfx_error *err) {
     enum { MOST = 4, LEAST = 16 };
@@ -345,7 +349,7 @@ static enum rfx_status choose_small(struct rfx_search *search, struct chooser *c
     struct rfx_chain_count all;
     enum rfx_status status = RFX_OK;
     if (search->n_chosen == RFX_SEARCH_CHOICES) return RFX_OK;
-    int *until = search->chosen + (size_t)search->n_chosen * n; /* scratch for now */
+    int *until = search->chosen + (size_t)search->n_chosen * n; /* used as scratch here */
     rfx_chain_stores_choose(c->stores, SIZE_MAX, by_span, until, &all);
     for (size_t tried = all.bytes / MOST; status == RFX_OK && tried > all.bytes / LEAST && !c->fit;
          tried -= tried / 3 + 1) {
@@ -367,7 +371,7 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     enum { MOST_LOOKS = 8 * 1000 * 1000 };
     const struct rfx_graph *graph = search->context.graph;
     size_t n = (size_t)graph->n_nodes, before = search->n_candidates;
-    if (search->n_chosen > 0) return RFX_OK; /* they are listed already */
+    if (search->n_chosen > 0) return RFX_OK; /* already listed */
     double *times = rfx_memory_calloc(graph->mem, n, sizeof *times);
     c->beside = rfx_memory_calloc(graph->mem, (size_t)search->max_stages, sizeof *c->beside);
     if (times == NULL || c->beside == NULL) {
@@ -399,11 +403,11 @@ static enum rfx_status add_choices(struct rfx_search *search, struct chooser *c,
     return status;
 }
 
-/* Adds chains that store small maps only. What needs a large map, such as a U-Net's skip at full
- * size, computes it again from the image; what needs small maps does not. Each level is a stage
- * whose rows are walked, which costs as much as ROWS_BESIDE additional rows, so for a deep network
- * or a large image only the chains that store least are tried. Then adds chains whose maps are
- * chosen one by one and, where none fits, one more chain that stores little. */
+/* Adds chains that store small maps only. A stage that needs a large map, such as a U-Net's skip at
+ * full size, computes the map again from the image. Each level is a stage whose rows are walked,
+ * which costs as much as ROWS_BESIDE additional rows. So for a deep network or a large image only
+ * the chains that store least are tried. Then adds chains whose maps are chosen one by one. If none
+ * of them fits, adds one more chain that stores little. */
 static enum rfx_status add_small_stores(struct rfx_search *search, const struct rfx_mode *mode,
                                         const struct rfx_candidate_template *template,
                                         struct rfx_error *err) {
@@ -429,8 +433,8 @@ static enum rfx_status add_small_stores(struct rfx_search *search, const struct 
     return status;
 }
 
-/* Bounds of chains that start again from the image at n barriers: for each band height, with the
- * requested flags and with all memory-saving flags. */
+/* The bounds of chains that start again from the image at n barriers: for each band height, one
+ * with the requested flags and one with all memory-saving flags. */
 struct passes {
     int n; /* barriers at which the image is read again */
     size_t bounds[2 * RFX_TILING_MAX_COUNTS];
@@ -452,7 +456,7 @@ static enum rfx_status measure_passes(struct rfx_search *search, const struct rf
                                          .band_rows = choices.bands[b]};
         enum rfx_status status = rfx_search_lay_out(search, &c, &n_stages, err);
         if (status != RFX_OK) return status;
-        for (int squeezed = 0; squeezed < 2; squeezed++) { /* row counts do not depend on flags */
+        for (int squeezed = 0; squeezed < 2; squeezed++) { /* the flags do not change row counts */
             bool s = squeezed != 0;
             c.spec.staging = s || asked->staging;
             c.spec.row_by_row = s || asked->row_by_row;
@@ -466,7 +470,7 @@ static enum rfx_status measure_passes(struct rfx_search *search, const struct rf
     return RFX_OK;
 }
 
-/* Returns whether two numbers of passes need the same memory, or nearly the same. */
+/* Returns whether two numbers of passes need nearly the same memory, within 1/32, in all cases. */
 static bool need_alike(const struct passes *a, const struct passes *b) {
     for (int i = 0; i < 2 * RFX_TILING_MAX_COUNTS; i++) {
         size_t less = a->bounds[i] < b->bounds[i] ? a->bounds[i] : b->bounds[i];
@@ -476,8 +480,9 @@ static bool need_alike(const struct passes *a, const struct passes *b) {
     return true;
 }
 
-/* Adds chains with numbers of passes between two that were measured. More passes take longer; where
- * two numbers need the same memory, those between are assumed to need it too and are left out. */
+/* Adds chains with numbers of passes between two numbers that were measured. More passes take
+ * longer. If the two numbers need nearly the same memory, the numbers between them are assumed to
+ * need as much and are left out. */
 static enum rfx_status add_passes_between(struct rfx_search *search, const struct rfx_mode *mode,
                                           const struct rfx_candidate_template *template,
                                           const struct passes *few, const struct passes *many,
@@ -493,12 +498,11 @@ static enum rfx_status add_passes_between(struct rfx_search *search, const struc
     return status;
 }
 
-/* Largest number of levels for which numbers of passes are tried besides chains with chosen maps.
- */
+/* Most levels for which numbers of passes are tried in addition to chains with chosen maps. */
 enum { FEW_LEVELS = 32 };
 
-/* Adds chains that read the image again at one barrier, at all barriers, and at numbers between
- * that need less memory than fewer passes. */
+/* Adds chains that read the image again at one barrier, at all barriers, and at numbers of barriers
+ * between if these change the memory. */
 static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mode *mode,
                                   const struct rfx_candidate_template *template,
                                   struct rfx_error *err) {
@@ -519,9 +523,9 @@ static enum rfx_status add_passes(struct rfx_search *search, const struct rfx_mo
     return status;
 }
 
-/* Adds chains around each waist: they store the maps at its ends, and more and more of the maps
- * that are read behind it. Maps that are not stored, such as a U-Net's skips, are computed again
- * from the image. */
+/* Adds chains around each waist. They store the maps at the waist's ends and, chain by chain, more
+ * of the maps that are read after it. Maps that are not stored, such as a U-Net's skips, are
+ * computed again from the image. */
 static enum rfx_status add_waists(struct rfx_search *search, const struct rfx_mode *mode,
                                   const struct rfx_candidate_template *template,
                                   struct rfx_error *err) {
@@ -545,10 +549,10 @@ int rfx_search_more(int k) {
     return more[k];
 }
 
-/* Adds chains with one stage per level that spill maps from some size on, and then chains with more
- * stages whose maps all go through files (the rings of a deep network may be too large for one
- * stream). At most the first few barriers start again from the image, where a first convolution
- * takes less time than a file. */
+/* Adds chains with one stage per level that spill maps from some size on. Then adds chains with
+ * more stages, all of whose maps go through files, because the ring buffers of a deep network may
+ * be too large for one stream. Chains start again from the image at no more than the first few
+ * barriers, where computing a first convolution takes less time than a file. */
 static enum rfx_status add_spilled(struct rfx_search *search, const struct rfx_mode *mode,
                                    const struct rfx_candidate_template *template,
                                    struct rfx_error *err) {
@@ -589,8 +593,8 @@ static enum rfx_status add_pairs(struct rfx_search *search, const struct rfx_mod
     return status;
 }
 
-/* Adds one cut: one of a few, or any legal one. In graphs where even a handful of grids per cut
- * would be too many candidates, only cuts spread over the graph. */
+/* Adds partitions with one cut: one of a few cuts, or any legal cut. If even a handful of grids per
+ * cut would be too many candidates, tries only cuts that are spread over the graph. */
 static enum rfx_status add_cuts(struct rfx_search *search, const struct rfx_mode *mode,
                                 const struct rfx_candidate_template *template,
                                 struct rfx_error *err) {
@@ -662,7 +666,7 @@ enum rfx_status rfx_search_list(struct rfx_search *search, int phase, struct rfx
     enum rfx_status status = RFX_OK;
     search->first = search->n_candidates;
     if (asked != NULL)
-        return add_mode(search, asked, phase, err); /* even if it is not among the modes */
+        return add_mode(search, asked, phase, err); /* the named mode need not be in the list */
     for (int m = 0; status == RFX_OK && m < search->n_modes; m++)
         status = add_mode(search, search->modes[m], phase, err);
     return status;

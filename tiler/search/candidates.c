@@ -1,9 +1,9 @@
-/* Candidates: the geometry of their stages, their lower bound and predicted cost, whether they are
- * of interest, and the plan made of one.
+/* Measures candidates: computes the geometry of their stages, their lower bound of memory and their
+ * predicted cost, decides whether they are of interest, and makes the plan of a chosen one.
  *
- * A candidate is dropped as soon as a lower bound of its memory or time rules it out; the exact
- * cost and bound come last, as they take longest to compute. Lower bounds never exceed the exact
- * values, so the same candidates remain as if all were computed completely. */
+ * A candidate is dropped as soon as a lower bound of its memory or time rules it out. The exact
+ * cost and bound are computed last, because they take longest. Lower bounds never exceed the exact
+ * values, so the same candidates remain as if all values had been computed for all candidates. */
 #include "tiler/search/candidates.h"
 
 #include <string.h>
@@ -19,7 +19,8 @@ static bool is_same_partition(const struct rfx_partition *a, const struct rfx_pa
            a->waist == b->waist && a->until == b->until;
 }
 
-/* Rows in bands are always worth caching: a walk through a stream takes long. */
+/* Returns whether the measurement of a stage's rows should be cached. For rows in bands it always
+ * pays, because a walk through a stream takes long. */
 static bool is_worth_keeping(const struct rfx_search *search, const struct rfx_stage_spec *spec) {
     if (search->partition == NULL && !search->by_rows)
         return false; /* stages given by the request come once */
@@ -50,8 +51,8 @@ enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t ro
     return rfx_memory_check_stop(search->context.graph->mem, err);
 }
 
-/* Computes the columns of a stage whose tile count across is fixed. Columns before a single cut are
- * cached, because grids ask for them again for every number of rows. */
+/* Computes the columns of a stage for its number of tiles across. The columns before a single cut
+ * are cached, because grids need them again for every number of rows. */
 static void measure_cols(struct rfx_search *search, int s) {
     const struct rfx_graph *graph = search->context.graph;
     size_t n = (size_t)graph->n_nodes;
@@ -95,7 +96,7 @@ enum rfx_status rfx_search_measure(struct rfx_search *search, int s, struct rfx_
     find_span(graph, &search->shapes[s]);
     measure_rows(search, s);
     measure_cols(search, s);
-    return rfx_memory_check_stop(graph->mem, err); /* measuring ends early then */
+    return rfx_memory_check_stop(graph->mem, err); /* a stop ends measuring early */
 }
 
 void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) {
@@ -106,7 +107,7 @@ void rfx_search_begin(struct rfx_search *search, const struct rfx_candidate *c) 
     search->partition = c != NULL ? &c->partition : NULL;
     if (c == NULL || cols->mode != c->spec.mode ||
         !is_same_partition(&cols->partition, &c->partition))
-        cols->n = 0; /* they belong to another stage */
+        cols->n = 0; /* the cached columns belong to another stage */
     if (c == NULL) return;
     cols->mode = c->spec.mode;
     cols->partition = c->partition;
@@ -185,14 +186,15 @@ static bool is_out(const struct rfx_search *search, enum rfx_plan_kind kind, siz
     return bound > rivals->least_bound[kind];
 }
 
-/* Returns a lower bound of the cost. A small margin allows for another order of summation. */
+/* Returns a lower bound of the cost; 0 if no limit applies. A small margin allows for another order
+ * of summation. */
 static uint64_t least_cost_of(const struct rfx_search *search, enum rfx_plan_kind kind,
                               int n_stages) {
     const struct rfx_search_rivals *rivals = search->rivals;
     double least = 0.0;
     bool limited = search->cost_limit != UINT64_MAX;
     if (rivals != NULL) limited = rivals->least_bound[kind] != SIZE_MAX;
-    if (!limited) return 0; /* no faster plan is known */
+    if (!limited) return 0; /* no limit: no plan is known that a candidate must beat */
     for (int s = 0; s < n_stages; s++) least += rfx_cost_least(&search->cost, &search->shapes[s]);
     least = least * (1.0 - 2e-9) - 2.0;
     return least < 0.0 ? 0 : (uint64_t)least;
@@ -216,10 +218,11 @@ static size_t least_bound_of(const struct rfx_search *search, int mode) {
     return plain->arena / 2 + plain->fixed - search->context.weights_bytes;
 }
 
-/* The memory modes: combinations of memory-saving flags, from the fastest to the smallest. */
+/* The memory modes: the combinations of memory-saving flags, from the fastest to the one that needs
+ * the least memory. */
 struct memory_mode {
     bool staging, row_by_row, weights_by_stage;
-    bool coarse; /* also tried for grids and strips, of which there are many */
+    bool coarse; /* also tried for grids and strips, although there are many */
 };
 static const struct memory_mode memory_modes[RFX_MEMORY_MODES] = {
     {false, false, false, true}, {true, false, false, true},  {false, true, false, false},
@@ -286,16 +289,17 @@ static enum rfx_status push(struct rfx_search *search, const struct rfx_candidat
     return RFX_OK;
 }
 
-/* Returns a lower bound for stages without rings in any memory mode, from the bound of the plain
- * mode: sliding saves at most the smaller of the old and the new map, so at most half of the live
- * bytes. */
+/* Returns a lower bound of the memory of stages without ring buffers, valid in every memory mode,
+ * from the bound of the plain mode. Writing a map over another saves at most the smaller of the two
+ * maps, so at most half of the live bytes. */
 static size_t least_bound(struct rfx_search *search, size_t plain_bound, int n_stages) {
     size_t fixed = rfx_plan_fixed_bytes(&search->context, search->shapes, n_stages);
     return fixed - search->context.weights_bytes + (plain_bound - fixed) / 2;
 }
 
 /* Returns whether cost and MACs may be computed later. A candidate above the budget can only become
- * the smallest plan; its cost and MACs matter only among equally small ones, when few are left. */
+ * the smallest plan. Its cost and MACs then matter only among equally small candidates, when few
+ * are left. */
 static bool may_wait(const struct rfx_search *search, const struct rfx_candidate *c) {
     size_t budget = search->context.request->memory_bytes;
     return search->rivals == NULL && budget != 0 && c->bound > budget;
@@ -312,19 +316,18 @@ enum rfx_status rfx_search_complete(struct rfx_search *search, struct rfx_candid
     return RFX_OK;
 }
 
-/* Adds the candidate in memory mode w, whose flags are set, unless it is out. Its bound stays 0
- * when the cost alone rules it out. */
+/* Adds the candidate in memory mode w, whose flags are set, unless its cost or bound rules it out.
+ * If the cost alone rules it out, its bound stays 0. */
 static enum rfx_status add_in_mode(struct rfx_search *search, struct rfx_candidate *c, int w,
                                    int n_stages, struct rfx_error *err) {
-    bool by_cost =
-        search->cost_limit != UINT64_MAX; /* compute first what may rule the candidate out */
+    bool by_cost = search->cost_limit != UINT64_MAX; /* compute what may rule it out first */
     c->bound = 0;
     if (by_cost) c->cost = rfx_search_cost(search, n_stages);
     if (is_out(search, c->kind, 0, c->cost)) return RFX_OK;
     c->bound = rfx_plan_bound(&search->context, search->shapes, n_stages);
     note_behind(search, w, n_stages);
     struct rfx_candidate whole =
-        *c; /* bound including loading and planning, which come before the run */
+        *c; /* its bound includes loading and planning, which come before the run */
     size_t before =
         rfx_plan_prepare_bytes(search->context.graph, search->context.max_stages, n_stages);
     if (whole.bound < before) whole.bound = before;
@@ -349,7 +352,7 @@ enum rfx_status rfx_search_add(struct rfx_search *search, const struct rfx_candi
     enum rfx_status status = RFX_OK;
     uint64_t least_cost = least_cost_of(search, c.kind, n_stages);
     size_t least = 0;
-    c.macs = 0; /* the same in every memory mode: counted once */
+    c.macs = 0; /* equal in all memory modes, so counted once */
     for (int w = 0; status == RFX_OK && w < RFX_MEMORY_MODES; w++) {
         if (!is_open(search, &c, w)) continue;
         size_t bound = least_bound_of(search, w);
@@ -412,7 +415,7 @@ enum rfx_status rfx_search_build(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* Returns whether a requested mode works without a legal cut. */
+/* Returns whether a requested mode can be used without a legal cut, as it tries chains. */
 static bool tries_chains(const struct rfx_mode *mode) {
     for (int t = 0; t < mode->n_templates; t++)
         if (mode->templates[t].when_asked && mode->templates[t].cuts == RFX_CUTS_CHAIN) return true;
@@ -435,11 +438,11 @@ static enum rfx_status list_splits(struct rfx_search *search, struct rfx_error *
                     "tensor that is local in space is alive");
 }
 
-/* Returns the limit of a measurement cache (one for the graph with groups, one for that without): a
- * share of what the budget leaves beside the process, since nothing runs during planning. A budget
- * below the needs of any process is ignored. */
+/* Returns the limit, in bytes, of a measurement cache. There is one cache for the graph with groups
+ * and one for the plain graph. The limit is a share of the budget minus the bytes of the process,
+ * because nothing runs during planning. A budget below the needs of any process is ignored. */
 static size_t cache_limit(const struct rfx_graph *graph, const struct rfx_plan_request *request) {
-    enum { SHARES = 8 }; /* two graphs, and the planner's tables */
+    enum { SHARES = 8 }; /* two graphs; the rest is for the planner's tables */
     size_t least = (size_t)1 << 20, most = (size_t)8 << 20, budget = request->memory_bytes;
     size_t process = rfx_plan_process_bytes(graph, request);
     if (budget == 0 || budget < process || (budget - process) / SHARES > most) return most;
@@ -451,7 +454,7 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     size_t n = (size_t)search->context.graph->n_nodes;
     size_t stages = (size_t)search->max_stages;
     size_t choices =
-        search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* chains store maps between levels only */
+        search->levels.n > 1 ? RFX_SEARCH_CHOICES : 1; /* maps are stored between levels */
     struct rfx_cached_cols *cols = &search->cached_cols;
     search->splits = rfx_memory_calloc(mem, n, sizeof *search->splits);
     search->shapes = rfx_memory_calloc(mem, stages, sizeof *search->shapes);
@@ -480,8 +483,8 @@ static enum rfx_status allocate_tables(struct rfx_search *search, struct rfx_err
     return RFX_OK;
 }
 
-/* Takes the modes that may be used; the first one that computes any node becomes the tail's mode.
- */
+/* Sets the list of modes that may be used. The first one that can compute any node becomes the
+ * tail's mode. */
 static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_plan_request *request,
                                   struct rfx_error *err) {
     search->modes = request->modes;
@@ -494,7 +497,7 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
                     "none of %d modes can compute what is not local in space", search->n_modes);
 }
 
-/* Sixteen thousand candidates for a graph with a thousand nodes and edges, more than any template
+/* For a graph with a thousand nodes and edges this allows 16,000 candidates, more than any template
  * has. */
 #define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
 #define LEAST_TRIED 3
@@ -505,7 +508,7 @@ int64_t rfx_search_most(const struct rfx_graph *graph) {
     return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
 }
 
-/* Computes levels with additional stages, where maps may go through files. */
+/* Computes the levels with additional stages, for chains whose maps may be spilled to files. */
 static enum rfx_status init_more(struct rfx_search *search, const struct rfx_graph *graph,
                                  struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -516,8 +519,8 @@ static enum rfx_status init_more(struct rfx_search *search, const struct rfx_gra
     return status;
 }
 
-/* Computes levels around a network's waists, the widest first; only for networks without barriers,
- * which have few other chains. */
+/* Computes the levels around a network's waists, starting with the waist whose maps have the most
+ * pixels. Does so only for networks without barriers, which have few other chains. */
 static enum rfx_status init_waists(struct rfx_search *search, const struct rfx_graph *graph,
                                    struct rfx_error *err) {
     enum rfx_status status = RFX_OK;

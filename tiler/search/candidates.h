@@ -1,10 +1,10 @@
-/* The planner's candidates: which plans are tried in which phase, with their MACs, predicted cost
- * and lower bound of memory.
+/* The planner's candidates: the plans that each phase of the search tries, with their MACs,
+ * predicted cost and lower bound of memory.
  *
- * Candidates are the candidate templates of all modes, expanded phase by phase
- * (candidate_template.h): first those that compute nothing twice. candidate_list.c expands the
- * templates, candidates.c measures candidates, planner.c chooses among them, plan_survey.c shows
- * them. Private to tiler/. */
+ * The candidate templates of all modes are expanded into candidates, phase by phase
+ * (candidate_template.h). The first phases compute nothing twice. candidate_list.c expands the
+ * templates, candidates.c measures candidates, planner.c chooses among them, plan_survey.c lists
+ * them for reports. Private to tiler/. */
 #ifndef RFX_TILER_SEARCH_CANDIDATES_H
 #define RFX_TILER_SEARCH_CANDIDATES_H
 
@@ -18,13 +18,13 @@
 
 #define RFX_COST_UNKNOWN UINT64_MAX
 
-/* A plan that could be made: where the network is cut, and how its stages run. */
+/* A possible plan: where the network is cut into stages, and how the stages run. */
 struct rfx_candidate {
     struct rfx_partition partition;
-    struct rfx_stage_spec spec; /* how the stages before the cut run; its flags apply to every stage
-                                   whose mode supports them. No targets */
+    struct rfx_stage_spec spec; /* how the stages before the cut run, without targets; the flags
+                                   apply to every stage whose mode supports them */
     enum rfx_plan_kind kind;
-    uint64_t macs, cost; /* cost and macs may be UNKNOWN where the bound exceeds the budget */
+    uint64_t macs, cost; /* cost may be RFX_COST_UNKNOWN if the bound exceeds the budget */
     size_t bound;        /* lower bound of the peak of the process */
     size_t peak;         /* peak with the quick placement; 0: not computed yet */
     uint64_t number; /* position in the order of listing, so that no two candidates compare equal */
@@ -39,22 +39,23 @@ struct rfx_cached_cols {
     struct rfx_tile_extent *extents; /* [count][node] */
 };
 
-/* Number of choices of stored maps that are tried for chains. */
+/* Number of different choices of stored maps that are tried for chains. */
 enum { RFX_SEARCH_CHOICES = 40 };
 
 enum { RFX_MEMORY_MODES = 8 }; /* combinations of the three memory-saving flags */
 
-/* What the final stage needs, which runs in the mode chosen for the tail. This does not depend on
- * how the stages before it are cut. */
+/* Memory of the final stage, which runs in the mode chosen for the tail. It does not depend on how
+ * the stages before it are cut. */
 struct rfx_search_behind {
     size_t arena;
     size_t fixed; /* all bytes but arena and image rows; 0: not computed */
 };
 
-/* Numbers of additional stages that are tried for chains with spilled maps. */
+/* How many different numbers of additional stages are tried for chains with spilled maps. */
 enum { RFX_SEARCH_MORE = 6 };
 
-/* Waists of a network around which chains are cut: the number tried, and the largest network. */
+/* The number of waists around which chains are cut, and the most nodes of a network for which they
+ * are. */
 enum { RFX_SEARCH_WAISTS = 4, RFX_SEARCH_WAIST_NODES = 2048 };
 
 struct rfx_search_waist {
@@ -65,7 +66,7 @@ struct rfx_search_waist {
 struct rfx_search {
     struct rfx_plan_context context;
     struct rfx_levels levels;
-    struct rfx_levels more[RFX_SEARCH_MORE]; /* with additional stages, where maps may be spilled */
+    struct rfx_levels more[RFX_SEARCH_MORE]; /* with additional stages, if maps may be spilled */
     struct rfx_search_waist waists[RFX_SEARCH_WAISTS];
     int n_waists;
     int max_stages;
@@ -73,7 +74,7 @@ struct rfx_search {
     int n_splits;
     const struct rfx_mode *const *modes;
     int n_modes;
-    const struct rfx_mode *rest; /* mode of the tail: computes what the other modes cannot */
+    const struct rfx_mode *rest; /* mode of the tail; it computes nodes that no local mode can */
     /* tables of the current candidate: max_stages x n_nodes */
     struct rfx_stage_shape *shapes;
     struct rfx_stage_spec *specs;
@@ -81,9 +82,9 @@ struct rfx_search {
     enum rfx_node_place *places;
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;
-    bool *stored, *in_file; /* nodes stored by an earlier stage; those of them that lie in files */
+    bool *stored, *in_file; /* nodes stored by an earlier stage; in_file: those stored in files */
     bool *spilled;          /* parallel to targets: which targets are spilled */
-    int *chosen;            /* RFX_SEARCH_CHOICES tables of n_nodes: `until` of chains */
+    int *chosen;            /* RFX_SEARCH_CHOICES tables of n_nodes: rfx_partition.until */
     int n_chosen;
     int64_t *done;
     struct rfx_axis_region *regions;
@@ -91,10 +92,10 @@ struct rfx_search {
         *partition; /* of the current candidate; NULL: the request gives the stages */
     struct rfx_measurement_cache *cache; /* the request's cache, or own_cache */
     struct rfx_measurement_cache own_cache;
-    bool placing; /* the current candidate is being placed: candidates with few cuts come again, so
-                     their rows are cached */
-    bool by_rows; /* rows are chosen per stage: the same stages come again with other numbers of
-                     rows, so rows are cached */
+    bool placing; /* the current candidate is being placed; candidates with few cuts are measured
+                     again then, so their rows are cached */
+    bool by_rows; /* rows are chosen per stage; the same stages are then measured again with other
+                     row counts, so rows are cached */
     struct rfx_cached_cols cached_cols;
     struct rfx_candidate *candidates;
     size_t n_candidates, capacity;
@@ -119,9 +120,8 @@ struct rfx_search {
 /* Most candidates of a kind that are placed when looking for the best one that fits. */
 enum { RFX_SEARCH_RIVAL_TRIES = 24 };
 
-/* Used when only one candidate of each kind is needed: the cheapest one that fits the budget
- * (within a number of tries), or else the smallest one. Candidates that can be neither are dropped.
- */
+/* Used if only one candidate of each kind is required: the cheapest one that fits the budget
+ * (within a number of tries), otherwise the smallest one. All other candidates are dropped. */
 struct rfx_search_rivals {
     size_t least_bound[RFX_PLAN_KIND_COUNT];  /* so far; SIZE_MAX: none of this kind */
     uint64_t least_cost[RFX_PLAN_KIND_COUNT]; /* least cost among those with this bound */
@@ -130,11 +130,13 @@ struct rfx_search_rivals {
                   [RFX_SEARCH_RIVAL_TRIES]; /* rising costs of the n candidates whose bound fits */
 };
 
-/* Returns the most candidates of one template. Measuring a candidate takes time proportional to the
- * nodes and edges of the graph, placing its buffers up to the square of that. */
+/* Returns the most candidates of one template. The time to measure a candidate is proportional to
+ * the nodes and edges of the graph; the time to place its buffers grows with up to the square of
+ * them. */
 int64_t rfx_search_most(const struct rfx_graph *graph);
 
-/* Allocates tables from graph->mem; the request must outlive the search. Release in any case. */
+/* Prepares a search: allocates its tables from graph->mem. The request must outlive the search.
+ * Call rfx_search_release whether or not this succeeds. */
 RFX_NODISCARD enum rfx_status rfx_search_init(struct rfx_search *search,
                                               const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
@@ -155,7 +157,7 @@ RFX_NODISCARD enum rfx_status rfx_search_complete(struct rfx_search *search,
                                                   struct rfx_candidate *candidate,
                                                   struct rfx_error *err);
 
-/* Makes the plan of a candidate, placed with the effort that context.quick asks for. */
+/* Makes the plan of a candidate. context.quick selects the effort for placing its buffers. */
 RFX_NODISCARD enum rfx_status rfx_search_build(struct rfx_search *search,
                                                const struct rfx_candidate *candidate,
                                                struct rfx_plan **out, struct rfx_error *err);
@@ -168,8 +170,8 @@ RFX_NODISCARD enum rfx_status rfx_search_lay_out(struct rfx_search *search,
                                                  const struct rfx_candidate *candidate,
                                                  int *n_stages, struct rfx_error *err);
 
-/* Recomputes the measured candidate for another number of tiles across; row counts do not depend on
- * it. */
+/* Recomputes the columns of the measured candidate's stages for `parts` tiles across. Row counts do
+ * not depend on the tiles across. */
 void rfx_search_lay_across(struct rfx_search *search, const struct rfx_mode *mode, int64_t parts,
                            int n_stages);
 
@@ -183,7 +185,7 @@ RFX_NODISCARD enum rfx_status rfx_search_measure(struct rfx_search *search, int 
 RFX_NODISCARD enum rfx_status rfx_search_set_rows(struct rfx_search *search, int s, int64_t rows,
                                                   struct rfx_error *err);
 
-/* Copies those memory-saving flags to a stage that its mode supports. */
+/* Copies to a stage those memory-saving flags that its mode supports. */
 void rfx_search_set_flags(struct rfx_stage_spec *spec, const struct rfx_stage_spec *flags);
 
 /* Returns the predicted time of the measured stages, in picoseconds. */
@@ -201,8 +203,8 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* Plans one variant of a graph (graph_variants.h). previous (NULL: none): a known plan that fits;
- * only plans that are not slower are searched then. Statuses and plans as of
+/* Plans one variant of a graph (graph_variants.h). previous: a known plan that fits, or NULL; if
+ * given, only plans that are not slower are searched. Statuses and plans as
  * rfx_plan_create_or_smallest. */
 RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *asked,
@@ -210,7 +212,8 @@ RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               struct rfx_plan **out, struct rfx_plan **smallest,
                                               struct rfx_error *err);
 
-/* For qsort: by cost, MACs, bound, position; and by bound first. */
+/* Comparison functions for qsort. compare_cost: by cost, then MACs, bound, number. compare_bound:
+ * by bound, then as compare_cost. */
 int rfx_candidate_compare_cost(const void *a, const void *b);
 int rfx_candidate_compare_bound(const void *a, const void *b);
 #endif

@@ -11,12 +11,11 @@
 
 /* A map that may be stored. */
 struct offer {
-    int node, until; /* the better of both ways to store it, when last computed: last level,
-                        INT_MAX: for all readers */
-    double gain;     /* time saved per byte; below 0: no room, or nothing saved */
+    int node, until; /* how to store it, as last computed: last level; INT_MAX: for all readers */
+    double gain;     /* time saved per byte; below 0: it does not fit, or saves nothing */
 };
 
-/* The largest maps that begin or end at a level, by falling size; 0: no more maps. */
+/* The largest maps that are first or last stored at a level, in falling order; 0: no more maps. */
 enum { LARGEST = 4 };
 
 struct largest {
@@ -43,8 +42,8 @@ static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Returns whether a chain stores a node's map in any case: a node that is not local reads it, or it
- * is an output that cannot be handed out as it is computed. */
+/* Returns whether a chain must store a node's map: a node that is not local reads it, or it is an
+ * output that local nodes read too, so that it cannot be handed out as it is computed. */
 static bool has_to_be(const struct rfx_levels *levels, int i) {
     unsigned read = RFX_USE_OUTPUT | RFX_USE_LOCAL;
     bool output = (levels->uses[i] & read) == read;
@@ -126,7 +125,7 @@ static bool is_target(const struct rfx_levels *levels, const int *until, int i) 
     return rfx_node_reduction(&levels->graph->nodes[i]) != NULL;
 }
 
-/* Returns the time of a level's stage, from its targets in stack[n] back to stored maps. */
+/* Returns the time of a level's stage. Walks from its targets in stack[n] back to stored maps. */
 static double walk_back(struct rfx_chain_stores *s, const int *until, int level, int n) {
     const struct rfx_levels *levels = s->levels;
     double time = 0.0;
@@ -158,8 +157,8 @@ static void add_largest(struct largest *l, size_t bytes) {
     }
 }
 
-/* Returns the bytes that are shared at a level: each new map may slide over a map that ends there.
- */
+/* Returns the bytes that are shared at a level: each new map may be written over a map that is last
+ * read there. */
 static size_t shared_at(const struct rfx_chain_stores *s, int level) {
     size_t shared = 0;
     for (int k = 0; k < LARGEST; k++) {
@@ -169,7 +168,7 @@ static size_t shared_at(const struct rfx_chain_stores *s, int level) {
     return shared;
 }
 
-/* Returns the most bytes stored at one level. */
+/* Returns the most bytes that are in use at any level. */
 static size_t count_bytes(struct rfx_chain_stores *s, const int *until) {
     const struct rfx_levels *levels = s->levels;
     size_t most = 0;
@@ -220,8 +219,8 @@ struct choice {
     struct rfx_chain_count count;
 };
 
-/* Returns the time saved per byte if a map is stored up to a level; below 0: no room, or nothing
- * saved. */
+/* Returns the time saved per byte if a map is stored up to a level; below 0: it does not fit, or
+ * saves nothing. */
 static double gain_until(struct rfx_chain_stores *s, const struct choice *c, int i, int until,
                          struct rfx_chain_count *then) {
     size_t bytes = rfx_node_roi_bytes(&s->levels->graph->nodes[i]);
@@ -236,8 +235,8 @@ static double gain_until(struct rfx_chain_stores *s, const struct choice *c, int
     return (c->count.time - then->time) / (double)rfx_max_i64(span, 1) / (double)bytes;
 }
 
-/* Returns the level after which the watched map is not read for the longest time; -1: there is no
- * gap. */
+/* Returns the level at which the longest gap between two reads of the watched map begins; -1: there
+ * is no gap. */
 static int gap_of(const struct rfx_chain_stores *s, int i) {
     int last = s->levels->level[i], at = -1, most = 1;
     for (int level = last + 1; level < s->levels->n; level++) {
@@ -251,7 +250,8 @@ static int gap_of(const struct rfx_chain_stores *s, int i) {
     return at;
 }
 
-/* Evaluates an offer: the map stored for all its readers, or only up to its longest gap. */
+/* Evaluates an offer in two ways: the map is stored for all its readers, or only up to its longest
+ * gap. Keeps the better one. */
 static void count_offer(struct rfx_chain_stores *s, const struct choice *c, struct offer *o) {
     struct rfx_chain_count then;
     memset(s->reads, 0, (size_t)s->levels->n * sizeof *s->reads);
@@ -266,7 +266,7 @@ static void count_offer(struct rfx_chain_stores *s, const struct choice *c, stru
     o->until = gap;
 }
 
-/* Returns the offer with the largest known gain; NULL: none saves time. */
+/* Returns the offer with the largest known gain; NULL: no offer saves time. */
 static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
     struct offer *best = NULL;
     for (int k = 0; k < s->n_offers; k++) {
@@ -277,9 +277,9 @@ static struct offer *best_offer(struct rfx_chain_stores *s, const int *until) {
     return best;
 }
 
-/* Gains fall as more maps are stored. So the offer that seems best is evaluated again, and taken if
- * it is still best. Maps without room are tried again at the end, as other maps may end earlier by
- * then. */
+/* Chooses maps greedily. Gains fall as more maps are stored, so the offer that seems best is
+ * evaluated again and taken if it is still best. Maps that did not fit are tried again at the end,
+ * because other maps may end earlier by then. */
 void rfx_chain_stores_choose(struct rfx_chain_stores *s, size_t room,
                              struct rfx_chain_preference preference, int *until,
                              struct rfx_chain_count *count) {

@@ -1,5 +1,5 @@
-/* Chooses groups by dynamic programming over runs of nodes, and convolutions that store their
- * transformed weights; plans the variants of a graph and keeps the best plan. */
+/* Chooses groups by dynamic programming over runs of nodes, and chooses the convolutions that store
+ * their transformed weights. Plans the variants of a graph and keeps the best plan. */
 #include "tiler/search/graph_variants.h"
 
 #include <stdlib.h>
@@ -23,8 +23,8 @@ struct chooser {
     struct rfx_cost_model cost;
     int threads, kept;
     int *last_reader; /* per node; n_nodes for outputs */
-    int *from;    /* first node of the last group of the best grouping up to node i; i: no group */
-    double *best; /* picoseconds of the best grouping up to node i, at i + 1 */
+    int *from;        /* first node of the last group in the best grouping up to node i; i: none */
+    double *best;     /* predicted picoseconds of the best grouping up to node i, at index i + 1 */
     struct rfx_group_attr *how; /* the group that ends at node i */
 };
 
@@ -46,7 +46,8 @@ static bool may_join(const struct chooser *c, int i) {
            block.h * block.w == 1;
 }
 
-/* Returns the cost of a group; < 0: its rings do not fit the cache. */
+/* Returns the predicted time of a group in picoseconds; < 0: its ring buffers do not fit the
+ * cache. */
 static double group_cost(const struct chooser *c, const struct rfx_group_attr *g,
                          struct rfx_cost_group *fact) {
     struct rfx_cost_counts counts = {{0}};
@@ -58,7 +59,7 @@ static double group_cost(const struct chooser *c, const struct rfx_group_attr *g
     return time_of(c, &counts);
 }
 
-/* Finds the best shape of a group of these nodes; returns its cost, < 0: none fits. */
+/* Finds the fastest shape of a group of these nodes. Returns its predicted time; < 0: none fits. */
 static double shape_group(const struct chooser *c, int first, int last,
                           struct rfx_group_attr *out) {
     double best = -1.0;
@@ -84,8 +85,8 @@ static double shape_group(const struct chooser *c, int first, int last,
     return best;
 }
 
-/* Tries all groups that end at node `last`: only the tensor of `last` may be read behind it.
- * `reach`: last reader of the nodes before `last`. */
+/* Tries all groups that end at node `last`. Nodes after the group may read only the tensor of
+ * `last`. */
 static void try_groups(struct chooser *c, int last) {
     int reach = 0;
     for (int first = last; first >= 0 && last - first < RFX_GROUP_MAX_NODES; first--) {
@@ -158,7 +159,8 @@ done:
     return status;
 }
 
-/* Checks groups given by the request: valid, by rising nodes, without overlap. */
+/* Checks the groups that the request gives: each is valid, they are in the order of their nodes,
+ * and they do not overlap. */
 static enum rfx_status check_given(const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_error *err) {
     for (int g = 0; g < request->n_groups; g++) {
@@ -195,8 +197,8 @@ enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
     return status;
 }
 
-/* Returns how many bytes the packed weights grow by when transformed weights are stored; 0: they
- * are stored already, or there are none. */
+/* Returns by how many bytes the packed weights grow if transformed weights are stored; 0: they are
+ * stored already, or the node has none. */
 static size_t bytes_more(const struct rfx_graph *graph, const struct rfx_node *node) {
     struct rfx_node keeper = *node;
     if (node->op != RFX_OP_CONV) return 0;
@@ -204,7 +206,7 @@ static size_t bytes_more(const struct rfx_graph *graph, const struct rfx_node *n
     return rfx_op_packed_bytes(graph, &keeper) - rfx_op_packed_bytes(graph, node);
 }
 
-/* Makes the base with the groups of another variant. */
+/* Makes a variant of `base` with the same groups as `like`. */
 static enum rfx_status group_alike(const struct rfx_graph *base, const struct rfx_graph *like,
                                    struct rfx_graph **out, struct rfx_error *err) {
     size_t bytes = (size_t)like->n_nodes * sizeof(struct rfx_group_attr);
@@ -272,7 +274,7 @@ static enum rfx_status apply_factors(const struct rfx_graph *graph,
     for (int k = 0; k < request->n_keepers; k++) {
         struct rfx_node *node = &(*made)->nodes[request->keepers[k]];
         if (node->op == RFX_OP_CONV)
-            node->attr.conv.keeps_factors = true; /* otherwise inside of a group */
+            node->attr.conv.keeps_factors = true; /* else the node lies inside a group */
     }
     return RFX_OK;
 }
@@ -289,10 +291,10 @@ int rfx_factors_count(const struct rfx_plan *plan) {
     return n;
 }
 
-/* Plans of two variants: with groups, whose graph the plan owns, and plain. */
+/* The plans of two variants: with groups (that plan owns its graph), and plain. */
 struct answers {
     enum rfx_status status, plain_status;
-    struct rfx_plan *plan, *smallest; /* smallest: set where the status is BUDGET_IMPOSSIBLE */
+    struct rfx_plan *plan, *smallest; /* smallest: set if the status is BUDGET_IMPOSSIBLE */
     struct rfx_plan *plain, *plain_smallest;
 };
 
@@ -311,14 +313,14 @@ static void keep_plain(struct answers *a) {
     a->plain = a->plain_smallest = NULL;
 }
 
-/* Returns whether the plain graph may be faster. Groups are chosen for whole maps; in short bands
- * or narrow tiles their edges may cost more time than they save. */
+/* Returns whether the grouped plan may be slower than a plan of the plain graph. Groups are chosen
+ * for whole maps; in short bands or narrow tiles their edges may cost more time than they save. */
 static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_request *request) {
     bool in_parts = grouped->n_stages > 1 || grouped->stages[0].spec.mode->local;
     return in_parts || request->memory_bytes != 0;
 }
 
-/* Plans the graph without groups too, and keeps the better plan. */
+/* Plans the graph without groups as well, and keeps the better of the two plans. */
 static void compare_with_plain(const struct rfx_graph *graph,
                                const struct rfx_plan_request *request, struct answers *a,
                                struct rfx_error *err) {
@@ -357,8 +359,8 @@ static enum rfx_status plan_alike(const struct rfx_graph *graph,
     return status;
 }
 
-/* Replaces the plan by one that stores transformed weights in what the budget leaves, if that is
- * predicted to take no longer. */
+/* Replaces the plan by one that stores transformed weights in the memory that the budget leaves, if
+ * that plan is predicted to take no longer. */
 static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
                                             const struct rfx_plan_request *request,
                                             struct rfx_plan **plan, struct rfx_error *err) {
@@ -380,12 +382,13 @@ static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
     rfx_plan_free(better);
     rfx_graph_free(keeping);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
-        return RFX_OK; /* the workspace may have grown, too */
+        return RFX_OK; /* the workspace may have grown as well */
     if (status != RFX_OK && err != NULL) *err = why;
     return status;
 }
 
-/* Plans the graph with groups, and perhaps the plain one; takes ownership of `grouped`. */
+/* Plans the graph with groups and, if that may be faster, also the plain graph. Takes ownership of
+ * `grouped`. */
 static enum rfx_status plan_grouped(const struct rfx_graph *graph,
                                     const struct rfx_plan_request *request,
                                     struct rfx_graph *grouped, struct answers *a,
@@ -424,7 +427,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
         status = keep_factors_in_plan(graph, request, &a.plan, err);
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (status == RFX_OK && made != NULL &&
-        made->grouped != NULL) /* they depend on how maps are cut */
+        made->grouped != NULL) /* the MACs of groups depend on how maps are cut */
         status = rfx_plan_count_step_macs(made, &made->macs, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);

@@ -1,4 +1,4 @@
-/* Tables of measured rows and columns, found by hash; see measurement_cache.h. */
+/* Hash tables of measured rows and columns; see measurement_cache.h. */
 #include "tiler/search/measurement_cache.h"
 
 #include "layers/core/checked.h"
@@ -6,7 +6,7 @@
 
 #define SLOTS 256
 
-/* Row counts of a node, packed; taller maps are not cached. */
+/* Row counts of one node in 32 bits. Measurements with larger counts are not cached. */
 struct packed_rows {
     int32_t most, kept, per_step, computed;
     bool lasting;
@@ -18,12 +18,12 @@ struct rfx_cached_rows {
     const struct rfx_mode *mode;
     int64_t band_rows, parts, overlap_rows;
     int first, end;             /* computed nodes lie in [first, end) */
-    unsigned char *places;      /* of these nodes; stored behind the rows */
+    unsigned char *places;      /* of these nodes; stored after the rows */
     struct packed_rows rows[1]; /* of the computed nodes */
 };
 
-/* Entries lie in few large blocks, which return to the system as a whole: the run comes after
- * planning, and small blocks would stay in the process. */
+/* Entries lie in a few large blocks, which are returned to the system as a whole when planning
+ * ends. Small blocks would stay in the process during the run. */
 #define CHUNK_BYTES ((size_t)1 << 20) /* memory.c maps blocks of this size separately */
 
 struct rfx_cache_chunk {
@@ -51,7 +51,8 @@ void rfx_measurements_release(struct rfx_measurement_cache *cache) {
     cache->bytes = cache->cols_bytes = 0;
 }
 
-/* Returns aligned room for some bytes, which stays free until it is committed; NULL: none. */
+/* Returns aligned memory for some bytes, which stays free until it is committed; NULL: none is
+ * left. */
 static void *find_room(struct rfx_measurement_cache *cache, size_t bytes) {
     struct rfx_cache_chunk *c = cache->chunks;
     if (c == NULL || c->bytes - c->used < bytes) {
@@ -67,7 +68,7 @@ static void *find_room(struct rfx_measurement_cache *cache, size_t bytes) {
     return (char *)c + c->used;
 }
 
-/* Only one mode can have a block; it is allocated on the first call. */
+/* Only one mode can have a block. It is allocated on the first call. */
 void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct rfx_mode *mode,
                                const struct rfx_graph *graph) {
     if (mode->cache_bytes == NULL || (cache->block_mode != NULL && cache->block_mode != mode))
@@ -80,9 +81,9 @@ void *rfx_measurements_of_mode(struct rfx_measurement_cache *cache, const struct
     return cache->mode_block;
 }
 
-/* What a measurement depends on; columns depend on neither mode nor bands. */
+/* The key of a measurement: everything it depends on. Columns depend on neither mode nor bands. */
 struct key {
-    const struct rfx_stage_shape *shape; /* whose places count */
+    const struct rfx_stage_shape *shape; /* only its places, first and end count */
     const struct rfx_mode *mode;
     int64_t band_rows, parts;
 };
@@ -160,15 +161,15 @@ bool rfx_measurements_find_cols(const struct rfx_measurement_cache *cache,
 }
 
 static bool pack(const struct rfx_node_rows *rows, struct packed_rows *packed) {
-    /* the other counts are not larger */
+    /* the other counts are not larger than these two */
     if (rows->computed > INT32_MAX || rows->most > INT32_MAX) return false;
     *packed = (struct packed_rows){(int32_t)rows->most, (int32_t)rows->kept,
                                    (int32_t)rows->per_step, (int32_t)rows->computed, rows->lasting};
     return true;
 }
 
-/* Prepares an entry for a key, without its measurement; NULL: no room. It is not in the cache until
- * it is committed. */
+/* Prepares an entry for a key, without its measurement; NULL: no memory is left. The entry is not
+ * in the cache until it is committed. */
 static struct rfx_cached_rows *prepare(struct rfx_measurement_cache *cache, const struct key *key,
                                        size_t *bytes) {
     const struct rfx_stage_shape *shape = key->shape;
@@ -180,7 +181,7 @@ static struct rfx_cached_rows *prepare(struct rfx_measurement_cache *cache, cons
     if (cache->rows == NULL)
         cache->rows = rfx_memory_calloc(cache->mem, SLOTS, sizeof(struct rfx_cached_rows *));
     struct rfx_cached_rows *k = cache->rows == NULL ? NULL : find_room(cache, *bytes);
-    if (k == NULL) return NULL; /* will be measured again */
+    if (k == NULL) return NULL; /* the stage will be measured again */
     *k = (struct rfx_cached_rows){.hash = hash_of(key),
                                   .mode = key->mode,
                                   .band_rows = key->band_rows,
@@ -216,7 +217,7 @@ void rfx_measurements_add_cols(struct rfx_measurement_cache *cache,
                                const struct rfx_stage_shape *shape) {
     size_t bytes;
     struct key key = key_of_cols(shape);
-    if (cache->cols_bytes > cache->limit / 4) return; /* grids have very many columns */
+    if (cache->cols_bytes > cache->limit / 4) return; /* grids would fill the cache with columns */
     struct rfx_cached_rows *k = prepare(cache, &key, &bytes);
     if (k == NULL) return;
     struct packed_rows *to = k->rows;
@@ -228,11 +229,12 @@ void rfx_measurements_add_cols(struct rfx_measurement_cache *cache,
     commit(cache, k, bytes);
 }
 
-/* One for the graph with groups, one for the plain graph. */
+/* One entry for the graph with groups, one for the plain graph. */
 enum { ENTRIES = 2 };
 
-/* What row counts depend on besides the base graph: the group that ends with a node (-1: none), and
- * the node's ROI. */
+/* The part of the key that belongs to a node: row counts depend on it besides the base graph.
+ * group: first node of the group that this node stands for (-1: none). wanted and taken: the node's
+ * ROI. */
 struct node_key {
     int group;
     enum rfx_op op;
@@ -248,7 +250,7 @@ struct entry {
 struct rfx_plan_cache {
     struct rfx_memory *mem;
     struct entry entries[ENTRIES];
-    struct rfx_place_memo *arenas; /* RFX_PLACE_MEMO_ENTRIES; NULL: not allocated yet, or no room */
+    struct rfx_place_memo *arenas; /* RFX_PLACE_MEMO_ENTRIES; NULL: not allocated */
     int oldest;
 };
 

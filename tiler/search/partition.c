@@ -1,5 +1,6 @@
-/* Levels of nodes, the targets of the stages of every kind of partition, and where a stream is cut
- * into several: where few bytes go through files, or around a network's waist. */
+/* Computes the levels of nodes and the targets of the stages of every kind of partition. Also finds
+ * where a stream is cut into several: where few bytes go through files, or around a network's
+ * waist. */
 #include "tiler/search/partition.h"
 
 #include <limits.h>
@@ -11,8 +12,8 @@ static bool is_reduction(const struct rfx_graph *graph, int i) {
     return rfx_node_reduction(&graph->nodes[i]) != NULL;
 }
 
-/* Most entries of a table of all stages and nodes for which chains are tried: 64 MiB in all tables
- * of the planner. */
+/* Most entries of a table of all stages and nodes up to which chains are tried. All tables of the
+ * planner together then take 64 MiB. */
 #define MOST_ENTRIES ((int64_t)1 << 18)
 
 static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n) {
@@ -41,7 +42,7 @@ static void find_level(struct rfx_levels *levels, int i) {
     }
 }
 
-/* Adds one level behind each cut; nodes that are not local stay with their inputs. */
+/* Adds one level after each cut. Nodes that are not local keep the level of their inputs. */
 static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
     const struct rfx_graph *graph = levels->graph;
     int passed = 0;
@@ -75,7 +76,7 @@ static void move_sources(struct rfx_levels *levels) {
         if (levels->level[i] == INT_MAX) levels->level[i] = 0;
 }
 
-/* Records what node i needs of its inputs. */
+/* Records node i as a reader of each of its inputs. */
 static void note_uses(struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     const struct rfx_node *node = &graph->nodes[i];
@@ -133,7 +134,8 @@ int rfx_partition_max_stages(const struct rfx_levels *levels) {
     return chain > cuts ? chain : cuts;
 }
 
-/* Returns whether a reduction's input is local, so that it is fed tile by tile. */
+/* Returns whether the node is a reduction with a local input, so that it takes its input tile by
+ * tile. */
 static bool is_fed(const struct rfx_levels *levels, int i) {
     const struct rfx_graph *graph = levels->graph;
     return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
@@ -144,9 +146,7 @@ static bool is_there(const struct rfx_levels *levels, int i) {
     return rfx_node_is_constant(&levels->graph->nodes[i]);
 }
 
-/* Returns whether the stage of a node's level stores its map, so that later stages do not compute
- * it again.
- */
+/* Returns whether the chain stores a node's map, so that later stages do not compute it again. */
 static bool stores(const struct rfx_levels *levels, const struct rfx_partition *chain, int i) {
     int level = levels->level[i];
     size_t bytes = rfx_node_roi_bytes(&levels->graph->nodes[i]);
@@ -156,8 +156,9 @@ static bool stores(const struct rfx_levels *levels, const struct rfx_partition *
     return chain->store_to == 0 || bytes <= chain->store_to;
 }
 
-/* Lists the targets of the local stage of a level: its reductions, and the maps that are read later
- * by nodes that are not local or, where maps are stored, by local nodes of a higher level. */
+/* Lists the targets of the local stage of a level: its reductions, and its maps that are outputs or
+ * that nodes which are not local read. Maps that the chain stores are also targets if local nodes
+ * of a higher level read them. */
 static int local_targets(const struct rfx_levels *levels, const struct rfx_partition *chain,
                          int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
@@ -171,8 +172,8 @@ static int local_targets(const struct rfx_levels *levels, const struct rfx_parti
     return n;
 }
 
-/* Lists the targets of the stage after it: nodes that are not local and that the next level reads.
- */
+/* Lists the targets of the stage after a level's local stage: nodes that are not local and that are
+ * outputs or are read by local nodes. */
 static int rest_targets(const struct rfx_levels *levels, int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
@@ -190,7 +191,8 @@ static struct rfx_stage_spec make_stage(const struct rfx_mode *mode, int n, cons
         .mode = mode, .tiles_y = 1, .tiles_x = 1, .n_targets = n, .targets = targets};
 }
 
-/* Lists stored maps that later levels compute again if they need them. */
+/* Lists the stored maps that are forgotten after a level: later levels compute them again if they
+ * need them. */
 static int forgotten_after(const struct rfx_levels *levels, const struct rfx_partition *chain,
                            int level, int *nodes) {
     int n = 0;
@@ -199,7 +201,8 @@ static int forgotten_after(const struct rfx_levels *levels, const struct rfx_par
     return n;
 }
 
-/* Fills the stages of a chain; *end: behind the last target. */
+/* Fills the stages of a chain and returns their number. *end receives the address after the last
+ * target. */
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         int **end) {
@@ -245,8 +248,8 @@ static int output_targets(const struct rfx_levels *levels, const struct rfx_stag
     return n;
 }
 
-/* Lists the targets of a stage up to `cut`: its reductions when nothing else reads the map,
- * otherwise the map. */
+/* Lists the targets of a stage up to `cut`: the reductions of the map if only reductions read it,
+ * otherwise the map itself. */
 static int cut_targets(const struct rfx_levels *levels, int cut, int *targets) {
     unsigned others = RFX_USE_OUTPUT | RFX_USE_LOCAL | RFX_USE_REST;
     int n = 0;
@@ -339,15 +342,16 @@ int rfx_partition_stages(const struct rfx_levels *levels, const struct rfx_parti
     return stages;
 }
 
-/* What is known about a cut behind a node. */
+/* Facts about a cut after a node. */
 struct point {
-    int last;       /* last reader of the node's tensor; its own index: no reader */
+    int last;       /* last reader of the node's tensor; its own index: none */
     bool may_cross; /* the tensor may go through a file */
     uint64_t rows;  /* row bytes of all maps up to here */
     uint64_t over;  /* bytes of whole maps that are read across the cut */
     int blocked;    /* tensors that are read across the cut and may not go through files */
     uint64_t ending;
-    int blocked_ending; /* of those, the ones whose last reader this is */
+    int blocked_ending; /* parts of `over` and `blocked` that end here: this node is their last
+                           reader */
 };
 
 static bool is_map(const struct rfx_node *node) {
@@ -355,8 +359,9 @@ static bool is_map(const struct rfx_node *node) {
            node->out.layout == RFX_LAYOUT_NHWC;
 }
 
-/* Files hold neither the image, nor tensors that are not maps, nor inputs of nodes that are not
- * maps. */
+/* Finds the last reader of each tensor, and whether the tensor may go through a file. Files hold
+ * neither the image, nor tensors that are not maps, nor inputs of nodes that are not local, nor
+ * outputs. */
 static void find_readers(const struct rfx_graph *graph, struct point *points) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -393,8 +398,8 @@ static void find_sums(const struct rfx_graph *graph, struct point *points) {
     }
 }
 
-/* Returns the index from `from` on with the fewest bytes across, among those whose share of rows is
- * near enough; -1: none. */
+/* Returns the node index, from `from` on, at which the fewest bytes cross a cut. Considers only
+ * cuts whose share of row bytes is within `slack` of `share`; -1: none. */
 static int find_cut(const struct point *points, int n, int from, uint64_t share, uint64_t slack) {
     int best = -1;
     for (int i = from; i < n - 1; i++) {
@@ -421,7 +426,7 @@ bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts)
     return found == more;
 }
 
-/* Returns the pixels of a map that a stream computes; 0: not such a map. */
+/* Returns the number of pixels of a map that a stream computes; 0: the node has no such map. */
 static int64_t pixels_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     bool made = is_map(node) && !rfx_node_is_constant(node) && node->op != RFX_OP_INNER;

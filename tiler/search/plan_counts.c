@@ -1,4 +1,4 @@
-/* Counts of a plan's steps as sums of products of row counts and column counts; counts of its
+/* Counts a plan's steps as sums of products of row counts and column counts, and counts its
  * groups. */
 #include "tiler/search/plan_counts.h"
 
@@ -11,14 +11,14 @@
 #include "tiler/plan/schedule.h"
 #include "tiler/plan/stage.h"
 
-/* The columns of a node that are cut into the same number of strips inside of a group: the same
- * rows are computed for all of them. A node that is not a group counts as its own single map, in
- * one strip. */
+/* The column ranges of a node that are cut into the same number of strips inside a group, so that
+ * the same rows are computed for all of them. A node that is not a group counts as a group of one
+ * map in one strip. */
 struct columns {
     int64_t strips;
     int64_t parts;                     /* number of column ranges */
     int64_t cols[RFX_GROUP_MAX_NODES]; /* columns computed of each map, in all ranges */
-    int64_t steps, row_pieces;         /* row steps, and the pieces that they are cut into */
+    int64_t steps, row_pieces;         /* row steps of a tile, and the pieces they are cut into */
     int64_t rows[RFX_GROUP_MAX_NODES]; /* rows computed of each map, in all steps of a tile */
     int next;                          /* next entry of the same node; -1: none */
 };
@@ -43,7 +43,7 @@ static int count_maps(const struct rfx_group_attr *group) {
     return group == NULL ? 1 : group->last - group->first + 1;
 }
 
-/* Positions that are computed of each map along an axis. */
+/* Computes how many positions of each map are computed along an axis. */
 static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
                       struct rfx_range range, int64_t parts, int64_t *made) {
     if (group != NULL)
@@ -52,13 +52,13 @@ static void list_made(const struct rfx_group_attr *group, enum rfx_axis axis,
         made[0] = rfx_range_size(range);
 }
 
-/* Returns whether the stage's body runs the node; reductions only take values that others compute.
- */
+/* Returns whether the stage runs the node itself. A reduction only takes values that other nodes
+ * compute. */
 static bool is_run(const struct rfx_stage *stage, int node) {
     return stage->places[node] >= RFX_PLACE_LOCAL && stage->places[node] != RFX_PLACE_REDUCED;
 }
 
-/* Returns the node's entry for a number of strips; NULL: no memory. */
+/* Returns the node's entry for a number of strips, adding it if necessary; NULL: out of memory. */
 static struct columns *find_columns(struct counter *c, int node, int64_t strips) {
     for (int k = c->first[node]; k >= 0; k = c->columns[k].next)
         if (c->columns[k].strips == strips) return &c->columns[k];
@@ -153,7 +153,7 @@ static uint64_t sum_macs(const struct rfx_node_counts *counts, size_t n) {
     return sum;
 }
 
-/* macs (may be NULL): MACs of each stage. */
+/* Counts all stages. macs receives the MACs of each stage; it may be NULL. */
 static enum rfx_status count_stages(const struct rfx_plan *plan, struct rfx_node_counts *counts,
                                     uint64_t *macs, struct rfx_error *err) {
     struct rfx_memory *mem = plan->mem;
@@ -224,7 +224,8 @@ enum rfx_status rfx_plan_count_nodes(const struct rfx_plan *plan, struct rfx_nod
     return count(plan, counts, NULL, err);
 }
 
-/* stages and all (either may be NULL): MACs of each stage, and of all steps. */
+/* Counts MACs. stages receives the MACs of each stage, *all the MACs of all steps; either may be
+ * NULL. */
 static enum rfx_status count_macs(const struct rfx_plan *plan, uint64_t *stages, uint64_t *all,
                                   struct rfx_error *err) {
     size_t n = (size_t)plan->graph->n_nodes;

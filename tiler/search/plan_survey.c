@@ -1,4 +1,4 @@
-/* Rivals and fronts, chosen from the planner's own candidates. */
+/* Chooses the rivals and the front of a survey from the planner's own candidates. */
 #include "tiler/search/plan_survey.h"
 
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static bool has_groups(const struct rfx_graph *graph) {
     return false;
 }
 
-/* Places the candidate and describes it. If it needs more than `most` bytes only its peak is
- * computed, because MACs of groups are counted step by step. */
+/* Places the candidate's buffers and summarises its plan. If the plan needs more than `most` bytes,
+ * does not count the MACs of groups, which takes a walk through all steps. */
 static enum rfx_status summarise(struct rfx_search *search, const struct rfx_candidate *c,
                                  size_t most, struct rfx_plan_summary *summary,
                                  struct rfx_error *err) {
@@ -40,7 +40,8 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     return status;
 }
 
-/* Candidates are in the planner's order: takes the first of a kind that fits, or the smallest. */
+/* Adds the best plan of a kind to the survey: the first candidate, in the planner's order, that
+ * fits the budget, otherwise the one with the smallest bound. */
 static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind kind, size_t budget,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     struct rfx_plan_summary best;
@@ -66,7 +67,8 @@ static enum rfx_status find_rival(struct rfx_search *search, enum rfx_plan_kind 
     return status;
 }
 
-/* Takes every candidate that needs less memory than all before it in the planner's order. */
+/* Adds to the front every candidate that needs less memory than all candidates before it in the
+ * planner's order. */
 static enum rfx_status find_front(struct rfx_search *search, unsigned kinds,
                                   struct rfx_plan_survey *survey, struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;

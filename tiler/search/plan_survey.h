@@ -1,10 +1,10 @@
-/* What the planner had to choose from: the best plan of each kind, and the whole front of plans
- * from the least time to the least memory.
+/* The planner's options for reports: the best plan of each kind, and the front of all plans from
+ * the least time to the least memory.
  *
- * Invariants: 1. every plan named here has been placed, with the planner's quick placement, so a
- * budget may rely on its peak; 2. rivals are in the order of the enumeration; 3. the front falls in
- * bytes and rises in predicted time: for a given budget the planner takes the first point that
- * fits. */
+ * Invariants: 1. The buffers of every plan listed here have been placed, with the planner's quick
+ * placement, so its peak is reliable as a budget. 2. Rivals are in the order of the enumeration. 3.
+ * Along the front, bytes fall and predicted time rises: for a given budget the planner takes the
+ * first point that fits. */
 #ifndef RFX_TILER_SEARCH_PLAN_SURVEY_H
 #define RFX_TILER_SEARCH_PLAN_SURVEY_H
 
@@ -32,13 +32,13 @@ struct rfx_plan_survey {
 
 struct rfx_survey_request {
     unsigned kinds; /* bits 1 << kind of the kinds on the front; 0: no front */
-    bool rivals;    /* per kind: the best that fits plan.memory_bytes, or else the smallest */
+    bool rivals;    /* per kind: the best plan that fits plan.memory_bytes, else the smallest */
 };
 
-/* Looks at all candidates that the request allows, as if it had a budget. The request's stages,
- * groups and caches are ignored. The graph is used as it is; it may be that of a plan with groups:
- * then MACs are counted by steps, and candidates are ordered by the planner's estimate.
- * O(candidates); about a second for large networks. Free with rfx_plan_survey_free. */
+/* Evaluates all candidates that the request allows, as if it had a budget. The request's stages,
+ * groups and caches are ignored. The graph is used as it is. It may be the graph of a plan with
+ * groups: then MACs are counted step by step, and candidates are ordered by the planner's estimate.
+ * O(candidates); about a second for large networks. Free the result with rfx_plan_survey_free. */
 RFX_NODISCARD enum rfx_status rfx_plan_survey_create(const struct rfx_graph *graph,
                                                      const struct rfx_plan_request *plan,
                                                      const struct rfx_survey_request *request,

@@ -1,15 +1,15 @@
-/* The planner: among all partitions, modes, bands, strips and grids it finds the least predicted
- * time within the budget; among equal times the fewest MACs, then the least memory.
+/* The planner: among all partitions, modes, bands, strips and grids it finds the plan with the
+ * least predicted time within the budget; among equal times the fewest MACs, then the least memory.
  *
- * Candidates are listed phase by phase (candidates.h); once a plan fits, only candidates that are
- * not slower are listed. Within a phase they are sorted by time and tried from the best: first
- * against the lower bound of their arena, then by placing their buffers.
+ * Candidates are listed phase by phase (candidates.h). Once a plan fits, only candidates that are
+ * not slower are listed. Within a phase candidates are sorted by time and tried from the fastest
+ * on: first their lower bound is compared with the budget, then their buffers are placed.
  *
- * A plan is found with the same number of rows per step for all stages, which is limited by the
- * largest of them. Where there are several stages, each one is then given the number that takes the
- * least time among those that fit, stage after stage, until nothing improves: starting from the
- * plan's numbers and, for few stages, from every uniform number that fits, with staging rows or
- * without. */
+ * All stages of a candidate have the same number of rows per step, which the stage with the largest
+ * memory limits. So if a plan has several stages, each stage is then given the number of rows that
+ * takes the least time among those that fit. This is repeated stage after stage, until nothing
+ * improves. The search starts from the plan's numbers and, for few stages, also from every uniform
+ * number that fits, with and without staging rows. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,16 +90,15 @@ static bool has_rows(const struct rfx_stage_spec *spec) {
     return spec->mode->local && spec->band_rows > 0;
 }
 
-/* Returns the inputs that a walk through a stage looks at (at least one per node). */
+/* Returns how many inputs one pass over a stage's nodes examines (at least one per node). */
 static int64_t looks_of(const struct rfx_graph *graph, const struct rfx_stage *stage) {
     int64_t n = 0;
     for (int i = stage->first; i <= stage->last; i++) n += rfx_max_i64(1, graph->nodes[i].n_in);
     return n;
 }
 
-/* Returns whether there are several stages, and few enough rows and nodes to walk through them in a
- * moment.
- */
+/* Returns whether choosing rows per stage is worth its time: the plan has several stages, and few
+ * enough rows and nodes that walking through them takes only a moment. */
 static bool is_worth_it(const struct rfx_search *search, const struct rfx_plan *plan) {
     const struct rfx_graph *graph = search->context.graph;
     const struct rfx_plan_request *request = search->context.request;
@@ -137,8 +136,8 @@ struct chooser {
     uint64_t best_cost;
 };
 
-/* *better: whether the measured stages fit and take less time than c->cost, which is then updated.
- */
+/* Sets *better if the measured stages fit the budget and take less time than c->cost, which then
+ * becomes their time. */
 static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struct rfx_error *err) {
     struct rfx_plan_context *context = &c->search->context;
     size_t budget = context->request->memory_bytes, peak = SIZE_MAX;
@@ -154,7 +153,7 @@ static enum rfx_status fits_and_is_better(struct chooser *c, bool *better, struc
     return status;
 }
 
-/* Finds the best rows per step for stage s. */
+/* Finds the best rows per step for stage s. Sets *gained if they improve the plan. */
 static enum rfx_status choose_rows(struct chooser *c, int s, bool *gained, struct rfx_error *err) {
     const int64_t *rows = NULL;
     int n = list_rows(c->search->specs[s].mode, &rows);
@@ -172,7 +171,8 @@ static enum rfx_status choose_rows(struct chooser *c, int s, bool *gained, struc
     return status;
 }
 
-/* Improves one stage after the other, from the measured stages, whose cost is c->cost. */
+/* Improves one stage after another, starting from the measured stages, whose cost is c->cost.
+ * Records the result if it is the best so far. */
 static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     bool gained = true;
@@ -189,7 +189,7 @@ static enum rfx_status descend(struct chooser *c, struct rfx_error *err) {
     return status;
 }
 
-/* Sets the same rows per step for all stages, or (0) the best known ones. */
+/* Sets the same rows per step for all stages; rows = 0: the best known rows of each stage. */
 static enum rfx_status set_all(struct chooser *c, int64_t rows, bool staging,
                                struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -259,22 +259,22 @@ static enum rfx_status choose_rows_of_plan(struct rfx_search *search, struct rfx
 
 #define MIB ((size_t)1 << 20)
 
-/* Code, libraries and stacks of a process that runs a network: 3.9 to 5.2 MiB were measured beside
- * allocated memory, and 0.1 to 0.5 MiB more with a second thread. */
+/* Code, libraries and stacks of a process that runs a network. Measured besides allocated memory:
+ * 3.9 to 5.2 MiB, and 0.1 to 0.5 MiB more with a second thread. */
 #define CODE_BYTES (45 * MIB / 8)
 #define THREAD_BYTES (11 * MIB / 32)
-/* Bytes that OpenBLAS adds when it is loaded: its code, and its buffers of each thread. */
+/* Bytes that loading OpenBLAS adds: its code, and buffers for each thread. */
 #define BLAS_BYTES (11 * MIB / 4)
 #define BLAS_THREAD_BYTES MIB
-#define TABLE_BYTES_PER_NODE ((size_t)512) /* tables of the session; 150 to 550 were measured */
-/* Peak of planning beside the graph: the process, and tables of nodes and stages. */
+#define TABLE_BYTES_PER_NODE ((size_t)512) /* tables of the session; measured: 150 to 550 */
+/* Peak memory of planning in addition to the graph: the process, and tables of nodes and stages. */
 #define PLANNING_BYTES (21 * MIB / 4)
 #define PLANNING_BYTES_PER_NODE ((size_t)5120)
-/* The measurement cache: bytes per node, and at most in total. */
+/* Bytes of the measurement cache: per node, and at most in total. */
 #define PLANNING_CACHE_PER_NODE ((size_t)8192)
 #define PLANNING_CACHE_BYTES MIB
 #define PLANNING_BYTES_PER_STAGE ((size_t)144) /* per node */
-/* Per node and stage of a plan; planning holds up to three plans at a time. */
+/* Bytes per node and stage of a plan. Planning holds up to three plans at a time. */
 #define PLAN_BYTES_PER_STAGE ((size_t)104)
 
 size_t rfx_plan_reserve_bytes(int threads) {
@@ -310,8 +310,9 @@ size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int
     return graph->model_bytes + (load > planning ? load : planning);
 }
 
-/* Whether a candidate fits is decided by the quick placement, so that a budget named as possible is
- * possible. The plan is then placed with full effort, which can only make it smaller. */
+/* Builds the candidate's plan if it fits the budget; *out stays unchanged if it does not. The quick
+ * placement decides whether it fits, so that a budget reported as possible is possible. The plan is
+ * then placed with full effort, which can only make it smaller. */
 static enum rfx_status build_within(struct rfx_search *search, struct rfx_candidate *c,
                                     struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -326,8 +327,8 @@ static bool is_better(const struct rfx_candidate *c, const struct rfx_plan *fitt
     return c->cost < fitting->cost || (c->cost == fitting->cost && c->macs < fitting->macs);
 }
 
-/* Takes the phase's first candidate by time whose placed peak fits and that is better than a known
- * plan (or NULL); *out stays NULL when there is none. */
+/* Takes the fastest candidate of the phase whose placed peak fits and that is better than the known
+ * plan `fitting` (NULL: none). *out stays NULL if there is none. */
 static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx_plan *fitting,
                                      struct rfx_plan **out, struct rfx_error *err) {
     size_t budget = search->context.request->memory_bytes;
@@ -345,8 +346,8 @@ static enum rfx_status find_cheapest(struct rfx_search *search, const struct rfx
     return RFX_OK;
 }
 
-/* While nothing has fitted: drops candidates whose bound exceeds the peak of one candidate, since
- * they cannot be the smallest either. */
+/* Called while no candidate has fitted. Drops candidates whose bound exceeds the peak of the
+ * candidate with the smallest bound, since they cannot be the smallest plan either. */
 static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *err) {
     struct rfx_candidate *least = NULL;
     for (size_t i = 0; i < search->n_candidates; i++)
@@ -364,8 +365,8 @@ static enum rfx_status limit_bound(struct rfx_search *search, struct rfx_error *
     return RFX_OK;
 }
 
-/* Makes the plan with the smallest peak in the quick placement (of equal peaks the faster one),
- * over all phases. */
+/* Makes the plan with the smallest peak in the quick placement, over all phases; of equal peaks the
+ * faster one. */
 static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan **out,
                                      struct rfx_error *err) {
     size_t best_bytes = SIZE_MAX;
@@ -384,7 +385,7 @@ static enum rfx_status find_smallest(struct rfx_search *search, struct rfx_plan 
         struct rfx_candidate *c = &search->candidates[i];
         if (c->bound > best_bytes) break;
         if (c->bound == best_bytes && c->cost >= best.cost)
-            continue; /* not better even if the bound is met */
+            continue; /* no better even if its peak equals its bound */
         status = rfx_search_peak(search, c, err);
         if (status != RFX_OK) return status;
         if (c->peak > best_bytes || (c->peak == best_bytes && c->cost >= best.cost)) continue;
@@ -440,8 +441,7 @@ static enum rfx_status check_request(const struct rfx_graph *graph,
     return RFX_OK;
 }
 
-/* Returns the request with a default way of running where it names a split without a mode and
- * without a budget. */
+/* Returns the request. If it names a split but neither a mode nor a budget, adds a default mode. */
 static struct rfx_plan_request complete_request(const struct rfx_plan_request *request) {
     struct rfx_plan_request r = *request;
     struct rfx_stage_spec cut = rfx_ask_cut();
@@ -453,13 +453,13 @@ static struct rfx_plan_request complete_request(const struct rfx_plan_request *r
     return r;
 }
 
-/* A plan that fits is known, so candidates that do not fit are of no interest. */
+/* Called when a plan that fits is known: drops candidates that do not fit from now on. */
 static void take_only_fitting(struct rfx_search *search) {
     if (search->context.request->memory_bytes != 0) search->bound_limit = 0;
 }
 
-/* Finds the plan that fits, or (by size, or when none fits) the smallest; neither where only a plan
- * that fits is of interest. */
+/* Finds the best plan that fits. With by_size, or if none fits, finds the smallest plan instead. If
+ * only a plan that fits is of interest and there is none, fails with BUDGET_IMPOSSIBLE. */
 static enum rfx_status run_search(struct rfx_search *search, bool by_size,
                                   struct rfx_plan **fitting, struct rfx_plan **smallest,
                                   struct rfx_error *err) {
@@ -475,7 +475,7 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
         bool wanting = better == NULL && *fitting == NULL && search->bound_limit != 0;
         if (wanting && search->left_out && !search->patient) {
             search->patient = true;
-            phase--; /* repeat the phase with the candidates that were left out */
+            phase--; /* repeat the phase with the candidates left out */
             continue;
         }
         if (better == NULL) continue;
@@ -491,9 +491,9 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
 }
 
 /* Limits the search to candidates that are not slower than a known plan, or only so little slower
- * that choosing rows per stage (which the known plan has done) may make up for it. If the known
- * plan takes little longer than an untiled run, candidates that compute anything twice would hardly
- * be better. */
+ * that choosing rows per stage may compensate (the known plan has had its rows chosen). If the
+ * known plan takes little longer than an untiled run, phases that compute anything twice are
+ * skipped, since they would hardly give a better plan. */
 static void limit_to_better(struct rfx_search *search, const struct rfx_plan *previous) {
     enum { LITTLE = 8 };
     bool exact = previous->cost / 23 <= previous->cost_untiled / 20;
@@ -528,7 +528,7 @@ enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_
     if (status == RFX_OK)
         *out = fitting;
     else
-        rfx_plan_free(fitting); /* the search for a better plan failed or was stopped */
+        rfx_plan_free(fitting); /* the search for a better plan failed or stopped */
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
         *smallest = least;
     else

@@ -1,4 +1,4 @@
-/* Rows of all maps at moments of a stream; see conv_tile_rows.h. */
+/* Simulates which rows of all maps exist at certain moments of a stream; see conv_tile_rows.h. */
 #include "layers/conv/winograd/conv_tile_rows.h"
 
 #include "layers/conv/conv_backend.h"
@@ -7,18 +7,18 @@
 
 enum {
     MOMENTS = 32,
-    IMAGE_ROWS = 8,   /* from moment to moment */
-    COMMON_ROWS = 64, /* image rows after which strides of most networks meet again */
-    LEAST_ROWS = 64,  /* of a map: of a smaller one, one more row of tiles is too much work */
-    LEAST_LAYERS = 2, /* with tiles that a map waits for: where it passes fewer, it gains little */
-    TILE_ROWS = 4     /* of the tiles that are moved */
+    IMAGE_ROWS = 8,   /* image rows that arrive from moment to moment */
+    COMMON_ROWS = 64, /* image rows after which the strides of most networks align again */
+    LEAST_ROWS = 64,  /* smaller maps: one more row of tiles costs too much */
+    LEAST_LAYERS = 2, /* tiled layers that a map must wait across; with fewer, the gain is small */
+    TILE_ROWS = 4     /* height of the tiles whose start is chosen */
 };
 
 struct flow {
     struct rfx_graph *graph;
-    int64_t *rows;  /* [node][moment]: so many are there */
-    int *last_read; /* per node: its last reader */
-    int *layers;    /* per node: how many up to it make tiles of TILE_ROWS */
+    int64_t *rows;  /* [node][moment]: rows that exist */
+    int *last_read; /* per node: the last node that reads it */
+    int *layers;    /* per node: layers up to it with tiles of TILE_ROWS */
 };
 
 static int64_t *rows_of(const struct flow *flow, int node) {
@@ -37,14 +37,16 @@ static void find_readers(const struct flow *flow) {
     }
 }
 
-/* The last reader of a map that waits for layers enough; -1: it does not. */
+/* Returns the last reader of a map if at least LEAST_LAYERS tiled layers lie between; -1
+ * otherwise. */
 static int waits_until(const struct flow *flow, int node) {
     int last = flow->last_read[node];
     bool waits = last > node && flow->layers[last] - flow->layers[node] >= LEAST_LAYERS;
     return waits ? last : -1;
 }
 
-/* Whether rows [0, hi) can be made at a moment, as far as each row's own window goes. */
+/* Returns whether rows [0, hi) can be computed at a moment. Counts each row's own window only, not
+ * whole tiles. */
 static bool can_reach(const struct flow *flow, int node, int64_t hi, int moment) {
     const struct rfx_node *n = &flow->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++) {
@@ -75,7 +77,7 @@ static int64_t whole_tiles(int64_t rows, int64_t edge, int64_t from, int64_t h) 
     return rows >= h ? h : rfx_max_i64(0, rfx_floor_div(rows - from, edge) * edge + from);
 }
 
-/* Rows that wait for the rest of their tiles, over all moments. */
+/* Returns how many rows, summed over all moments, wait for the rest of their tiles. */
 static int64_t waiting(const int64_t *rows, int64_t from, int64_t h) {
     int64_t sum = 0;
     for (int t = 0; t < MOMENTS; t++) sum += rows[t] - whole_tiles(rows[t], TILE_ROWS, from, h);

@@ -1,20 +1,21 @@
-/* Where tiles of rows begin, so that rows that stream from layer to layer do not wait for tiles.
+/* Decides at which row the Winograd tiles of each convolution begin, so that streaming waits less.
  *
- * A layer that makes whole tiles of four rows waits for the last row that a tile reads. If all
- * layers' tiles began at row 0, each of them would wait for three rows more than the one before it
- * gives, and what is read again after them, as by the skips of a U-Net, would wait for all of that.
- * So tiles begin at the row of four with which, in the middle of the map, fewest rows wait: of maps
- * of 64 rows and more, which one more row of tiles costs little, while one that passes two such
- * layers and more waits. All other tiles begin at row 0.
+ * A layer that computes whole tiles of four rows must wait for the last input row that a tile
+ * reads. If the tiles of all layers began at row 0, each layer would lag three rows more than the
+ * layer before. A map that is read again after those layers, such as the skip of a U-Net, would
+ * have to be kept for the sum of these lags. So the tiles of a layer begin at that row, 0 to 3, for
+ * which the fewest rows wait in the middle of the map. This applies to maps of at least 64 rows,
+ * where one additional row of tiles costs little, and only while some earlier map waits across at
+ * least two such layers. All other tiles begin at row 0.
  *
- * Which row that is touches bits; it follows from the network, as its model has it, and the size of
- * its maps alone: what is fused or kept must not matter. */
+ * The starting row changes the bits of the result. It depends only on the network as the model
+ * describes it and on the sizes of its maps; fusion and the plan must not affect it. */
 #ifndef RFX_LAYERS_CONV_WINOGRAD_CONV_TILE_ROWS_H
 #define RFX_LAYERS_CONV_WINOGRAD_CONV_TILE_ROWS_H
 
 #include "layers/graph/graph.h"
 
-/* Sets tiles_from of all convolutions of a graph that is not fused yet. OUT_OF_MEMORY. */
+/* Sets tiles_from of every convolution of a graph that is not fused yet. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_conv_set_tile_rows(struct rfx_graph *graph,
                                                      struct rfx_error *err);
 #endif

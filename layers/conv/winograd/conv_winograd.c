@@ -1,53 +1,58 @@
-/* Convolutions of 3x3 by Winograd's minimal filtering: with stride 1 36 products for 16 output
- * pixels in place of 144, or 16 for 4 in place of 36; with stride 2 49 for 9 in place of 81. Other
- * roundings than a sum of products has.
+/* 3x3 convolutions by Winograd's minimal filtering. With stride 1 a tile of 4x4 output pixels needs
+ * 36 products in place of 144, and a tile of 2x2 needs 16 in place of 36. With stride 2 a tile of
+ * 3x3 needs 49 in place of 81. The results are rounded differently from a sum of products.
  *
- * Output pixels are made by tiles of 4x4 or 2x2 on a fixed grid of the full map (whose first row of
- * tiles may begin above it: conv_tile_rows.h), from windows of 6x6 or 4x4 input pixels (zero
- * outside the map). In a tile of 4x4 a pixel is rounded by way of more of the window than its own
- * 3x3: row 0 by way of the window's rows 0 to 4, rows 1 and 2 of 1 to 4, row 3 of 1 to 5, and
- * columns likewise. That is what `widen` asks for; NaN and infinity reach as far. What else of a
- * window is not at hand may be anything and is taken to be zero: it reaches only pixels that are
- * thrown away. In a tile of 2x2 a pixel sees its own 3x3 alone.
+ * Output pixels are computed in tiles of 4x4 or 2x2 on a fixed grid of the full map. The first row
+ * of tiles may begin above the map: conv_tile_rows.h. A tile reads a window of 6x6 or 4x4 input
+ * pixels, which are zero outside the map. In a 4x4 tile the rounding of a pixel depends on more of
+ * the window than its own 3x3: row 0 depends on rows 0 to 4 of the window, rows 1 and 2 on rows 1
+ * to 4, row 3 on rows 1 to 5. The same holds for columns. `widen` requests these input pixels; NaN
+ * and infinity spread over them. The other pixels of a window may be missing and are taken to be
+ * zero, because they affect only output pixels that are discarded. In a 2x2 tile a pixel depends on
+ * its own 3x3 only.
  *
- * With stride 2 pixels of even and of odd rows and columns, counted over a window of 7x7, meet taps
- * of their own: the even ones the first and the last, for which a tile of 3x3 output pixels takes
- * 4x4 products in place of 36, the odd ones the middle tap alone; 7 by 7 products in all, with 5 by
- * 5 different factors. Row 0 is rounded by way of the window's rows 0 to 4, row 1 of its own, row 2
- * of 2 to 6.
+ * With stride 2 a 7x7 window is divided into pixels of even and of odd rows and columns, counted
+ * from the window's first. Even ones meet the first and the last tap; for them a tile of 3x3 output
+ * pixels takes 4x4 products in place of 36. Odd ones meet the middle tap only. Together these are
+ * 7x7 products with 5x5 different transformed weights per filter. Row 0 of a tile depends on rows 0
+ * to 4 of the window, row 1 on its own rows, row 2 on rows 2 to 6.
  *
- * A tile: the window is transformed (fixed sequences, kernels/generic/winograd.c); of every
- * transformed element and output channel one chain of fused multiply-adds over the input channels,
- * ascending, from 0 (of more than RFX_CONV_LONG channels the parts of struct rfx_conv_parts); the
- * transform back; bias; residual; activation. How many tiles share a call, and which channels,
- * touches no bits.
+ * The steps for a tile: 1. The window is transformed by a fixed sequence of operations
+ * (kernels/generic/winograd.c). 2. For every transformed element and output channel, one chain of
+ * fused multiply-adds runs over the input channels, ascending, from 0. With more than RFX_CONV_LONG
+ * channels the chain is divided into the parts of struct rfx_conv_parts. 3. The sums are
+ * transformed back. 4. Bias, residual and activation follow. The bits do not depend on how many
+ * tiles or which channels share a call.
  *
- * Some tiles at a time, so that their transformed windows stay in a core's cache, then a few panels
- * of output channels at a time. Filters are packed as factors; where these are more than a cache
- * holds, four times the weights' bytes, they are made for each unit of tiles from the weights
- * instead, a panel's at a time, of one slice of the input channels after the other
- * (conv_winograd_pack.c has both layouts), unless the plan has room for them. */
+ * A unit transforms several tiles at a time, so that their windows stay in a core's cache, and then
+ * computes a few panels of output channels at a time. Filters are packed as transformed weights
+ * (called factors in the code), which take four times the bytes of the weights. If they exceed a
+ * cache and the plan has no memory for them, the weights are packed untransformed. Then each unit
+ * of tiles transforms them again, one panel and one slice of the input channels at a time. Both
+ * layouts are in conv_winograd_pack.c. */
 #include "layers/conv/winograd/conv_winograd.h"
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
 
-#define LEAST_CHANNELS 16              /* below, the transforms cost what the products save; */
-#define LEAST_CHANNELS_2 32            /* with stride 2, where these are fewer */
-#define LEAST_PIXELS_4 400             /* of a map that is cut into 4x4, */
-#define LEAST_PIXELS_2 64              /* and into 2x2 or 3x3 */
-#define FEW_WEIGHTS (1 << 20)          /* that a core's cache holds about */
-#define MADE_WEIGHTS (2 * FEW_WEIGHTS) /* factors are made where the plan has no room for more */
+#define LEAST_CHANNELS 16     /* with fewer, the transforms cost more than the products save */
+#define LEAST_CHANNELS_2 32   /* the same for stride 2, which saves fewer products */
+#define LEAST_PIXELS_4 400    /* least pixels of a map for tiles of 4x4 */
+#define LEAST_PIXELS_2 64     /* and for tiles of 2x2 or 3x3 */
+#define FEW_WEIGHTS (1 << 20) /* floats that about fit in a core's cache */
+#define MADE_WEIGHTS (2 * FEW_WEIGHTS) /* above, transformed in the run */
 #define MANY_WEIGHTS (4 * FEW_WEIGHTS)
-#define LEAST_TILES 14 /* that are multiplied together */
+#define LEAST_TILES 14 /* fewest tiles of a unit */
 
-/* Tiles of edge x edge that cover the map, cut ones included. */
+/* Returns the number of tiles of edge x edge that cover the map. Tiles that the border cuts
+ * count. */
 static int64_t tiles_of_map(const struct rfx_tensor *map, int64_t edge) {
     return rfx_ceil_div(map->h, edge) * rfx_ceil_div(map->w, edge);
 }
 
-/* Rows and columns of a tile; 0: the map is better off without. Factors are read from memory, four
- * times the weights' bytes for tiles of 4x4 and 16/9 for 2x2: that pays where pixels are many. Of
- * small and of thin maps much of a tile is thrown away. */
+/* Returns the rows and columns of a tile; 0: Winograd does not pay for this map. Transformed
+ * weights are read from memory; they have 4 times the bytes of the weights for 4x4 tiles and 16/9
+ * for 2x2. This pays only if the map has many pixels. In small and thin maps, much of each tile is
+ * discarded. */
 static int64_t tile_edge(const struct rfx_node *node) {
     const struct rfx_tensor *map = &node->out;
     int64_t pixels = map->h * map->w;
@@ -71,7 +76,7 @@ static struct rfx_range winograd_widen(const struct rfx_node *node, int axis,
                                        struct rfx_range out) {
     int64_t edge = tile_edge(node), from = axis == 0 ? node->attr.conv.tiles_from : 0;
     if (edge == 2) return out;
-    /* places in their tiles */
+    /* positions within their tiles */
     int64_t lo = out.lo - from - rfx_floor_div(out.lo - from, edge) * edge;
     int64_t hi = out.hi - from - rfx_floor_div(out.hi - from, edge) * edge;
     struct rfx_range wide = {out.lo - (edge == 3 ? lo == 2
@@ -92,24 +97,26 @@ static int64_t weight_elems(const struct rfx_node *node) {
     return factor_count(node) * node->attr.conv.ic * node->attr.conv.oc;
 }
 
-/* Whether factors are made while they are used: else they are read from memory, again for each unit
- * of tiles, which takes less time, but four times the bytes. */
+/* Returns whether weights are transformed during the run. Otherwise they are packed transformed and
+ * read from memory again for each unit of tiles, which is faster but takes four times the bytes. */
 static bool makes_factors(const struct rfx_node *node) {
     return weight_elems(node) > MADE_WEIGHTS && !node->attr.conv.keeps_factors;
 }
 
-/* Input channels whose windows are transformed at a time: all, or a part of the sums, so that sums
- * go on from slice to slice as they would in one. Slices are transformed again for every few output
- * channels; where factors are made it pays to have those of a slice in a core's cache. */
+/* Returns how many input channels are transformed at a time: all, or one part of the summation
+ * order, so that sums continue from slice to slice with the same bits. The windows of a slice are
+ * transformed again for each block of output channels. If weights are transformed during the run,
+ * it pays to keep those of one slice in a core's cache. */
 static int64_t slice_of(const struct rfx_node *node) {
     int64_t ic = node->attr.conv.ic;
     bool in_parts = ic > RFX_CONV_LONG && ic % RFX_CONV_PART == 0;
     return makes_factors(node) && in_parts ? RFX_CONV_PART : ic;
 }
 
-/* Tiles of a unit, at most. Weights are read anew for each unit, or factors made: the more there
- * are, the more tiles. Many factors that are kept are read as fast as products take them, so that
- * what tiles take decides: 56, or 28 of a small map, are as fast as 126. */
+/* Returns the most tiles of a unit. Each unit reads or transforms all weights again, so more
+ * weights call for more tiles. Large packed transformed weights are read as fast as the products
+ * use them. For them the tiles' own memory decides: 56 tiles, or 28 for a small map, are as fast as
+ * 126. */
 static int64_t most_tiles(const struct rfx_node *node) {
     int64_t elems = weight_elems(node), all = tiles_of_map(&node->out, tile_edge(node));
     bool kept = elems > MANY_WEIGHTS && !makes_factors(node);
@@ -118,13 +125,13 @@ static int64_t most_tiles(const struct rfx_node *node) {
                    : kept                                          ? 56
                    : slice_of(node) == node->attr.conv.ic          ? 70
                                                                    : 128;
-    if (tile_edge(node) == 3) most = most * 3 / 4; /* which take a third more */
+    if (tile_edge(node) == 3) most = most * 3 / 4; /* whose windows take a third more memory */
     if (kept) most = rfx_min_i64(most, rfx_max_i64(LEAST_TILES, rfx_ceil_div(all, 2)));
     return rfx_min_i64(most, all);
 }
 
-/* Floats from tile to tile: whole vectors, and an odd number of them, so that tiles do not meet in
- * one set of a cache. */
+/* Returns the floats from tile to tile: an odd number of whole vectors, so that tiles do not
+ * compete for one set of a cache. */
 static int64_t tile_step(int64_t channels) {
     return rfx_conv_filled(channels) +
            (rfx_conv_filled(channels) / RFX_CONV_LANES % 2 == 0 ? RFX_CONV_LANES : 0);
@@ -134,7 +141,7 @@ static size_t space_bytes(int64_t floats) {
     return rfx_align_up(rfx_floats_bytes(floats));
 }
 
-/* All that follows from the node. */
+/* Returns the fields that depend on the node alone. */
 static struct rfx_winograd sizes_of(const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_winograd w = {
@@ -154,7 +161,7 @@ static struct rfx_winograd sizes_of(const struct rfx_node *node) {
     w.outside_bytes = space_bytes(rfx_conv_filled(w.slice));
     w.in_bytes = space_bytes(w.products * w.in_plane);
     w.sums_bytes = space_bytes(w.products * w.out_plane);
-    if (w.makes_factors) /* a panel's, and as much again as one product has (multiply_made) */
+    if (w.makes_factors) /* for one panel, plus the space of one more product (multiply_made) */
         w.factors_bytes =
             space_bytes((w.factors + 1) * (w.slice * RFX_CONV_PANEL + RFX_WINOGRAD_PAD));
     return w;
@@ -166,7 +173,8 @@ static size_t winograd_scratch(const struct rfx_graph *graph, const struct rfx_n
     return w.outside_bytes + w.in_bytes + w.sums_bytes + w.factors_bytes;
 }
 
-/* Of slices, windows are transformed for each part of the output channels. */
+/* If there are several slices, the windows are transformed again for each block of output
+ * channels. */
 static struct rfx_conv_tiles winograd_tiles(const struct rfx_node *node) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_winograd w = sizes_of(node);
@@ -182,9 +190,10 @@ static struct rfx_conv_tiles winograd_tiles(const struct rfx_node *node) {
     return tiles;
 }
 
-/* Weights are read for each unit of tiles: no more units than scratch asks for where weights are
- * many, and what threads lack of work comes from cutting the output channels, for each part of
- * which windows are transformed again. Else units are small enough for all threads to have some. */
+/* Divides the work among the threads. Each unit of tiles reads all weights. So, with many weights,
+ * there are no more units than the scratch size requires; if threads lack work, the output channels
+ * are divided, and each part transforms the windows again. With few weights, the units are made
+ * small enough for all threads to have some. */
 static void cut_work(struct rfx_winograd *w, const struct rfx_node *node, int threads) {
     int64_t most = most_tiles(node), panels = rfx_ceil_div(node->out.c, RFX_CONV_PANEL);
     w->units = rfx_ceil_div(w->tiles, most);
@@ -264,6 +273,6 @@ const struct rfx_conv_backend rfx_conv_winograd = {
     .pack = winograd_pack,
     .scratch_bytes = winograd_scratch,
     .tiles = winograd_tiles,
-    .in_place = true, /* a residual is read where the sum is written */
+    .in_place = true, /* a residual pixel is read just before its sum is written */
     .run = winograd_run,
 };

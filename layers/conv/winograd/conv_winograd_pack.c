@@ -1,11 +1,11 @@
-/* Filters of Winograd convolutions, packed: as factors, [factor][panel][ic][filter of the panel],
- * or each times its scale, [panel][ic][tap][filter of the panel], where factors are made while they
- * are used. */
+/* Packs the filters of Winograd convolutions, times their scale: as transformed weights (factors),
+ * [factor][panel][ic][filter of the panel]; or, if they are transformed during the run,
+ * untransformed: [panel][ic][tap][filter of the panel]. */
 #include "layers/conv/winograd/conv_winograd.h"
 #include "layers/core/checked.h"
 
 #define TAPS RFX_WINOGRAD_TAPS
-#define SOME 4 /* input channels whose taps are turned together */
+#define SOME 4 /* input channels whose taps are transposed together */
 
 struct pack {
     const struct rfx_conv_pack_job *job;
@@ -13,13 +13,13 @@ struct pack {
     bool makes_factors;
 };
 
-/* What is packed of a panel of filters: from o0 on, of which n are there, in `width`. */
+/* A panel of filters: n filters from o0 on, padded to `width`. */
 struct panel {
     int64_t o0, n, width;
     float scale[RFX_CONV_PANEL];
 };
 
-/* All factors of `c` input channels from i0 on. */
+/* Packs all transformed weights of `c` input channels from i0 on. */
 static void pack_factors(const struct pack *p, const struct panel *panel, const float *taps,
                          int64_t i0, int64_t c) {
     const struct rfx_conv_attr *a = &p->job->node->attr.conv;
@@ -34,7 +34,8 @@ static void pack_factors(const struct pack *p, const struct panel *panel, const 
     rfx_kernels()->winograd_filters(&filters);
 }
 
-/* Input channels from i0 on, `count` of each filter, as they lie in the model. */
+/* Packs `count` input channels, from i0 on, of each filter of the panel. `from` has them in the
+ * model's order. */
 static void pack_channels(const struct pack *p, const struct panel *panel, const float *from,
                           int64_t i0, int64_t count) {
     float turned[SOME * TAPS * RFX_CONV_PANEL] = {0};

@@ -1,14 +1,15 @@
-/* The work of Winograd convolutions: a unit of tiles, a part of the output channels. */
+/* Computes one work item of a Winograd convolution: a unit of tiles and a part of the output
+ * channels. */
 #include <math.h>
 #include <string.h>
 
 #include "layers/conv/winograd/conv_winograd.h"
 
-/* Of one thread. */
+/* The areas of one thread's scratch. */
 struct space {
-    float *outside; /* the channels of a slice, zeros */
+    float *outside; /* zeros, as many as a slice has channels: a pixel outside the map */
     float *in, *sums;
-    float *factors; /* of a panel */
+    float *factors; /* transformed weights of a panel */
 };
 
 static struct space space_of(const struct rfx_winograd *w, int thread) {
@@ -19,19 +20,20 @@ static struct space space_of(const struct rfx_winograd *w, int thread) {
     return s;
 }
 
-/* The pixels of output tile t, counted from the first of the job, cut off where the map ends. */
+/* Returns the output pixels of tile t. Tiles are numbered from the first tile of the job. The
+ * rectangle may extend beyond the map. */
 static struct rfx_rect tile_rect(const struct rfx_winograd *w, int64_t t) {
     int64_t y = (w->ty0 + t / w->across) * w->outputs + w->from,
             x = (w->tx0 + t % w->across) * w->outputs;
     return rfx_rect_make(y, y + w->outputs, x, x + w->outputs);
 }
 
-/* Those of them that are asked for. */
+/* Returns the pixels of tile t that the job requests. */
 static struct rfx_rect wanted_of(const struct rfx_winograd *w, int64_t t) {
     return rfx_rect_intersect(tile_rect(w, t), w->job->args->rect);
 }
 
-/* The window of tile t, a slice of its channels. */
+/* Transforms one slice of the input channels of the window of tile t into `out`. */
 static void transform_in(const struct rfx_winograd *w, const struct space *s, int64_t t,
                          int64_t slice, float *out) {
     const struct rfx_conv_job *job = w->job;
@@ -54,12 +56,13 @@ static void transform_in(const struct rfx_winograd *w, const struct space *s, in
         .c = w->slice,
         .step = w->in_plane,
         .outputs = w->outputs,
-        .ahead = w->outputs * job->a->sw * in->c, /* the next tile's */
+        .ahead = w->outputs * job->a->sw * in->c, /* to the next tile's pixels */
     };
     job->kernels->winograd_in(&window);
 }
 
-/* Channels [first, first + c) of tile t. */
+/* Transforms the sums of channels [first, first + c) of tile t back and writes the requested
+ * pixels. */
 static void transform_out(const struct rfx_winograd *w, const float *sums, int64_t t, int64_t first,
                           int64_t c) {
     const struct rfx_run_args *args = w->job->args;
@@ -88,19 +91,22 @@ static void transform_out(const struct rfx_winograd *w, const float *sums, int64
     w->job->kernels->winograd_out(&back);
 }
 
-/* Output channels [first, first + filled) of `tiles` tiles, of their windows one slice. */
+/* One call's products: output channels [first, first + filled) of `tiles` tiles and one slice of
+ * their windows. */
 struct products {
     int64_t tiles, slice, first, filled;
 };
 
-/* Which tap of two a slice is: a later one goes on from the sums so far. Two taps are made in parts
- * of one slice each, as all the channels would be. */
+/* Returns the number, 0 or 1, of the tap that stands for a slice in the kernel call. The kernel
+ * treats slices as taps: a later slice continues the sums so far. The kernel sums two taps in parts
+ * of one slice each, in the same order as all the channels in one call. */
 _Static_assert(2 * RFX_CONV_PART > RFX_CONV_LONG, "two slices are summed in parts");
 static int64_t tap_of(const struct products *p) {
     return p->slice > 0 ? 1 : 0;
 }
 
-/* Product i, with these factors, whose first output channel is `at` of the sums. */
+/* Computes product i of the tiles with the given transformed weights. `at` is the first output
+ * channel within the sums. */
 static void multiply(const struct rfx_winograd *w, const struct space *s, const struct products *p,
                      int64_t i, const float *factors, int64_t at, int64_t filled) {
     static const float zeros[RFX_WINOGRAD_OUT_CHANNELS];
@@ -127,13 +133,13 @@ static void multiply(const struct rfx_winograd *w, const struct space *s, const 
     w->job->kernels->conv(&run);
 }
 
-/* Which of a filter's factors product i has. */
+/* Returns the index of the transformed weight of a filter that product i uses. */
 static int64_t factor_of(const struct rfx_winograd *w, int64_t i) {
     int64_t n = rfx_winograd_factors(w->outputs), y = i / w->window, x = i % w->window;
     return rfx_min_i64(y, n - 1) * n + rfx_min_i64(x, n - 1);
 }
 
-/* All products, from the factors in memory. */
+/* Computes all products with packed transformed weights. */
 static void multiply_kept(const struct rfx_winograd *w, const struct space *s,
                           const struct products *p) {
     const struct rfx_conv_attr *a = w->job->a;
@@ -143,7 +149,7 @@ static void multiply_kept(const struct rfx_winograd *w, const struct space *s,
                  p->filled);
 }
 
-/* The taps of which factors are made next; NULL: none. */
+/* Returns the weights that will be transformed next, after the panel at `at`; NULL: none. */
 static const float *next_taps(const struct rfx_winograd *w, const struct products *p, int64_t at) {
     const struct rfx_conv_attr *a = w->job->a;
     int64_t slice = p->slice, first = p->first;
@@ -158,14 +164,16 @@ static const float *next_taps(const struct rfx_winograd *w, const struct product
     return w->job->weights + ((first + at) * a->ic + slice * w->slice * width) * RFX_WINOGRAD_TAPS;
 }
 
-/* Part i of some taps, of as many parts as there are products, which take longer than memory. */
+/* Prefetches part i of `elems` weights. They are divided into as many parts as there are products,
+ * because the products take longer than the reads from memory. */
 static void expect_taps(const struct rfx_winograd *w, const float *taps, int64_t elems, int64_t i) {
     int64_t part = elems / w->products;
     for (int64_t e = 0; e < part; e += RFX_LINE_FLOATS)
         __builtin_prefetch(taps + i * part + e, 0, 2);
 }
 
-/* The same, from factors that are made here, of each panel where its tap is expected. */
+/* Computes all products with weights that are transformed here, one panel at a time. A panel's
+ * transformed weights are stored where the kernel expects the tap of this slice. */
 static void multiply_made(const struct rfx_winograd *w, const struct space *s,
                           const struct products *p) {
     const struct rfx_conv_attr *a = w->job->a;
@@ -189,7 +197,7 @@ static void multiply_made(const struct rfx_winograd *w, const struct space *s,
     }
 }
 
-/* Output channels `of` tiles. */
+/* Computes the output channels in `of` for the given tiles. */
 static void make_channels(const struct rfx_winograd *w, const struct space *s,
                           struct rfx_range tiles, struct rfx_range of) {
     struct products p = {.tiles = rfx_range_size(tiles)};
