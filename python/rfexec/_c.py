@@ -158,6 +158,8 @@ class Source(ctypes.Structure):
         ("read", c_void_p),
         ("user", c_void_p),
         ("concurrent", c_int),
+        ("samples", c_void_p),
+        ("sample_bits", c_int),
     ]
 
 

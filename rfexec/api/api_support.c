@@ -374,8 +374,13 @@ enum rfx_status rfx_api_read_source(const struct rfx_source *given, struct rfx_s
     enum rfx_status status = check_size(given->size, SOURCE_FIRST, name, err);
     if (status == RFX_OK) status = read_sized(out, sizeof *out, given, given->size, name, err);
     if (status != RFX_OK) return status;
-    if ((out->values == NULL) == (out->read == NULL))
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a source with %s values and read",
-                        out->values == NULL ? "neither" : "both");
+    int kinds = (out->values != NULL) + (out->read != NULL) + (out->samples != NULL);
+    if (kinds != 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "a source gives %s",
+                        kinds == 0 ? "neither values nor read nor samples"
+                                   : "more than one of values, read and samples");
+    if (out->samples != NULL && out->sample_bits != 8 && out->sample_bits != 16)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "sample_bits is %d: 8 or 16",
+                        out->sample_bits);
     return RFX_OK;
 }

@@ -140,6 +140,23 @@ static int read_part(void *user, struct rfx_rect rect, struct rfx_image_steps st
     return job->source.read(job->source.user, &part, values);
 }
 
+static enum rfx_status use_samples(struct rfx_job *job, struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(job);
+    const struct rfx_source *source = &job->source;
+    struct rfx_image_bands bands;
+    const struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
+    struct rfx_image_samples samples = {.samples = source->samples,
+                                        .bits = source->sample_bits,
+                                        .steps = {.row = source->row_step,
+                                                  .column = source->column_step,
+                                                  .channel = source->channel_step}};
+    if (source->row_step == 0 && source->column_step == 0 && source->channel_step == 0)
+        samples.steps =
+            (struct rfx_image_steps){.row = input->w, .column = 1, .channel = input->h * input->w};
+    return rfx_image_from_samples(job->mem, &samples, &options, input->c, input->h, input->w,
+                                  &job->image, err);
+}
+
 enum rfx_status rfx_job_use_source(struct rfx_job *job, const struct rfx_source *source,
                                    struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(job);
@@ -151,6 +168,8 @@ enum rfx_status rfx_job_use_source(struct rfx_job *job, const struct rfx_source 
             .read = read_part, .user = job, .concurrent = source->concurrent != 0};
         status = rfx_image_from_reader(job->mem, &reader, input->c, input->h, input->w, &job->image,
                                        err);
+    } else if (source->samples != NULL) {
+        status = use_samples(job, err);
     } else if (source->row_step == 0 && source->column_step == 0 && source->channel_step == 0) {
         return rfx_job_use_values(job, source->values, err);
     } else {

@@ -76,6 +76,13 @@ typedef enum rfx_status rfx_image_opener(struct rfx_memory *mem, const char *nam
                                          const struct rfx_image_options *options,
                                          struct rfx_image_backend **out, struct rfx_error *err);
 
+/* An image of 8 or 16-bit samples that `b` delivers by fetch, all channels as they are,
+ * preprocessed by `options`. The image owns `b` from then on. INVALID_ARGUMENT: a mean or std that
+ * is no number, or neither one nor one for each channel. */
+RFX_NODISCARD enum rfx_status rfx_image_of_samples(struct rfx_image_backend *b,
+                                                   const struct rfx_image_options *options,
+                                                   struct rfx_image **out, struct rfx_error *err);
+
 /* Of any kind: one of those below. */
 RFX_NODISCARD rfx_image_opener rfx_image_backend_open;
 

@@ -4,6 +4,7 @@
  * Invariant: both are one kind of backend of one size, so that what is planned for one fits the
  * other. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/view_rows.h"
@@ -15,6 +16,7 @@ struct memory_source {
     const float *values;
     struct rfx_image_steps steps;
     struct rfx_image_reader reader;
+    struct rfx_image_samples samples;
 };
 
 static const struct memory_source *source_of(const struct rfx_image_backend *b) {
@@ -54,6 +56,28 @@ static enum rfx_status reader_read(struct rfx_image_backend *b, struct rfx_rect 
     return RFX_OK;
 }
 
+/* Points to the samples where all channels of a row's pixels follow each other; else copies as many
+ * pixels as fit into `to`. */
+static enum rfx_status samples_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
+                                     void *to, const void **samples, int64_t *end,
+                                     struct rfx_error *err) {
+    const struct rfx_image_samples *s = &source_of(b)->samples;
+    const unsigned char *from = s->samples;
+    const int64_t bytes = s->bits / 8, c = b->c;
+    (void)err;
+    from += (y * s->steps.row + x0 * s->steps.column) * bytes;
+    *end = x1;
+    *samples = from;
+    if (s->steps.channel == 1 && s->steps.column == c) return RFX_OK;
+    *end = rfx_min_i64(x1, x0 + RFX_IMAGE_ROOM_BYTES / (c * bytes));
+    *samples = to;
+    unsigned char *at = to;
+    for (int64_t x = 0; x < *end - x0; x++)
+        for (int64_t k = 0; k < c; k++, at += bytes)
+            memcpy(at, from + (x * s->steps.column + k * s->steps.channel) * bytes, (size_t)bytes);
+    return RFX_OK;
+}
+
 static void memory_free(struct rfx_image_backend *b) {
     rfx_memory_release(b->mem, b);
 }
@@ -63,10 +87,14 @@ static const struct rfx_image_backend_ops array_ops = {.read_floats = array_read
 static const struct rfx_image_backend_ops reader_ops = {.read_floats = reader_read,
                                                         .free = memory_free};
 
-/* A copy of `like` as an image of c x h x w. */
+static const struct rfx_image_backend_ops samples_ops = {.fetch = samples_fetch,
+                                                         .free = memory_free};
+
+/* Makes a copy of `like` as an image of c x h x w. options: of samples; NULL: the source gives
+ * floats. */
 static enum rfx_status open_source(struct rfx_memory *mem, const struct memory_source *like,
-                                   int64_t c, int64_t h, int64_t w, struct rfx_image **out,
-                                   struct rfx_error *err) {
+                                   const struct rfx_image_options *options, int64_t c, int64_t h,
+                                   int64_t w, struct rfx_image **out, struct rfx_error *err) {
     int64_t elems = 0;
     if (c < 1 || h < 1 || w < 1 || !rfx_checked_mul_i64(c, h, &elems) ||
         !rfx_checked_mul_i64(elems, w, &elems))
@@ -80,10 +108,11 @@ static enum rfx_status open_source(struct rfx_memory *mem, const struct memory_s
     s->base.h = h;
     s->base.w = w;
     s->base.c = c;
-    s->base.sample_bits = 32;
+    s->base.sample_bits = options != NULL ? like->samples.bits : 32;
     s->base.random_access = true;
     s->base.fixed_bytes = sizeof *s;
-    enum rfx_status status = rfx_image_of_backend(&s->base, out, err);
+    enum rfx_status status = options != NULL ? rfx_image_of_samples(&s->base, options, out, err)
+                                             : rfx_image_of_backend(&s->base, out, err);
     if (status != RFX_OK) memory_free(&s->base);
     return status;
 }
@@ -93,7 +122,7 @@ enum rfx_status rfx_image_from_steps(struct rfx_memory *mem, const float *values
                                      struct rfx_image **out, struct rfx_error *err) {
     const struct memory_source like = {
         .base = {.ops = &array_ops, .concurrent = true}, .values = values, .steps = steps};
-    return open_source(mem, &like, c, h, w, out, err);
+    return open_source(mem, &like, NULL, c, h, w, out, err);
 }
 
 enum rfx_status rfx_image_from_array(struct rfx_memory *mem, const float *values, int64_t c,
@@ -110,5 +139,19 @@ enum rfx_status rfx_image_from_reader(struct rfx_memory *mem, const struct rfx_i
                                       struct rfx_error *err) {
     const struct memory_source like = {
         .base = {.ops = &reader_ops, .concurrent = reader->concurrent}, .reader = *reader};
-    return open_source(mem, &like, c, h, w, out, err);
+    return open_source(mem, &like, NULL, c, h, w, out, err);
+}
+
+enum rfx_status rfx_image_from_samples(struct rfx_memory *mem,
+                                       const struct rfx_image_samples *samples,
+                                       const struct rfx_image_options *options, int64_t c,
+                                       int64_t h, int64_t w, struct rfx_image **out,
+                                       struct rfx_error *err) {
+    if (c > RFX_IMAGE_MAX_BANDS)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "array of samples: %" PRId64 " channels, at most %d are possible", c,
+                        RFX_IMAGE_MAX_BANDS);
+    const struct memory_source like = {.base = {.ops = &samples_ops, .concurrent = true},
+                                       .samples = *samples};
+    return open_source(mem, &like, options, c, h, w, out, err);
 }

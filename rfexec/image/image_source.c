@@ -245,6 +245,27 @@ enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b, struct rfx_ima
     return RFX_OK;
 }
 
+enum rfx_status rfx_image_of_samples(struct rfx_image_backend *b,
+                                     const struct rfx_image_options *options,
+                                     struct rfx_image **out, struct rfx_error *err) {
+    struct rfx_image *image = NULL;
+    enum rfx_status status = check_options(options, err);
+    if (status == RFX_OK) status = rfx_image_of_backend(b, &image, err);
+    if (status != RFX_OK) return status;
+    image->options = *options;
+    image->options.bands = NULL;
+    image->options.channels = b->c;
+    status = settle_means(image, err);
+    if (status != RFX_OK) {
+        image->backend = NULL; /* stays the caller's */
+        rfx_image_free(image);
+        return status;
+    }
+    image->options.mean = image->options.std = NULL; /* the caller's */
+    *out = image;
+    return RFX_OK;
+}
+
 void rfx_image_free(struct rfx_image *image) {
     if (image == NULL) return;
     if (image->backend != NULL) image->backend->ops->free(image->backend);

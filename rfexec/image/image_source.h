@@ -110,6 +110,23 @@ RFX_NODISCARD enum rfx_status rfx_image_from_steps(struct rfx_memory *mem, const
                                                    int64_t h, int64_t w, struct rfx_image **out,
                                                    struct rfx_error *err);
 
+/* Unsigned samples of the caller's, of 8 or 16 bits in the machine's byte order, with the steps
+ * from one to the next. */
+struct rfx_image_samples {
+    const void *samples;
+    int bits; /* 8 or 16 */
+    struct rfx_image_steps steps;
+};
+
+/* Makes a source over samples, which become values as those of picture files do: by scale, raw,
+ * mean, std and bgr of the options; borrowed until rfx_image_free. INVALID_ARGUMENT: sizes that are
+ * not positive, more than RFX_IMAGE_MAX_BANDS channels, or a mean or std that does not fit. */
+RFX_NODISCARD enum rfx_status rfx_image_from_samples(struct rfx_memory *mem,
+                                                     const struct rfx_image_samples *samples,
+                                                     const struct rfx_image_options *options,
+                                                     int64_t c, int64_t h, int64_t w,
+                                                     struct rfx_image **out, struct rfx_error *err);
+
 /* Something that is asked for values: writes `rect` to `values` in those steps, of which it starts
  * at (rect.y0, rect.x0, 0). Another result than 0 is a failure. */
 struct rfx_image_reader {

@@ -522,6 +522,11 @@ struct rfx_source {
     int (*read)(void *user, const struct rfx_area *part, float *values);
     void *user;
     int concurrent;
+    /* Unsigned samples of 8 or 16 bits, as sample_bits says, in the place of `values`; the steps
+     * are in samples then. They become values as those of picture files do, by bgr, raw, scale,
+     * mean and std of the run's options. NULL and 0: there are none. */
+    const void *samples;
+    int sample_bits;
 };
 
 /* As rfx_network_run_values, on a source. */

@@ -302,7 +302,7 @@ static bool maps_of_operands(struct rfx_onnx_import *ctx, int *in, bool *last) {
 static int try_wrap(struct rfx_onnx_import *ctx, int axis) {
     size_t n = ctx->node->n_in;
     int in[MOST_WRAPPED];
-    bool last;
+    bool last = false;
     if (n < 2 || n > MOST_WRAPPED || !maps_of_operands(ctx, in, &last)) return -1;
     if (last) axis++;
     if (axis != 2 && axis != 3) return -1;

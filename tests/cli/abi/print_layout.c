@@ -119,6 +119,8 @@ static void print_values(void) {
     MEMBER(rfx_source, read);
     MEMBER(rfx_source, user);
     MEMBER(rfx_source, concurrent);
+    MEMBER(rfx_source, samples);
+    MEMBER(rfx_source, sample_bits);
     END(rfx_source);
     BEGIN(rfx_forecast);
     MEMBER(rfx_forecast, size);

@@ -96,6 +96,64 @@ static void from_a_stream(void **state) {
     (void)fclose(stream.file);
 }
 
+/* Samples of 8 and 16 bits, pixel by pixel and plane by plane, give the bits of picture files. */
+static void samples_in_memory(void **state) {
+    (void)state;
+    static unsigned char planes[3 * H * W], pixels[3 * H * W];
+    static uint16_t wide[3 * H * W];
+    static const char file[] = "test_picture_samples.ppm";
+    static const float mean[3] = {0.4f, 0.5f, 0.6f}, spread = 0.3f;
+    FILE *ppm = fopen(file, "wb");
+    assert_non_null(ppm);
+    fprintf(ppm, "P6\n%d %d\n255\n", W, H);
+    for (int i = 0; i < H * W; i++)
+        for (int k = 0; k < 3; k++) {
+            pixels[3 * i + k] = planes[k * H * W + i] = (unsigned char)(i * 7 + k * 50);
+            wide[3 * i + k] = (uint16_t)(257 * pixels[3 * i + k]);
+        }
+    assert_int_equal(fwrite(pixels, 1, sizeof pixels, ppm), sizeof pixels);
+    assert_int_equal(fclose(ppm), 0);
+    struct rfx_network *net = network_open_sized("squeezenet1_1", H, W);
+    struct network_outputs want = network_outputs_for(net), got = network_outputs_for(net);
+    struct rfx_why why;
+    for (int kind = 0; kind < 6; kind++) {
+        struct rfx_run_options options = network_run_options(0, 1 + kind % 2);
+        if (kind >= 3) {
+            options.mean = mean;
+            options.n_mean = 3;
+            options.std = &spread;
+            options.n_std = 1;
+            options.bgr = 1;
+        }
+        struct rfx_source source = {.size = sizeof source, .samples = planes, .sample_bits = 8};
+        if (kind % 3 != 0) {
+            source.samples = kind % 3 == 1 ? (const void *)pixels : (const void *)wide;
+            source.sample_bits = kind % 3 == 1 ? 8 : 16;
+            source.row_step = 3 * W;
+            source.column_step = 3;
+            source.channel_step = 1;
+        }
+        network_check(rfx_network_run_file(net, file, want.values, want.n, &options, &why), &why);
+        memset(got.values[0], 0xff, (size_t)got.elems[0] * sizeof(float));
+        network_check(rfx_network_run_source(net, &source, got.values, got.n, &options, &why),
+                      &why);
+        network_assert_same(&got, &want);
+        source.sample_bits = 12;
+        assert_int_equal(rfx_network_run_source(net, &source, got.values, got.n, &options, &why),
+                         RFX_CODE_USAGE);
+        source.sample_bits = 8;
+        options.n_mean = kind >= 3 ? 2 : 0;
+        if (kind >= 3)
+            assert_int_equal(
+                rfx_network_run_source(net, &source, got.values, got.n, &options, &why),
+                RFX_CODE_USAGE);
+    }
+    network_outputs_free(&want);
+    network_outputs_free(&got);
+    rfx_network_free(net);
+    assert_int_equal(unlink(file), 0);
+}
+
 static void refusals(void **state) {
     (void)state;
     struct rfx_picture *picture = NULL;
@@ -115,7 +173,8 @@ static void refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(from_bytes),
-                                       cmocka_unit_test(from_a_stream), cmocka_unit_test(refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_bytes), cmocka_unit_test(from_a_stream),
+        cmocka_unit_test(samples_in_memory), cmocka_unit_test(refusals)};
     return cmocka_run_group_tests(tests, make_picture, forget_picture);
 }
