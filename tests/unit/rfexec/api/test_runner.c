@@ -305,7 +305,7 @@ static void test_wrong_arguments(void **state) {
     ASSERT_USAGE(rfx_runner_run(runner, &bad, &out, 1, NULL, &why), "neither");
     bad.values = values;
     bad.read = read_area;
-    ASSERT_USAGE(rfx_runner_run(runner, &bad, &out, 1, NULL, &why), "both");
+    ASSERT_USAGE(rfx_runner_run(runner, &bad, &out, 1, NULL, &why), "more than one");
     bad.size = 0;
     ASSERT_USAGE(rfx_network_run_source(net, &bad, &out, 1, NULL, &why), "size");
     ASSERT_USAGE(rfx_runner_forecast(runner, &forecast, &why), "size");
