@@ -10,8 +10,8 @@
 
 struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
     const struct rfx_plan *plan;
-    const struct rfx_packed_weights
-        *weights;           /* shared with other runs; NULL: the run packs its own */
+    /* shared with other runs; NULL: the run packs its own */
+    const struct rfx_packed_weights *weights;
     struct rfx_memory *mem; /* of the run's own allocations; NULL: the memory of the plan's graph */
     const struct rfx_output_sink *sink;       /* receives the outputs; NULL: none */
     const struct rfx_state_sink *states;      /* receives states of reductions; NULL: none */
