@@ -13,25 +13,28 @@
 
 #define RFX_FINGERPRINT_CHARS 33 /* 32 hexadecimal digits and the end */
 
-/* All zero: of nothing. */
+/* The state of a fingerprint. All zero: no elements were added. */
 struct rfx_fingerprint {
     uint64_t high, low;
-    int64_t before; /* elements of a batch before those that are added now: their indices follow */
+    int64_t before; /* number of elements of a batch that were added before; the indices of further
+                       elements begin there */
 };
 
-/* Adds elements [first, first + count) of the output, in ONNX order, of the type. */
+/* Adds elements [first, first + count) of the output in ONNX order. `values` holds them as elements
+ * of `type`. */
 void rfx_fingerprint_add(struct rfx_fingerprint *fp, enum rfx_type type, int64_t first,
                          const void *values, int64_t count);
 
-/* Adds `rect` of the map `map` (NHWC), all map->c channels; the view holds `rect`, and its pixels
- * have at least map->c elements, of the view's type. */
+/* Adds `rect` of the map `map` (NHWC), all map->c channels. The view holds `rect`. Its pixels have
+ * at least map->c elements of the view's type. */
 void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
                               struct rfx_rect rect, const struct rfx_view *view);
 
-/* The same of a map of which an output is joined. */
+/* Like rfx_fingerprint_add_rect, for one of several maps that are joined to an output. */
 void rfx_fingerprint_add_end(struct rfx_fingerprint *fp, const struct rfx_end *end,
                              struct rfx_rect rect, const struct rfx_view *view);
 
-/* Writes the fingerprint of everything added so far; more may be added. */
+/* Writes the fingerprint of all elements added so far to `out`. More elements may be added later.
+ */
 void rfx_fingerprint_hex(const struct rfx_fingerprint *fp, char out[RFX_FINGERPRINT_CHARS]);
 #endif
