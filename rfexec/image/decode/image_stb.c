@@ -1,10 +1,10 @@
 /* Pictures that stb_image reads (BMP, TGA, PSD, PNM, GIF's first frame, PIC), decoded whole.
  *
  * Opening reads the header only; set_window or the first read decodes. fixed_bytes is the largest
- * amount stb_image may hold at any moment of the decoding, computed per format, and is enforced:
- * a file that wants more than its header says is refused. Alpha is dropped. A file that breaks off
- * is refused even where stb_image would fill the rest with zeros; of a GIF, the first frame and one
- * byte after it must be there. */
+ * memory that stb_image may hold at any moment of the decoding. It is computed for each format and
+ * enforced: a file that needs more than its header implies is refused. Alpha is dropped. A
+ * truncated file is refused, even where stb_image would fill the rest with zeros. In a GIF, the
+ * first frame and one byte after it must exist. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 
-/* stb_image has no pointer for its caller's allocator: the decode in progress on this thread. */
+/* State of the decoding in progress on this thread. It is a thread-local variable, because
+ * stb_image passes no pointer to its caller's allocator. */
 struct stb_heap {
     struct rfx_memory *mem;
     size_t used_bytes, limit_bytes;
@@ -21,7 +22,7 @@ struct stb_heap {
 };
 static _Thread_local struct stb_heap *heap;
 
-#define BLOCK_HEAD_BYTES RFX_ALIGNMENT_BYTES /* before each block: its size */
+#define BLOCK_HEAD_BYTES RFX_ALIGNMENT_BYTES /* header before each block, with its size */
 
 static void *stb_alloc(size_t bytes) {
     size_t total;
@@ -55,7 +56,7 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
     return next;
 }
 
-/* Reported at the end of the file, so not between push and pop. */
+/* This warning is reported at the end of the file, so push and pop cannot enclose it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -74,7 +75,7 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
-#define STBI_NO_PNG /* libpng and libjpeg read by rows */
+#define STBI_NO_PNG /* PNG and JPEG are read by libpng and libjpeg, by rows */
 #define STBI_NO_JPEG
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
@@ -93,7 +94,7 @@ struct stb_source {
     struct stb_heap heap;
     bool is_pnm, is_gif;
     const stbi__context *decoder; /* the decode in progress, or NULL */
-    int64_t missing;              /* bytes that the last short read was short of; 0: unknown */
+    int64_t missing;              /* bytes that were missing in the last short read; 0: unknown */
     void *pixels;                 /* [h, w, c], NULL before decoding */
 };
 
@@ -255,8 +256,8 @@ static int64_t little_endian(const unsigned char *bytes, int n) {
     return value;
 }
 
-/* How many bytes a BMP is shorter than its header says: rows of 4 bytes' multiples, from the offset
- * of the pixels on. stb_image reads none that are compressed. */
+/* Returns by how many bytes a BMP is shorter than its header implies: rows are padded to multiples
+ * of 4 bytes and begin at the offset of the pixels. stb_image reads no compressed BMP. */
 static int64_t bmp_missing_bytes(struct stb_source *s) {
     unsigned char head[30] = {0};
     if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return 1;
@@ -266,8 +267,8 @@ static int64_t bmp_missing_bytes(struct stb_source *s) {
     return bytes - s->file.bytes;
 }
 
-/* Whether a BMP says that its pixels begin before its header ends: its palette would have fewer
- * than no colours. */
+/* Returns whether the pixels of a BMP begin before its header ends: the palette would have a
+ * negative number of colours. */
 static bool bmp_overlaps(struct stb_source *s) {
     unsigned char head[18];
     if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return true;
@@ -296,7 +297,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
                         "PNM, GIF, PIC), or a broken one: %s; other kinds: convert to PNG or TIFF",
                         name, stbi_failure_reason());
     bool is_bmp = memcmp(head, "BM", 2) == 0;
-    if (is_bmp && h < 0 && h >= -RFX_IMAGE_MAX_SIDE) h = -h; /* rows from the top on */
+    if (is_bmp && h < 0 && h >= -RFX_IMAGE_MAX_SIDE)
+        h = -h; /* negative: rows go from top to bottom */
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE || n < 1 || n > 4)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: picture of %d x %d pixels and %d channels; 1 to %d pixels a side are "

@@ -1,12 +1,12 @@
-/* "synthetic:HxW[:seed]": a procedural RGB picture of 8-bit samples, computed where it is asked
- * for.
+/* "synthetic:HxW[:seed]": a procedural RGB picture of 8-bit samples, computed when it is read.
  *
- * Sum of four octaves of value noise (cells of 512, 128, 32, 8 pixels), plates with sharp slanted
- * edges and a fine grain. Integer arithmetic only, so the value at (y, x, channel) is a function of
- * the seed and the place on every machine. Made in chunks of one row; nothing is stored.
+ * It is the sum of four octaves of value noise (cells of 512, 128, 32, 8 pixels), plates with sharp
+ * slanted edges and a fine grain. All arithmetic is in integers, so the value at (y, x, channel)
+ * depends only on the seed and the place, on every machine. It is computed in chunks of one row;
+ * nothing is stored.
  *
- * For a network of other than 1 or 3 channels: floats, (sample - 127.5) / 64, of as many pictures
- * as it takes, of seeds that follow. */
+ * A network whose number of channels is neither 1 nor 3 gets floats, (sample - 127.5) / 64, from as
+ * many pictures as it has channels, with consecutive seeds. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "rfexec/image/image_backend.h"
 
 #define MAX_SIDE 1000000
-#define LEAN 100000 /* of one texture's lines: above 0 on small pictures */
+#define LEAN 100000 /* offset of one texture's lines; keeps them above 0 on small pictures */
 #define CHUNK 256
 #define OCTAVES 4
 #define CHANNELS 3
@@ -26,7 +26,7 @@ struct synthetic_source {
     uint64_t seed;
 };
 
-/* A chunk while it is made. */
+/* A chunk while it is computed. */
 struct chunk {
     uint64_t seed;
     int32_t sums[CHUNK * CHANNELS];
@@ -198,7 +198,7 @@ enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *nam
                                          const struct rfx_image_options *options,
                                          struct rfx_image_backend **out, struct rfx_error *err) {
     uint64_t h, w, seed;
-    const int64_t channels = options->channels; /* that the network takes */
+    const int64_t channels = options->channels; /* channels of the network */
     bool floats = channels > 1 && channels <= MAX_CHANNELS && channels != CHANNELS;
     if (!parse_spec(name, &h, &w, &seed))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
