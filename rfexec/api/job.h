@@ -31,8 +31,8 @@ struct rfx_job {
     struct rfx_plan *own_plan; /* the job's own plan; NULL: the plan is shared */
     struct rfx_plan *smallest; /* plan with the smallest peak memory, if no plan fits the budget */
     struct rfx_run run;
-    float *const
-        *outputs; /* one for each output of the graph; NULL: all go to options.write or files */
+    /* one for each output of the graph; NULL: all go to options.write or files */
+    float *const *outputs;
     struct rfx_result_files files;
     /* Used by a round of states, whose graph has reductions as outputs: */
     const struct rfx_state_sink *states; /* receives the states; NULL: the job computes outputs */

@@ -17,8 +17,8 @@ RFX_NODISCARD enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const ch
                                                 const struct rfx_open_options *options,
                                                 struct rfx_network **out, struct rfx_why *why);
 
-/* Where a network is loaded from. The first member that is set counts: open files, else a name,
- * else the bytes of an .onnx file. */
+/* Where a network is loaded from: `files` if it is not NULL, else `name` if it is not NULL, else
+ * the bytes of an .onnx file. */
 struct rfx_network_origin {
     const char *name;
     struct rfx_onnx_files *files;

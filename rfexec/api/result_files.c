@@ -158,7 +158,7 @@ size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct
 enum rfx_status rfx_result_files_open(struct rfx_result_files *files, const struct rfx_graph *graph,
                                       bool as_stored, struct rfx_error *err) {
     const struct rfx_output_files all = files_of(files, graph, as_stored);
-    char words[RFX_GEOREFERENCED_WORDS]; /* warnings; the library has nobody to tell */
+    char words[RFX_GEOREFERENCED_WORDS]; /* warnings, which the library does not show */
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < files->n && status == RFX_OK; i++) {
         struct rfx_result_files_item *item = &files->items[i];
@@ -192,7 +192,7 @@ enum rfx_status rfx_result_files_commit(struct rfx_result_files *files, int (*st
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < files->n && status == RFX_OK; i++) {
         status = rfx_output_stream_commit(files->items[i].stream, ask, &asking, err);
-        asking.stop = NULL; /* from here on all files become complete */
+        asking.stop = NULL; /* once one file has its name, all others are completed too */
         rfx_memory_set_stop(files->mem, NULL, NULL);
     }
     return status;

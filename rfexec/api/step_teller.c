@@ -49,9 +49,9 @@ static void put_rect(const struct rfx_tensor *tensor, struct rfx_rect rect,
     report->channels = tensor->c;
 }
 
-/* Returns whether a step makes its rectangle final. A stored map is final as soon as it is
- * computed, an output that is passed on is final then. Rows that a later stage computes again are
- * not final. */
+/* Returns whether a step makes its rectangle final. A rectangle of a stored map is final as soon as
+ * it is computed. Any other rectangle of an output is final when it is passed to the caller. Rows
+ * that a later stage computes again are not final. */
 static bool makes_final(const struct rfx_step_teller *teller, const struct rfx_step *step) {
     enum rfx_node_place place = teller->plan->stages[step->stage].places[step->node];
     if (step->kind == RFX_STEP_RUN) return place == RFX_PLACE_STORED;

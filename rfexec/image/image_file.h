@@ -20,7 +20,7 @@ struct rfx_image_file {
     unsigned char buffer[16384];
 };
 
-/* Opens a regular file. IO: not there, not readable, not a regular file. */
+/* Opens a regular file. IO: the file does not exist, cannot be read, or is no regular file. */
 RFX_NODISCARD enum rfx_status rfx_image_file_open(struct rfx_image_file *file, const char *name,
                                                   struct rfx_error *err);
 

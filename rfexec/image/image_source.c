@@ -20,7 +20,7 @@
 /* Preprocessing of a delivered channel. */
 struct channel {
     float mean, std;
-    float table[256]; /* the value of an 8-bit sample */
+    float table[256]; /* value of each 8-bit sample */
 };
 
 struct rfx_image {
@@ -52,7 +52,7 @@ struct rfx_image_options rfx_image_default_options(void) {
     return o;
 }
 
-/* The formula of struct rfx_image_options. */
+/* Returns the value of a sample by the formula of struct rfx_image_options. */
 static float preprocess(const struct channel *channel, float scale, float sample) {
     return (sample * scale - channel->mean) / channel->std;
 }

@@ -1,11 +1,13 @@
-/* A 128-bit fingerprint of the bits of an output, whatever the order its elements come in.
+/* A 128-bit fingerprint of the bits of an output. It does not depend on the order in which elements
+ * are added.
  *
  * It is the sum over all elements, each half modulo 2^64, of the XXH3-128 of 16 bytes: the
- * element's index in ONNX order (NCHW or row-major) and the bits of the element (of a float32, or
- * of a narrower type as it lies in memory), both as little-endian uint64. About 3 ns an element.
- * Invariants: 1. rows, strips, tiles and chunks in any order give one value, as long as every
- * element is added once; 2. it tells -0 from 0, but not one NaN from another (outputs hold one NaN
- * only); 3. a single wrong element always changes it, several with all but certainty. */
+ * element's index in ONNX order (NCHW or row-major) and the element's bits, both as little-endian
+ * uint64. The bits are those of a float32, or those of a narrower type as in memory. Cost: about 3
+ * ns an element. Invariants: 1. rows, strips, tiles and chunks in any order give the same value, as
+ * long as every element is added once; 2. -0 and 0 give different values, all NaNs the same value
+ * (outputs hold one NaN only); 3. a single wrong element always changes the value; several wrong
+ * elements almost certainly do. */
 #ifndef RFX_RFEXEC_OUTPUT_FINGERPRINT_H
 #define RFX_RFEXEC_OUTPUT_FINGERPRINT_H
 

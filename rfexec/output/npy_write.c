@@ -1,4 +1,4 @@
-/* The streaming .npy writer. */
+/* Writes .npy files piece by piece; see npy_write.h. */
 #include "rfexec/output/npy_write.h"
 
 #include <inttypes.h>

@@ -25,7 +25,7 @@ RFX_NODISCARD enum rfx_status rfx_output_folder_open(struct rfx_memory *mem, con
                                                      struct rfx_error *err);
 
 /* Checks that the file system has `bytes` free, so that a full disk is found before the work if
- * possible. Reserves nothing. IO, with the number of bytes: it has not. */
+ * possible. Reserves nothing. IO, with the number of bytes: the disk has less free space. */
 RFX_NODISCARD enum rfx_status rfx_output_folder_room(struct rfx_output_folder *folder,
                                                      uint64_t bytes, struct rfx_error *err);
 

@@ -49,7 +49,8 @@ struct rfx_output_kind {
     void (*free)(void *writer); /* NULL is fine */
 };
 
-/* Unsigned integers of 8 and 16 bits, signed ones of 8, 16 and 32, floats. */
+/* Sample types of most kinds: unsigned integers of 8 and 16 bits, signed integers of 8, 16 and 32
+ * bits, float32. */
 #define RFX_OUTPUT_ALL_SAMPLES                                                                   \
     (1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16 | 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_INT16 | \
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)

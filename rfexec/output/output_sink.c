@@ -1,4 +1,4 @@
-/* Parts of outputs in memory. */
+/* Copies pieces of outputs to arrays in memory. */
 #include "rfexec/output/output_sink.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Loading a model by file name or built-in name. */
+/* Loads a model by file name or built-in name. */
 #ifndef RFX_RFEXEC_SESSION_MODEL_H
 #define RFX_RFEXEC_SESSION_MODEL_H
 

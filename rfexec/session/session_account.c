@@ -23,7 +23,8 @@ static void count_rows(const struct rfx_session *session, const struct rfx_step 
                                                : y - region.rect.y0;
         count_bytes(staging ? region.staging_offset : region.offset, (size_t)(slot + 1) * row_bytes,
                     report);
-        if (staging || region.ring_rows == 0) return; /* the last row ends highest */
+        if (staging || region.ring_rows == 0)
+            return; /* without a ring buffer, the last row has the highest end */
     }
 }
 

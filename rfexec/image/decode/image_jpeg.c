@@ -26,7 +26,7 @@
 /* After jpeglib.h, because jerror.h needs it. */
 #include <jerror.h>
 
-/* Tables, decoder structs, row pointers: 15 KiB at most with libjpeg-turbo 2.1.5. */
+/* Memory of tables, decoder structs and row pointers: at most 15 KiB with libjpeg-turbo 2.1.5. */
 #define POOL_BASE_BYTES ((size_t)48 * 1024)
 #define MAX_SCANS 1000 /* each scan takes the time of a whole picture */
 #define MAIN_ROW_GROUPS (DCTSIZE + 2)
@@ -173,7 +173,8 @@ static JBLOCKARRAY access_blocks(j_common_ptr jpeg, jvirt_barray_ptr array, JDIM
     return rows;
 }
 
-/* The status and text for an error that libjpeg raised; `place` is "header" or "row 7 of 9". */
+/* Returns the status and writes the text for an error that libjpeg raised; `place` is "header" or
+ * "row 7 of 9". */
 static enum rfx_status failed(struct jpeg_source *s, const char *place, struct rfx_error *err) {
     const char *name = s->base.name;
     s->broken = true;

@@ -77,7 +77,8 @@ static void on_warning(png_structp png, png_const_charp words) {
     (void)words;
 }
 
-/* The status and text for an error that libpng raised; `place` is "header" or "row 7 of 9". */
+/* Returns the status and writes the text for an error that libpng raised; `place` is "header" or
+ * "row 7 of 9". */
 static enum rfx_status failed(struct png_source *s, const char *place, struct rfx_error *err) {
     const char *name = s->base.name;
     s->broken = true;

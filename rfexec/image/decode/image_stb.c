@@ -93,7 +93,7 @@ struct stb_source {
     struct rfx_image_file file;
     struct stb_heap heap;
     bool is_pnm, is_gif;
-    const stbi__context *decoder; /* the decode in progress, or NULL */
+    const stbi__context *decoder; /* decoder in progress, or NULL */
     int64_t missing;              /* bytes that were missing in the last short read; 0: unknown */
     void *pixels;                 /* [h, w, c], NULL before decoding */
 };
@@ -105,8 +105,8 @@ static struct stb_source *self_of(struct rfx_image_backend *b) {
 static int on_read(void *user, char *to, int bytes) {
     struct stb_source *s = user;
     size_t got = rfx_image_file_read(&s->file, to, (size_t)bytes);
-    /* Its own buffer it fills with what there is; elsewhere it wants all, and does not always look
-     * whether it got them. */
+    /* stb_image fills its own buffer with the bytes that are there. For other buffers it needs all
+     * bytes, and does not always check that it got them. */
     bool own = s->decoder == NULL || (const void *)to == (const void *)s->decoder->buffer_start;
     if (!own && got < (size_t)bytes) {
         s->file.past_end = true;
@@ -127,8 +127,9 @@ static int on_eof(void *user) {
 
 static const stbi_io_callbacks callbacks = {on_read, on_skip, on_eof};
 
-/* As stbi_load_from_callbacks and stbi_load_16_from_callbacks, but on_read knows the decoder. After
- * a GIF's first frame one more byte is asked for: its trailer, or the next block. */
+/* Decodes like stbi_load_from_callbacks and stbi_load_16_from_callbacks, but with s->decoder set
+ * for on_read. After the first frame of a GIF it reads one more byte: the trailer, or the start of
+ * the next block. */
 static void *decode(struct stb_source *s, int *w, int *h) {
     stbi__context context;
     int n = 0, wanted = (int)s->base.c;
@@ -153,8 +154,8 @@ static enum rfx_status fail_cut(const struct stb_source *s, int64_t missing,
                     s->base.name, s->file.bytes, missing);
 }
 
-/* stb_image 2.27 leaves the samples of a 16-bit PNM in the file's (big-endian) order; newer ones
- * may not. Told by decoding one known pixel. */
+/* Returns whether stb_image leaves the samples of a 16-bit PNM in the file's big-endian order.
+ * Version 2.27 does; later versions may not. It is found by decoding one known pixel. */
 static bool pnm_bytes_are_swapped(void) {
     static const unsigned char file[] = "P5 1 1 65535\n\x12\x34";
     int w = 0, h = 0, n = 0;
@@ -189,7 +190,8 @@ static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
                           " needs (%zu bytes)",
                           name, s->base.h, s->base.w, s->heap.limit_bytes);
     else if (s->file.past_end)
-        status = fail_cut(s, s->is_pnm ? s->missing : 0, err); /* PNM: read in one piece */
+        status = fail_cut(s, s->is_pnm ? s->missing : 0,
+                          err); /* a PNM is read in one piece, so `missing` is exact */
     else if (pixels == NULL)
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s", name, stbi_failure_reason());
     else if (h != s->base.h || w != s->base.w)
@@ -240,7 +242,8 @@ static void stb_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops stb_ops = {
     .set_window = stb_set_window, .fetch = stb_fetch, .free = stb_free};
 
-/* The most that stb_image holds at once: see each format's loader there. */
+/* Computes the most memory that stb_image holds at once, from each format's loader in stb_image.
+ * Returns false on overflow. */
 static bool peak_bytes(struct stb_source *s, const unsigned char *head, size_t *out) {
     size_t sample_bytes = (size_t)s->base.sample_bits / 8;
     size_t per_pixel = 7 * sample_bytes;              /* RGBA, and RGB converted from it */

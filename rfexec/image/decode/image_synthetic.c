@@ -37,7 +37,8 @@ _Static_assert(sizeof(struct chunk) <= RFX_IMAGE_ROOM_BYTES, "a chunk has room")
 static const int octave_shift[OCTAVES] = {9, 7, 5, 3};           /* log2 of the cell */
 static const int32_t octave_weight[OCTAVES] = {104, 64, 36, 20}; /* of 256 grey levels */
 
-/* splitmix64's finaliser over the place: 16 random bits for each of three channels. */
+/* Returns 16 random bits for each of three channels: splitmix64's finaliser applied to the place.
+ */
 static uint64_t mix(uint64_t seed, uint64_t kind, uint64_t gy, uint64_t gx) {
     uint64_t z =
         seed + kind * 0x9e3779b97f4a7c15u + gy * 0xd1b54a32d192ed03u + gx * 0x8cb92ba72f3d8dd7u;
@@ -46,13 +47,14 @@ static uint64_t mix(uint64_t seed, uint64_t kind, uint64_t gy, uint64_t gx) {
     return z ^ (z >> 31);
 }
 
-/* The fraction t / cell in 1/256, through the smooth step 3 t^2 - 2 t^3. */
+/* Returns the fraction t / cell in units of 1/256, after the smooth step 3 t^2 - 2 t^3. */
 static int32_t smooth(int64_t t, int shift) {
     int32_t f = (int32_t)((t << 8) >> shift);
     return (f * f * (768 - 2 * f)) >> 16;
 }
 
-/* The three channels of the noise at lattice column gx, interpolated between two lattice rows. */
+/* Computes the three channels of the noise at lattice column gx, interpolated between two lattice
+ * rows. */
 static void lattice(uint64_t seed, int octave, int64_t gy, int64_t gx, int32_t fy,
                     int32_t out[CHANNELS]) {
     uint64_t a = mix(seed, (uint64_t)octave, (uint64_t)gy, (uint64_t)gx);
@@ -85,7 +87,8 @@ static void add_octave(struct chunk *s, int octave, int64_t y, int64_t x0, int64
     }
 }
 
-/* Plates: parallelograms of one tone each; the two families of edges are slanted lines. */
+/* Adds the plates: parallelograms of one tone each. Their edges are two families of slanted lines.
+ */
 static void add_plates(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     uint32_t last_u = UINT32_MAX, last_v = UINT32_MAX;
     int32_t tone[CHANNELS] = {0, 0, 0};

@@ -178,12 +178,13 @@ static bool read_chunks(struct webp_source *s, bool *animated) {
     return found;
 }
 
+/* Bounds on the groups of prefix codes in a lossless picture: their number and their bytes. */
 #define MOST_CODE_GROUPS                                                                           \
     2600                       /* that libwebp's encoder makes, in squares of 4 x 4 pixels or more \
                                 */
-#define LEAST_GROUP_BYTES 24   /* of a file, to describe the codes of one */
-#define CODE_GROUP_BYTES 20480 /* their tables */
-#define ROW_BYTES 768          /* a column, of the rows that are decoded together */
+#define LEAST_GROUP_BYTES 24   /* least bytes of the file that describe a group */
+#define CODE_GROUP_BYTES 20480 /* memory of the tables of a group */
+#define ROW_BYTES 768          /* for each column: the rows that are decoded together */
 
 /* Returns an upper bound of libwebp's own memory. A lossless picture takes 4 bytes a pixel, and up
  * to one more for data of its transforms. Lossless alpha takes the same, and its plane. */

@@ -41,7 +41,7 @@ static enum rfx_status bad(const struct cursor *c, const char *wanted, struct rf
                     c->at, c->end);
 }
 
-/* 'text' or "text" without escapes. */
+/* Parses 'text' or "text" without escapes. */
 static enum rfx_status parse_string(struct cursor *c, char *out, size_t capacity,
                                     struct rfx_error *err) {
     skip_space(c);

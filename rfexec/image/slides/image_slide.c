@@ -1,14 +1,14 @@
 /* Slides through OpenSlide: RGB of 8 bits, any rectangle of one level.
  *
- * OpenSlide is asked for cells, of which one row is kept, as tiles of a TIFF are. Places are given
- * to it in pixels of level 0, whole ones, and it interpolates where these are not whole pixels of
- * the level. So that a value is a function of the file and the level alone, cells lie in one grid,
- * whichever rectangle is asked for: where one pixel of the level is a whole number of pixels of
- * level 0, values are the stored ones; else those that OpenSlide gives for cells that begin at the
- * nearest whole pixel of level 0. Transparent pixels, where the slide has nothing, lie on its
- * background colour, or on white where it names none.
- * Invariants: 1. fixed_bytes bounds what OpenSlide holds too, which is not ours to allocate; 2.
- * column x of row y lies in cache row y mod cell_rows, valid when the column of cells says so. */
+ * The level is read in cells of a fixed grid. One row of cells is kept in memory, like a row of
+ * tiles of a TIFF. OpenSlide takes positions in whole pixels of level 0, and interpolates where a
+ * position is no whole pixel of the level. The fixed grid makes a value depend only on the file and
+ * the level, not on the rectangle that is read. If one pixel of the level is a whole number of
+ * pixels of level 0, values are the stored ones. Else they are the values that OpenSlide computes
+ * for cells that begin at the nearest whole pixel of level 0. Transparent pixels, where the slide
+ * has no data, get its background colour, or white if it has none. Invariants: 1. fixed_bytes also
+ * bounds the memory that OpenSlide allocates by itself; 2. column x of row y lies in cache row y
+ * mod cell_rows, valid if cell_row_of of its column of cells says that row of cells. */
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -106,7 +106,8 @@ struct slide_source {
     int64_t cell_rows, cell_cols, n_across;
     uint32_t *cell;       /* a cell as OpenSlide delivers it */
     unsigned char *cache; /* one row of cells; NULL: not allocated */
-    int64_t *cell_row_of; /* per column of cells: which row of them the cache has; -1: none */
+    /* for each column of cells: the row of cells that the cache has; -1: none */
+    int64_t *cell_row_of;
 };
 
 static struct slide_source *self_of(struct rfx_image_backend *b) {

@@ -1,16 +1,17 @@
-/* TIFF and BigTIFF pictures through libtiff, in one of three ways:
+/* TIFF and BigTIFF pictures through libtiff, read in one of three ways:
  *
- * - uncompressed data are read from the file where they lie: any rectangle, no library in between;
- * - compressed tiles are decoded when they are met: any rectangle, with one row of tiles kept;
- * - compressed strips are decoded row by row into a window, as PNG is.
- * Samples: see rfexec/image/tiff/tiff_layout.h. One picture of a file is read; its orientation
- * is told, its colour profile not applied, alpha dropped. What is delivered as float32 is taken as
- * it is, without scale and mean. Invariants: 1. fixed_bytes bounds what libtiff holds too: its
- * tables, the largest compressed strip or tile and the codec's own state; those are not ours to
- * allocate. 2. rows: row y lies in slot y mod window_rows; 3. tiles: column x of row y lies in
- * cache row y mod tile_h, valid when the tile column says so. Strict: what libtiff warns about
- * while decoding is an error.
- */
+ * - uncompressed data are read directly from the file: any rectangle, without libtiff;
+ * - compressed tiles are decoded when a rectangle needs them: any rectangle, with one row of tiles
+ * kept in memory;
+ * - compressed strips are decoded row by row into a window, like PNG.
+ *
+ * rfexec/image/tiff/tiff_layout.h describes the samples. One picture of a file is read.
+ * base.orientation is set from the tag, colour profiles are not applied, and alpha is dropped.
+ * Samples that are delivered as float32 are used unchanged, without scale and mean. Invariants: 1.
+ * fixed_bytes also bounds the memory that libtiff allocates by itself: its tables, the largest
+ * compressed strip or tile, and the codec's state; 2. rows: row y lies in slot y mod window_rows;
+ * 3. tiles: column x of row y lies in cache row y mod tile_h, valid if tile_row_of of its column of
+ * tiles is that row of tiles. Strict: a warning of libtiff while decoding is an error. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,7 +40,7 @@ struct reading {
 
 #define HANDLE_BYTES ((size_t)1 << 18) /* directory, buffers and small tables of the codec */
 #define TABLE_BYTES ((size_t)3 << 18)  /* memory of a codec with larger tables */
-#define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
+#define STRILE_BYTES 32 /* bytes for each strip or tile: offset and count, twice while loading */
 
 /* Returns how many copies of a decoded strip or tile a codec may hold besides its output:
  * dictionaries (LZMA, Zstandard), coefficients of all scans (JPEG), whole pictures (the others). */
@@ -148,11 +149,12 @@ struct tiff_source {
     bool broken;                   /* rows: there was an error */
     int64_t next_row;              /* rows: first row that is not decoded yet */
     int64_t chunk_cols;            /* columns of uncompressed data that are read at a time */
-    int64_t cache_rows;            /* window, or rows of a tile; 0: none allocated */
+    int64_t cache_rows;            /* rows of the window or of a tile; 0: nothing is allocated */
     size_t row_bytes;              /* bytes of a delivered row */
     size_t raw_bytes;              /* bytes of one row or tile of one plane */
     unsigned char *raw, *cache;
-    int64_t *tile_row_of; /* per column of tiles: which row of tiles the cache has; -1: none */
+    /* for each column of tiles: the row of tiles that the cache has; -1: none */
+    int64_t *tile_row_of;
     unsigned char chunk[2][CHUNK_BYTES];
 };
 
@@ -248,7 +250,8 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
                                    const void **samples, int64_t *end, struct rfx_error *err) {
     const struct rfx_tiff_layout *l = &s->layout;
     int64_t tile_x0 = x0 - x0 % l->tile_w;
-    int64_t from = (x0 - tile_x0) & ~(int64_t)7; /* a whole byte for samples of 1, 2 and 4 bits */
+    int64_t from =
+        (x0 - tile_x0) & ~(int64_t)7; /* starts at a whole byte for samples of 1, 2 and 4 bits */
     int64_t to = rfx_min_i64(rfx_min_i64(x1 - tile_x0, l->tile_w), from + s->chunk_cols);
     int64_t offset = y % l->tile_h * rfx_tiff_layout_row_bytes(l, l->tile_w) +
                      rfx_tiff_layout_row_bytes(l, from);

@@ -10,7 +10,7 @@
 #include "layers/core/memory.h"
 #include "rfexec/image/tiff/tiff_library.h"
 
-/* Directories beyond these numbers are not read. */
+/* Most directories and SubIFDs that are read; others are ignored. */
 #define RFX_TIFF_MAX_DIRECTORIES 65536
 #define RFX_TIFF_MAX_SUB_IFDS 4096
 

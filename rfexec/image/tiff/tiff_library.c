@@ -164,7 +164,7 @@ bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_
     if (options == NULL) return false;
     lib->TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, log);
     lib->TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, log);
-    /* tables cannot be larger than the file; rows and tiles of small files can */
+    /* a limit: tables cannot be larger than the file, but rows and tiles of small files can */
     lib->TIFFOpenOptionsSetMaxSingleMemAlloc(options, 4 * file->bytes + ((int64_t)64 << 20));
     log->in_header = true;
     /* m: not mapped; c: strips stay as in the file; h: no directory is read yet; D: the tables of

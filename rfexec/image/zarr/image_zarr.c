@@ -1,10 +1,11 @@
-/* Zarr arrays by rectangles: chunks are unpacked when they are met, with one row of them kept.
+/* Zarr arrays, read by rectangles. Chunks are decompressed when a rectangle needs them; one row of
+ * chunks is kept in memory.
  *
- * Samples without sign of 8 and 16 bits are preprocessed as those of other pictures; all others are
- * delivered as the nearest float32. Chunks that are not there have the fill value.
- * Invariants: 1. column x of row y lies in cache row y mod the rows of a chunk, valid when the
- * column of chunks says so; 2. nothing is unpacked that no channel needs; 3. fixed_bytes counts
- * what the codec's library holds too. */
+ * Unsigned samples of 8 and 16 bits are preprocessed like those of other pictures. All other
+ * samples are delivered as the nearest float32. Chunks that do not exist have the fill value.
+ * Invariants: 1. column x of row y lies in cache row y mod the rows of a chunk, valid if
+ * chunk_row_of of its column of chunks is that row of chunks; 2. only chunks that a delivered
+ * channel needs are decompressed; 3. fixed_bytes includes the memory of the codec's library. */
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_pages.h"
 
@@ -27,7 +28,8 @@ struct zarr_source {
     size_t pixel_bytes;          /* bytes of a delivered pixel */
     unsigned char *cache;        /* one row of chunks; NULL: not allocated */
     unsigned char *raw, *packed; /* a chunk, decompressed and compressed */
-    int64_t *chunk_row_of;       /* per column of chunks: which row the cache has; -1: none */
+    int64_t *chunk_row_of; /* for each column of chunks: the row of chunks that the cache has; -1:
+                              none */
 };
 
 static struct zarr_source *self_of(struct rfx_image_backend *b) {

@@ -83,8 +83,8 @@ RFX_API const char *rfx_version(void);
  * with 1 if `verify` found a difference, and with 5 if a run was cancelled. */
 enum rfx_code {
     RFX_CODE_OK = 0,
-    RFX_CODE_USAGE = 2, /* the caller's mistake: an argument or option out of its range */
-    /* model or picture: cannot be read, is broken, or is not supported */
+    RFX_CODE_USAGE = 2, /* a mistake of the caller: an argument or option is out of its range */
+    /* the model or picture cannot be read, is broken, or is not supported */
     RFX_CODE_REFUSED = 3,
     /* no plan fits in memory_bytes; the text names the smallest budget that works */
     RFX_CODE_BUDGET = 4,
@@ -294,10 +294,10 @@ RFX_API void rfx_picture_free(struct rfx_picture *picture);
 struct rfx_area {
     int64_t row, column;
     int64_t rows, columns, channels;
-    int64_t row_step, column_step, channel_step; /* in floats */
+    int64_t row_step, column_step, channel_step; /* steps in floats */
 };
 
-/* What a step of a run did. */
+/* Kind of work that a step of a run did. */
 enum rfx_step_work {
     RFX_STEP_WORK_READ = 0, /* read a rectangle of the image from its source */
     /* computed a rectangle of the layer's map */
@@ -679,12 +679,12 @@ RFX_API void rfx_round_input_area(const struct rfx_round *round, struct rfx_area
 
 /* Computes the states of the shard on a picture file, which is read as by rfx_network_run_file.
  * states, n_bytes: the merged states of the round before; NULL and 0 in the first round. Options as
- * in rfx_network_run_file, but `write` and `spill_folder` are not used, `observe` is told of no
- * outputs, and `files` and `plan_file` must be empty. memory_bytes includes the states. Free *out
- * with rfx_bytes_free. USAGE: states are missing, or were given in the first round. REFUSED: the
- * states are of another network, output or round, or of some shards only, or their bytes were
- * changed; or a row of the image differs from the row that an earlier round has read. BUDGET,
- * SYSTEM, CANCELLED and others as rfx_network_run_file. */
+ * in rfx_network_run_file, except: `write` and `spill_folder` are not used, reports for `observe`
+ * contain no outputs, and `files` and `plan_file` must be empty. memory_bytes includes the states.
+ * Free *out with rfx_bytes_free. USAGE: states are missing, or were given in the first round.
+ * REFUSED: the states are of another network, output or round, or of some shards only, or their
+ * bytes were changed; or a row of the image differs from the row that an earlier round has read.
+ * BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_run_file(struct rfx_round *round, const void *states,
                                                         size_t n_bytes, const char *picture,
                                                         const struct rfx_run_options *options,

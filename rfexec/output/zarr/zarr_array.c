@@ -1,4 +1,4 @@
-/* Shapes, names and JSON of Zarr arrays. */
+/* Computes shapes, names and JSON metadata of Zarr arrays. */
 #include "rfexec/output/zarr/zarr_array.h"
 
 #include <inttypes.h>
