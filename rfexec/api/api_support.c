@@ -9,11 +9,12 @@
 
 #include "rfexec/run/fit_size.h"
 
-/* A size beyond is no newer version's, but memory that was never set. */
+/* A size above this limit is not that of a newer version: the member was never set. */
 #define MOST_STRUCT_BYTES ((size_t)4096)
 #define MOST_THREADS 1024
 
-/* Sizes of the structs in their first version: smaller ones were never set. */
+/* Sizes of the structs in their first version. A smaller size means that the member was never set.
+ */
 enum {
     OPEN_OPTIONS_FIRST = 32,
     RUN_OPTIONS_FIRST = 72,
@@ -48,8 +49,9 @@ enum rfx_code rfx_code_of_status(enum rfx_status status) {
     return RFX_CODE_SYSTEM;
 }
 
-/* Where the library's texts name an option of the program, the member of a struct that does the
- * same; other options have their member's name but for dashes. */
+/* The library's texts name options of the program. Callers of the library must read the name of the
+ * struct member instead. This table lists options whose member has another name; all others have
+ * the same name with underscores for dashes. */
 static const struct {
     const char *option, *member;
 } members[] = {{"--size HxW", "rows and columns"},
@@ -60,8 +62,8 @@ static const struct {
                {"--max-pixels, ", ""},
                {"--level", "page"}};
 
-/* Writes what stands for the option at `at` to `to`, of which `room` bytes are left; *used of them.
- * Returns what follows the option. */
+/* Writes the member's name for the option at `at` to `to`, at most `room` bytes. Sets *used to the
+ * number of bytes written. Returns the text after the option. */
 static const char *put_member(const char *at, char *to, size_t room, size_t *used) {
     const char *text = at + 2;
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz-"), begin = 0;
@@ -79,7 +81,7 @@ static const char *put_member(const char *at, char *to, size_t room, size_t *use
     return begin != 0 ? at + begin : at + 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz-");
 }
 
-/* Copies a text with members in the place of options. */
+/* Copies a text and replaces names of options by names of members. */
 static void put_text(const char *text, char *to, size_t size) {
     size_t n = 0;
     for (const char *at = text; *at != '\0' && n + 1 < size;) {
@@ -128,8 +130,8 @@ static enum rfx_status check_size(size_t size, size_t first_bytes, const char *n
                     name, size, first_bytes);
 }
 
-/* Copies a caller's struct of `size` bytes, which has been checked, over the defaults in `known`.
- */
+/* Copies a caller's struct of `size` bytes over the defaults in `known`. The size was checked
+ * before. INVALID_ARGUMENT: bytes after known_bytes are not zero. */
 static enum rfx_status read_sized(void *known, size_t known_bytes, const void *given, size_t size,
                                   const char *name, struct rfx_error *err) {
     size_t common = size < known_bytes ? size : known_bytes;
@@ -141,7 +143,8 @@ static enum rfx_status read_sized(void *known, size_t known_bytes, const void *g
     return RFX_OK;
 }
 
-/* Sets a caller's struct of `size` bytes to `defaults`; members that only he knows to zero. */
+/* Sets a caller's struct of `size` bytes to `defaults`. Members that this library does not know
+ * become zero. */
 static void write_sized(void *given, size_t size, const void *defaults, size_t known_bytes) {
     size_t common = size < known_bytes ? size : known_bytes;
     memset(given, 0, size);
@@ -261,7 +264,7 @@ static enum rfx_status check_numbers(const char *name, const float *numbers, int
                     numbers != NULL ? "given" : "NULL", name, n, RFX_IMAGE_MAX_BANDS);
 }
 
-/* What is chosen of a picture file. */
+/* Checks the options that select a part of a picture file: page, region, channels. */
 static enum rfx_status check_choice(const struct rfx_run_options *o, struct rfx_error *err) {
     if (o->page < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "page is %lld: they count from 0",

@@ -18,7 +18,7 @@ static bool is_stop_wanted(void *user) {
     return options->stop(options->user) != 0;
 }
 
-/* From here on the job's allocator asks the caller whether to stop. */
+/* From here on the job's allocator calls options.stop. */
 static void ask_caller(struct rfx_job *job) {
     if (job->options.stop != NULL) rfx_memory_set_stop(job->mem, is_stop_wanted, &job->options);
 }
@@ -87,7 +87,9 @@ enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture
     return status == RFX_STATUS_IO ? rfx_api_opening(status, picture) : status;
 }
 
-/* Opens the picture with the channels that it has, or else with those that the network takes. */
+/* Opens the picture with the number of channels that it has. If that is not the network's number,
+ * or if mean or std have a number for each channel, opens it again with the network's number of
+ * channels. The network's number of channels decides whether the picture is refused. */
 enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                     struct rfx_error *err) {
     struct rfx_memory *mem = job->mem;
@@ -96,7 +98,8 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
     struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
     enum rfx_status status = rfx_job_open_picture(mem, picture, &options, &job->image, err);
     if (status != RFX_OK) return status;
-    bool counted = options.n_mean > 1 || options.n_std > 1; /* held against the network's */
+    bool counted =
+        options.n_mean > 1 || options.n_std > 1; /* the counts must match the network's channels */
     if (rfx_image_traits(job->image).c != input->c || counted) {
         rfx_job_drop_source(job);
         options.channels = input->c;
@@ -125,7 +128,7 @@ enum rfx_status rfx_job_use_values(struct rfx_job *job, const float *values,
     return status;
 }
 
-/* Asks the caller's source for a rectangle. */
+/* Calls the caller's read function for a rectangle. */
 static int read_part(void *user, struct rfx_rect rect, struct rfx_image_steps steps,
                      float *values) {
     const struct rfx_job *job = user;
@@ -190,7 +193,7 @@ void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
 }
 
 #if RFX_WITH_JSON
-/* Lets the request ask for the plan of options.plan_file, if there is one. */
+/* Sets the request to the plan of options.plan_file, if there is one. */
 static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
                                       struct rfx_plan_file **file, struct rfx_error *err) {
     if (job->options.plan_file == NULL) return RFX_OK;
@@ -244,7 +247,8 @@ enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err) {
     return rfx_run_prepare(&job->run, err);
 }
 
-/* Between the steps of a run, which allocates nothing and so is not asked by the allocator. */
+/* Called between the steps of a run. The allocator cannot call options.stop there, because a run
+ * allocates nothing. */
 static int is_cancelled(void *user, int64_t done, int64_t total) {
     const struct rfx_step_teller *teller = user;
     const struct rfx_run_options *options = teller->options;
@@ -253,8 +257,8 @@ static int is_cancelled(void *user, int64_t done, int64_t total) {
     return options->progress != NULL ? options->progress(options->user, done, total) : 0;
 }
 
-/* Under a budget, source and files must not take more than the plan has room for: it may have been
- * made for another source. */
+/* Checks, under a budget, that source and files need no more memory than the plan reserved: the
+ * plan may have been made for another source. */
 static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *err) {
     struct rfx_source_traits traits = rfx_image_traits(job->image);
     size_t rows = (size_t)rfx_max_i64(job->plan->window_rows, 1);
@@ -268,7 +272,7 @@ static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *e
                     (double)files / (1 << 20));
 }
 
-/* Opens the files of outputs. */
+/* Opens the files that receive outputs. */
 static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
     return rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);

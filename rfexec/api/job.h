@@ -1,9 +1,10 @@
-/* Private: one call of the public header on a graph: a source, a plan, a session, and where the
- * outputs go.
+/* Private: one call of the public header on a graph: a source, a plan, a session, and the
+ * destination of the outputs.
  *
  * Life: rfx_job_open, a source (rfx_job_use_...), rfx_job_plan or rfx_job_follow, rfx_job_prepare,
- * rfx_job_execute; rfx_job_close frees what there is, after a failure of any of them too. A job may
- * rest between two executions: each needs an rfx_job_wake and a source. */
+ * rfx_job_execute. rfx_job_close frees everything, also after a failure of any of these. A job can
+ * be executed several times: each further execution needs rfx_job_wake and a source, and ends with
+ * rfx_job_rest. */
 #ifndef RFX_RFEXEC_API_JOB_H
 #define RFX_RFEXEC_API_JOB_H
 
@@ -16,26 +17,30 @@
 
 struct rfx_job {
     const struct rfx_graph *graph;
-    struct rfx_memory *mem; /* of the job: the graph's, or that of one run of a shared plan */
+    /* memory of the job: the graph's, or the one of a single run of a shared plan */
+    struct rfx_memory *mem;
     struct rfx_run_options options;
-    bool threads_given;       /* by the caller, not by default */
-    struct rfx_source source; /* the caller's, where one was given */
+    bool threads_given;       /* the caller set options.threads */
+    struct rfx_source source; /* the caller's source, if one was given */
     struct rfx_image *image;
-    struct rfx_source_traits traits; /* of the image, even after it was freed */
+    /* size and access pattern of the image; they stay valid after the image is freed */
+    struct rfx_source_traits traits;
     const struct rfx_plan *plan;
-    const struct rfx_packed_weights
-        *weights;              /* of a shared plan; NULL: the session packs its own */
-    struct rfx_plan *own_plan; /* NULL: the plan is shared */
-    struct rfx_plan *smallest; /* when none fits the budget */
+    /* packed weights of a shared plan; NULL: the session packs its own */
+    const struct rfx_packed_weights *weights;
+    struct rfx_plan *own_plan; /* the job's own plan; NULL: the plan is shared */
+    struct rfx_plan *smallest; /* plan with the smallest peak memory, if no plan fits the budget */
     struct rfx_run run;
-    float *const *outputs; /* as many as the graph has, or NULL: all to options.write */
+    /* one for each output of the graph; NULL: all go to options.write or files */
+    float *const *outputs;
     struct rfx_result_files files;
-    /* Of a round of states, whose graph has reductions as outputs: */
-    const struct rfx_state_sink *states; /* takes them; NULL: the job makes outputs */
-    struct rfx_row_sums *sums;           /* of the image rows that are read; may be NULL */
+    /* Used by a round of states, whose graph has reductions as outputs: */
+    const struct rfx_state_sink *states; /* receives the states; NULL: the job computes outputs */
+    struct rfx_row_sums *sums;           /* checksums of the image rows that are read; NULL: none */
 };
 
-/* Takes the options, and has `mem` ask options.stop until rfx_job_close. */
+/* Starts a job: reads the options and files. Until rfx_job_close, `mem` calls options.stop to learn
+ * whether to end. Fails like rfx_api_read_run_options and rfx_result_files_read. */
 RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
                                            struct rfx_memory *mem,
                                            const struct rfx_run_options *options,
@@ -49,7 +54,7 @@ RFX_NODISCARD enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *co
 RFX_NODISCARD enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                                   struct rfx_error *err);
 
-/* values: in ONNX order. */
+/* Sets the source to the caller's array `values` in ONNX order, 1 x channels x rows x columns. */
 RFX_NODISCARD enum rfx_status rfx_job_use_values(struct rfx_job *job, const float *values,
                                                  struct rfx_error *err);
 
@@ -57,28 +62,30 @@ RFX_NODISCARD enum rfx_status rfx_job_use_source(struct rfx_job *job,
                                                  const struct rfx_source *source,
                                                  struct rfx_error *err);
 
-/* BUDGET_IMPOSSIBLE: job->smallest is the plan with the least peak. */
+/* Plans the job, or reads the plan of options.plan_file. BUDGET_IMPOSSIBLE: no plan fits;
+ * job->smallest is then the plan with the smallest peak memory. */
 RFX_NODISCARD enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err);
 
-/* Uses a plan of the same graph that others use too, with its packed weights; both must outlive the
+/* Makes the job use a shared plan of the same graph and its packed weights. Both must outlive the
  * job. */
 void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
                     const struct rfx_packed_weights *weights);
 
-/* Packs the weights that are not shared, and takes the memory of the plan. */
+/* Allocates the memory of the plan. Packs the weights, unless they are shared. */
 RFX_NODISCARD enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_error *err);
 
-/* Runs on the source and hands out all outputs. BUDGET_IMPOSSIBLE: the source and the files take
- * more than the plan has room for, under a budget. */
+/* Runs on the source and passes all outputs to their destinations. BUDGET_IMPOSSIBLE: there is a
+ * budget, and source and files need more memory than the plan reserved. */
 RFX_NODISCARD enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err);
 
-/* Takes the options of one more execution, all but those that the plan has settled (memory_bytes,
- * threads, spill_folder, plan_file), and has job->mem ask options.stop until rfx_job_rest. */
+/* Prepares a further execution: reads new options, but keeps the values that the plan has fixed
+ * (memory_bytes, threads, spill_folder, plan_file). Until rfx_job_rest, job->mem calls
+ * options.stop. */
 RFX_NODISCARD enum rfx_status rfx_job_wake(struct rfx_job *job,
                                            const struct rfx_run_options *options,
                                            struct rfx_error *err);
 
-/* Nobody is asked any more, and the source is closed. */
+/* Ends an execution: closes the source and stops calling options.stop. */
 void rfx_job_rest(struct rfx_job *job);
 
 /* Closes the source only. */
@@ -86,7 +93,8 @@ void rfx_job_drop_source(struct rfx_job *job);
 
 void rfx_job_close(struct rfx_job *job);
 
-/* Opens a picture: what cannot be opened is as good as broken. */
+/* Opens a picture. A file that cannot be opened is MALFORMED, like a broken one (rfx_api_opening).
+ */
 RFX_NODISCARD enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture,
                                                    const struct rfx_image_options *options,
                                                    struct rfx_image **out, struct rfx_error *err);

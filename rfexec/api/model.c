@@ -1,10 +1,10 @@
-/* Models and their plans, of the public header.
+/* Models and their plans in the public header.
  *
- * A model holds the open files of an .onnx model, or a built-in name. Every plan loads its own
- * graph from them, for its size, into an allocator of its own, and packs the weights.
- * Invariants: 1. model and plan are const once created, but for the counts of their owners and for
- * external data files, which are opened under the model's lock; 2. a plan keeps its model, a runner
- * keeps its plan. */
+ * A model holds the open files of an .onnx model, or a built-in name. Every plan loads a graph of
+ * its own from them, for its size, into an allocator of its own, and packs the weights. Invariants:
+ * 1. model and plan are const once they are created, except for the number of their owners and for
+ * external data files, which are opened under the model's lock; 2. a plan keeps its model alive,
+ * and a runner keeps its plan alive. */
 #include <pthread.h>
 #include <rfx_build.h>
 #include <stdatomic.h>
@@ -81,7 +81,7 @@ static enum rfx_status open_files(struct rfx_model *model, const void *bytes, si
                                : rfx_fail_within(err, status, "model in memory");
 }
 
-/* A model of a name, or (NULL) of bytes. */
+/* Opens a model by name, or from bytes if the name is NULL. */
 static enum rfx_status open_model(const char *name, const void *bytes, size_t n_bytes,
                                   const struct rfx_open_options *given, struct rfx_model **out,
                                   struct rfx_error *err) {
@@ -152,8 +152,8 @@ void rfx_model_plan_free(struct rfx_model_plan *plan) {
     rfx_model_free(model);
 }
 
-/* The size of images: the caller's, or that of the picture, or that of the model's options (0: the
- * model's own). */
+/* Sets the size of images: the caller's, else the picture's, else the one of the model's options
+ * (0: the size in the model). */
 static enum rfx_status choose_size(struct rfx_open_options *options, int64_t rows, int64_t columns,
                                    const char *picture, const struct rfx_run_options *run,
                                    struct rfx_error *err) {
@@ -187,7 +187,8 @@ static enum rfx_status load_network(struct rfx_model_plan *plan,
     return status;
 }
 
-/* Keeps what the caller's options lend for one call. */
+/* Copies the members of the caller's options that runs need later; the caller's pointers are valid
+ * during one call only. */
 static enum rfx_status own_options(struct rfx_model_plan *plan, struct rfx_error *err) {
     struct rfx_run_options *options = &plan->job.options;
     *options = (struct rfx_run_options){.size = options->size,

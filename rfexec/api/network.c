@@ -1,8 +1,9 @@
-/* Networks of the public header: a graph with an allocator of its own. A run makes source, plan and
- * session, and frees them at its end (job.h); runners keep the latter two (runner.c).
+/* Networks of the public header: a graph with an allocator of its own. A run makes a source, a plan
+ * and a session, and frees them at its end (job.h). A runner keeps plan and session (runner.c).
  *
- * Invariants: 1. nothing is kept from one call to the next but the graph; 2. outputs are taken
- * while the run goes on wherever the plan hands them out, so that a budget has no room for them. */
+ * Invariants: 1. a network keeps nothing but its graph from one call to the next; 2. outputs are
+ * passed to the caller during the run wherever the plan allows that, so that the budget holds no
+ * copy of them. */
 #include "rfexec/api/network.h"
 
 #include <assert.h>
@@ -22,10 +23,12 @@ struct rfx_network {
     struct rfx_memory *mem;
     bool owns_mem;
     struct rfx_graph *graph;
-    struct rfx_fit_size fit; /* that the graph was loaded with */
+    struct rfx_fit_size fit; /* padding that the graph was loaded with */
     char hash[RFX_NETWORK_HASH_CHARS];
-    struct rfx_network *whole; /* of a part: the network whose graph and memory it uses */
-    atomic_int users;          /* the caller, parts and runners: the last one frees it */
+    /* in a part: the network whose graph and memory it uses; else NULL */
+    struct rfx_network *whole;
+    /* number of users (the caller, parts and runners); the last one frees the network */
+    atomic_int users;
 };
 
 static struct rfx_network *create_network(struct rfx_memory *mem, struct rfx_error *err) {
@@ -115,7 +118,8 @@ enum rfx_code rfx_network_open_in(struct rfx_memory *mem, const char *model,
     return rfx_api_result(open_network(mem, &named, options, out, &err), &err, why);
 }
 
-/* In an allocator of its own, with the blocks that the options say. */
+/* Opens a network in an allocator of its own, which takes its blocks from the options' functions.
+ */
 static enum rfx_code open_alone(const struct rfx_network_origin *model,
                                 const struct rfx_open_options *options, struct rfx_network **out,
                                 struct rfx_why *why) {
@@ -350,7 +354,8 @@ enum rfx_code rfx_network_predict(struct rfx_network *network, const char *pictu
     return rfx_api_result(status, &err, why);
 }
 
-/* Runs on the first of the three that is not NULL; all may be where the image is not read. */
+/* Runs on the first of picture, values and source that is not NULL. All three may be NULL if the
+ * network reads no pixels. */
 static enum rfx_code run(struct rfx_network *network, const char *picture, const float *values,
                          const struct rfx_source *source, float *const *outputs, int n_outputs,
                          const struct rfx_run_options *options, struct rfx_why *why) {

@@ -1,4 +1,5 @@
-/* In place of rounds.c in builds without JSON: no rounds of states. */
+/* Replaces rounds.c in builds without JSON: every function fails, because rounds of states need
+ * JSON. */
 #include "rfexec/api/api_support.h"
 
 static enum rfx_code refuse(struct rfx_why *why) {

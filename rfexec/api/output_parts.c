@@ -1,8 +1,8 @@
 /* Parts of outputs; see output_parts.h.
  *
- * NaN: all leave as the same one. A caller's function is shown the values where they lie, so there
- * they are made one in place: sinks are called between two steps, while nobody reads, and to what
- * reads them later one NaN is as good as another. */
+ * NaN: every NaN of an output gets the same bits. options.write receives a pointer to the values in
+ * the arena, so the NaNs are replaced in place there. That is safe: sinks are called between two
+ * steps, while no other thread reads, and later layers treat all NaNs alike. */
 #include "rfexec/api/output_parts.h"
 
 #include <math.h>
@@ -34,7 +34,8 @@ static enum rfx_status show(const struct rfx_job *job, int k, const struct rfx_a
                     job->graph->outputs[k].name);
 }
 
-/* Shows a rectangle of a map, as many rows at a time as follow each other. */
+/* Passes a rectangle of a map to options.write. Each call passes as many rows as are contiguous in
+ * memory. */
 static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rect rect,
                                 const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_rect whole = job->graph->outputs[k].part;
@@ -55,9 +56,9 @@ static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rec
     return RFX_OK;
 }
 
-/* Shows a rectangle of a map of which (1, channels, cells) or (1, cells, channels) is joined: rows
- * and columns of a map of one channel, cells of as many of its rows as follow each other in both.
- */
+/* Passes a rectangle of a map to options.write, where the output (1, channels, cells) or (1, cells,
+ * channels) is joined from several maps. The caller sees rows and columns of a map of one channel.
+ * Each call passes as many rows of the map as are contiguous both in memory and in the output. */
 static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_end *end,
                                   struct rfx_rect rect, const struct rfx_view *view,
                                   struct rfx_error *err) {
@@ -82,8 +83,8 @@ static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_en
     return RFX_OK;
 }
 
-/* A tensor in ONNX order: a map where it has the shape of one, of one channel where it has three
- * dimensions, else one pixel. */
+/* Passes a tensor in ONNX order to options.write: as a map if it has four dimensions, as a map of
+ * one channel if it has three dimensions, else as one pixel. */
 static enum rfx_status show_plain(const struct rfx_job *job, int k, const struct rfx_tensor *t,
                                   float *values, struct rfx_error *err) {
     struct rfx_area part = {.rows = 1, .columns = 1, .channels = t->elems, .channel_step = 1};

@@ -1,5 +1,5 @@
-/* Private: outputs of a run on their way to the caller: into his arrays, or, those that have none,
- * to his function (options.write). */
+/* Private: passes the outputs of a run to the caller: into the caller's arrays, into files, or to
+ * options.write. */
 #ifndef RFX_RFEXEC_API_OUTPUT_PARTS_H
 #define RFX_RFEXEC_API_OUTPUT_PARTS_H
 

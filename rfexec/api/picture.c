@@ -1,7 +1,8 @@
-/* Pictures that are no files: copied to a file without a name, which decoders open by its number.
+/* Pictures that are given as bytes. They are copied to a file without a name, which decoders open
+ * as /proc/self/fd/N.
  *
- * A copy on the disk keeps the promise of the budget: decoders read files in parts, and a copy in
- * memory would not be in parts. */
+ * The copy is on the disk to keep the budget: decoders read files in parts, but a copy in memory
+ * would count as a whole. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +32,7 @@ const char *rfx_picture_name(const struct rfx_picture *picture) {
     return picture != NULL ? picture->name : NULL;
 }
 
-/* A picture of no bytes yet. */
+/* Makes a picture with an empty file. */
 static enum rfx_status create(const char *folder, struct rfx_picture **out, struct rfx_error *err) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_picture *picture = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *picture) : NULL;

@@ -1,7 +1,8 @@
-/* What the public header says of layers and of a plan's stages.
+/* Reports on layers and on a plan's stages in the structs of the public header.
  *
- * Invariant: elements of the caller's arrays are as far apart as he says, and written as far as
- * they reach, so that programs and libraries of different versions go together. */
+ * Invariant: elements of the caller's arrays are as far apart as the caller's element size, and
+ * never written beyond that size, so that programs and libraries of different versions work
+ * together. */
 #include "rfexec/api/reports.h"
 
 #include <stdlib.h>
@@ -16,7 +17,7 @@
 #include "tiler/plan/mode.h"
 #include "tiler/search/plan_counts.h"
 
-/* Of version 0.1, the first that had them. */
+/* Sizes in version 0.1, the first version with these structs. */
 enum { LAYER_FIRST = 168, STAGE_FIRST = 72 };
 _Static_assert(sizeof(struct rfx_layer_report) >= LAYER_FIRST, "members are only added");
 _Static_assert(sizeof(struct rfx_stage_report) >= STAGE_FIRST, "members are only added");
@@ -81,7 +82,7 @@ enum rfx_code rfx_network_layers(const struct rfx_network *network, struct rfx_l
     return rfx_api_result(status, &err, why);
 }
 
-/* Buffers of which some may share bytes. */
+/* A list of buffers, some of which may overlap. */
 struct buffers {
     struct rfx_buffer *items;
     size_t n;
@@ -98,7 +99,7 @@ static int compare_offsets(const void *a, const void *b) {
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Bytes that some buffer has. */
+/* Returns the number of bytes that at least one buffer covers. */
 static uint64_t count_bytes(struct buffers *buffers) {
     uint64_t bytes = 0;
     size_t end = 0;
@@ -113,7 +114,8 @@ static uint64_t count_bytes(struct buffers *buffers) {
     return bytes;
 }
 
-/* The last stage that needs the full map of a node: outputs are needed to the end. */
+/* Returns the last stage that needs the full map of a node, or -1. Outputs are needed to the end.
+ */
 static int last_need(const struct rfx_plan *plan, int node) {
     for (int k = 0; k < plan->graph->n_outputs; k++)
         if (plan->graph->outputs[k].node == node) return plan->n_stages - 1;

@@ -1,4 +1,4 @@
-/* Private: the stages of a plan in the public header's form. */
+/* Private: describes the stages of a plan in the structs of the public header. */
 #ifndef RFX_RFEXEC_API_REPORTS_H
 #define RFX_RFEXEC_API_REPORTS_H
 
@@ -6,8 +6,8 @@
 #include "rfexec/rfexec.h"
 #include "tiler/plan/plan.h"
 
-/* As rfx_network_stages; names are those of `graph`, which the plan was made for and outlives it.
- */
+/* Like rfx_network_stages, for a plan. The texts are names of `graph`, for which the plan was made
+ * and which outlives the plan. */
 RFX_NODISCARD enum rfx_status rfx_report_stages(const struct rfx_plan *plan,
                                                 const struct rfx_graph *graph,
                                                 struct rfx_stage_report *stages, size_t stage_bytes,

@@ -9,7 +9,8 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* A word of a list, or NULL: *out is its number, from 0 for NULL. */
+/* Finds a word, or NULL, in a list. Sets *out to its place in the list. Returns false if it is not
+ * there. */
 static bool find_word(const char *word, const char *const *words, int n, int *out) {
     for (int i = 0; i < n; i++) {
         const char *known = words[i];
@@ -27,7 +28,7 @@ static enum rfx_status refuse(const struct rfx_result_file *file, const char *wh
                     file->path, file->output, why);
 }
 
-/* What is asked for that such files do not have; NULL: nothing. */
+/* Returns a text about a member that this kind of file does not have; NULL: all members fit. */
 static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
     bool tiff = (takes & RFX_OUTPUT_TAKES_TILES) != 0,
          zarr = (takes & RFX_OUTPUT_TAKES_CHUNKS) != 0;
@@ -43,7 +44,8 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
     return NULL;
 }
 
-/* Numbers that the writers rely on. */
+/* Returns a text about a number that is out of the range that the writers need; NULL: all are
+ * valid. */
 static const char *bad_number(const struct rfx_result_file *file) {
     enum { MOST_TILE = 4096, MOST_CHUNK = 4096 };
     if (file->tile < 0 || file->tile > MOST_TILE || file->tile % 16 != 0)
@@ -99,7 +101,7 @@ static enum rfx_status make_format(const struct rfx_result_file *file,
     return rfx_output_format_check(format, tensor_of(graph, file->output), file->path, err);
 }
 
-/* File i of the caller's array, whose elements may be those of another version. */
+/* Reads file i of the caller's array. The array's elements may have the size of another version. */
 static enum rfx_status read_file(const struct rfx_run_options *options, int i,
                                  const struct rfx_graph *graph, struct rfx_result_files *out,
                                  struct rfx_error *err) {
@@ -156,7 +158,7 @@ size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct
 enum rfx_status rfx_result_files_open(struct rfx_result_files *files, const struct rfx_graph *graph,
                                       bool as_stored, struct rfx_error *err) {
     const struct rfx_output_files all = files_of(files, graph, as_stored);
-    char words[RFX_GEOREFERENCED_WORDS]; /* the library tells nobody */
+    char words[RFX_GEOREFERENCED_WORDS]; /* warnings, which the library does not show */
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < files->n && status == RFX_OK; i++) {
         struct rfx_result_files_item *item = &files->items[i];
@@ -190,7 +192,7 @@ enum rfx_status rfx_result_files_commit(struct rfx_result_files *files, int (*st
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < files->n && status == RFX_OK; i++) {
         status = rfx_output_stream_commit(files->items[i].stream, ask, &asking, err);
-        asking.stop = NULL; /* from here on all files become complete */
+        asking.stop = NULL; /* once one file has its name, all others are completed too */
         rfx_memory_set_stop(files->mem, NULL, NULL);
     }
     return status;

@@ -1,5 +1,5 @@
-/* Private: the files of rfx_run_options.files: read and checked when a job is opened, opened before
- * its run, completed after it. */
+/* Private: the files of rfx_run_options.files. They are read and checked when a job is opened,
+ * opened before its run, and completed after it. */
 #ifndef RFX_RFEXEC_API_RESULT_FILES_H
 #define RFX_RFEXEC_API_RESULT_FILES_H
 
@@ -17,37 +17,36 @@ struct rfx_result_files { /* all zero: none */
     struct rfx_memory *mem;
     int n;
     struct rfx_result_files_item *items;
-    struct rfx_geo_source geo; /* of the picture */
+    struct rfx_geo_source geo; /* georeference of the picture */
 };
 
-/* Reads the options' files. INVALID_ARGUMENT: a member out of its range, an output that is not
- * there or has a file already, a kind that cannot hold it. All memory comes from `mem`. To be
- * freed. */
+/* Reads and checks the options' files. INVALID_ARGUMENT: a member is out of its range, an output
+ * does not exist or has two files, or a kind of file cannot hold its output. All memory comes from
+ * `mem`. Release *out with rfx_result_files_free, also after a failure. */
 RFX_NODISCARD enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
                                                     const struct rfx_graph *graph,
                                                     struct rfx_memory *mem,
                                                     struct rfx_result_files *out,
                                                     struct rfx_error *err);
 
-/* Bytes that writing them holds while the network runs. */
+/* Returns the memory that writing the files takes while the network runs. */
 size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph);
 
-/* Opens all of them, without their names. Statuses of rfx_output_stream_open. */
+/* Opens all files under temporary names. Fails with the statuses of rfx_output_stream_open. */
 RFX_NODISCARD enum rfx_status rfx_result_files_open(struct rfx_result_files *files,
                                                     const struct rfx_graph *graph, bool as_stored,
                                                     struct rfx_error *err);
 
-/* The stream of output k, or NULL. */
+/* Returns the stream of output k, or NULL if it has no file. */
 struct rfx_output_stream *rfx_result_files_stream(const struct rfx_result_files *files, int k);
 
-/* Completes them and gives them their names. stop: asked until the first has its name; NULL:
- * nobody.
- */
+/* Completes the files and gives them their names. `stop` is called until the first file has its
+ * name; after that all files are completed. NULL: nothing is called. */
 RFX_NODISCARD enum rfx_status rfx_result_files_commit(struct rfx_result_files *files,
                                                       int (*stop)(void *user), void *user,
                                                       struct rfx_error *err);
 
-/* Closes them; what is not complete is removed. */
+/* Closes the files. Files that are not complete are removed. */
 void rfx_result_files_close(struct rfx_result_files *files);
 
 void rfx_result_files_free(struct rfx_result_files *files);

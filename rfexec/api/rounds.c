@@ -1,9 +1,9 @@
-/* Rounds of states of the public header: one shard's part in a round, merging, and parts of an
+/* Rounds of states in the public header: one shard's work in a round, merging, and parts of an
  * output after the last round. The work is done in rfexec/shards; here states are bytes.
  *
- * Invariants: 1. states name the network, output, round and shards that they
- * are of, and states that do not fit each other are refused; 2. which nodes a round computes, and
- * so what it reads of the image, does not depend on the values of states. */
+ * Invariants: 1. states contain the network, output, round and shards to which they belong, and
+ * states that do not match are refused; 2. the nodes that a round computes, and so the pixels that
+ * it reads, do not depend on the values of states. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,16 +19,17 @@
 #include "tiler/plan/plan.h"
 
 struct rfx_bytes {
-    struct rfx_network *network; /* whose memory the bytes are in; kept */
+    /* the bytes are in this network's memory; kept until they are freed */
+    struct rfx_network *network;
     unsigned char *data;
     size_t size;
 };
 
 struct rfx_round {
-    struct rfx_network *network; /* kept */
+    struct rfx_network *network; /* kept until the round is freed */
     int k, number, rounds;       /* round `number` of `rounds` of output k */
     int64_t index, count;
-    struct rfx_rect image; /* that is read */
+    struct rfx_rect image; /* rectangle of the image that is read */
 };
 
 const void *rfx_bytes_data(const struct rfx_bytes *bytes) {
@@ -64,7 +65,7 @@ static enum rfx_status pack(struct rfx_network *network, const struct rfx_shard_
     return RFX_OK;
 }
 
-/* Checks output k and counts its rounds. UNSUPPORTED: it has no shards. */
+/* Checks output k and counts its rounds. UNSUPPORTED: the output cannot be split into shards. */
 static enum rfx_status count_rounds(struct rfx_network *network, int k,
                                     struct rfx_part_rounds *rounds, struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(network);
@@ -89,12 +90,12 @@ enum rfx_code rfx_network_rounds(struct rfx_network *network, int k, int *rounds
     return rfx_api_result(status, &err, why);
 }
 
-/* Zeros in place of the results of global operations. */
+/* Zeros that replace the results of global operations, for finding which pixels are read. */
 struct stand_ins {
     struct rfx_memory *mem;
     int n;
     struct rfx_part_known *known; /* owned */
-    float *zeros;                 /* the values of each; owned */
+    float *zeros;                 /* as many as the largest result; shared by all; owned */
 };
 
 static void release_stand_ins(struct stand_ins *s) {
@@ -102,7 +103,7 @@ static void release_stand_ins(struct stand_ins *s) {
     rfx_memory_release(s->mem, s->zeros);
 }
 
-/* Lists the operations of the first rounds. To be released whatever the status. */
+/* Lists the global operations of the first `rounds` rounds. Release *out whatever the status. */
 static enum rfx_status list_stand_ins(const struct rfx_graph *graph, int k, int rounds,
                                       struct stand_ins *out, struct rfx_error *err) {
     size_t n = (size_t)graph->n_nodes, elems = 1;
@@ -127,7 +128,7 @@ static enum rfx_status list_stand_ins(const struct rfx_graph *graph, int k, int 
     return RFX_OK;
 }
 
-/* Finds what the shard reads of the image. */
+/* Finds the rectangle of the image that the shard reads. */
 static enum rfx_status find_image(struct rfx_round *round, struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(round->network);
     struct stand_ins before;
@@ -208,7 +209,7 @@ void rfx_round_input_area(const struct rfx_round *round, struct rfx_area *area) 
     if (round != NULL) write_area(round->network, round->image, area);
 }
 
-/* What states of the network depend on: *out is a new reference. */
+/* Computes the identity of the network, on which states depend. *out is a new reference. */
 static enum rfx_status identify(struct rfx_network *network, json_t **out, struct rfx_error *err) {
     return rfx_shard_network_identity(rfx_network_graph(network), rfx_network_fit(network),
                                       rfx_network_hash(network), out, err);
@@ -216,7 +217,7 @@ static enum rfx_status identify(struct rfx_network *network, json_t **out, struc
 _Static_assert((int)RFX_NETWORK_HASH_CHARS == (int)RFX_SHARD_HASH_CHARS,
                "a network has room for its hash");
 
-/* Reads states of this network. To be released, unless it fails. */
+/* Reads states of this network. Release *out after success. */
 static enum rfx_status read_states(struct rfx_network *network, const void *bytes, size_t n_bytes,
                                    struct rfx_shard_states *out, struct rfx_error *err) {
     json_t *identity = NULL;
@@ -232,8 +233,8 @@ static enum rfx_status read_states(struct rfx_network *network, const void *byte
                     "the states do not say which rows of the image they are of");
 }
 
-/* Reads the merged states after round `done`, of `rounds` rounds of output k; of round 0 there are
- * none. To be released whatever the status. */
+/* Reads the merged states after round `done` of the `rounds` rounds of output k. done 0: there must
+ * be no states. Release *before whatever the status. */
 static enum rfx_status read_before(struct rfx_network *network, int k, int done, int rounds,
                                    const void *bytes, size_t n_bytes,
                                    struct rfx_shard_before *before, struct rfx_error *err) {
@@ -267,7 +268,8 @@ static enum rfx_status read_before(struct rfx_network *network, int k, int done,
                     "the states of round %d are not those of all its operations", done);
 }
 
-/* The first row of the image that the shard has read otherwise than an earlier round; -1: none. */
+/* Returns the first row of the image whose values differ between this shard and an earlier round;
+ * -1: none. */
 static int64_t find_other_row(const struct rfx_shard_states *before,
                               const struct rfx_shard_states *states) {
     int64_t row;
@@ -278,7 +280,7 @@ static int64_t find_other_row(const struct rfx_shard_states *before,
     return -1;
 }
 
-/* Sets what the states are of. */
+/* Sets the output, round, shard and network of the states. */
 static enum rfx_status describe(const struct rfx_round *round, struct rfx_shard_states *states,
                                 struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(round->network);
@@ -288,7 +290,8 @@ static enum rfx_status describe(const struct rfx_round *round, struct rfx_shard_
     return identify(round->network, &states->run, err);
 }
 
-/* Notes which rows of the image were read, and compares them with those of the rounds before. */
+/* Stores the checksums of the image rows that were read, and compares them with the earlier rounds.
+ */
 static enum rfx_status note_image(const struct rfx_shard_before *before,
                                   const struct rfx_shard_round *planned,
                                   struct rfx_shard_states *states, struct rfx_error *err) {
@@ -303,7 +306,7 @@ static enum rfx_status note_image(const struct rfx_shard_before *before,
                     (long long)row);
 }
 
-/* Plans the shard's part in the round, in the budget of the job. */
+/* Plans the shard's work in the round, within the budget of the job. */
 static enum rfx_status plan(const struct rfx_round *round, const struct rfx_job *job,
                             size_t bytes_before, const struct rfx_shard_before *before,
                             struct rfx_shard_states *states, struct rfx_shard_round *planned,
@@ -312,7 +315,8 @@ static enum rfx_status plan(const struct rfx_round *round, const struct rfx_job 
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
                                        .caches = rfx_machine_caches()};
-    request.source.fixed_bytes += bytes_before; /* the image rows that were read */
+    request.source.fixed_bytes +=
+        bytes_before; /* checksums of the image rows that were read before */
     if (job->files.n > 0 || job->options.plan_file != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "a round has no outputs and no plan file: `files` and `plan_file` must be "
@@ -320,7 +324,7 @@ static enum rfx_status plan(const struct rfx_round *round, const struct rfx_job 
     return rfx_shard_round_plan(job->graph, &request, round->k, before, NULL, states, planned, err);
 }
 
-/* Runs on the picture, or else on the source. */
+/* Runs the round on the picture, or if it is NULL on the source. */
 static enum rfx_status run_round(const struct rfx_round *round, struct rfx_job *job,
                                  const void *bytes, size_t n_bytes, const char *picture,
                                  const struct rfx_source *source, struct rfx_bytes **out,
@@ -349,7 +353,7 @@ static enum rfx_status run_round(const struct rfx_round *round, struct rfx_job *
         job->states = NULL;
     }
     if (status == RFX_OK) status = note_image(&before, &planned, &states, err);
-    rfx_run_release(&job->run); /* before the states are copied once more */
+    rfx_run_release(&job->run); /* frees memory before the states are copied */
     if (status == RFX_OK) status = pack(round->network, &states, out, err);
     status = rfx_memory_settle(job->mem, status, err);
     rfx_shard_states_release(&states);
@@ -394,15 +398,15 @@ enum rfx_code rfx_round_run_source(struct rfx_round *round, const void *states, 
     return run(round, states, n_bytes, NULL, source, options, out, why);
 }
 
-/* Shards, as ranges [first, end) that ascend and do not touch. */
+/* A set of shards as ranges [lo, hi), ascending and not adjacent. */
 struct shard_set {
     struct rfx_memory *mem;
     int n;
     struct rfx_range *items; /* owned */
 };
 
-/* Reads the shards that states are the sum of. MALFORMED: they are all there, or are no such list.
- */
+/* Reads the set of shards whose states were added up. `more`: free places to add in the array.
+ * MALFORMED: the states of all shards are merged already, or the list is not valid. */
 static enum rfx_status read_set(const struct rfx_shard_states *states, int more,
                                 struct shard_set *out, struct rfx_error *err) {
     size_t n = states->shards != NULL ? json_array_size(states->shards) : 1;
@@ -427,7 +431,7 @@ static enum rfx_status read_set(const struct rfx_shard_states *states, int more,
     return RFX_OK;
 }
 
-/* Adds the shards of `b` to `a`, which has room. MALFORMED: one is in both. */
+/* Adds the shards of `b` to `a`, whose array is large enough. MALFORMED: a shard is in both. */
 static enum rfx_status unite(struct shard_set *a, const struct shard_set *b, int64_t count,
                              struct rfx_error *err) {
     for (int i = 0; i < b->n; i++) {
@@ -452,7 +456,7 @@ static enum rfx_status unite(struct shard_set *a, const struct shard_set *b, int
     return RFX_OK;
 }
 
-/* Writes the shards into the states. */
+/* Writes the set of shards into the states. */
 static enum rfx_status write_set(struct rfx_shard_states *states, const struct shard_set *set,
                                  struct rfx_error *err) {
     json_decref(states->shards);
@@ -482,7 +486,8 @@ static enum rfx_status merge_sets(struct rfx_shard_states *all,
     return status;
 }
 
-/* Rows of the image that two shards have read must be the same in both. */
+/* Checks that image rows that both have read are equal, and adds the checksums of `other` to `all`.
+ */
 static enum rfx_status merge_images(struct rfx_shard_states *all,
                                     const struct rfx_shard_states *other, struct rfx_error *err) {
     size_t n_a = json_array_size(all->picture), n_b = json_array_size(other->picture);
@@ -526,7 +531,7 @@ static enum rfx_status merge(struct rfx_network *network, const void *const *sta
     if (status != RFX_OK) return status;
     for (int i = 1; i < n && status == RFX_OK; i++)
         status = add_states(network, states[i], n_bytes[i], &all, err);
-    if (status == RFX_OK && n == 1 && all.count == 1) /* the only shard is all of them */
+    if (status == RFX_OK && n == 1 && all.count == 1) /* the only shard is the whole set */
         all.index = all.count = 0;
     if (status == RFX_OK) status = pack(network, &all, out, err);
     rfx_shard_states_release(&all);
@@ -546,8 +551,8 @@ enum rfx_code rfx_network_merge_states(struct rfx_network *network, const void *
     return rfx_api_result(status, &err, why);
 }
 
-/* The rectangle of output k that `part` says; NULL: all of it. Outputs that are no maps have no
- * rectangles. */
+/* Sets *out to the rectangle `part` of output k; NULL: the whole output. INVALID_ARGUMENT: a
+ * rectangle of an output that is no map. */
 static enum rfx_status read_part(const struct rfx_network *network, int k,
                                  const struct rfx_area *part, struct rfx_rect *out,
                                  struct rfx_error *err) {

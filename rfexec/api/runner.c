@@ -1,5 +1,5 @@
-/* Runners of the public header: a job of a network that is planned and packed once and executed as
- * often as its caller likes. */
+/* Runners of the public header. A runner is a job that is planned and packed once and executed any
+ * number of times. */
 #include "rfexec/api/runner.h"
 #include "layers/core/float_env.h"
 #include "rfexec/api/api_support.h"
@@ -40,7 +40,8 @@ enum rfx_code rfx_runner_create(struct rfx_network *network, const struct rfx_ru
     return rfx_api_result(status, &err, why);
 }
 
-/* A runner with an allocator of its own, so that its runs are stopped and counted apart. */
+/* Makes a runner with an allocator of its own, so that its runs are stopped and their memory is
+ * counted separately. */
 static enum rfx_status create_of_plan(struct rfx_model_plan *plan,
                                       const struct rfx_memory_hooks *hooks, struct rfx_runner **out,
                                       struct rfx_error *err) {
@@ -113,7 +114,7 @@ enum rfx_code rfx_runner_stages(const struct rfx_runner *runner, struct rfx_stag
     return rfx_api_result(status, &err, why);
 }
 
-/* Runs on the picture, or else on the source. */
+/* Runs on the picture, or if it is NULL on the source. */
 static enum rfx_code run(struct rfx_runner *runner, const char *picture,
                          const struct rfx_source *source, float *const *outputs, int n_outputs,
                          const struct rfx_run_options *options, struct rfx_why *why) {

@@ -32,7 +32,8 @@ static enum rfx_step_work work_of(const struct rfx_graph *graph, const struct rf
     return RFX_STEP_WORK_COMPUTE;
 }
 
-/* The tensor that a step's rectangle is of: of sums the map before them. */
+/* Returns the tensor in which a step's rectangle is counted: for sums the input map, else the
+ * node's own tensor. */
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph,
                                           const struct rfx_step *step) {
     const struct rfx_node *node = &graph->nodes[step->node];
@@ -48,15 +49,16 @@ static void put_rect(const struct rfx_tensor *tensor, struct rfx_rect rect,
     report->channels = tensor->c;
 }
 
-/* What is handed out is final then, what is stored as soon as it is computed; rows that a later
- * stage computes once more are neither. */
+/* Returns whether a step makes its rectangle final. A rectangle of a stored map is final as soon as
+ * it is computed. Any other rectangle of an output is final when it is passed to the caller. Rows
+ * that a later stage computes again are not final. */
 static bool makes_final(const struct rfx_step_teller *teller, const struct rfx_step *step) {
     enum rfx_node_place place = teller->plan->stages[step->stage].places[step->node];
     if (step->kind == RFX_STEP_RUN) return place == RFX_PLACE_STORED;
     return step->kind == RFX_STEP_EMIT || step->kind == RFX_STEP_REDUCE_FINISH;
 }
 
-/* Of a step that makes a part of an output final, that part. */
+/* Sets the output and its rectangle in the report, if the step makes a part of an output final. */
 static void put_output(const struct rfx_step_teller *teller, const struct rfx_step *step,
                        struct rfx_step_report *report) {
     const struct rfx_graph *graph = teller->graph;
@@ -74,7 +76,7 @@ static void put_output(const struct rfx_step_teller *teller, const struct rfx_st
     }
 }
 
-/* What graph, plan and run have allocated now. */
+/* Returns the bytes that graph, plan and run have allocated now. */
 static uint64_t held_bytes(const struct rfx_step_teller *teller) {
     uint64_t bytes = rfx_memory_taken_bytes(teller->graph->mem);
     return teller->mem == teller->graph->mem ? bytes : bytes + rfx_memory_taken_bytes(teller->mem);

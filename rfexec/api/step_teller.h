@@ -1,5 +1,5 @@
-/* Private: tells the observer of a call's options (rfx_run_options.observe) what the executor did.
- * It knows nothing that the step, the plan and the allocator do not say. */
+/* Private: reports each step of the executor to the caller's observer (rfx_run_options.observe).
+ * All reported values come from the step, the plan and the allocator. */
 #ifndef RFX_RFEXEC_API_STEP_TELLER_H
 #define RFX_RFEXEC_API_STEP_TELLER_H
 
@@ -9,18 +9,18 @@
 #include "tiler/plan/plan.h"
 
 struct rfx_step_teller {
-    struct rfx_step_observer observer;     /* for the session, where options have one */
+    struct rfx_step_observer observer; /* passed to the session if the options have an observer */
     const struct rfx_run_options *options; /* borrowed, as graph and plan */
     const struct rfx_graph *graph;
     const struct rfx_plan *plan;
-    const struct rfx_memory *mem; /* of the run; borrowed */
-    int64_t steps;                /* that were done */
-    double begin;                 /* seconds of the clock */
-    bool ends;                    /* the observer said so */
-    bool no_outputs; /* of a round of states, where the graph's outputs are reductions */
+    const struct rfx_memory *mem; /* memory of the run; borrowed */
+    int64_t steps;                /* number of steps done */
+    double begin;                 /* time of the start, in seconds of the clock */
+    bool ends;                    /* the observer asked to end the run */
+    bool no_outputs; /* set for a round of states, where the graph's outputs are reductions */
 };
 
-/* Begins at the present time, which is looked at only for an observer. */
+/* Initialises the teller. Reads the clock only if the options have an observer. */
 void rfx_step_teller_begin(struct rfx_step_teller *teller, const struct rfx_run_options *options,
                            const struct rfx_graph *graph, const struct rfx_plan *plan,
                            const struct rfx_memory *mem);

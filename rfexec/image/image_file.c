@@ -39,7 +39,8 @@ void rfx_image_file_close(struct rfx_image_file *file) {
     file->fd = -1;
 }
 
-/* Reads once, with retries on interruption; 0 at the end or on an error (error_number). */
+/* Reads once and repeats interrupted calls. Returns 0 at the end of the file or on an error, which
+ * sets error_number. */
 static size_t read_once(struct rfx_image_file *file, void *to, size_t bytes) {
     ssize_t got;
     do {

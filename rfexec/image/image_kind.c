@@ -1,4 +1,4 @@
-/* Kinds of pictures by names and first bytes; see image_kind.h. */
+/* Recognises kinds of pictures; see image_kind.h. */
 #include "rfexec/image/image_kind.h"
 
 #include <fcntl.h>
@@ -21,7 +21,8 @@ static uint32_t number(const unsigned char from[4]) {
     return (uint32_t)from[3] << 24 | (uint32_t)from[2] << 16 | (uint32_t)from[1] << 8 | from[0];
 }
 
-/* Source: Microsoft's BITMAPINFOHEADER: its size at 14, its kind of compression at 30. */
+/* Source: Microsoft's BITMAPINFOHEADER: the header's size at byte 14, the kind of compression at
+ * byte 30. */
 bool rfx_image_is_bmp_rle(const unsigned char head[34]) {
     enum { INFO_HEAD = 40, RLE8 = 1, RLE4 = 2 };
     uint32_t kind = number(head + 30);

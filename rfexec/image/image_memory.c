@@ -1,8 +1,7 @@
-/* Sources that are no files: arrays of the caller's in any steps, and functions of his that are
- * asked for rectangles.
+/* Sources that are no files: arrays of the caller with any steps, and functions of the caller that
+ * compute rectangles.
  *
- * Invariant: both are one kind of backend of one size, so that what is planned for one fits the
- * other. */
+ * Invariant: both are one kind of backend of one size, so that a plan for one fits the other. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -36,7 +35,8 @@ static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect r
     return RFX_OK;
 }
 
-/* Rows may lie in a ring: as many at a time as follow each other. */
+/* Reads a rectangle. Rows may lie in a ring buffer: each call reads as many rows as are contiguous.
+ */
 static enum rfx_status reader_read(struct rfx_image_backend *b, struct rfx_rect rect,
                                    const struct rfx_view *out, struct rfx_error *err) {
     const struct rfx_image_reader *reader = &source_of(b)->reader;
@@ -90,7 +90,7 @@ static const struct rfx_image_backend_ops reader_ops = {.read_floats = reader_re
 static const struct rfx_image_backend_ops samples_ops = {.fetch = samples_fetch,
                                                          .free = memory_free};
 
-/* Makes a copy of `like` as an image of c x h x w. options: of samples; NULL: the source gives
+/* Makes an image of c x h x w from a copy of `like`. options: of samples; NULL: the source gives
  * floats. */
 static enum rfx_status open_source(struct rfx_memory *mem, const struct memory_source *like,
                                    const struct rfx_image_options *options, int64_t c, int64_t h,

@@ -1,5 +1,5 @@
-/* Opening a picture by its kind, which the first bytes of the file tell, as it is seen, or a
- * rectangle of it. */
+/* Opens a picture of any kind. The first bytes of the file tell the kind. The picture is delivered
+ * in the orientation in which it is seen, or a rectangle of it. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,9 +13,10 @@
 #include "rfexec/image/image_kind.h"
 #include "rfexec/image/joined_bands.h"
 
-#define HEAD_BYTES 34 /* of a file, by which its kind is told */
+#define HEAD_BYTES 34 /* first bytes of a file, which tell its kind */
 
-/* Of files that are one picture, of one or three channels. */
+/* Refuses a choice of page, level or band for a file that is one picture of one or three channels.
+ */
 static enum rfx_status refuse_choice(const struct rfx_image_options *options, const char *name,
                                      struct rfx_error *err) {
     if (options->slide)
@@ -29,7 +30,8 @@ static enum rfx_status refuse_choice(const struct rfx_image_options *options, co
     return RFX_OK;
 }
 
-/* Those bands of b, in this order, of which it delivers all. Takes b over when it succeeds. */
+/* Makes a picture of the chosen bands of b, in this order. `b` delivers all its bands. Owns b after
+ * success. */
 static enum rfx_status choose_bands(struct rfx_image_backend *b,
                                     const struct rfx_image_bands *chosen,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
@@ -43,11 +45,11 @@ static enum rfx_status choose_bands(struct rfx_image_backend *b,
     return rfx_image_joined_open(b->mem, b->name, &b, 1, channels, chosen->n, (int)b->c, out, err);
 }
 
-/* A kind of file, known by `n` bytes at an offset. `opener` is NULL where this build does not read
- * such pictures: `option`, which is OFF, then says why, and without an option no build reads them.
- */
+/* A kind of file, recognised by `n` bytes at an offset. If this build does not read such pictures,
+ * `opener` is NULL, and `option` names the build option that is OFF. Without an option no build
+ * reads them. */
 struct file_kind {
-    const char *name; /* for messages */
+    const char *name; /* name for messages */
     size_t offset, n;
     const char *bytes, *option;
     rfx_image_opener *opener;
@@ -62,7 +64,7 @@ static const struct file_kind bmp_rle = {"BMP", 0, 0, "",
 static const struct file_kind zarr = {"Zarr", 0, 0, "", CODEC(RFX_WITH_ZARR, rfx_image_zarr_open)};
 static const struct file_kind slide = {"slide", 0, 0, "",
                                        CODEC(RFX_WITH_SLIDES, rfx_image_slide_open)};
-/* Files of one picture. The last row is every other file. */
+/* Files of one picture. The last row matches every other file. */
 static const struct file_kind pictures[] = {
     {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", CODEC(RFX_WITH_PNG, rfx_image_png_open)},
     {"JPEG", 0, 2, "\xff\xd8", CODEC(RFX_WITH_JPEG, rfx_image_jpeg_open)},
@@ -101,13 +103,13 @@ static const struct file_kind *kind_of(const unsigned char head[HEAD_BYTES]) {
     return k->n == 0 && rfx_image_is_bmp_rle(head) ? &bmp_rle : k;
 }
 
-/* Picks the kind by the first bytes and opens it. */
+/* Finds the kind of file by its first bytes and opens it. */
 static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
                                  struct rfx_image_backend **out, struct rfx_error *err) {
     unsigned char head[HEAD_BYTES];
     struct rfx_image_file *file =
-        rfx_memory_alloc(mem, sizeof *file); /* 16 KiB: not on the stack */
+        rfx_memory_alloc(mem, sizeof *file); /* 16 KiB, too large for the stack */
     if (file == NULL) return rfx_memory_fail(mem, name, sizeof *file, err);
     memset(head, 0, sizeof head);
     enum rfx_status status = rfx_image_file_open(file, name, err);
@@ -136,7 +138,7 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *name,
     return status;
 }
 
-/* The picture as it is seen. */
+/* Opens the picture in the orientation in which it is seen. */
 static enum rfx_status open_seen(struct rfx_memory *mem, const char *name,
                                  const struct rfx_image_options *options,
                                  struct rfx_image_backend **out, struct rfx_error *err) {
@@ -188,7 +190,7 @@ static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int6
     return status;
 }
 
-/* Row by row: those of a ring lie where their own numbers say. */
+/* Reads row by row, because the rows of a ring buffer are placed by their own numbers. */
 static enum rfx_status source_read_floats(struct rfx_image_backend *b, struct rfx_rect rect,
                                           const struct rfx_view *out, struct rfx_error *err) {
     const struct cropped_source *s = self_of(b);
@@ -228,10 +230,10 @@ static const struct rfx_image_backend_ops float_ops = {.set_window = source_set_
                                                        .select = source_select,
                                                        .free = source_free};
 
-/* `region` of `whole`, which it owns when it succeeds; values are those of the whole picture. Every
- * request is passed on, moved by the corner of the rectangle: random access stays random access,
- * and rows above the rectangle are decoded and passed over where it is not. UNSUPPORTED: the
- * rectangle is not in the picture. */
+/* Makes a source of rectangle `region` of `whole`, which it owns after success. The values are
+ * those of the whole picture. Every request is passed on to `whole`, moved by the corner of the
+ * rectangle. Random access stays random access; else rows above the rectangle are decoded and
+ * skipped. UNSUPPORTED: the rectangle is not in the picture. */
 static enum rfx_status crop(struct rfx_image_backend *whole, struct rfx_rect region,
                             struct rfx_image_backend **out, struct rfx_error *err) {
     if (region.y0 < 0 || region.x0 < 0 || region.y1 > whole->h || region.x1 > whole->w ||
@@ -247,8 +249,9 @@ static enum rfx_status crop(struct rfx_image_backend *whole, struct rfx_rect reg
     s->base.ops = whole->ops->read_floats != NULL ? &float_ops : &sample_ops;
     s->base.h = rfx_rect_rows(region);
     s->base.w = rfx_rect_cols(region);
-    s->base.pass_picoseconds *= (double)region.y1 / (double)whole->h; /* none below it are read */
-    s->base.fixed_bytes += sizeof *s;                                 /* beside a file's tables */
+    s->base.pass_picoseconds *=
+        (double)region.y1 / (double)whole->h; /* rows below the rectangle are not decoded */
+    s->base.fixed_bytes += sizeof *s;         /* in addition to the memory of `whole` */
     s->whole = whole;
     s->y0 = region.y0;
     s->x0 = region.x0;

@@ -1,4 +1,4 @@
-/* TIFF pages by their directories, other files by opening them. */
+/* Lists TIFF pages from their directories, other files by opening them. */
 #include "rfexec/image/image_pages.h"
 
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include "rfexec/image/tiff/tiff_directories.h"
 #include "rfexec/image/tiff/tiff_layout.h"
 
-/* A TIFF while its pages are told. */
+/* A TIFF while its pages are listed. */
 struct listing {
     struct rfx_image_file file;
     struct rfx_tiff_library lib;
@@ -97,7 +97,7 @@ static enum rfx_status list_tiff(struct rfx_memory *mem, struct listing *l, cons
     return status == RFX_OK ? status : rfx_fail_within(err, status, "%s", path);
 }
 
-/* What is one picture. */
+/* Lists a file that is one picture. */
 static enum rfx_status tell_one(struct rfx_memory *mem, const char *path, rfx_image_page_fn *fn,
                                 void *user, struct rfx_error *err) {
     struct rfx_image_options options = rfx_image_default_options();

@@ -1,10 +1,11 @@
-/* Turning stored samples into what the network reads.
+/* Converts stored samples to the network's input values.
  *
- * All arithmetic on values is here and the same for every kind: 8-bit samples go through one table
- * of 256 floats per channel, 16-bit ones through the formula that made the table, so a value
- * depends on its sample and channel only. Grey for an RGB network is replicated; colour for a
+ * All arithmetic on values is here and the same for every kind of file. 8-bit samples go through
+ * one table of 256 floats per channel, 16-bit samples through the formula that made the table, so a
+ * value depends on its sample and channel only. Grey for an RGB network is replicated. Colour for a
  * one-channel network becomes luma, (299 R + 587 G + 114 B + 500) / 1000 in integers, before scale.
- * Rectangles are checked against the picture, the view and the window before a backend is asked. */
+ * Rectangles are checked against the picture, the view and the window before the backend is called.
+ */
 #include "rfexec/image/image_source.h"
 
 #include <inttypes.h>
@@ -16,10 +17,10 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/row_sums.h"
 
-/* What preprocessing does to a delivered channel. */
+/* Preprocessing of a delivered channel. */
 struct channel {
     float mean, std;
-    float table[256]; /* the value of an 8-bit sample */
+    float table[256]; /* value of each 8-bit sample */
 };
 
 struct rfx_image {
@@ -28,15 +29,15 @@ struct rfx_image {
     struct rfx_image_backend *backend;
     struct rfx_image_options options;
     int64_t c;                 /* channels delivered */
-    int64_t window_rows;       /* 0: none set */
-    int64_t highest_y1;        /* asked so far */
-    struct channel *channels;  /* of samples that are not floats; else NULL */
-    int64_t n_channels;        /* 1: the same for all; else c */
-    struct rfx_row_sums *sums; /* of what is read; NULL: none */
+    int64_t window_rows;       /* 0: no window is set */
+    int64_t highest_y1;        /* highest y1 read so far */
+    struct channel *channels;  /* for samples that are not floats; else NULL */
+    int64_t n_channels;        /* 1: the same for all channels; else c */
+    struct rfx_row_sums *sums; /* checksums of all reads; NULL: none */
 };
 
-/* Of the copy of a picture's name: as many for all that are not unusually long, so that a budget
- * does not depend on where the picture lies. */
+/* Returns the bytes of the copy of a picture's name: the same number for all names of usual length,
+ * so that a budget does not depend on the picture's folder. */
 static size_t spec_bytes(const char *spec) {
     size_t bytes = strlen(spec) + 1;
     return bytes > 256 ? bytes : 256;
@@ -51,12 +52,12 @@ struct rfx_image_options rfx_image_default_options(void) {
     return o;
 }
 
-/* The formula of struct rfx_image_options. */
+/* Returns the value of a sample by the formula of struct rfx_image_options. */
 static float preprocess(const struct channel *channel, float scale, float sample) {
     return (sample * scale - channel->mean) / channel->std;
 }
 
-/* What is divided by before scale. */
+/* Returns the divisor of samples before scale. */
 static float most_of(const struct rfx_image *image) {
     return image->backend->sample_bits == 16 && !image->options.raw ? 257.0f : 1.0f;
 }
@@ -99,7 +100,7 @@ static enum rfx_status check_count(const struct rfx_image *image, const char *wh
                     image->spec, what, n, image->c);
 }
 
-/* Number k of what was given, or else of ImageNet's. */
+/* Returns number k of the given mean or std, else ImageNet's. */
 static float number_of(const struct rfx_image *image, const float *given, int n,
                        const float usual[3], float none, int64_t k) {
     if (n > 0) return given[rfx_min_i64(k, n - 1)];
@@ -107,7 +108,7 @@ static float number_of(const struct rfx_image *image, const float *given, int n,
     return has_usual ? usual[k] : none;
 }
 
-/* Makes the channels: one where all have the same mean and std. */
+/* Makes the channels: a single one if all have the same mean and std. */
 static enum rfx_status settle_means(struct rfx_image *image, struct rfx_error *err) {
     const struct rfx_image_options *o = &image->options;
     enum rfx_status status = check_count(image, "mean", o->n_mean, err);
@@ -128,7 +129,7 @@ static enum rfx_status settle_means(struct rfx_image *image, struct rfx_error *e
     return RFX_OK;
 }
 
-/* Whether grey is repeated, or colour becomes luma. */
+/* Returns whether grey is replicated, or colour becomes luma. */
 static bool is_grey_or_luma(const struct rfx_image_backend *b, int64_t wanted) {
     if (b->chosen) return false;
     return (b->c == 1 && wanted == 3) || (b->c == 3 && wanted == 1 && b->is_colour);
@@ -165,8 +166,9 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
     return settle_means(image, err);
 }
 
-/* Decoded whole is what takes a byte for each pixel, or more, whichever rows are asked for, in
- * memory or in a file: a small one must not fill the disk either. */
+/* Checks the size of a picture that is decoded whole: one that takes a byte or more for each pixel,
+ * in memory or in a file, whichever rows are read. The limit holds for files too, because a small
+ * picture file must not fill the disk either. */
 static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_error *err) {
     const struct rfx_image_backend *b = image->backend;
     int64_t pixels, limit = image->options.max_pixels;
@@ -207,7 +209,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     if (image == NULL) return rfx_memory_fail(mem, spec, sizeof *image, err);
     image->mem = mem;
     image->options = chosen;
-    image->options.bands = NULL; /* the caller's */
+    image->options.bands = NULL; /* belongs to the caller */
     image->spec = rfx_memory_alloc(mem, spec_bytes(spec));
     if (image->spec == NULL) {
         status = rfx_memory_fail(mem, spec, spec_bytes(spec), err);
@@ -219,7 +221,7 @@ enum rfx_status rfx_image_open(struct rfx_memory *mem, const char *spec,
     status = settle_channels(image, err);
     if (status == RFX_OK) status = check_pixels(image, err);
     if (status != RFX_OK) goto fail;
-    image->options.mean = image->options.std = NULL; /* the caller's */
+    image->options.mean = image->options.std = NULL; /* belongs to the caller */
     *out = image;
     return RFX_OK;
 fail:
@@ -348,7 +350,7 @@ static unsigned luma(unsigned r, unsigned g, unsigned b) {
     return (299 * r + 587 * g + 114 * b + 500) / 1000;
 }
 
-/* cols pixels of 8-bit samples [cols, stored] into floats at dst, `step` floats apart. */
+/* Converts cols pixels of 8-bit samples [cols, stored] to floats at dst, `step` floats apart. */
 static void convert_u8(const struct rfx_image *image, const unsigned char *src, int64_t cols,
                        float *dst, int64_t step) {
     const int64_t stored = image->backend->c;
@@ -363,7 +365,8 @@ static void convert_u8(const struct rfx_image *image, const unsigned char *src, 
         return;
     }
     if (stored == image->c) {
-        const int64_t next = image->n_channels == 1 ? 0 : 1; /* from one band's channel on */
+        const int64_t next =
+            image->n_channels == 1 ? 0 : 1; /* step in `channels` from one band to the next */
         for (int64_t i = 0; i < cols; i++, src += stored, dst += step)
             for (int64_t c = 0; c < stored; c++) dst[c] = channels[c * next].table[src[c]];
         return;
@@ -374,7 +377,7 @@ static void convert_u8(const struct rfx_image *image, const unsigned char *src, 
     }
 }
 
-/* As convert_u8 for 16-bit samples in host order. */
+/* Like convert_u8, for 16-bit samples in host order. */
 static void convert_u16(const struct rfx_image *image, const uint16_t *src, int64_t cols,
                         float *dst, int64_t step) {
     const int64_t stored = image->backend->c;
@@ -396,13 +399,13 @@ static void convert_u16(const struct rfx_image *image, const uint16_t *src, int6
     }
 }
 
-/* Whether a sample, as the file has it, is missing. */
+/* Returns whether a stored sample is missing. */
 static bool is_missing(const struct rfx_image *image, float sample) {
     const float value = (float)image->options.nodata.value;
     return value != value ? sample != sample : sample == value;
 }
 
-/* Stored sample i of some pixels. */
+/* Returns stored sample i of a run of pixels. */
 static float stored_sample(const struct rfx_image *image, const void *samples, int64_t i) {
     switch (image->backend->sample_bits) {
         case 8:
@@ -414,7 +417,7 @@ static float stored_sample(const struct rfx_image *image, const void *samples, i
     }
 }
 
-/* What a missing sample becomes in a channel. */
+/* Returns the value of a missing sample in a channel. */
 static float filled(const struct rfx_image *image, int64_t channel) {
     const struct rfx_image_options *o = &image->options;
     if (image->channels == NULL) return o->nodata.fill;
@@ -428,7 +431,7 @@ static void put_missing(const struct rfx_image *image, bool missing, int64_t cha
         *to = filled(image, channel);
 }
 
-/* Looks for missing samples of cols pixels whose values are in dst. */
+/* Replaces the missing samples of cols pixels, whose values are in dst. */
 static void replace_missing(const struct rfx_image *image, const void *samples, int64_t cols,
                             float *dst, int64_t step) {
     const int64_t stored = image->backend->c, c = image->c;
@@ -446,7 +449,7 @@ static void replace_missing(const struct rfx_image *image, const void *samples, 
     }
 }
 
-/* The same of floats that are in the view already. */
+/* Like replace_missing, for floats that are already in the view. */
 static void replace_missing_floats(const struct rfx_image *image, struct rfx_rect rect,
                                    const struct rfx_view *out) {
     for (int64_t y = rect.y0; y < rect.y1; y++)
@@ -457,7 +460,7 @@ static void replace_missing_floats(const struct rfx_image *image, struct rfx_rec
         }
 }
 
-/* As convert_u8 for float32 samples, which are taken as they are. */
+/* Like convert_u8, for float32 samples, which are copied unchanged. */
 static void convert_f32(const struct rfx_image *image, const float *src, int64_t cols, float *dst,
                         int64_t step) {
     for (int64_t i = 0; i < cols; i++)

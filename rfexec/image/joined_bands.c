@@ -1,8 +1,8 @@
-/* A run of a row is fetched from every source and put together, pixel by pixel.
+/* Fetches a run of a row from every source and combines the samples pixel by pixel.
  *
- * Invariants: 1. `order` has the channels of part 0 first, then those of part 1, ...: part p has
- * order[first[p]] to order[first[p + 1] - 1]; 2. a run has at most `cols` columns, which `run`
- * holds; 3. nothing is allocated after open but by the parts. */
+ * Invariants: 1. `order` lists the channels of part 0 first, then those of part 1, ...: part p has
+ * order[first[p]] to order[first[p + 1] - 1]; 2. a run has at most `cols` columns, which fit in
+ * `run`; 3. only the parts allocate memory after open. */
 #include "rfexec/image/joined_bands.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "layers/core/checked.h"
 #include "rfexec/image/image_backend.h"
 
-#define RUN_BYTES 65536 /* of a run, put together; more where a pixel is large */
+#define RUN_BYTES 65536 /* bytes of a combined run; more if a pixel is large */
 enum { LEAST_COLS = 64, MOST_COLS = 4096 };
 
 struct joined_source {
@@ -22,8 +22,8 @@ struct joined_source {
     struct rfx_joined_channel channels[RFX_IMAGE_MAX_BANDS];
     uint16_t order[RFX_IMAGE_MAX_BANDS], first[RFX_IMAGE_MAX_BANDS + 1];
     unsigned char *run;
-    char *names;   /* of the parts, where they are not the caller's */
-    float *floats; /* of one part that gives rectangles of floats; NULL: none does */
+    char *names;   /* names of the parts, if they do not belong to the caller */
+    float *floats; /* buffer for a part that delivers rectangles of floats; NULL: there is none */
 };
 
 static struct joined_source *self_of(struct rfx_image_backend *b) {
@@ -48,7 +48,8 @@ static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_err
     return status;
 }
 
-/* `cols` samples of one channel, every `stored`-th from src on, to every c-th from dst on. */
+/* Copies `cols` samples of one channel, from every `stored`-th place at src to every c-th place at
+ * dst. */
 static void put_channel(const void *src, int64_t stored, void *dst, int64_t c, int64_t cols,
                         int bits) {
     if (bits == 8)
@@ -61,7 +62,7 @@ static void put_channel(const void *src, int64_t stored, void *dst, int64_t c, i
         for (int64_t i = 0; i < cols; i++) ((float *)dst)[i * c] = ((const float *)src)[i * stored];
 }
 
-/* Puts `cols` pixels of part p, from column `at` of the run on. */
+/* Copies `cols` pixels of part p into the run, from column `at` on. */
 static void put_part(struct joined_source *s, int p, const void *samples, int64_t at,
                      int64_t cols) {
     const size_t bytes = (size_t)s->base.sample_bits / 8;
@@ -119,8 +120,8 @@ static const struct rfx_image_backend_ops source_ops = {.set_window = source_set
                                                         .rewind = source_rewind,
                                                         .free = source_free};
 
-/* Whether a source's bands may stand beside those of `first`; UNSUPPORTED in words that name both.
- */
+/* Checks that a source has the size and sample type of `first`. UNSUPPORTED: it has not; the text
+ * names both. */
 static enum rfx_status check_beside(const struct rfx_image_backend *first,
                                     const struct rfx_image_backend *part, struct rfx_error *err) {
     if (part->h != first->h || part->w != first->w)
@@ -139,14 +140,15 @@ static enum rfx_status check_beside(const struct rfx_image_backend *first,
     return RFX_OK;
 }
 
-/* Whether a part before p is of the same kind: what they load is there once. */
+/* Returns whether a part before p has the same kind, so that its library is loaded once for both.
+ */
 static bool is_kind_known(const struct joined_source *s, int p) {
     for (int i = 0; i < p; i++)
         if (strcmp(s->parts[i]->kind, s->parts[p]->kind) == 0) return true;
     return false;
 }
 
-/* Takes the parts over and counts what they hold. */
+/* Takes ownership of the parts and adds up their memory. */
 static enum rfx_status settle(struct joined_source *s, struct rfx_error *err) {
     struct rfx_image_backend *b = &s->base;
     int64_t widest = 0;
@@ -223,16 +225,16 @@ enum rfx_status rfx_image_joined_open(struct rfx_memory *mem, const char *name,
     return status;
 }
 
-/* Hands over the text that the parts' names lie in, `bytes` bytes of the same memory: it is freed
- * after them. */
+/* Passes ownership of the text with the parts' names, `bytes` bytes of the same memory, to the
+ * picture, which frees it after the parts. */
 static void keep_names(struct rfx_image_backend *joined, char *names, size_t bytes) {
     self_of(joined)->names = names;
-    joined->fixed_bytes += bytes; /* beside a file's tables */
+    joined->fixed_bytes += bytes; /* in addition to the parts' memory */
 }
 
-/* Files while they are opened. */
+/* State while files are opened. */
 struct opening {
-    int n, c; /* files; bands of all of them */
+    int n, c; /* number of files; number of bands of all files */
     struct rfx_image_backend *parts[RFX_IMAGE_MAX_BANDS];
     struct rfx_joined_channel bands[RFX_IMAGE_MAX_BANDS], channels[RFX_IMAGE_MAX_BANDS];
 };
@@ -264,7 +266,7 @@ static enum rfx_status open_part(struct opening *o, struct rfx_memory *mem, cons
     return RFX_OK;
 }
 
-/* `list`: names that end in 0, one behind another, as far as `end`. */
+/* Opens the files of `list`: names that each end in 0, one after another, up to `end`. */
 static enum rfx_status open_parts(struct opening *o, struct rfx_memory *mem, const char *list,
                                   const char *end, const struct rfx_image_options *options,
                                   struct rfx_error *err) {
@@ -278,7 +280,7 @@ static enum rfx_status open_parts(struct opening *o, struct rfx_memory *mem, con
     return status;
 }
 
-/* Which bands are delivered, and of how many. */
+/* Sets which bands are delivered, and their number *c. */
 static enum rfx_status choose(struct opening *o, const struct rfx_image_bands *chosen, int *c,
                               struct rfx_error *err) {
     *c = chosen != NULL ? chosen->n : o->c;
@@ -292,7 +294,7 @@ static enum rfx_status choose(struct opening *o, const struct rfx_image_bands *c
     return RFX_OK;
 }
 
-/* Closes files of which no band is delivered; the first stays, whose size counts. */
+/* Closes files without a delivered band, except the first, whose size counts. */
 static void close_unread(struct opening *o, int c) {
     for (int p = o->n - 1; p > 0; p--) {
         bool read = false;

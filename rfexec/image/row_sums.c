@@ -1,4 +1,4 @@
-/* Rows' sums; see row_sums.h. */
+/* Checksums of rows; see row_sums.h. */
 #include "rfexec/image/row_sums.h"
 
 #include <string.h>
@@ -7,10 +7,10 @@
 
 struct row {
     uint64_t sum;
-    int64_t next; /* columns before it have been added; -1: a gap */
+    int64_t next; /* the columns before this one have been added; -1: there was a gap */
 };
 
-enum { BLOCK = 1024 }; /* values */
+enum { BLOCK = 1024 }; /* values of a block */
 
 struct rfx_row_sums {
     struct rfx_memory *mem;
@@ -48,7 +48,7 @@ void rfx_row_sums_free(struct rfx_row_sums *sums) {
     if (sums != NULL) rfx_memory_release(sums->mem, sums);
 }
 
-/* Values of one block. In this form compilers make vectors of it. */
+/* Returns the sum of one block's values. Compilers vectorise this loop. */
 static uint64_t sum_block(const uint32_t *keys, const float *values, int64_t n) {
     uint64_t sum = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -59,7 +59,7 @@ static uint64_t sum_block(const uint32_t *keys, const float *values, int64_t n) 
     return sum;
 }
 
-/* Values first, first + 1, ... of a row. */
+/* Returns the sum of `n` values of a row, the first of which is value `first` of the row. */
 static uint64_t sum_values(const struct rfx_row_sums *sums, const float *values, int64_t n,
                            int64_t first) {
     uint64_t sum = 0;

@@ -1,10 +1,11 @@
-/* Sums of XXH3-128 of single elements: addition is what makes the order of no account. */
+/* Sums of XXH3-128 of single elements. Because they are sums, the order of the elements does not
+ * matter. */
 #include "rfexec/output/fingerprint.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-/* Inlined, as one element is hashed at a time. */
+/* Inlined, because each call hashes one element only. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -21,7 +22,7 @@ static inline void add_bits(struct rfx_fingerprint *fp, int64_t index, uint64_t 
     fp->low += hash.low64;
 }
 
-/* Elements `step` apart in the output. */
+/* Adds elements whose indices in the output are `step` apart. */
 static inline void add_floats(struct rfx_fingerprint *fp, int64_t first, int64_t step,
                               const float *values, int64_t count) {
     struct rfx_fingerprint sum = *fp;

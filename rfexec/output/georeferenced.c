@@ -1,4 +1,4 @@
-/* Grids of maps to affines of pictures. */
+/* Converts grids of maps to affine transforms of pictures. */
 #include "rfexec/output/georeferenced.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "rf_analysis/grid.h"
 #include "rfexec/image/image_file.h"
 
-/* NULL in builds without TIFF, in which no picture is one. */
+/* NULL in builds without TIFF, which read no georeferences. */
 static __typeof__(rfx_geo_tiff_read) *const read_geo = RFX_WHEN(RFX_WITH_TIFF, rfx_geo_tiff_read);
 
 enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image *image,
@@ -21,7 +21,8 @@ enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image
     *out = (struct rfx_geo_source){.geo.mem = mem, .orientation = 1};
     memcpy(out->geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_OK;
-    const char *file = rfx_image_file_of(spec, 0, room, sizeof room); /* the bands' first */
+    const char *file =
+        rfx_image_file_of(spec, 0, room, sizeof room); /* of several bands, the first file */
     if (file != NULL && read_geo != NULL) status = read_geo(mem, file, page, out, err);
     out->from_tiff = true;
     out->y0 = y0;
@@ -29,7 +30,8 @@ enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image
     return status;
 }
 
-/* Grids are of middles of pixels, affines of their corners. */
+/* Returns the position of the first pixel's corner. Grids count from the middles of pixels, affine
+ * transforms from their corners. */
 static double corner(const struct rfx_grid_axis *axis) {
     return axis->shift + 0.5 - axis->step / 2.0;
 }
@@ -71,8 +73,8 @@ enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph
                                         .y = {0.0, grid.axis[0].step, y0}};
     struct rfx_geo_affine affine = rfx_geo_compose(&turn, &cell);
     status = rfx_georeference_place(&source->geo, &affine, mem, out, err);
-    /* The picture's no-data number is one of the picture's samples: among the output's values it
-     * would call data missing. */
+    /* The picture's no-data number is one of the picture's samples. Among the output's values it
+     * would mark valid data as missing. */
     rfx_memory_release(mem, out->no_data);
     out->no_data = NULL;
     return status;

@@ -1,4 +1,4 @@
-/* Where an output lies in the world, when the image is a GeoTIFF. */
+/* Georeferences of outputs, for images that are GeoTIFFs. */
 #ifndef RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
 #define RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
 
@@ -8,19 +8,20 @@
 
 enum { RFX_GEOREFERENCED_WORDS = 400 };
 
-/* Reads where the image `spec` lies, which was opened as `image`: page `page` of a TIFF, the
- * rectangle from (y0, x0) on. What says nothing leaves *out empty. IO, OUT_OF_MEMORY. Release
- * out->geo. */
+/* Reads the georeference of the picture `spec`, which was opened as `image`, from page `page` of a
+ * TIFF. (y0, x0) is the upper left pixel of the rectangle that is read. Leaves *out empty if the
+ * file has no georeference. IO, OUT_OF_MEMORY. Release out->geo. */
 RFX_NODISCARD enum rfx_status rfx_geo_source_of(struct rfx_memory *mem,
                                                 const struct rfx_image *image, const char *spec,
                                                 int64_t page, int64_t y0, int64_t x0,
                                                 struct rfx_geo_source *out, struct rfx_error *err);
 
-/* The georeference of output k of the network on the picture: that of the source on the grid of the
- * output's pixels (rf_analysis/grid.h), the picture turned unless `as_stored`. Empty where the
- * source's is, and where the output's grid is not known. The
- * no-data number stays behind: it is none of the output's. `words`: what the user is to be told, of
- * that or of branches of the network that do not agree on the grid; else empty. To be released. */
+/* Computes the georeference of output k: the source's georeference, converted to the grid of the
+ * output's pixels (rf_analysis/grid.h). The picture's orientation is applied unless `as_stored`.
+ * *out is empty if the source's is empty or the output's grid is not known. The picture's no-data
+ * value is dropped, because it is no value of the output. `words` receives a warning for the user
+ * if the grid is not known or branches of the network disagree on it; else it is empty. Release
+ * *out. */
 RFX_NODISCARD enum rfx_status rfx_georeferenced(struct rfx_memory *mem,
                                                 const struct rfx_graph *graph, int k,
                                                 const struct rfx_geo_source *source, bool as_stored,

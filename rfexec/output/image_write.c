@@ -1,4 +1,4 @@
-/* libpng's writer on top of an output file, or of a function; errors come back by longjmp. */
+/* libpng's writer on top of an output file or a function. libpng reports errors by longjmp. */
 #include "rfexec/output/image_write.h"
 
 #include <inttypes.h>
@@ -23,7 +23,7 @@ struct rfx_png_writer {
     int64_t h, w, next_row;
     int channels, bits;
     enum rfx_status io_status;
-    struct rfx_error io_error; /* of the file or the function, when io_status is set */
+    struct rfx_error io_error; /* text of the file's or function's failure, if io_status is set */
     char words[200];           /* libpng's */
 };
 
@@ -78,7 +78,8 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
     if (setjmp(png_jmpbuf(writer->png)) != 0) return failed(writer, err);
     png_set_write_fn(writer->png, writer, on_write, on_flush);
     png_set_user_limits(writer->png, MAX_SIDE, MAX_SIDE);
-    png_set_compression_level(writer->png, 4); /* large pictures: speed before the last percent */
+    png_set_compression_level(
+        writer->png, 4); /* large pictures: speed matters more than the last percent of size */
     png_set_IHDR(writer->png, writer->info, (png_uint_32)writer->w, (png_uint_32)writer->h,
                  writer->bits, writer->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
                  PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
@@ -89,7 +90,8 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
     return RFX_OK;
 }
 
-/* Into the file `path`, or with `put` to that, `path` being its name. */
+/* Opens a writer into the file `path`, or if `put` is not NULL to the function, with `path` as
+ * name. */
 static enum rfx_status open_writer(struct rfx_memory *mem, const char *path, rfx_png_put *put,
                                    void *user, int64_t h, int64_t w, int channels, int bits,
                                    struct rfx_png_writer **out, struct rfx_error *err) {
@@ -200,7 +202,7 @@ const struct rfx_output_kind rfx_output_png = {
     .name = "PNG",
     .ends = {".png"},
     .samples = 1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16,
-    .most_side = 1000000, /* of libpng */
+    .most_side = 1000000, /* limit of libpng */
     .black_and_white = true,
     .bytes = kind_bytes,
     .open = kind_open,

@@ -1,4 +1,4 @@
-/* The streaming .npy writer. */
+/* Writes .npy files piece by piece; see npy_write.h. */
 #include "rfexec/output/npy_write.h"
 
 #include <inttypes.h>
@@ -13,18 +13,18 @@
 #define MOST_HEADER_BYTES 512
 
 struct rfx_npy_writer {
-    struct rfx_output_file *file; /* NULL: target */
+    struct rfx_output_file *file; /* NULL: the bytes go to target */
     struct rfx_npy_target target;
     char *name;
     struct rfx_memory *mem;
     struct rfx_shape shape;
-    uint64_t elems, done_elems; /* of an array */
+    uint64_t elems, done_elems; /* elements of one array; elements written of the present array */
     uint64_t before;            /* elements of the arrays before it in a batch */
     uint64_t images;
     size_t data_offset;
     enum rfx_type type;
     size_t elem_bytes;
-    unsigned char *typed; /* a chunk of elements; NULL: `chunk` is one, of float32 */
+    unsigned char *typed; /* buffer of CHUNK_ELEMS elements; NULL: `chunk` is used, for float32 */
     float chunk[CHUNK_ELEMS];
 };
 
@@ -44,7 +44,7 @@ static bool count_elems(const struct rfx_npy_array *array, uint64_t *out) {
     return true;
 }
 
-/* An empty writer, with the header's bytes in `header`, data_offset of them. */
+/* Makes a writer and its header: data_offset bytes in `header`. */
 static enum rfx_status create(struct rfx_memory *mem, const char *path,
                               const struct rfx_npy_array *array,
                               unsigned char header[MOST_HEADER_BYTES], struct rfx_npy_writer **out,
@@ -147,12 +147,12 @@ enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
     return RFX_OK;
 }
 
-/* Where elements are gathered before they are written: CHUNK_ELEMS of the file's type. */
+/* Returns the buffer in which elements are gathered: CHUNK_ELEMS elements of the file's type. */
 static unsigned char *chunk_of(struct rfx_npy_writer *writer) {
     return writer->typed != NULL ? writer->typed : (unsigned char *)(void *)writer->chunk;
 }
 
-/* `count` elements of the chunk, from element `first` of the array on. */
+/* Writes `count` elements of the buffer to element `first` of the array and after. */
 static enum rfx_status put_chunk(struct rfx_npy_writer *writer, int64_t count, int64_t first,
                                  struct rfx_error *err) {
     size_t bytes = (size_t)count * writer->elem_bytes;
@@ -174,22 +174,22 @@ static enum rfx_status count_in(struct rfx_npy_writer *writer, uint64_t count,
     return RFX_OK;
 }
 
-/* Element `channel` of the view's pixel (y, x). */
+/* Returns the address of element `channel` of the view's pixel (y, x). */
 static const unsigned char *element_at(const struct rfx_view *view, int64_t y, int64_t x,
                                        int64_t channel) {
     const unsigned char *pixel = rfx_view_at(view, y, x);
     return pixel + (size_t)channel * rfx_type_bytes(view->type);
 }
 
-/* Gathers columns [x, x + count) of one row and channel from element `to` of the chunk on. */
+/* Gathers columns [x, x + count) of one row and channel into the buffer, from element `to` on. */
 static void gather_plane(struct rfx_npy_writer *writer, int64_t to, const struct rfx_view *view,
                          int64_t channel, int64_t y, int64_t x, int64_t count) {
     rfx_type_gather(view->type, element_at(view, y, x, channel), view->c, count, writer->type,
                     chunk_of(writer) + (size_t)to * writer->elem_bytes);
 }
 
-/* Rows of the array's full width of one channel, as many a write as fit the chunk; `plane`: the
- * element at row 0, column 0. */
+/* Writes rows of the array's full width of one channel, as many at a time as fit the buffer.
+ * `plane`: the element at row 0, column 0. */
 static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_rect rect,
                                       const struct rfx_view *view, int64_t channel, int64_t plane,
                                       struct rfx_error *err) {
@@ -204,7 +204,7 @@ static enum rfx_status put_plane_rows(struct rfx_npy_writer *writer, struct rfx_
     return status;
 }
 
-/* Part of a row of one channel; `first`: the element at the row's column 0. */
+/* Writes a part of a row of one channel. `first`: the element at the row's column 0. */
 static enum rfx_status put_plane_row(struct rfx_npy_writer *writer, struct rfx_rect row,
                                      const struct rfx_view *view, int64_t channel, int64_t first,
                                      struct rfx_error *err) {
@@ -244,7 +244,7 @@ enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer, struct rfx_rec
     return status;
 }
 
-/* Whether the last element of the rectangle lies in the array, and the view holds all. */
+/* Returns whether the rectangle lies in the array and in the view. */
 static bool end_fits(const struct rfx_npy_writer *writer, const struct rfx_end *end,
                      struct rfx_rect rect, const struct rfx_view *view) {
     const struct rfx_spread *at = &end->at;
@@ -254,8 +254,8 @@ static bool end_fits(const struct rfx_npy_writer *writer, const struct rfx_end *
            rfx_rect_contains(view->rect, rect) && view->c >= end->channels;
 }
 
-/* `n` elements that follow each other in the array from `to` on and are `step` elements apart where
- * they come from. */
+/* Writes `n` elements that are `step` elements apart at `from` and contiguous in the array from
+ * element `to` on. */
 static enum rfx_status put_run(struct rfx_npy_writer *writer, enum rfx_type type,
                                const unsigned char *from, int64_t step, int64_t n, int64_t to,
                                struct rfx_error *err) {
@@ -269,8 +269,8 @@ static enum rfx_status put_run(struct rfx_npy_writer *writer, enum rfx_type type
     return status;
 }
 
-/* (1, cells, channels), (1, rows, columns, channels): one run per row, or per pixel of a view that
- * has more channels. */
+/* Writes a row of an array (1, cells, channels) or (1, rows, columns, channels): one run per row,
+ * or one per pixel if the view has more channels. */
 static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx_end *end,
                                  struct rfx_rect row, const struct rfx_view *view,
                                  struct rfx_error *err) {
@@ -283,7 +283,8 @@ static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx
     return status;
 }
 
-/* Whether all elements of the rectangle follow each other, in the view and in the array. */
+/* Returns whether all elements of the rectangle are contiguous, both in the view and in the array.
+ */
 static bool is_one_run(const struct rfx_end *end, struct rfx_rect rect,
                        const struct rfx_view *view) {
     int64_t row = rfx_rect_cols(rect) * end->channels;
@@ -292,8 +293,8 @@ static bool is_one_run(const struct rfx_end *end, struct rfx_rect rect,
            end->at.column_step == end->channels;
 }
 
-/* (1, channels, cells): one run per channel and row, or as many rows of the full width as the chunk
- * holds. */
+/* Writes rows of an array (1, channels, cells): one run per channel and row, or as many rows of the
+ * full width as the buffer holds. */
 static enum rfx_status put_planes(struct rfx_npy_writer *writer, const struct rfx_end *end,
                                   struct rfx_rect rect, const struct rfx_view *view,
                                   struct rfx_error *err) {

@@ -1,5 +1,5 @@
-/* Writes .npy files: tensors in C order, whole or not at all (output_file.h). Elements of
- * a view become elements of the file's type (rfx_type_gather). */
+/* Writes .npy files: tensors in C order, complete or not at all (output_file.h). Elements of a view
+ * are converted to the file's type (rfx_type_gather). */
 #ifndef RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 #define RFX_RFEXEC_OUTPUT_NPY_WRITE_H
 
@@ -11,52 +11,54 @@
 
 struct rfx_npy_writer;
 
-/* A file that is somebody else's, of which several writers may each write some. */
+/* A file that belongs to the caller. Several writers may each write some of its elements. */
 struct rfx_npy_target {
     enum rfx_status (*put)(void *user, const void *data, size_t bytes, uint64_t offset,
                            struct rfx_error *err);
     void *user;
-    bool header; /* is written too, at once */
+    bool header; /* the writer also writes the header, when it is opened */
 };
 
-/* What a file holds. */
+/* Content of a file. */
 struct rfx_npy_array {
     struct rfx_shape shape;
     enum rfx_type type;
-    int64_t images; /* arrays of the shape, one after the other; 0: one */
+    int64_t images; /* number of arrays of this shape, one after the other; 0: one */
 };
 
-/* At most so many bytes does a writer hold beside those of a float32 array. */
+/* Returns the memory that a writer of this type takes in addition to that of a float32 writer. */
 size_t rfx_npy_write_typed_bytes(enum rfx_type type);
 
-/* Opens the temporary of a float32 array, takes the disk for all of it and writes the header.
- * INVALID_ARGUMENT: a shape whose size overflows. */
+/* Opens the temporary file of a float32 array, reserves its disk space and writes the header.
+ * INVALID_ARGUMENT: the size of the shape overflows. IO. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
                                                  const struct rfx_shape *shape,
                                                  struct rfx_npy_writer **out,
                                                  struct rfx_error *err);
 
-/* The shape of `images` tensors of a shape as one array: a leading 1 becomes their number, else it
- * stands in front. INVALID_ARGUMENT: a rank that is too large. */
+/* Sets *out to the shape of `images` tensors as one array: a leading 1 is replaced by their number;
+ * without a leading 1 the number becomes a new first dimension. INVALID_ARGUMENT: the rank is too
+ * large. */
 RFX_NODISCARD enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t images,
                                                   struct rfx_shape *out, struct rfx_error *err);
 
-/* As rfx_npy_write_open, of elements of any type and of several arrays; all that is written is of
- * the first one until rfx_npy_write_next. */
+/* Like rfx_npy_write_open, for elements of any type and several arrays. Writes go to the first
+ * array until rfx_npy_write_next. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_open_array(struct rfx_memory *mem, const char *path,
                                                        const struct rfx_npy_array *array,
                                                        struct rfx_npy_writer **out,
                                                        struct rfx_error *err);
 
-/* What is written from now on is of the next array. INVALID_ARGUMENT: elements are missing. */
+/* Goes to the next array. INVALID_ARGUMENT: elements of the present array are missing. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_next(struct rfx_npy_writer *writer,
                                                  struct rfx_error *err);
 
-/* Bytes of the whole file of one array; 0: there is none of this shape. */
+/* Returns the size of the whole file of one array; 0: there can be no file of this shape. */
 uint64_t rfx_npy_write_bytes(const struct rfx_npy_array *array);
 
-/* Writes into the target instead. `name`: for messages. There is nothing to commit, and elements
- * may be missing: the others'. */
+/* Makes a writer that writes into the target instead of a file of its own. `name` is used in
+ * messages. There is nothing to commit, and elements may be missing because other writers write
+ * them. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const char *name,
                                                  const struct rfx_npy_array *array,
                                                  const struct rfx_npy_target *target,
@@ -64,16 +66,16 @@ RFX_NODISCARD enum rfx_status rfx_npy_write_onto(struct rfx_memory *mem, const c
                                                  struct rfx_error *err);
 
 /* For shapes (C, H, W) and (1, C, H, W): writes `rect` of a map of C channels [y, x, c] to its
- * places in the file, every NaN as the same one. Any order, each element once. Costs one write per
- * row and channel; rows of the full width share one as far as 64 KiB hold them. INVALID_ARGUMENT:
- * outside of the array or the view. */
+ * places in the file, every NaN with the same bits. Rectangles may come in any order; each element
+ * must come once. Cost: one write per row and channel; rows of the full width share a write of up
+ * to 64 KiB. INVALID_ARGUMENT: `rect` is outside the array or the view. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_rect(struct rfx_npy_writer *writer,
                                                  struct rfx_rect rect, const struct rfx_view *view,
                                                  struct rfx_error *err);
 
-/* The same for a map whose elements lie otherwise, or of which the array is joined: element (y, x,
- * channel) goes where `at` says. Its channels or its columns must follow each other in the array.
- */
+/* Like rfx_npy_write_rect, for a map whose elements lie in another order, or which is one of
+ * several maps joined to the array. Element (y, x, channel) goes where end->at says. Its channels
+ * or its columns must be contiguous in the array. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_end(struct rfx_npy_writer *writer,
                                                 const struct rfx_end *end, struct rfx_rect rect,
                                                 const struct rfx_view *view, struct rfx_error *err);

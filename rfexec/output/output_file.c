@@ -1,4 +1,5 @@
-/* Where a file goes is settled when it is opened (open_target), its name on commit (publish). */
+/* Files that appear on commit. open_target decides where the bytes go, publish gives the file its
+ * name. */
 #include "rfexec/output/output_file.h"
 
 #include <errno.h>
@@ -14,23 +15,23 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/temp_file.h"
 
-/* What waits to be written to the disk, at most twice as much, so that the last sync, which nothing
- * can interrupt, is short. */
+/* After each so many bytes, data are pushed to the disk; at most twice as many are unwritten. So
+ * the last sync, which nothing can interrupt, is short. */
 #define PUSH_BYTES ((uint64_t)16 << 20)
 
 struct rfx_output_file {
     struct rfx_memory *mem;
-    char *path;                         /* as it was given */
-    char *base;                         /* final name in the folder; NULL: there is none to give */
-    int folder;                         /* of the temporary; -1: written in place */
-    int fd;                             /* what is written to */
-    int receiver;                       /* cannot seek and gets the whole file on commit; -1 */
-    bool failed;                        /* a write failed: no commit */
-    bool named;                         /* its temporary has a name from the beginning */
-    char *shared_path;                  /* of the temporary, from the root; NULL: not shared */
-    char temporary[RFX_TEMP_FILE_NAME]; /* its name, if it has one */
+    char *path;   /* as it was given */
+    char *base;   /* final name in the folder; NULL: no name is given */
+    int folder;   /* folder of the temporary file; -1: written in place */
+    int fd;       /* descriptor that is written to */
+    int receiver; /* descriptor that cannot seek and receives the whole file on commit; -1: none */
+    bool failed;  /* a write failed: no commit */
+    bool named;   /* the temporary file has a name from the beginning */
+    char *shared_path;                  /* absolute path of the temporary file; NULL: not shared */
+    char temporary[RFX_TEMP_FILE_NAME]; /* name of the temporary file, if it has one */
     uint64_t written_bytes;
-    uint64_t pushed_bytes; /* of those, on their way to the disk */
+    uint64_t pushed_bytes; /* part of written_bytes that was pushed to the disk */
     size_t filled;
     unsigned char buffer[32768];
 };
@@ -51,7 +52,7 @@ static enum rfx_status fail_open(const struct rfx_output_file *file, struct rfx_
     return rfx_fail(err, RFX_STATUS_IO, "%s: cannot write: %s", file->path, strerror(errno));
 }
 
-/* The number of a descriptor that the process has, by the names that systems give them; -1. */
+/* Returns the number of the process's descriptor that a name such as /dev/fd/N means; -1: none. */
 static int own_descriptor(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     if (strcmp(path, "-") == 0 || strcmp(path, "/dev/stdout") == 0) return STDOUT_FILENO;
@@ -66,7 +67,7 @@ static int own_descriptor(const char *path) {
     return -1;
 }
 
-/* Opens the temporary in `folder`, which becomes the file's. */
+/* Opens the temporary file in `folder` and keeps the folder open. */
 static enum rfx_status open_temporary(struct rfx_output_file *file, const char *folder,
                                       struct rfx_error *err) {
     file->folder = rfx_descriptor_keep(open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -80,7 +81,7 @@ static enum rfx_status open_temporary(struct rfx_output_file *file, const char *
     return status;
 }
 
-/* A special file, or a descriptor of the process's, whose place in a file is not ours to move. */
+/* Opens a special file, or a descriptor of the process whose position the library must not move. */
 static enum rfx_status open_in_place(struct rfx_output_file *file, int fd, struct rfx_error *err) {
     static const char *const folders[] = {".", "/var/tmp", "/tmp"};
     struct stat info;
@@ -106,7 +107,7 @@ static enum rfx_status open_special(struct rfx_output_file *file, struct rfx_err
     return rfx_fail(err, RFX_STATUS_IO, "%s: was replaced while it was opened", file->path);
 }
 
-/* The temporary beside `path`, which is no link. */
+/* Opens the temporary file beside `path`, which is no link. */
 static enum rfx_status open_beside(struct rfx_output_file *file, const char *path,
                                    struct rfx_error *err) {
     char folder[PATH_MAX];
@@ -204,15 +205,15 @@ int rfx_output_file_descriptor(const struct rfx_output_file *file) {
     return file->fd;
 }
 
-/* Waits for what is on its way to the disk and sends what was written since. An error that is told
- * here is not told again by the last sync. */
+/* Waits until data pushed before are on the disk, and pushes data written since. The last sync does
+ * not report an error again that is reported here. */
 static enum rfx_status push(struct rfx_output_file *file, struct rfx_error *err) {
     if (file->folder < 0 || file->receiver >= 0) return RFX_OK;
     if (file->written_bytes - file->pushed_bytes < PUSH_BYTES) return RFX_OK;
     file->pushed_bytes = file->written_bytes;
     const unsigned how = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE;
     if (sync_file_range(file->fd, 0, 0, how) == 0) return RFX_OK;
-    /* Where it is not possible, the last sync does all. */
+    /* If the system cannot do this, the last sync does all. */
     if (errno != EIO && errno != ENOSPC && errno != EDQUOT) return RFX_OK;
     return fail_io(file, "syncing failed", err);
 }
@@ -257,14 +258,14 @@ enum rfx_status rfx_output_file_reserve(struct rfx_output_file *file, uint64_t b
                                         struct rfx_error *err) {
     if (file->folder < 0 || bytes == 0) return RFX_OK;
     int number = rfx_descriptor_reserve(file->fd, FALLOC_FL_KEEP_SIZE, (int64_t)bytes);
-    /* Where it is not possible, the writes will tell. */
+    /* If the system cannot reserve, the writes report a full disk. */
     if (number != ENOSPC && number != EDQUOT && number != EFBIG) return RFX_OK;
     file->failed = true;
     return rfx_fail(err, RFX_STATUS_IO, "%s: no room for its %" PRIu64 " bytes: %s", file->path,
                     bytes, strerror(number));
 }
 
-/* Gives back what was reserved beyond the end, and brings the file to the disk. */
+/* Releases disk space reserved beyond the end, and syncs the file. */
 static enum rfx_status settle(struct rfx_output_file *file, struct rfx_error *err) {
     struct stat info;
     if (file->folder < 0 || file->receiver >= 0) return RFX_OK;
@@ -275,7 +276,7 @@ static enum rfx_status settle(struct rfx_output_file *file, struct rfx_error *er
     return RFX_OK;
 }
 
-/* Hands the whole file to what could not seek. */
+/* Copies the whole file to an output that cannot seek. */
 static enum rfx_status hand_over(struct rfx_output_file *file, struct rfx_error *err) {
     off_t at = 0;
     if (file->receiver < 0) return RFX_OK;
@@ -291,15 +292,15 @@ static enum rfx_status hand_over(struct rfx_output_file *file, struct rfx_error 
     }
 }
 
-/* Some systems report late what a write could not do: on the close of any of a file's descriptors,
- * and the file must still be open to get its name. */
+/* Checks for late errors: some systems report a failed write only when a descriptor of the file is
+ * closed. Closes a copy of the descriptor, because the file must stay open to get its name. */
 static enum rfx_status check_close(struct rfx_output_file *file, struct rfx_error *err) {
     int copy = fcntl(file->receiver >= 0 ? file->receiver : file->fd, F_DUPFD_CLOEXEC, 3);
     if (copy >= 0 && close(copy) == 0) return RFX_OK;
     return fail_io(file, "closing failed", err);
 }
 
-/* Gives a nameless file a name beside the final one, which is taken. */
+/* Gives a file without a name a temporary name in its folder; used if the final name exists. */
 static int name_temporary(struct rfx_output_file *file) {
     for (int attempt = 0; attempt < 64; attempt++) {
         rfx_temp_file_name(file->temporary);

@@ -11,7 +11,8 @@ void rfx_output_files_add(struct rfx_output_files_bytes *sum, const struct rfx_o
                           int k, const struct rfx_output_format *format) {
     struct rfx_output_format placed = *format;
     bool read = files->source != NULL && files->source->from_tiff;
-    /* as long as it is on any grid, but for a matrix in the place of what says less */
+    /* the georeference has the same size on every grid, except for a matrix that replaces a scale
+     */
     placed.geo = files->source != NULL ? &files->source->geo : NULL;
     sum->placed = sum->placed || (placed.geo != NULL && format->kind->placed);
     sum->bytes += rfx_output_stream_bytes(&placed, tensor_of(files, k));

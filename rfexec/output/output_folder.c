@@ -24,9 +24,9 @@ enum { MOST_DEPTH = 16, MOST_NAME = 256 };
 struct rfx_output_folder {
     struct rfx_memory *mem;
     char *path;       /* as it was given */
-    const char *base; /* its last part */
-    int above;        /* the folder in which it lies */
-    int fd;           /* the temporary's */
+    const char *base; /* last part of the path */
+    int above;        /* descriptor of the parent folder */
+    int fd;           /* descriptor of the temporary folder */
     bool failed;      /* a write failed: no commit */
     char temporary[RFX_TEMP_FILE_NAME];
 };
@@ -96,14 +96,14 @@ enum rfx_status rfx_output_folder_room(struct rfx_output_folder *folder, uint64_
     if (fstatvfs(folder->fd, &info) != 0 ||
         __builtin_mul_overflow((uint64_t)info.f_bavail, (uint64_t)info.f_frsize, &free_bytes) ||
         bytes <= free_bytes)
-        return RFX_OK; /* where it cannot be known, the writes will tell */
+        return RFX_OK; /* if the free space is not known, the writes report a full disk */
     folder->failed = true;
     return rfx_fail(err, RFX_STATUS_IO,
                     "%s: no room for its %" PRIu64 " bytes: the disk has %" PRIu64, folder->path,
                     bytes, free_bytes);
 }
 
-/* Makes the folders above a file; 0, or -1 with errno. */
+/* Makes the folders above a file. Returns 0, or -1 with errno. */
 static int make_folders(int fd, const char *name) {
     char above[MOST_NAME];
     for (const char *slash = strchr(name, '/'); slash != NULL; slash = strchr(slash + 1, '/')) {
@@ -137,7 +137,8 @@ enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const ch
     return close(file) == 0 ? RFX_OK : fail_io(folder, name, "closing failed", err);
 }
 
-/* Where a file system cannot rename without replacing, what is there is looked for before. */
+/* Renames the folder to its final name, without replacing anything. If the file system cannot
+ * rename without replacing, checks before that nothing has the name. */
 static int rename_new(const struct rfx_output_folder *folder) {
     struct stat info;
     if (renameat2(folder->above, folder->temporary, folder->above, folder->base,
@@ -154,7 +155,7 @@ static int rename_new(const struct rfx_output_folder *folder) {
 enum rfx_status rfx_output_folder_commit(struct rfx_output_folder *folder, struct rfx_error *err) {
     if (folder->failed)
         return rfx_fail(err, RFX_STATUS_IO, "%s: an earlier write failed", folder->path);
-    /* one call for all files: each by itself would wait for the disk thousands of times */
+    /* one call for all files: syncing each file would wait for the disk thousands of times */
     if (syncfs(folder->fd) != 0) return fail_io(folder, "", "syncing failed", err);
     enum rfx_status status = rfx_memory_check_stop(folder->mem, err);
     if (status != RFX_OK) return status;
@@ -163,7 +164,7 @@ enum rfx_status rfx_output_folder_commit(struct rfx_output_folder *folder, struc
     return RFX_OK;
 }
 
-/* Removes what is in the folder `name` of `above`, and it; as deep as it is made here. */
+/* Removes the folder `name` of `above` and everything in it, as deep as this file makes folders. */
 static void remove_all(int above, const char *name, int depth) {
     int fd =
         rfx_descriptor_keep(openat(above, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -1,4 +1,4 @@
-/* What formats can hold; see output_format.h. */
+/* Checks of what formats can hold; see output_format.h. */
 #include "rfexec/output/output_format.h"
 
 #include <inttypes.h>
@@ -8,14 +8,14 @@
 
 #include <rfx_build.h>
 
-/* NULL: this build is without. */
+/* All kinds; NULL: not in this build. */
 #define RFX_OUTPUT_ROW(kind, option) RFX_WHEN(option, &rfx_output_##kind),
 static const struct rfx_output_kind *const kinds[] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_ROW)};
 enum { N_KINDS = sizeof kinds / sizeof kinds[0] };
 #define RFX_OUTPUT_NAMES(kind, option) {#kind, #option},
 static const char *const names[][2] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_NAMES)};
 
-/* The kind with the longest end that the name has, and where the end begins. */
+/* Returns the kind with the longest ending that the name has; *end is where the ending begins. */
 static const struct rfx_output_kind *find_kind(const char *path, const char **end) {
     const struct rfx_output_kind *found = NULL;
     size_t length = strlen(path), most = 0;
@@ -82,7 +82,8 @@ static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {
     return most > 0 && most <= UINT16_MAX ? RFX_TYPE_UINT16 : otherwise;
 }
 
-/* What a file of pictures has for a type; FLOAT32: nothing of its own. */
+/* Returns the type in which a picture file stores values of the output's type; FLOAT32: it has none
+ * for it. */
 static enum rfx_type picture_type(const struct rfx_output_kind *kind,
                                   const struct rfx_stored *stored) {
     enum rfx_type type = stored->type;
@@ -92,14 +93,14 @@ static enum rfx_type picture_type(const struct rfx_output_kind *kind,
     return has(kind, type) ? type : RFX_TYPE_FLOAT32;
 }
 
-/* What the values are as they are; FLOAT32 where bits or a range are asked for. */
+/* Returns the type of the file's elements without scaling; FLOAT32 if bits or a range are set. */
 static enum rfx_type unscaled_type(const struct rfx_output_format *format) {
     if (format->kind->write_row == NULL) return format->stored.type;
     if (format->bits != 0 || format->has_range) return RFX_TYPE_FLOAT32;
     return picture_type(format->kind, &format->stored);
 }
 
-/* Bits that are asked for, or the usual ones. */
+/* Returns the bits that are set, or the usual ones. */
 static int bits_of(const struct rfx_output_format *format) {
     if (format->bits != 0) return format->bits;
     return has(format->kind, RFX_TYPE_FLOAT32) ? 32 : 8;
@@ -126,7 +127,7 @@ bool rfx_output_is_signed(const struct rfx_output_format *format) {
     return type == RFX_TYPE_INT8 || type == RFX_TYPE_INT16 || type == RFX_TYPE_INT32;
 }
 
-/* The kind has unsigned samples of 8 or 16 bits, or floats of 32. */
+/* Checks that the kind has such samples: unsigned of 8 or 16 bits, or floats of 32 bits. */
 static enum rfx_status check_bits(const struct rfx_output_format *format, const char *path,
                                   struct rfx_error *err) {
     const struct rfx_output_kind *kind = format->kind;

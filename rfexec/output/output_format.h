@@ -1,4 +1,4 @@
-/* Kinds of files that outputs are written to, and what each can hold. */
+/* The kinds of files to which outputs are written, and what each kind can hold. */
 #ifndef RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
 #define RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
 
@@ -9,50 +9,53 @@
 
 struct rfx_output_format;
 
-/* What options of the command line a kind of file obeys. */
+/* The options of the command line that a kind of file supports. */
 enum {
     RFX_OUTPUT_TAKES_TILES = 1, /* tiles and their compression */
     RFX_OUTPUT_TAKES_COG = 2,
     RFX_OUTPUT_TAKES_OVERVIEWS = 4,
-    RFX_OUTPUT_TAKES_NAMES = 8, /* of channels */
+    RFX_OUTPUT_TAKES_NAMES = 8, /* names of channels */
     RFX_OUTPUT_TAKES_CHUNKS = 16
 };
 
-/* A kind of file, in one row: its names, what it can hold, and how its rows are written. To add
- * one, write its file with such a row and put its name into RFX_OUTPUT_KINDS. */
+/* A kind of file: its names, what it can hold, and how its rows are written. To add a kind, write a
+ * file with such a struct and add its name to RFX_OUTPUT_KINDS. */
 struct rfx_output_kind {
     const char *name;    /* for messages: "PNG" */
-    const char *ends[2]; /* of the names of such files, in any case; [1] may be NULL */
-    unsigned samples; /* bit t: elements of enum rfx_type t. FLOAT32 is the usual one, else UINT8 */
-    int most_channels; /* 0: 1 or 3 */
-    int64_t most_side; /* rows and columns */
+    const char *ends[2]; /* endings of file names, in upper or lower case; [1] may be NULL */
+    unsigned samples;    /* bit t: the file can hold elements of enum rfx_type t. Usual samples:
+                            FLOAT32 if it is there, else UINT8. */
+    int most_channels;   /* 0: only 1 or 3 channels */
+    int64_t most_side;   /* largest number of rows or columns */
     unsigned takes;
-    size_t shared_bytes;  /* of bytes(): libtiff, once for all TIFFs that are read and written */
-    bool folder;          /* it is one */
-    bool placed;          /* it says where in the world its pixels lie */
-    bool black_and_white; /* booleans are 0 and the largest sample, not 0 and 1 */
-    /* NULL: nothing is refused beside what is said above. */
+    size_t shared_bytes;  /* part of bytes() that counts once for all TIFFs that are read and
+                             written: libtiff */
+    bool folder;          /* the output is a folder */
+    bool placed;          /* the file can be georeferenced */
+    bool black_and_white; /* booleans are written as 0 and the largest sample, not as 0 and 1 */
+    /* Further checks of a format. NULL: none besides the limits above. */
     enum rfx_status (*check)(const struct rfx_output_format *format, const char *path,
                              struct rfx_error *err);
-    /* Bytes that the writer holds, and libraries for it. */
+    /* Returns the memory of the writer and its libraries. */
     size_t (*bytes)(const struct rfx_output_format *format, const struct rfx_tensor *map);
-    /* Opens the file, which gets its name by commit. */
+    /* Opens the file under a temporary name; commit gives it its name. */
     enum rfx_status (*open)(struct rfx_memory *mem, const char *path,
                             const struct rfx_output_format *format, const struct rfx_tensor *map,
                             void **writer, struct rfx_error *err);
-    /* The next row from the top: samples [w, channels]. NULL: .npy, which takes rectangles of maps
-     * in any order, and tensors that are no maps (npy_write.h). */
+    /* Writes the next row from the top: samples [w, channels]. NULL: .npy, which takes rectangles
+     * of maps in any order, and tensors that are no maps (npy_write.h). */
     enum rfx_status (*write_row)(void *writer, const void *samples, struct rfx_error *err);
     enum rfx_status (*commit)(void *writer, struct rfx_error *err);
     void (*free)(void *writer); /* NULL is fine */
 };
 
-/* Unsigned integers of 8 and 16 bits, signed ones of 8, 16 and 32, floats. */
+/* Sample types of most kinds: unsigned integers of 8 and 16 bits, signed integers of 8, 16 and 32
+ * bits, float32. */
 #define RFX_OUTPUT_ALL_SAMPLES                                                                   \
     (1U << RFX_TYPE_UINT8 | 1U << RFX_TYPE_UINT16 | 1U << RFX_TYPE_INT8 | 1U << RFX_TYPE_INT16 | \
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
-/* Each with the option without which a build has no such files; 1: all builds have them. */
+/* All kinds, each with the build option that it needs; 1: every build has it. */
 #define RFX_OUTPUT_KINDS(X)                                                                       \
     X(npy, 1)                                                                                     \
     X(tiff, RFX_WITH_TIFF) X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) \
@@ -62,67 +65,71 @@ RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
 struct rfx_output_format {
     const struct rfx_output_kind *kind;
-    /* 32: float32; 8, 16: unsigned, scaled; each where the kind has such samples; 0: of an output
-     * of integers or booleans its values as they are, else 32 or, for PNG, 8. */
+    /* 32: float32. 8 or 16: unsigned samples, scaled. The kind must have such samples. 0: integers
+     * and booleans keep their values; other outputs get 32 or, in a PNG, 8. */
     int bits;
     bool has_range;
-    struct rfx_value_range range; /* with 8 and 16 bits; not given: the map's extremes */
-    /* Of .npy: somebody else's file of which the stream writes some elements of maps, and which
-     * gets no name by it; NULL: a file of its own. */
+    struct rfx_value_range range; /* used with 8 and 16 bits; without has_range: the map's smallest
+                                     and largest value */
+    /* .npy only: an existing file into which the stream writes some elements of maps, and which it
+     * does not rename. NULL: the stream makes a file of its own. */
     const struct rfx_npy_target *onto;
-    struct rfx_stored stored; /* how the output is declared: rfx_output_declare; zero: a float32 map
-                                 or tensor as it is */
-    int64_t images;           /* of .npy: a batch of so many tensors, one after the other; 0: one */
-    /* Of TIFF: */
+    struct rfx_stored stored; /* how the output is declared (rfx_output_declare); zero: a float32
+                                 map or tensor as it is */
+    int64_t images; /* .npy only: number of tensors of a batch, one after the other; 0: one */
+    /* TIFF only: */
     int tile;                           /* rows and columns of tiles; 0: strips */
-    enum rfx_tiff_packing packing;      /* of tiles */
+    enum rfx_tiff_packing packing;      /* compression of tiles */
     const struct rfx_georeference *geo; /* borrowed while the stream is opened; NULL: none */
-    enum rfx_overview_kind overviews;   /* of tiles; also of OME-Zarr */
-    bool cog;                  /* of TIFF tiles: in the order of a cloud optimized GeoTIFF */
-    const char *channel_names; /* of OME-TIFF: a file with a line for each; borrowed; NULL: none */
-    /* Of Zarr: */
-    int zarr_format; /* 2, or 3: also 0 */
+    enum rfx_overview_kind overviews;   /* overviews of a tiled TIFF or an OME-Zarr */
+    bool cog;                           /* tiled TIFF in the layout of a cloud optimized GeoTIFF */
+    const char *channel_names; /* OME-TIFF: path of a file with a channel name a line; borrowed;
+                                  NULL: none */
+    /* Zarr only: */
+    int zarr_format; /* 2 or 3; 0 means 3 */
     int64_t chunk;   /* rows and columns of chunks; 0: rfx_zarr_choose_chunks */
     bool zstd;       /* chunks are compressed */
 };
 
-/* The kind that a file's name asks for by its longest known end, in any case; .npy for "-"; NULL:
- * none. */
+/* Returns the kind of file for a name: the kind with the longest ending that the name has, in upper
+ * or lower case; .npy for "-"; NULL: no known ending. */
 const struct rfx_output_kind *rfx_output_kind_of(const char *path);
 
-/* Of a name with no known end: the option, such as RFX_OUTPUT_OPTION "TIFF", that is OFF in this
- * build and without which such files are not written; NULL: none. */
+/* Returns the build option that is OFF in this build and would add the kind of this file name, such
+ * as RFX_OUTPUT_OPTION "TIFF". NULL: no such option. */
 #define RFX_OUTPUT_OPTION "RFX_WITH_"
 const char *rfx_output_option_of(const char *path);
 
-/* Where such an end begins in a name, or, of another name, at the last dot; NULL: there is none. */
+/* Returns where the ending begins in a name: a known ending, else the last dot. NULL: the name has
+ * no dot. */
 const char *rfx_output_end(const char *path);
 
-/* All ends, for messages: ".npy, .ome.tif, ... or .pfm". */
+/* Writes all endings to `text`, for messages: ".npy, .ome.tif, ... or .pfm". Returns `text`. */
 #define RFX_OUTPUT_ENDS 160
 const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
 
-/* Tiles of 256 rows and columns where compression or overviews of a TIFF need some and none are
- * asked for. */
+/* Sets tiles of 256 x 256 pixels if compression or overviews of a TIFF need tiles and no tile size
+ * is set. */
 void rfx_output_format_settle(struct rfx_output_format *format);
 
-/* Says that the file is for output k of the graph. */
+/* Sets format->stored to how output k of the graph is declared. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
 
-/* What the elements of the file are. Of .npy the output's type. Of others UINT8 or UINT16 where
- * values are scaled to 8 or 16 bits, else FLOAT32 or the smallest type that such files have for
- * integers of the output's type: INT64 is UINT8 or UINT16 where no value is above their largest,
- * else INT32; BOOL is UINT8. */
+/* Returns the type of the file's elements. .npy: the output's type. Other kinds: UINT8 or UINT16 if
+ * values are scaled to 8 or 16 bits. Else FLOAT32, or the smallest type of the kind that holds
+ * integers of the output's type: INT64 becomes UINT8 or UINT16 if the largest declared value fits,
+ * else INT32; BOOL becomes UINT8. */
 enum rfx_type rfx_output_sample(const struct rfx_output_format *format);
 
-/* Whether values are scaled from a range to all of the samples' 8 or 16 bits. */
+/* Returns whether values are scaled from a range to all 8 or 16 bits of the samples. */
 bool rfx_output_is_scaled(const struct rfx_output_format *format);
 
-/* Bits of a sample, and whether it is an integer with a sign. */
+/* Return the bits of a sample, and whether it is a signed integer. */
 int rfx_output_bits(const struct rfx_output_format *format);
 bool rfx_output_is_signed(const struct rfx_output_format *format);
 
-/* Whether such a file can hold the tensor: INVALID_ARGUMENT in words. */
+/* Checks that a file of this format can hold the tensor. INVALID_ARGUMENT, with the reason: it
+ * cannot. */
 RFX_NODISCARD enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                                                       const struct rfx_tensor *tensor,
                                                       const char *path, struct rfx_error *err);

@@ -1,11 +1,11 @@
-/* Parts of outputs in memory. */
+/* Copies pieces of outputs to arrays in memory. */
 #include "rfexec/output/output_sink.h"
 
 #include <string.h>
 
 #include "layers/core/checked.h"
 
-/* A run of a channel's elements, column_step elements apart in the output. */
+/* Writes `count` elements of a channel, to_step elements apart in the output. */
 static void scatter_floats(const float *from, int64_t from_step, float *to, int64_t to_step,
                            int64_t count) {
     for (int64_t x = 0; x < count; x++) to[x * to_step] = rfx_one_nan(from[x * from_step]);

@@ -1,4 +1,4 @@
-/* A nameless file, or one whose name is removed at once. */
+/* A file without a name, or one whose name is removed at once. */
 #include "rfexec/output/output_spool.h"
 
 #include <assert.h>
@@ -17,7 +17,7 @@
 struct rfx_output_spool {
     struct rfx_memory *mem;
     struct rfx_tensor map;
-    char *path; /* of the output */
+    char *path; /* path of the output */
     int fd;
     unsigned char chunk[CHUNK_BYTES];
 };
@@ -65,7 +65,7 @@ static enum rfx_status put(const struct rfx_output_spool *spool, const void *ele
     return number == 0 ? RFX_OK : fail_io(spool, "cannot write", number, err);
 }
 
-/* Columns [rect.x0, rect.x1) of row y of a view whose pixels are wider than the map's. */
+/* Writes columns [rect.x0, rect.x1) of row y of a view that has more channels than the map. */
 static enum rfx_status put_wide_row(struct rfx_output_spool *spool, struct rfx_rect rect, int64_t y,
                                     const struct rfx_view *view, struct rfx_error *err) {
     size_t bytes = rfx_type_bytes(view->type), filled = 0;

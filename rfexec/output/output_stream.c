@@ -1,4 +1,5 @@
-/* Rectangles to files: which way they take is settled by the first one. */
+/* Writes rectangles to files. The first rectangle decides whether rows are written directly or
+ * stored first. */
 #include "rfexec/output/output_stream.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 #include "rfexec/output/output_spool.h"
 
 #define BAND_BYTES ((size_t)256 * 1024)
-#define SMALL_ROW_BYTES 16384            /* of one channel: such rows are written in bands */
+#define SMALL_ROW_BYTES 16384            /* largest row of one channel that is written in bands */
 #define FILES_BYTES ((size_t)160 * 1024) /* the writers' own buffers */
 
 enum route { ROUTE_UNSETTLED, ROUTE_DIRECT, ROUTE_SPOOL };
@@ -22,13 +23,13 @@ struct rfx_output_stream {
     int64_t done_elems, next_row;
     enum route route;
     struct rfx_npy_writer *npy;
-    void *writer; /* of rows, of the other kinds */
+    void *writer; /* writer of rows, for kinds other than .npy */
     struct rfx_output_spool *spool;
-    enum rfx_type sample; /* of the file */
-    bool scaled;          /* values are, to all of its bits */
-    void *row;            /* elements [w, c] of the tensor's type, of pictures */
-    void *samples;        /* the same as samples; NULL: row and samples are float32 */
-    unsigned char *band;  /* .npy of narrow maps: rows [band_y, band_y + band_filled) */
+    enum rfx_type sample; /* sample type of the file */
+    bool scaled;          /* values are scaled to all bits of a sample */
+    void *row;     /* for kinds other than .npy: a row, elements [w, c] of the tensor's type */
+    void *samples; /* the row as samples; NULL: row and samples are float32 */
+    unsigned char *band; /* for .npy of narrow maps: rows [band_y, band_y + band_filled) */
     int64_t band_rows, band_y, band_filled;
     struct rfx_value_range seen;
 };
@@ -41,7 +42,7 @@ static size_t row_bytes(const struct rfx_tensor *tensor) {
     return rfx_tensor_pixel_bytes(tensor, tensor->w);
 }
 
-/* Rows of a narrow map that are gathered before they are written; 0: none. */
+/* Returns the number of rows of a narrow map that are gathered before they are written; 0: none. */
 static int64_t band_rows(const struct rfx_tensor *tensor) {
     if (tensor->layout != RFX_LAYOUT_NHWC ||
         tensor->w > SMALL_ROW_BYTES / (int64_t)rfx_type_bytes(tensor->type))
@@ -126,7 +127,7 @@ enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
-/* Whether 8 or 16 bits are asked for and the range is not known. */
+/* Returns whether values must be scaled and their range is not known yet. */
 static bool needs_range(const struct rfx_output_stream *stream) {
     return stream->scaled && !stream->format.has_range;
 }
@@ -146,7 +147,7 @@ void rfx_output_stream_look(struct rfx_output_stream *stream, struct rfx_rect re
     set_range(stream, range);
 }
 
-/* stream->row as samples. Booleans are 0 and 1, in a PNG black and white. */
+/* Returns stream->row converted to samples. Booleans become 0 and 1, in a PNG 0 and 255. */
 static const void *make_samples(struct rfx_output_stream *stream, int64_t count) {
     enum rfx_type type = stream->tensor.type;
     bool truths = stream->format.stored.type == RFX_TYPE_BOOL && !stream->scaled;
@@ -201,7 +202,7 @@ static enum rfx_status write_rows(struct rfx_output_stream *stream, struct rfx_r
     return status;
 }
 
-/* A rectangle of the map where it belongs in the array. */
+/* Writes a rectangle of the map to its place in the array. */
 static enum rfx_status put_rect(struct rfx_output_stream *stream, struct rfx_rect rect,
                                 const struct rfx_view *view, struct rfx_error *err) {
     const struct rfx_tensor *t = &stream->tensor;
@@ -237,7 +238,7 @@ static enum rfx_status write_npy(struct rfx_output_stream *stream, struct rfx_re
     return status;
 }
 
-/* The first rectangle says how the others come. */
+/* Decides from the first rectangle whether rows are written directly or stored first. */
 static enum rfx_status settle(struct rfx_output_stream *stream, struct rfx_rect rect,
                               struct rfx_error *err) {
     bool rows = rect.y0 == 0 && rfx_rect_cols(rect) == stream->tensor.w;

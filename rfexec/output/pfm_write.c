@@ -1,9 +1,10 @@
-/* Portable float maps: a line with PF (3 channels) or Pf (1), one with the sizes, one with -1.0 for
- * little-endian floats, then float32 rows from the bottom to the top.
+/* Writes portable float maps. The file begins with a line with PF (3 channels) or Pf (1), a line
+ * with the sizes, and a line with -1.0 for little-endian floats. Then float32 rows follow from the
+ * bottom to the top.
  *
  * Source: Paul Debevec, "PFM: Portable FloatMap Image Format" (pauldebevec.com/Research/HDR/PFM).
- * Held against Pillow's reader in tests/oracle/check_output_forms.py. Rows come from the top, so
- * each is written where it belongs, before the one that came last. */
+ * Held against Pillow's reader in tests/oracle/check_output_forms.py. Rows are received from the
+ * top, so each row is written at its place before the previous one. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Quantising; in double, so that no range of floats overflows. */
+/* Quantises values, in double so that no range of floats overflows. */
 #include "rfexec/output/samples.h"
 
 #include <assert.h>
@@ -38,7 +38,7 @@ void rfx_value_range_add(struct rfx_value_range *range, enum rfx_type type, cons
 struct rfx_value_range rfx_value_range_settle(struct rfx_value_range range) {
     if (range.lo < range.hi) return range;
     range.lo = isfinite(range.lo) ? range.lo : 0.0;
-    /* beyond 2^53 the next 1 is the same number */
+    /* above 2^53, lo + 1 equals lo */
     range.hi = fmax(range.lo + 1.0, nextafter(range.lo, INFINITY));
     return range;
 }

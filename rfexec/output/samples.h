@@ -1,7 +1,7 @@
-/* Values as integer samples of pictures: which value is black, which white, and the rounding.
+/* Converts values to integer samples of pictures.
  *
- * The smallest value of a range becomes 0, the largest 2^bits - 1, those between are rounded to the
- * nearest; values outside are clamped, NaN becomes 0. */
+ * The smallest value of a range becomes 0, the largest 2^bits - 1. Values between are rounded to
+ * the nearest sample. Values outside are clamped, NaN becomes 0. */
 #ifndef RFX_RFEXEC_OUTPUT_SAMPLES_H
 #define RFX_RFEXEC_OUTPUT_SAMPLES_H
 
@@ -13,14 +13,14 @@ struct rfx_value_range {
     double lo, hi;
 };
 
-/* The range of no values: lo above hi. */
+/* Returns the empty range: lo is above hi. */
 struct rfx_value_range rfx_value_range_empty(void);
 
-/* Widens the range to the finite ones of `count` values, elements of the type. */
+/* Widens the range to include all finite ones of `count` values, elements of the type. */
 void rfx_value_range_add(struct rfx_value_range *range, enum rfx_type type, const void *values,
                          int64_t count);
 
-/* The range with lo < hi: of no values 0 ... 1, of a single one that and the next 1. */
+/* Returns a range with lo < hi: 0 to 1 for the empty range, v to v + 1 for a single value v. */
 struct rfx_value_range rfx_value_range_settle(struct rfx_value_range range);
 
 /* Writes `count` values, elements of the type, as samples of `bits` (8: uint8, 16: uint16 of this

@@ -1,8 +1,8 @@
 /* libtiff's writer on top of an output file (tiff/tiff_client.h).
  *
- * Rows are gathered until they make a row of tiles. Overviews are directories behind the picture's:
- * their rows wait in overviews.h until all of the picture is written. So do all rows of planes, as
- * libtiff writes one directory after the other. */
+ * Rows are gathered until they make a row of tiles. Overviews are directories after the picture's:
+ * overviews.h stores their rows until the whole picture is written. With planes it stores all rows,
+ * because libtiff writes one directory after the other. */
 #include "rfexec/output/tiff_write.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 
 #define STRIP_BYTES ((size_t)256 * 1024)
 #define DIRECTORY_BYTES 65536 /* header and tags, generously */
-#define PLANE_BYTES 1024      /* of a directory more: tags, and what libtiff keeps of it */
-#define ORDERED_BYTES ((size_t)48 * 1024) /* of writing a second file */
+#define PLANE_BYTES 1024      /* for each further directory: tags, and libtiff's data about it */
+#define ORDERED_BYTES ((size_t)48 * 1024) /* memory for writing a second file */
 #define DEFLATE_BYTES ((size_t)384 * 1024)
 #define ZSTD_BYTES ((size_t)6 * 1024 * 1024)
 enum { MOST_TILE = 4096, MOST_LEVELS = 32 };
@@ -27,16 +27,17 @@ enum { MOST_TILE = 4096, MOST_LEVELS = 32 };
 struct rfx_tiff_writer {
     struct rfx_memory *mem;
     struct rfx_tiff_client client;
-    struct rfx_output_file *ordered; /* of a COG: what client.file is copied into; else NULL */
+    /* COG only: the file into which client.file is copied; else NULL */
+    struct rfx_output_file *ordered;
     char *path;
     struct rfx_tiff_library lib;
     TIFF *tiff;
-    struct rfx_tiff_picture whole;   /* what is given */
-    struct rfx_tiff_picture picture; /* of the directory that is written */
+    struct rfx_tiff_picture whole;   /* the whole picture */
+    struct rfx_tiff_picture picture; /* the picture of the present directory */
     struct rfx_overviews *overviews; /* NULL: none */
     unsigned char *overview_row;
-    int64_t given_rows, next_row; /* of the whole, and of the directory */
-    unsigned char *band, *tile;   /* of tiles: a row of them, and one */
+    int64_t given_rows, next_row; /* rows received, and next row of the present directory */
+    unsigned char *band, *tile;   /* tiles only: a row of tiles, and one tile */
 };
 
 static size_t pixel_bytes(const struct rfx_tiff_picture *p) {
@@ -56,7 +57,7 @@ static int64_t strip_rows(const struct rfx_tiff_picture *p) {
     return rfx_min_i64(bytes < STRIP_BYTES ? (int64_t)(STRIP_BYTES / bytes) : 1, p->h);
 }
 
-/* Strips or tiles. */
+/* Returns the number of strips or tiles. */
 static int64_t strile_count(const struct rfx_tiff_picture *p) {
     if (p->tile == 0) return rfx_ceil_div(p->h, strip_rows(p));
     return rfx_ceil_div(p->h, p->tile) * rfx_ceil_div(p->w, p->tile);
@@ -78,7 +79,7 @@ static struct rfx_overview_map overview_map(const struct rfx_tiff_picture *p) {
     return map;
 }
 
-/* The picture of level k. */
+/* Returns the picture of level k. */
 static struct rfx_tiff_picture level_of(const struct rfx_tiff_picture *p, int k) {
     struct rfx_tiff_picture level = *p;
     level.h = rfx_overviews_length(p->h, k);
@@ -86,7 +87,7 @@ static struct rfx_tiff_picture level_of(const struct rfx_tiff_picture *p, int k)
     return level;
 }
 
-/* What one directory holds. */
+/* Returns the picture that one directory holds. */
 static struct rfx_tiff_picture plane_of(const struct rfx_tiff_picture *p) {
     struct rfx_tiff_picture plane = *p;
     if (p->planes) plane.channels = 1;
@@ -97,7 +98,7 @@ static int64_t count_planes(const struct rfx_tiff_picture *p) {
     return p->planes ? p->channels : 1;
 }
 
-/* Bytes of what the first directory says. */
+/* Returns the bytes of the first directory's description. */
 static size_t words_bytes(const struct rfx_tiff_picture *p) {
     return p->description == NULL ? 0 : strlen(p->description) + 1;
 }
@@ -106,13 +107,14 @@ static size_t geo_bytes(const struct rfx_tiff_picture *p) {
     return p->geo == NULL ? 0 : rfx_georeference_bytes(p->geo);
 }
 
-/* Bytes of samples and tables of one picture; false: beyond 63 bits. */
+/* Computes the bytes of samples and tables of one picture. Returns false if they exceed 63 bits. */
 static bool picture_bytes(const struct rfx_tiff_picture *p, int64_t *bytes) {
     int64_t rows = p->tile == 0 ? p->h : rfx_ceil_div(p->h, p->tile) * p->tile;
     int64_t cols = p->tile == 0 ? p->w : rfx_ceil_div(p->w, p->tile) * p->tile;
     int64_t words = DIRECTORY_BYTES + (int64_t)(geo_bytes(p) + words_bytes(p)), tables;
     if (!rfx_checked_mul_i64(rows, cols * (int64_t)pixel_bytes(p), bytes)) return false;
-    if (p->packing != RFX_TIFF_PLAIN) *bytes += *bytes / 64; /* what cannot be compressed grows */
+    if (p->packing != RFX_TIFF_PLAIN)
+        *bytes += *bytes / 64; /* data that cannot be compressed grow */
     return rfx_checked_mul_i64(strile_count(p) * 16 + PLANE_BYTES, count_planes(p), &tables) &&
            rfx_checked_add_i64(*bytes, tables, bytes) && rfx_checked_add_i64(*bytes, words, bytes);
 }
@@ -127,7 +129,7 @@ bool rfx_tiff_write_is_big(const struct rfx_tiff_picture *p) {
     return all > UINT32_MAX;
 }
 
-/* Whether rows wait for other directories. */
+/* Returns whether rows must be stored until other directories are written. */
 static bool has_overviews(const struct rfx_tiff_picture *p) {
     const struct rfx_overview_map map = overview_map(p);
     return p->planes || rfx_overviews_count(&map) > 0;
@@ -145,7 +147,7 @@ size_t rfx_tiff_write_bytes(const struct rfx_tiff_picture *p) {
     if (has_overviews(p)) tables += rfx_overviews_bytes(&map) + row_bytes(&plane);
     if (p->cog) tables += ORDERED_BYTES + rfx_cog_bytes(2 * strile_count(p) + MOST_LEVELS);
     if (p->planes) tables += (size_t)p->channels * (size_t)(levels + 1) * PLANE_BYTES;
-    /* ours, libtiff's for what is encoded, and the predictor's */
+    /* our tile, libtiff's for the encoded data, and the predictor's */
     return (size_t)p->tile * row_bytes(&plane) + 3 * tile + tile / 8 + encoders[p->packing] +
            tables;
 }
@@ -155,7 +157,8 @@ static enum rfx_status failed(const struct rfx_tiff_writer *writer, struct rfx_e
                                   writer->picture.h, err);
 }
 
-/* The tags of level k of a plane, which is written next. What is borrowed is of the first. */
+/* Sets the tags of level k of a plane, which is written next. Borrowed data belong to the first
+ * directory only. */
 static enum rfx_status begin_directory(struct rfx_tiff_writer *writer, int k,
                                        struct rfx_error *err) {
     const struct rfx_overview_map map = overview_map(&writer->whole);
@@ -199,7 +202,8 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
     return RFX_OK;
 }
 
-/* The files, with room for what is not compressed. Of a COG the first one gets no name. */
+/* Opens the files, and reserves disk space for uncompressed data. The first file of a COG gets no
+ * name. */
 static enum rfx_status open_files(struct rfx_tiff_writer *writer, struct rfx_error *err) {
     const struct rfx_tiff_picture *p = &writer->whole;
     struct rfx_output_file **files[] = {&writer->client.file, &writer->ordered};
@@ -261,7 +265,7 @@ enum rfx_status rfx_tiff_write_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
-/* The rows that are gathered, as a row of tiles; what a tile has beyond the picture is 0. */
+/* Writes the gathered rows as a row of tiles. Parts of a tile outside the picture are 0. */
 static enum rfx_status write_tiles(struct rfx_tiff_writer *writer, int64_t rows,
                                    struct rfx_error *err) {
     const struct rfx_tiff_picture *p = &writer->picture;
@@ -281,7 +285,7 @@ static enum rfx_status write_tiles(struct rfx_tiff_writer *writer, int64_t rows,
     return RFX_OK;
 }
 
-/* Puts a row to those of its tiles. */
+/* Adds a row to the present row of tiles. */
 static enum rfx_status gather(struct rfx_tiff_writer *writer, const void *samples,
                               struct rfx_error *err) {
     const struct rfx_tiff_picture *p = &writer->picture;
@@ -296,7 +300,7 @@ static enum rfx_status write_row(struct rfx_tiff_writer *writer, const void *sam
                                  struct rfx_error *err) {
     if (writer->client.io_status != RFX_OK) return failed(writer, err);
     if (writer->picture.tile != 0) return gather(writer, samples, err);
-    /* libtiff's parameter is not const; it only reads where no bytes are to be swapped. */
+    /* libtiff's parameter is not const, but libtiff only reads if no bytes are swapped */
     union {
         const void *given;
         void *taken;
@@ -326,7 +330,7 @@ static enum rfx_status read_row(struct rfx_tiff_writer *writer, int64_t channel,
                : rfx_overviews_read(writer->overviews, k, y, writer->overview_row, err);
 }
 
-/* Level k of a plane, whose tags are set. */
+/* Writes level k of a plane. Its tags are set already. */
 static enum rfx_status write_level(struct rfx_tiff_writer *writer, int64_t channel, int k,
                                    struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -338,8 +342,8 @@ static enum rfx_status write_level(struct rfx_tiff_writer *writer, int64_t chann
     return status;
 }
 
-/* What waits: of planes everything, else the overviews behind the picture. The first directory's
- * tags are set, and the last directory is for TIFFFlush to write. */
+/* Writes the stored rows: with planes everything, else the overviews after the picture. The first
+ * directory's tags are set already. TIFFFlush writes the last directory. */
 static enum rfx_status write_waiting(struct rfx_tiff_writer *writer, struct rfx_error *err) {
     const struct rfx_tiff_picture *whole = &writer->whole;
     const struct rfx_overview_map map = overview_map(whole);
@@ -378,7 +382,7 @@ enum rfx_status rfx_tiff_write_commit(struct rfx_tiff_writer *writer, struct rfx
 
 void rfx_tiff_write_free(struct rfx_tiff_writer *writer) {
     if (writer == NULL) return;
-    /* TIFFClose would write what is not yet written: into nothing. */
+    /* TIFFClose would write pending data; with this status nothing is written */
     if (writer->client.io_status == RFX_OK) writer->client.io_status = RFX_STATUS_CANCELLED;
     if (writer->tiff != NULL) writer->lib.TIFFClose(writer->tiff);
     rfx_output_file_free(writer->ordered);

@@ -11,8 +11,8 @@ struct evaluation {
     const struct rfx_graph *graph;
     struct rfx_memory *mem;
     bool *needed;
-    int *uses;     /* per node: how often nodes that are still to be computed read its tensor */
-    void **values; /* per node: its tensor while somebody needs it, or NULL */
+    int *uses; /* per node: how many inputs of nodes that are not computed yet read its tensor */
+    void **values; /* per node: its tensor until its last reader is computed, else NULL */
     struct rfx_view *in;
     struct rfx_error *err;
 };
@@ -30,7 +30,7 @@ int64_t rfx_graph_mark_needed(const struct rfx_graph *graph, int node, bool *nee
     return elems;
 }
 
-/* Counts uses; returns the most inputs that a needed node has. */
+/* Counts the uses of each tensor. Returns the largest number of inputs of a needed node. */
 static int count_uses(struct evaluation *e, int last) {
     int most = 1;
     for (int i = 0; i <= last; i++) {
@@ -91,7 +91,7 @@ static void drop_inputs(struct evaluation *e, const struct rfx_node *node) {
     }
 }
 
-/* Computes the needed nodes before `last` and that one, whose tensor is `out`. */
+/* Computes all needed nodes up to `last`, whose tensor goes to `out`. */
 static enum rfx_status compute_all(struct evaluation *e, int last, void *out) {
     for (int i = 0; i <= last; i++) {
         const struct rfx_node *node = &e->graph->nodes[i];

@@ -1,4 +1,4 @@
-/* A PAD node behind the image, a CROP node behind each map that is an output; see fit_size.h. */
+/* Adds a PAD node after the image and a CROP node after each output map; see fit_size.h. */
 #include "rfexec/run/fit_size.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ bool rfx_fit_pad(const struct rfx_fit_size *fit, int64_t h, int64_t w, struct rf
     return pads.bottom > 0 || pads.right > 0;
 }
 
-/* A name that no node has. */
+/* Writes a name for the cut node that no other node has. */
 static void name_cut(const struct rfx_graph *graph, const char *output, char *name, size_t size) {
     (void)snprintf(name, size, "%.200s/cut", output);
     for (int i = 2; rfx_graph_find(graph, name) >= 0; i++)

@@ -1,5 +1,5 @@
-/* Finding a model: a built-in network by name, else a file. A name that is neither is answered with
- * the built-in names closest to it. */
+/* Finds a model: a built-in network by its name, else a file. If the name is neither, the error
+ * text lists the closest built-in names. */
 #include "rfexec/run/model.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* In place of rfexec/builtin in builds without built-in networks: an empty table. */
+/* Replaces rfexec/builtin in builds without built-in networks: an empty table. */
 #include <stddef.h>
 
 #include "rfexec/run/model.h"

@@ -12,7 +12,7 @@
 struct rfx_packed_weights {
     struct rfx_memory *mem;
     unsigned char *bytes;
-    size_t *offset; /* per node, into bytes */
+    size_t *offset; /* per node: offset of its constant in bytes */
     const struct rfx_plan *plan;
 };
 
@@ -27,7 +27,8 @@ unsigned char *rfx_packed_weights_of(const struct rfx_packed_weights *weights, i
     return weights->bytes + weights->offset[node];
 }
 
-/* Where the node's constant is packed to; NULL: nowhere now, as it is loaded by stage. */
+/* Returns the place to pack the node's constant to. NULL: it is loaded by stage, so it is not
+ * packed here. */
 static void *place_of(void *user, int node) {
     const struct rfx_packed_weights *weights = user;
     return weights->plan->resident[node] ? rfx_packed_weights_of(weights, node) : NULL;
@@ -44,7 +45,7 @@ static void share_packing(struct rfx_team *team, void *user) {
     p->status = rfx_pack_share(team, &p->nodes, p->err);
 }
 
-/* Gives each constant its offset; returns the sum of their bytes. */
+/* Sets the offset of each constant. Returns the sum of their bytes. */
 static size_t set_offsets(struct rfx_packed_weights *weights) {
     const struct rfx_graph *graph = weights->plan->graph;
     size_t offset = 0;

@@ -10,8 +10,8 @@
 
 struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
     const struct rfx_plan *plan;
-    const struct rfx_packed_weights
-        *weights;           /* shared with other runs; NULL: the run packs its own */
+    /* shared with other runs; NULL: the run packs its own */
+    const struct rfx_packed_weights *weights;
     struct rfx_memory *mem; /* of the run's own allocations; NULL: the memory of the plan's graph */
     const struct rfx_output_sink *sink;       /* receives the outputs; NULL: none */
     const struct rfx_state_sink *states;      /* receives states of reductions; NULL: none */
@@ -24,7 +24,7 @@ struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
 };
 
 /* Allocates the arena and workspace. If run->weights is NULL, also packs the weights; else uses
- * those. Fails with the statuses of rfx_session_create. */
+ * run->weights. Fails with the statuses of rfx_session_create. */
 RFX_NODISCARD enum rfx_status rfx_run_prepare(struct rfx_run *run, struct rfx_error *err);
 
 /* Runs on one image: calls the sink's begin, runs all steps, calls the sink's end. report may be
@@ -32,7 +32,7 @@ RFX_NODISCARD enum rfx_status rfx_run_prepare(struct rfx_run *run, struct rfx_er
 RFX_NODISCARD enum rfx_status rfx_run_image(struct rfx_run *run, struct rfx_image *image,
                                             struct rfx_run_report *report, struct rfx_error *err);
 
-/* Frees what rfx_run_prepare made; all zeros are fine. */
+/* Frees everything that rfx_run_prepare made. A struct of zeros is fine. */
 void rfx_run_release(struct rfx_run *run);
 
 /* Prepares, runs on one image and releases. */

@@ -1,4 +1,4 @@
-/* The life of a session, and its outputs; the steps of a run are session_run.c's. */
+/* Creates and frees a session, and sets its receivers. session_run.c holds the steps of a run. */
 #include "rfexec/run/session.h"
 
 #include <assert.h>
@@ -52,7 +52,8 @@ static enum rfx_status allocate(struct rfx_session *session, struct rfx_error *e
     return RFX_OK;
 }
 
-/* Work buffers of OpenBLAS are 128 MiB of address space each: only where a product will come. */
+/* Reserves the work buffers of OpenBLAS, 128 MiB of address space each, but only if a node of the
+ * graph calls OpenBLAS. */
 static enum rfx_status reserve_blas(const struct rfx_session *session, struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
     for (int i = 0; i < graph->n_nodes; i++)
@@ -77,10 +78,12 @@ enum rfx_status rfx_session_create(const struct rfx_plan *plan,
                                    struct rfx_session **out, struct rfx_error *err) {
     struct rfx_session *session = rfx_memory_calloc(mem, 1, sizeof *session);
     if (session == NULL) return rfx_memory_fail(mem, "session", sizeof *session, err);
-    session->graph = plan->graph; /* perhaps with groups */
+    session->graph =
+        plan->graph; /* the plan's graph, which may have other groups than the caller's */
     session->plan = plan;
     session->mem = mem;
-    rfx_memory_trim(mem); /* planning took more than it left: the budget has no room for that */
+    rfx_memory_trim(mem); /* planning freed memory that the allocator still holds; the budget does
+                             not include it */
     enum rfx_status status = allocate(session, err);
     if (status == RFX_OK) status = rfx_threads_try(plan->threads, err);
     if (status == RFX_OK) status = reserve_blas(session, err);

@@ -1,15 +1,16 @@
-/* The accounting of a run, from the schedule's steps: what a plan predicted is held against it. */
+/* Counts the MACs and bytes of a run from the schedule's steps, to compare them with the plan's
+ * predictions. */
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rfexec/run/session_state.h"
 
-/* Raises the high water to the end of what lies in the arena at `offset`. */
+/* Raises the high-water mark to the end of `bytes` bytes at `offset` of the arena. */
 static void count_bytes(size_t offset, size_t bytes, struct rfx_run_report *report) {
     size_t end = offset + rfx_align_up(bytes) + RFX_RED_ZONE_BYTES;
     if (end > report->arena_high_water_bytes) report->arena_high_water_bytes = end;
 }
 
-/* Raises it to the end of the rows of a node that a step writes. */
+/* Raises the high-water mark to the end of the rows that a step writes. */
 static void count_rows(const struct rfx_session *session, const struct rfx_step *step,
                        struct rfx_run_report *report) {
     struct rfx_resident_region region = rfx_schedule_resident_region(session->schedule, step->node);
@@ -22,7 +23,8 @@ static void count_rows(const struct rfx_session *session, const struct rfx_step 
                                                : y - region.rect.y0;
         count_bytes(staging ? region.staging_offset : region.offset, (size_t)(slot + 1) * row_bytes,
                     report);
-        if (staging || region.ring_rows == 0) return; /* the last row ends highest */
+        if (staging || region.ring_rows == 0)
+            return; /* without a ring buffer, the last row has the highest end */
     }
 }
 

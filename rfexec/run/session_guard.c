@@ -1,4 +1,4 @@
-/* What a step may touch of the arena, as AddressSanitizer sees it: see session_state.h. */
+/* Tells AddressSanitizer which bytes of the arena a step may touch; see session_state.h. */
 #include "rfexec/run/session_state.h"
 
 #ifdef RFX_SANITIZE_ADDRESS

@@ -1,5 +1,5 @@
-/* The steps of a run. Views are made from the plan's buffers and the schedule's current rectangles;
- * a step is one call of an op's run, or a read from the image. */
+/* The steps of a run. Views are made from the plan's buffers and the schedule's current rectangles.
+ * A step is one call of an operator's run function, or one read from the image. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static unsigned char *packed_of(const struct rfx_session *session, int stage, in
     return session->arena + session->plan->stages[stage].nodes[i].packed.offset;
 }
 
-#define READ_ROWS 4 /* that a thread reads at a time, where several may */
+#define READ_ROWS 4 /* rows that a thread reads at a time if several threads may read */
 
 /* A rectangle of the image that several threads read. */
 struct shared_read {
@@ -22,7 +22,7 @@ struct shared_read {
     const struct rfx_view *view;
     struct rfx_rect rect;
     struct rfx_error *err;
-    atomic_int failed; /* one thread's words are enough */
+    atomic_int failed; /* only the first failing thread sets status and text */
     enum rfx_status status;
 };
 
@@ -47,7 +47,8 @@ static enum rfx_status share_reading(struct rfx_image *image, struct rfx_team *t
     return read.status;
 }
 
-/* Reads a rectangle of the image in bands, so that a row source never keeps more than a band. */
+/* Reads a rectangle of the image in bands of RFX_READ_BAND_ROWS rows, so that a row source never
+ * holds more than one band. */
 static enum rfx_status read_image(const struct rfx_session *session, struct rfx_image *image,
                                   struct rfx_team *team, struct rfx_rect rect,
                                   struct rfx_error *err) {
@@ -82,7 +83,7 @@ static void run_node(struct rfx_session *session, struct rfx_team *team,
     rfx_op_def(node->op)->run(&args);
 }
 
-/* Begins, feeds or finishes a reduction that gets its map in parts. */
+/* Begins a reduction, adds a part of its input map to it, or finishes it. */
 static void run_reduction(struct rfx_session *session, struct rfx_team *team,
                           const struct rfx_step *step) {
     const struct rfx_node *node = &session->graph->nodes[step->node];
@@ -103,9 +104,10 @@ static void run_reduction(struct rfx_session *session, struct rfx_team *team,
     }
 }
 
-#define KEEP_BYTES ((size_t)64 << 10) /* of a part: less is not worth waking a thread */
+/* Least bytes of a part: copying less is not worth waking a thread. */
+#define KEEP_BYTES ((size_t)64 << 10)
 
-/* Rows that are copied from where a step made them. */
+/* A copy of rows from the place where a step computed them. */
 struct keeping {
     struct rfx_view from, to;
     struct rfx_rect rect;
@@ -121,7 +123,8 @@ static void keep_part(void *user, int64_t index, int thread) {
         memcpy(rfx_view_at(&k->to, y, part.x0), rfx_view_at(&k->from, y, part.x0), bytes);
 }
 
-/* Copies rows that outlive their step from where the step made them to the node's ring. */
+/* Copies rows that later steps need from the place where a step computed them to the node's ring
+ * buffer. */
 static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
                       const struct rfx_step *step) {
     struct keeping k = {.from = rfx_session_view(session, step->node), .rect = step->rect};
@@ -134,7 +137,7 @@ static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
     rfx_team_for(team, k.parts.down * k.parts.across, keep_part, &k);
 }
 
-/* Gives a part of an output to the sink. */
+/* Passes a part of an output to the sink. */
 static enum rfx_status emit(const struct rfx_session *session, const struct rfx_step *step,
                             struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
@@ -152,8 +155,8 @@ static enum rfx_status emit(const struct rfx_session *session, const struct rfx_
     return RFX_OK;
 }
 
-/* Gives the sink a map or tensor that the plan stores: some rows at a time, between which the run
- * may be stopped. */
+/* Passes a map or tensor that the plan stores to the sink. It is passed some rows at a time, so
+ * that the run can be stopped in between. */
 static enum rfx_status give_stored(const struct rfx_session *session, const struct rfx_end *end,
                                    struct rfx_error *err) {
     enum { BAND_BYTES = 256 << 10 };
@@ -172,7 +175,7 @@ static enum rfx_status give_stored(const struct rfx_session *session, const stru
     return status;
 }
 
-/* Gives the sink all that the plan stores of the outputs. */
+/* Passes all stored outputs to the sink. */
 static enum rfx_status give_all_stored(const struct rfx_session *session, struct rfx_error *err) {
     const struct rfx_graph *graph = session->graph;
     enum rfx_status status = RFX_OK;
@@ -182,7 +185,7 @@ static enum rfx_status give_all_stored(const struct rfx_session *session, struct
     return status;
 }
 
-/* Writes a part of a map to its file, or reads one. */
+/* Writes a part of a map to its file, or reads it from there. */
 static enum rfx_status move_rows(const struct rfx_session *session, struct rfx_team *team,
                                  const struct rfx_step *step, struct rfx_error *err) {
     struct rfx_view view = rfx_session_view(session, step->node);
@@ -223,7 +226,7 @@ static void *place_of_load(void *user, int node) {
     return packed_of(load->session, load->stage, node);
 }
 
-/* Packs a node's constants for its stage; the scratch is its temp. */
+/* Packs a node's constants for its stage, with the workspace as temporary buffer. */
 static enum rfx_status load_weights(const struct rfx_session *session, struct rfx_team *team,
                                     const struct rfx_step *step, struct rfx_error *err) {
     struct load load = {session, step->stage};
@@ -283,7 +286,7 @@ static enum rfx_status run_step_observed(struct rfx_session *session, struct rfx
     return status;
 }
 
-/* What the steps of a run share, and how they ended. */
+/* The data that the steps of a run share, and the status with which they ended. */
 struct run {
     struct rfx_session *session;
     struct rfx_image *image;
@@ -291,7 +294,7 @@ struct run {
     void *user;
     struct rfx_error *err;
     struct rfx_run_report report;
-    int64_t n_units; /* that progress counts */
+    int64_t n_units; /* total that progress receives */
     enum rfx_status status;
 };
 
@@ -300,8 +303,8 @@ static bool is_stop_wanted(void *user) {
     return rfx_memory_is_stopped(session->mem);
 }
 
-/* All steps, within one team: threads are started once per run. A step of a large map takes
- * seconds, so that the team asks within steps whether the run is to stop. */
+/* Runs all steps within one team, so that threads are started once per run. A step of a large map
+ * takes seconds, so the team also checks within steps whether the run is to stop. */
 static void run_steps(struct rfx_team *team, void *user) {
     struct run *run = user;
     struct rfx_session *session = run->session;
@@ -335,7 +338,7 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
                       .err = err,
                       .n_units = 1};
     rfx_team_run(session->plan->threads, run_steps, &run);
-    rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* no file outlives its run */
+    rfx_spill_enter_stage(session->spill, session->plan->n_stages); /* closes all files */
     if (run.status != RFX_OK) return run.status;
     rfx_session_guard_nothing(session);
     status = give_all_stored(session, err);

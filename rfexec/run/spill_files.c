@@ -1,4 +1,4 @@
-/* Nameless files, moved in pieces that threads share; see spill_files.h. */
+/* Files without names, written and read in pieces by several threads; see spill_files.h. */
 #include "rfexec/run/spill_files.h"
 
 #include <errno.h>
@@ -15,12 +15,12 @@
 #include "layers/core/temp_file.h"
 #include "rf_analysis/regions.h"
 
-#define PIECE_BYTES ((size_t)1 << 20) /* that a thread moves at a time */
+#define PIECE_BYTES ((size_t)1 << 20) /* bytes that a thread moves at a time */
 #define MIB 1048576.0
 
 struct file {
     int fd;   /* -1: closed */
-    int last; /* stage that needs it */
+    int last; /* the last stage that reads the file */
 };
 
 struct rfx_spill_files {
@@ -66,7 +66,7 @@ void rfx_spill_set_folder(struct rfx_spill_files *files, const char *folder) {
 enum rfx_status rfx_spill_begin(struct rfx_spill_files *files, struct rfx_error *err) {
     const struct rfx_plan_spill *spill = &files->plan->spill;
     struct statvfs disk;
-    rfx_spill_enter_stage(files, files->plan->n_stages); /* of a run that failed */
+    rfx_spill_enter_stage(files, files->plan->n_stages); /* closes the files of a run that failed */
     if (spill->written == 0) return RFX_OK;
     if (files->folder == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -93,7 +93,7 @@ static enum rfx_status fail_io(const struct rfx_spill_files *files, int node, co
                     strerror(number));
 }
 
-/* Makes the file of a node with its bytes. */
+/* Makes the file of a node, if there is none, and reserves the disk space of its map. */
 static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct rfx_error *err) {
     struct file *file = &files->files[node];
     size_t bytes = rfx_node_roi_bytes(&files->plan->graph->nodes[node]);
@@ -103,14 +103,14 @@ static enum rfx_status open_file(struct rfx_spill_files *files, int node, struct
     files->n_open++;
     int number = rfx_descriptor_reserve(file->fd, 0, (int64_t)bytes);
     if (number != ENOSPC && number != EDQUOT && number != EFBIG)
-        return RFX_OK; /* not known there */
+        return RFX_OK; /* the file system cannot reserve */
     return fail_io(files, node, "no room for", number, err);
 }
 
-/* A rectangle on its way to a file or back. */
+/* A rectangle that is written to or read from a file. */
 struct transfer {
     const struct rfx_tensor *map;
-    struct rfx_rect held; /* that the file has of the map */
+    struct rfx_rect held; /* rectangle of the map that the file holds */
     const struct rfx_view *view;
     struct rfx_rect rect;
     int64_t piece_rows;
@@ -124,7 +124,8 @@ static int move(const struct transfer *t, unsigned char *at, size_t bytes, int64
                     : rfx_descriptor_read_at(t->fd, at, bytes, offset);
 }
 
-/* Rows that lie one behind the other, in memory as in the file, go at once. */
+/* Moves the rows of one piece. Rows that are contiguous both in memory and in the file are moved at
+ * once. */
 static void move_piece(void *user, int64_t index, int thread) {
     struct transfer *t = user;
     const struct rfx_rect *rect = &t->rect;
@@ -150,7 +151,7 @@ static void move_piece(void *user, int64_t index, int thread) {
     }
 }
 
-/* Returns an errno, or 0. */
+/* Moves a rectangle with all threads. Returns an errno, or 0. */
 static int share(const struct rfx_spill_files *files, struct rfx_team *team, int node,
                  struct rfx_rect rect, const struct rfx_view *view, bool write) {
     const struct rfx_node *of = &files->plan->graph->nodes[node];
@@ -182,7 +183,7 @@ enum rfx_status rfx_spill_fetch(struct rfx_spill_files *files, struct rfx_team *
     int64_t width = rfx_rect_cols(of->wanted);
     int number = share(files, team, node, rect, view, false);
     if (number != 0) return fail_io(files, node, "cannot read", number, err);
-    /* the rows behind these come next; only a hint */
+    /* the next rows will be read soon; this is only a hint to the system */
     (void)posix_fadvise(files->files[node].fd,
                         (off_t)rfx_tensor_pixel_bytes(&of->out, (rect.y1 - of->wanted.y0) * width),
                         (off_t)rfx_tensor_pixel_bytes(&of->out, rfx_rect_rows(rect) * width),

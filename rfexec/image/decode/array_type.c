@@ -1,4 +1,4 @@
-/* Names of types, and stored samples to delivered ones. */
+/* Names of sample types, and conversion of stored samples to delivered ones. */
 #include "rfexec/image/decode/array_type.h"
 
 #include <stdint.h>

@@ -1,10 +1,9 @@
 /* BMP pictures whose rows are run-length encoded (RLE4 and RLE8), decoded whole.
  *
- * Other BMP files are stb_image's (image_stb.c). One byte a pixel is held, the index of its colour;
- * pixels that the file passes over have colour 0, and so have those behind an early end of the
- * bitmap. Delivers RGB. Source: Microsoft's BITMAPINFOHEADER and "Bitmap Compression".
- * Strict: runs that leave the picture, and a file that ends without an end of bitmap, are refused.
- */
+ * Other BMP files are read by stb_image (image_stb.c). One byte per pixel is held: the index of its
+ * colour. Pixels that the file skips have colour 0, and so have pixels after an early end of the
+ * bitmap. Delivers RGB. Source: Microsoft's BITMAPINFOHEADER and "Bitmap Compression". Strict: runs
+ * that leave the picture, and a file without an end of bitmap, are refused. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -17,9 +16,9 @@ enum { FILE_HEAD = 14, INFO_HEAD = 40, RLE8 = 1, RLE4 = 2 };
 struct bmp_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
-    int bits; /* of an index: 4 or 8 */
+    int bits; /* bits of an index: 4 or 8 */
     int64_t data_offset;
-    unsigned char palette[256][4]; /* blue, green, red, nothing */
+    unsigned char palette[256][4]; /* blue, green, red, unused */
     unsigned char *indices;        /* [h, w] from the top, NULL before decoding */
 };
 
@@ -43,7 +42,7 @@ static enum rfx_status fail_broken(struct bmp_source *s, int64_t row, const char
                     s->base.h, how);
 }
 
-/* The i-th index of bytes that pack them; `one`: of a run, whose byte is repeated. */
+/* Returns the i-th index in packed bytes. `one`: the bytes are a run, whose byte is repeated. */
 static unsigned char index_at(const struct bmp_source *s, const unsigned char *from, int i,
                               bool one) {
     if (s->bits == 8) return from[one ? 0 : i];
@@ -51,7 +50,7 @@ static unsigned char index_at(const struct bmp_source *s, const unsigned char *f
     return i % 2 == 0 ? both >> 4 : both & 15;
 }
 
-/* Where the decoder is: row y from the last, column x. */
+/* Position of the decoder: row y from the last, column x. */
 struct place {
     int64_t y, x;
 };
@@ -65,7 +64,8 @@ static bool put(struct bmp_source *s, struct place *at, const unsigned char *fro
     return true;
 }
 
-/* What follows a zero: the end of a row or of the bitmap, a move, or n indices as they are. */
+/* Handles the code after a zero byte: the end of a row or of the bitmap, a move, or n literal
+ * indices. */
 static bool take_escape(struct bmp_source *s, int code, struct place *at) {
     unsigned char bytes[256];
     if (code == 0) {
@@ -80,7 +80,7 @@ static bool take_escape(struct bmp_source *s, int code, struct place *at) {
         return at->x <= s->base.w && at->y <= s->base.h;
     }
     size_t n = s->bits == 8 ? (size_t)code : ((size_t)code + 1) / 2;
-    n += n % 2; /* whole words */
+    n += n % 2; /* padded to whole words */
     return rfx_image_file_read(&s->file, bytes, n) == n && put(s, at, bytes, code, false);
 }
 
@@ -181,7 +181,7 @@ enum rfx_status rfx_image_bmp_rle_open(struct rfx_memory *mem, const char *name,
                                        struct rfx_image_backend **out, struct rfx_error *err) {
     struct bmp_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    (void)options; /* there is no alpha */
+    (void)options; /* the format has no alpha */
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;

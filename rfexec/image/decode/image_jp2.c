@@ -1,11 +1,12 @@
-/* JPEG 2000 through OpenJPEG, in cells of a fixed grid: tiles, or strips of STRIP rows of a picture
- * that is one tile.
+/* JPEG 2000 through OpenJPEG, in cells of a fixed grid: tiles, or strips of STRIP rows if the
+ * picture is one tile.
  *
- * Samples of up to 8 bits are scaled to 8; those of 9 to 16 bits are delivered as they are stored;
- * signed ones and those of more bits as floats. All bands but alpha, or all. Invariants: 1. a cell
- * is always decoded as a whole, so a value does not depend on the rectangle that is asked for; 2.
- * the cache has one row of cells, and `cached` says which; 3. OpenJPEG's own memory is bounded by
- * decoder_bytes, from the header. */
+ * Samples of up to 8 bits are scaled to 8 bits. Samples of 9 to 16 bits are delivered as they are
+ * stored. Signed samples and samples of more bits are delivered as floats. All bands are delivered
+ * except alpha, or all bands. Invariants: 1. a cell is always decoded as a whole, so a value does
+ * not depend on the rectangle that is read; 2. the cache has one row of cells, and `cached` says
+ * which one for each column; 3. OpenJPEG's own memory is bounded by decoder_bytes, computed from
+ * the header. */
 #include <inttypes.h>
 #include <openjpeg.h>
 #include <stddef.h>
@@ -18,11 +19,11 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 
-/* What a budget pays for the library and its tables. */
+/* Memory that a budget counts for the library and its tables. */
 #define LIBRARY_BYTES ((size_t)3 << 19)
 
-/* OpenJPEG, loaded by its name in the file system when the first picture is decoded:
- * libopenjp2.so.7 is all of 2.1 and later. */
+/* OpenJPEG, loaded by its file name when the first picture is decoded: libopenjp2.so.7 is version
+ * 2.1 or later. */
 struct jp2_library {
     __typeof__(opj_create_decompress) *opj_create_decompress;
     __typeof__(opj_decode) *opj_decode;
@@ -68,7 +69,8 @@ _Static_assert(sizeof functions / sizeof functions[0] ==
                    sizeof(struct jp2_library) / sizeof(void (*)(void)),
                "every member has a row");
 
-/* Fills `lib`. IO when this system has no such library or cannot load it, with what to install. */
+/* Fills `lib`. IO, with the package to install: this system has no such library or cannot load it.
+ */
 static enum rfx_status load_library(struct jp2_library *lib, struct rfx_error *err) {
     enum rfx_status status = rfx_library_load("libopenjp2.so.7", functions,
                                               sizeof functions / sizeof functions[0], lib, err);
@@ -80,23 +82,23 @@ static enum rfx_status load_library(struct jp2_library *lib, struct rfx_error *e
 
 enum { MOST_TILES = 65535, MOST_BANDS = 512 };
 
-/* What the boxes and the SIZ marker of a file say, read without the library, so that what decoding
- * takes is known before it begins. Source: ISO/IEC 15444-1, annexes A and I. */
+/* Header of a file: its boxes and SIZ marker. It is read without the library, so that the memory
+ * for decoding is known before it begins. Source: ISO/IEC 15444-1, annexes A and I. */
 struct jp2_header {
-    bool boxes;                               /* a JP2 file; else a codestream alone */
-    int64_t x0, y0, x1, y1;                   /* of the picture on the reference grid */
-    int64_t tile_x0, tile_y0, tile_w, tile_h; /* of the first tile, and of each */
-    int64_t n_across, n_down;                 /* tiles */
-    int bands, bits;                          /* bits: of a sample */
+    bool boxes;                               /* a JP2 file; else only a codestream */
+    int64_t x0, y0, x1, y1;                   /* the picture on the reference grid */
+    int64_t tile_x0, tile_y0, tile_w, tile_h; /* place of the first tile, and size of each tile */
+    int64_t n_across, n_down;                 /* number of tiles across and down */
+    int bands, bits;                          /* number of bands; bits of a sample */
     bool is_signed;
-    int alpha;          /* the band that is; -1: none */
-    bool premultiplied; /* colours are multiplied with it */
-    int colours;        /* as the colr box counts them; 0: not known */
+    int alpha;          /* the band that is alpha; -1: none */
+    bool premultiplied; /* colours are multiplied by alpha */
+    int colours;        /* number of colours in the colr box; 0: not known */
 };
 
 enum { MOST_BOXES = 1000, SRGB = 16, GREY = 17, SYCC = 18, CMYK = 12 };
 
-/* Of up to 8 bytes, the highest first; -1: beyond any file's length. */
+/* Returns a big-endian number of up to 8 bytes; -1: beyond any file's length. */
 static int64_t number(const unsigned char *from, int bytes) {
     uint64_t value = 0;
     for (int i = 0; i < bytes; i++) value = value << 8 | from[i];
@@ -107,7 +109,7 @@ static bool get(struct rfx_image_file *file, int64_t at, void *to, size_t bytes)
     return rfx_image_file_pread(file, to, bytes, at) == bytes;
 }
 
-/* A box: [at, end) is what it holds. */
+/* A box; its content is [at, end). */
 struct box {
     char name[4];
     int64_t at, end;
@@ -149,7 +151,7 @@ static enum rfx_status read_colour(struct rfx_image_file *file, const struct box
     return RFX_OK;
 }
 
-/* Which bands are alpha; colours must come in their order. */
+/* Finds the bands that are alpha. Colours must come in their order. */
 static enum rfx_status read_channels(struct rfx_image_file *file, const struct box *box,
                                      struct jp2_header *h, struct rfx_error *err) {
     unsigned char bytes[6];
@@ -187,7 +189,7 @@ static enum rfx_status read_header_boxes(struct rfx_image_file *file, const stru
     return status;
 }
 
-/* The place of the codestream; -1: there is none. */
+/* Sets *found to the offset of the codestream; -1: there is none. */
 static enum rfx_status find_codestream(struct rfx_image_file *file, struct jp2_header *h,
                                        int64_t *found, struct rfx_error *err) {
     struct box box;
@@ -251,8 +253,8 @@ static enum rfx_status read_size(struct rfx_image_file *file, int64_t at, struct
     return RFX_OK;
 }
 
-/* UNSUPPORTED: palettes, YCC and CMYK, bands of different sizes or types; MALFORMED; the text
- * without the file's name. */
+/* Reads the header. UNSUPPORTED: palettes, YCC and CMYK, bands of different sizes or types;
+ * MALFORMED. The text does not have the file's name. */
 static enum rfx_status read_header(struct rfx_image_file *file, struct jp2_header *out,
                                    struct rfx_error *err) {
     unsigned char head[4];
@@ -273,15 +275,15 @@ struct jp2_source {
     struct jp2_library lib;
     struct jp2_header header;
     bool strips; /* one tile, decoded by strips */
-    int64_t at;  /* of the stream in the file */
+    int64_t at;  /* reading position of the stream in the file */
     opj_stream_t *stream;
     opj_codec_t *codec;
     opj_image_t *image;
-    int64_t cache_rows; /* of the largest row of cells; 0: no cache yet */
+    int64_t cache_rows; /* rows of the largest row of cells; 0: no cache yet */
     size_t row_bytes;
     unsigned char *cache;
     int64_t *cached; /* for each column of cells: the row of cells that the cache has; -1: none */
-    char words[160]; /* OpenJPEG's first complaint */
+    char words[160]; /* OpenJPEG's first message */
 };
 
 static struct jp2_source *self_of(struct rfx_image_backend *b) {
@@ -353,7 +355,7 @@ static bool open_decoder(struct jp2_source *s) {
            lib->opj_read_header(s->stream, s->codec, &s->image);
 }
 
-/* The rectangle of the picture that is cell (row, column). */
+/* Returns the rectangle of cell (row, column) in the picture. */
 static struct rfx_rect cell_rect(const struct jp2_source *s, int64_t row, int64_t column) {
     const struct jp2_header *h = &s->header;
     if (s->strips) {
@@ -373,13 +375,13 @@ static int64_t cell_column_of(const struct jp2_source *s, int64_t x) {
     return s->strips ? 0 : (x + s->header.x0 - s->header.tile_x0) / s->header.tile_w;
 }
 
-/* The band that channel k is. */
+/* Returns the band of channel k. */
 static int band_of(const struct jp2_source *s, int k) {
     const struct jp2_header *h = &s->header;
     return h->alpha >= 0 && s->base.c < h->bands && k >= h->alpha ? k + 1 : k;
 }
 
-/* Puts the decoded samples of a band where channel k of the cell lies in the cache. */
+/* Copies the decoded samples of a band to channel k of the cell in the cache. */
 static void put_band(struct jp2_source *s, const OPJ_INT32 *from, int k, struct rfx_rect rect) {
     const int64_t c = s->base.c, cols = rfx_rect_cols(rect);
     const int bits = s->base.sample_bits;
@@ -433,7 +435,7 @@ static enum rfx_status decode_cell(struct jp2_source *s, int64_t y, int64_t x,
         return RFX_OK;
     }
     status = failed(s, y, err);
-    close_decoder(s); /* one that met an error starts afresh */
+    close_decoder(s); /* after an error the next decoder starts anew */
     return status;
 }
 
@@ -482,14 +484,18 @@ static void source_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops source_ops = {
     .set_window = source_set_window, .fetch = source_fetch, .free = source_free};
 
-#define TILE_BYTES 8192      /* of each tile of the file, whichever is decoded */
-#define TILE_BAND_BYTES 1536 /* and of each of its bands */
-#define BLOCK_BYTES 1024     /* of a code block of 64 x 64 samples, its place in all levels */
-#define DECODED_BYTES 20 /* of a decoded sample: of the tile, of the picture, of the transform */
-#define MORE_ROWS 160    /* that a strip's transform needs beside its own */
+/* Bytes of each tile of the file, even if it is not decoded, and of each band of a tile. */
+#define TILE_BYTES 8192
+#define TILE_BAND_BYTES 1536
+/* Bytes of a code block of 64 x 64 samples, with its place in all levels. */
+#define BLOCK_BYTES 1024
+/* Bytes of a decoded sample: in the tile, the picture and the transform. */
+#define DECODED_BYTES 20
+#define MORE_ROWS 160 /* rows that a strip's transform needs besides its own */
 
-/* OpenJPEG's own memory at most, without the library: tables of tiles, code blocks and samples of
- * one cell, and the compressed bytes of its tile. False: it fits no memory. */
+/* Computes an upper bound of OpenJPEG's own memory, without the library: tables of tiles, code
+ * blocks and samples of one cell, and the compressed bytes of its tile. Returns false if it exceeds
+ * any memory. */
 static bool decoder_bytes(const struct jp2_source *s, int64_t *out) {
     const struct jp2_header *h = &s->header;
     const int64_t tile_w = rfx_min_i64(h->tile_w, s->base.w);

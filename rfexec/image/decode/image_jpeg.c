@@ -1,14 +1,14 @@
 /* JPEG pictures by rows, through libjpeg (libjpeg-turbo).
  *
- * Delivers 8-bit samples, grey (1) or RGB (3), with libjpeg's own defaults: the accurate integer
- * transform and smooth chroma upsampling. Rows are delivered as they are
- * stored; the orientation of EXIF is told. No colour profile. CMYK, also as YCCK, becomes RGB:
- * files hold 255 - ink, so red is (255 - c) * (255 - k) / 255, rounded. 12-bit pictures are
- * refused. Invariants: 1. all memory that libjpeg takes for a picture comes from one pool whose
- * size follows from the frame header; 2. row y lies in slot y mod window_rows; 3. a progressive
- * picture, or one whose components come in scans of their own, needs the coefficients of the whole
- * picture (2 bytes a sample): the pool has room for strips of them. It is still a source of rows.
- * Strict: data that libjpeg would only warn about (bad codes, a missing end) are refused. */
+ * Delivers 8-bit samples, grey (1) or RGB (3), with libjpeg's defaults: the accurate integer
+ * transform and smooth chroma upsampling. Rows are delivered as they are stored; base.orientation
+ * is set from EXIF. Colour profiles are not applied. CMYK and YCCK become RGB: files hold 255 -
+ * ink, so red is (255 - c) * (255 - k) / 255, rounded. 12-bit pictures are refused. Invariants: 1.
+ * all memory that libjpeg takes for a picture comes from one pool, whose size is computed from the
+ * frame header; 2. row y lies in slot y mod window_rows; 3. a progressive picture, or one whose
+ * components come in scans of their own, needs the coefficients of the whole picture (2 bytes a
+ * sample): the pool holds strips of them. Such a picture is still a source of rows. Strict: data
+ * for which libjpeg would only warn (bad codes, a missing end) are refused. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdio.h>
@@ -23,12 +23,12 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 
-/* After jpeglib.h, which it needs. */
+/* After jpeglib.h, because jerror.h needs it. */
 #include <jerror.h>
 
-/* Tables, decoder structs, row pointers: 15 KiB at most with libjpeg-turbo 2.1.5. */
+/* Memory of tables, decoder structs and row pointers: at most 15 KiB with libjpeg-turbo 2.1.5. */
 #define POOL_BASE_BYTES ((size_t)48 * 1024)
-#define MAX_SCANS 1000 /* each takes the time of a whole picture */
+#define MAX_SCANS 1000 /* each scan takes the time of a whole picture */
 #define MAIN_ROW_GROUPS (DCTSIZE + 2)
 
 struct jpeg_source {
@@ -39,16 +39,16 @@ struct jpeg_source {
     struct jpeg_source_mgr input;
     struct jpeg_progress_mgr progress;
     jmp_buf escape;
-    bool created, started, broken; /* broken: only start() leads on */
-    bool unsupported;              /* the last error was of a valid kind of file */
-    int64_t next_row;              /* the first not yet decoded */
+    bool created, started, broken; /* broken: after an error; only start() may follow */
+    bool unsupported;              /* the last error was a valid file of a kind that is not read */
+    int64_t next_row;              /* first row that is not decoded yet */
     int64_t window_rows;
     size_t row_bytes;
-    size_t pool_bytes; /* of a decoding; opening needs POOL_BASE_BYTES only */
+    size_t pool_bytes; /* bytes for decoding; opening needs POOL_BASE_BYTES only */
     struct rfx_image_pool pool;
     struct rfx_coefficients coefficients;
     unsigned char *window;
-    unsigned char *inks;         /* a row of four, NULL: the picture has none */
+    unsigned char *inks;         /* a row of CMYK samples; NULL: the picture is not CMYK */
     char words[JMSG_LENGTH_MAX]; /* libjpeg's last error */
     JOCTET bytes[4096];
 };
@@ -76,7 +76,8 @@ _Noreturn static void on_error(j_common_ptr jpeg) {
     longjmp(s->escape, 1);
 }
 
-/* level -1: a warning. Those that say nothing of the picture's samples are passed over. */
+/* Called for messages; level -1: a warning. Warnings that do not concern the picture's samples are
+ * ignored. */
 static void on_message(j_common_ptr jpeg, int level) {
     int code = jpeg->err->msg_code;
     bool harmless = code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
@@ -115,14 +116,15 @@ static void on_progress(j_common_ptr jpeg) {
 }
 
 static void *take(j_common_ptr jpeg, int pool_id, size_t bytes) {
-    (void)pool_id; /* start() gives all pools back at once */
+    (void)pool_id; /* start() releases all pools at once */
     struct jpeg_source *s = owner_of(jpeg);
     void *block = rfx_image_pool_take(&s->pool, bytes);
     if (block == NULL) give_up(s, "more memory than the header says");
     return block;
 }
 
-/* libjpeg's vector code reads and writes whole vectors: rows are aligned and padded. */
+/* Returns the bytes of a row of samples. libjpeg's vector code reads and writes whole vectors, so
+ * rows are aligned and padded. */
 static size_t sample_row_bytes(size_t samples) {
     return rfx_align_up(samples);
 }
@@ -144,7 +146,7 @@ static JBLOCKARRAY take_blocks(j_common_ptr jpeg, int pool_id, JDIMENSION blocks
     return rows;
 }
 
-/* Arrays begin as zeros, which libjpeg may ask for or not. */
+/* Makes an array. Arrays always begin as zeros, whether libjpeg needs that or not. */
 static jvirt_barray_ptr request_blocks(j_common_ptr jpeg, int pool_id, boolean zeroed,
                                        JDIMENSION blocks, JDIMENSION n_rows, JDIMENSION access) {
     struct jpeg_source *s = owner_of(jpeg);
@@ -171,7 +173,8 @@ static JBLOCKARRAY access_blocks(j_common_ptr jpeg, jvirt_barray_ptr array, JDIM
     return rows;
 }
 
-/* The status and text for an error that libjpeg raised; `place` is "header" or "row 7 of 9". */
+/* Returns the status and writes the text for an error that libjpeg raised; `place` is "header" or
+ * "row 7 of 9". */
 static enum rfx_status failed(struct jpeg_source *s, const char *place, struct rfx_error *err) {
     const char *name = s->base.name;
     s->broken = true;
@@ -204,7 +207,8 @@ static enum rfx_status failed_in_row(struct jpeg_source *s, struct rfx_error *er
     return failed(s, place, err);
 }
 
-/* Replaces what libjpeg allocates with; what it took before this (2 KiB) it frees itself. */
+/* Replaces libjpeg's allocation functions. libjpeg frees the 2 KiB that it allocated before by
+ * itself. */
 static void use_pool(struct jpeg_source *s) {
     struct jpeg_memory_mgr *mem = s->jpeg.mem;
     mem->alloc_small = take;
@@ -250,7 +254,7 @@ static enum rfx_status start(struct jpeg_source *s, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* Stored are 255 - ink of cyan, magenta, yellow and black. */
+/* Converts a row of CMYK to RGB. The file stores 255 - ink of cyan, magenta, yellow and black. */
 static void convert_inks(const unsigned char *inks, int64_t cols, unsigned char *rgb) {
     for (int64_t i = 0; i < cols; i++)
         for (int c = 0; c < 3; c++)
@@ -260,13 +264,15 @@ static void convert_inks(const unsigned char *inks, int64_t cols, unsigned char 
 static enum rfx_status decode_row(struct jpeg_source *s, struct rfx_error *err) {
     if (s->broken) return failed_in_row(s, err);
     if (setjmp(s->escape) != 0) return failed_in_row(s, err);
-    if (!s->started) (void)jpeg_start_decompress(&s->jpeg); /* reads all scans but a single one */
+    if (!s->started)
+        (void)jpeg_start_decompress(&s->jpeg); /* if there are several scans, reads all of them */
     s->started = true;
     unsigned char *to = s->window + (size_t)(s->next_row % s->window_rows) * s->row_bytes;
     JSAMPROW row = s->inks != NULL ? s->inks : to;
     (void)jpeg_read_scanlines(&s->jpeg, &row, 1);
     if (s->inks != NULL) convert_inks(s->inks, s->base.w, to);
-    if (s->next_row + 1 == s->base.h) (void)jpeg_finish_decompress(&s->jpeg); /* to the end mark */
+    if (s->next_row + 1 == s->base.h)
+        (void)jpeg_finish_decompress(&s->jpeg); /* reads up to the end mark */
     s->next_row++;
     return RFX_OK;
 }
@@ -278,12 +284,12 @@ static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t ro
     rfx_memory_release(b->mem, s->window);
     s->window = NULL;
     s->window_rows = 0;
-    destroy(s); /* before its pool goes */
+    destroy(s); /* before its pool is released */
     enum rfx_status status = RFX_OK;
     if (s->pool.bytes < s->pool_bytes)
         status = rfx_image_pool_reserve(b->mem, &s->pool, s->pool_bytes, b->name, err);
     if (status != RFX_OK) return status;
-    size_t bytes = (size_t)rows * s->row_bytes; /* both below 200,000 */
+    size_t bytes = (size_t)rows * s->row_bytes; /* no overflow: both below 200,000 */
     s->window = rfx_memory_alloc(b->mem, bytes);
     if (s->window == NULL) return rfx_memory_fail(b->mem, b->name, bytes, err);
     s->window_rows = rows;
@@ -328,11 +334,12 @@ static size_t ceil_to(size_t value, size_t unit) {
     return (value + unit - 1) / unit * unit;
 }
 
-/* Of a component libjpeg asks for up to five rows of samples of coefficients at a time. */
+/* libjpeg requests up to five rows of coefficient blocks of a component at a time, times its
+ * vertical sampling factor. */
 #define MOST_ACCESS 5
 
-/* Bytes of one component's rows, and of a strip of its coefficients when all scans must be kept.
- * Sides are at most 65,500 and sampling factors 4: far from SIZE_MAX. */
+/* Returns the bytes of one component's rows and, if all scans must be kept, of a strip of its
+ * coefficients. No overflow: sides are at most 65,500 and sampling factors 4. */
 static size_t component_bytes(struct jpeg_source *s, const jpeg_component_info *part, size_t max_h,
                               size_t max_v, bool keeps_scans) {
     size_t h = (size_t)part->h_samp_factor, v = (size_t)part->v_samp_factor;
@@ -346,7 +353,7 @@ static size_t component_bytes(struct jpeg_source *s, const jpeg_component_info *
     return bytes + rfx_coefficients_bytes(across, down, MOST_ACCESS * v);
 }
 
-/* What the frame header says; refuses what is not delivered. */
+/* Reads the frame header; refuses pictures that cannot be delivered. */
 static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *err) {
     const struct jpeg_decompress_struct *jpeg = &s->jpeg;
     const char *name = s->base.name;

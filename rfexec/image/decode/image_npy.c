@@ -1,15 +1,15 @@
-/* .npy pictures in planes (C, H, W), (1, C, H, W) or, of a batch, (N, C, H, W): floats and signed
- * and 32-bit integers delivered as floats without preprocessing, integers of 8 and 16 bits without
- * sign as samples.
+/* .npy pictures in planes (C, H, W), (1, C, H, W) or, for a batch, (N, C, H, W). Floats, signed and
+ * 32-bit integers are delivered as floats without preprocessing. Unsigned integers of 8 and 16 bits
+ * are delivered as samples.
  *
- * Arrays in Fortran order are pictures of pixels whose rows are columns: they are turned in a
- * nameless file, as a photograph is (orientation.h).
+ * Arrays in Fortran order are pictures of pixels whose rows are columns. They are transposed in a
+ * temporary file without a name, like a rotated photograph (orientation.h).
  *
- * Read by pread through a small buffer, not mapped: the pages of a mapped file count in the
- * resident set, and a file that shrinks during a run would kill the process instead of giving an
- * error. Nor is a mapping faster: 8192 x 8192 x 3 in bands of 16 rows took 0.29-0.34 s and 0.1 MiB
- * this way, 0.31-0.48 s and 1.5 MiB mapped with the pages given back behind it. Random access; NaN
- * and infinities are passed on as they are. */
+ * The file is read by pread through a small buffer, not mapped. The pages of a mapped file would
+ * count in the resident set, and a file that shrinks during a run would kill the process instead of
+ * giving an error. A mapping is not faster either: 8192 x 8192 x 3 in bands of 16 rows took
+ * 0.29-0.34 s and 0.1 MiB by pread, 0.31-0.48 s and 1.5 MiB mapped with the pages released after
+ * use. Random access; NaN and infinities are delivered as they are. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,14 +31,14 @@ struct npy_source {
     struct rfx_image_backend base;
     struct rfx_image_file file;
     int64_t data_offset;
-    int64_t file_channels;          /* of an image */
-    int64_t image;                  /* of a batch */
-    struct rfx_image_bands *chosen; /* from 1; NULL: all */
+    int64_t file_channels;          /* channels of an image in the file */
+    int64_t image;                  /* image of the batch that is read */
+    struct rfx_image_bands *chosen; /* chosen bands, from 1; NULL: all */
     const struct rfx_zarr_type *type;
-    bool big;    /* bytes of an element in big-endian order */
+    bool big;    /* elements are big-endian */
     bool last;   /* the shape is (rows, columns, channels) */
-    bool pixels; /* channels of a pixel beside each other: that, or Fortran order, of which base.h
-                    are the columns */
+    bool pixels; /* channels of a pixel are contiguous: `last`, or Fortran order, in which base.h
+                    counts the columns */
 };
 
 static struct npy_source *self_of(struct rfx_image_backend *b) {
@@ -56,14 +56,14 @@ static enum rfx_status read_bytes(struct npy_source *s, int64_t y, int64_t offse
                     s->base.name, y, s->base.h);
 }
 
-#define RAW_BYTES 8192 /* of elements as the file has them, read at a time */
+#define RAW_BYTES 8192 /* bytes of stored elements that are read at a time */
 
-/* The band that channel k is. */
+/* Returns the band of channel k. */
 static int64_t band_of(const struct npy_source *s, int64_t k) {
     return s->chosen != NULL ? s->chosen->numbers[k] - 1 : k;
 }
 
-/* `cols` elements of each channel, which lie in planes, as pixels at `to`. */
+/* Reads `cols` elements of each channel from planes, and stores them as pixels at `to`. */
 static enum rfx_status fetch_planes(struct npy_source *s, int64_t y, int64_t x, int64_t cols,
                                     unsigned char *to, struct rfx_error *err) {
     const size_t bytes = (size_t)s->type->bytes, sample = (size_t)s->base.sample_bits / 8;
@@ -80,7 +80,7 @@ static enum rfx_status fetch_planes(struct npy_source *s, int64_t y, int64_t x, 
     return RFX_OK;
 }
 
-/* The same of pixels: as many columns as the file's fit. */
+/* Like fetch_planes, from a file of pixels. */
 static enum rfx_status fetch_pixels(struct npy_source *s, int64_t y, int64_t x, int64_t cols,
                                     unsigned char *to, struct rfx_error *err) {
     const size_t bytes = (size_t)s->type->bytes, sample = (size_t)s->base.sample_bits / 8;
@@ -94,7 +94,7 @@ static enum rfx_status fetch_pixels(struct npy_source *s, int64_t y, int64_t x, 
     return status;
 }
 
-/* Columns that a call of fetch delivers at most; less than 1: pixels are too large. */
+/* Returns the most columns that a call of fetch delivers; less than 1: pixels are too large. */
 static int64_t most_cols(const struct npy_source *s) {
     int64_t delivered = s->base.c * (s->base.sample_bits / 8);
     int64_t stored = (s->pixels ? s->file_channels : 1) * s->type->bytes;
@@ -111,7 +111,7 @@ static enum rfx_status npy_fetch(struct rfx_image_backend *b, int64_t y, int64_t
                      : fetch_planes(s, y, x0, *end - x0, room, err);
 }
 
-/* `n` floats of a channel from column x of row y on: of whole rows, several. */
+/* Reads `n` floats of a channel from column x of row y on; they may be several whole rows. */
 static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t y, int64_t x,
                                   int64_t n, float *chunk, struct rfx_error *err) {
     int64_t plane = s->image * s->file_channels + channel;
@@ -129,10 +129,11 @@ static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t
                     s->base.name, y, s->base.h);
 }
 
-/* Planes of `plane` floats, a run of `cols` of each, to the n channels at dst of pixels of c. */
+/* Copies `cols` floats from each of n planes, `plane` floats apart, to n channels at dst, in pixels
+ * of c channels. */
 static void interleave(const float *planes, int64_t plane, int64_t n, int64_t cols, float *dst,
                        int64_t c) {
-    if (n == TOGETHER && c == TOGETHER) /* for which compilers have instructions */
+    if (n == TOGETHER && c == TOGETHER) /* compilers vectorise this case */
         for (int64_t k = 0; k < cols; k++)
             for (int64_t i = 0; i < TOGETHER; i++) dst[TOGETHER * k + i] = planes[i * plane + k];
     else
@@ -140,7 +141,8 @@ static void interleave(const float *planes, int64_t plane, int64_t n, int64_t co
             for (int64_t k = 0; k < cols; k++) dst[k * c + i] = planes[i * plane + k];
 }
 
-/* A rectangle of no more than a chunk, of n channels from the first on; whole rows, or one. */
+/* Reads a rectangle of at most a chunk, of n channels from `first` on. It must be whole rows, or a
+ * part of one row. */
 static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_t n,
                                      struct rfx_rect rect, const struct rfx_view *out,
                                      struct rfx_error *err) {
@@ -157,8 +159,8 @@ static enum rfx_status read_channels(struct npy_source *s, int64_t first, int64_
     return RFX_OK;
 }
 
-/* Rows of a channel follow each other in the file: as many whole ones as a chunk holds are read at
- * a time. */
+/* Reads a rectangle. Rows of a channel are contiguous in the file, so as many whole rows as a chunk
+ * holds are read at a time. */
 static enum rfx_status npy_read(struct rfx_image_backend *b, struct rfx_rect rect,
                                 const struct rfx_view *out, struct rfx_error *err) {
     bool whole = rfx_rect_cols(rect) == b->w;
@@ -199,7 +201,7 @@ static void shape_text(const struct rfx_shape *shape, char *text, size_t capacit
                                shape->dims[i]);
 }
 
-/* How elements that are not planes of little-endian float32 are delivered. */
+/* Sets how elements are delivered that are not planes of little-endian float32. */
 static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct rfx_error *err) {
     struct rfx_image_backend *b = &s->base;
     const bool plain = strcmp(s->type->name, "float32") == 0 && !s->big && !fortran && !s->last;
@@ -231,7 +233,7 @@ static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct
     return RFX_OK;
 }
 
-/* Fills h, w, c, the number of images, and holds them against the size of the file. */
+/* Sets h, w, c and the number of images, and checks them against the size of the file. */
 static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_header *header,
                                      int64_t max_images, struct rfx_error *err) {
     const char *name = s->base.name;

@@ -1,13 +1,14 @@
 /* PNG pictures by rows, through libpng.
  *
- * Delivers 8-bit samples, or 16-bit ones in host order where the file has 16; grey (1 sample) or
- * RGB (3), palettes expanded, 1, 2 and 4 bit grey scaled to 8. Alpha, also that of a tRNS chunk, is
- * the last band: it is dropped, and the colour kept as stored, unless all bands are asked for. No
- * gamma, no colour profile; the orientation of an eXIf chunk is told.
- * Invariants: 1. all memory of libpng and zlib comes from one pool that is allocated at open and
- * started afresh by rewind; 2. row y lies in slot y mod window_rows; 3. of an interlaced file all
- * passes are decoded into a nameless file by set_window or the first read, and it is random access.
- * Strict: a file that ends before IEND is refused with its last row. */
+ * Delivers 8-bit samples, or 16-bit samples in host order if the file has 16 bits; grey (1 sample)
+ * or RGB (3 samples). Palettes are expanded, and 1, 2 and 4 bit grey is scaled to 8 bits. Alpha,
+ * also from a tRNS chunk, is the last band. It is dropped, and the colour kept as stored, unless
+ * all bands are chosen. Gamma and colour profiles are not applied; base.orientation is set from an
+ * eXIf chunk. Invariants: 1. all memory of libpng and zlib comes from one pool, which is allocated
+ * at open and emptied by rewind; 2. row y lies in slot y mod window_rows; 3. all passes of an
+ * interlaced file are decoded into a temporary file without a name by set_window or the first read;
+ * the source then has random access. Strict: reading the last row of a file that ends before IEND
+ * fails. */
 #include <inttypes.h>
 #include <png.h>
 #include <setjmp.h>
@@ -22,8 +23,9 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 
-/* libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window: 49 KiB
- * with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger structs. */
+/* Memory of libpng's structs, chunk list, palette and IDAT buffer, zlib's state and 32 KiB window.
+ * They take 49 KiB with libpng 1.6.39 and zlib 1.2.13; the rest is for versions with larger
+ * structs. */
 #define POOL_BASE_BYTES ((size_t)88 * 1024)
 
 struct png_source {
@@ -35,10 +37,10 @@ struct png_source {
     bool interlaced, decoded; /* decoded: all passes are complete */
     bool transparent;         /* there is a tRNS chunk */
     bool with_alpha;          /* alpha is delivered */
-    bool broken;              /* an error was met: only start() leads on */
-    int64_t next_row;         /* the first not yet decoded */
+    bool broken;              /* after an error; only start() may follow */
+    int64_t next_row;         /* first row that is not decoded yet */
     int64_t window_rows;
-    size_t row_bytes; /* of a delivered row */
+    size_t row_bytes; /* bytes of a delivered row */
     struct rfx_image_pool pool;
     struct rfx_passes passes;
     unsigned char *window;
@@ -56,7 +58,7 @@ static png_voidp pool_take(png_structp png, png_alloc_size_t bytes) {
 
 static void pool_return(png_structp png, png_voidp block) {
     (void)png;
-    (void)block; /* rewind gives everything back at once */
+    (void)block; /* rewind releases everything at once */
 }
 
 static void on_read(png_structp png, png_bytep to, size_t bytes) {
@@ -75,7 +77,8 @@ static void on_warning(png_structp png, png_const_charp words) {
     (void)words;
 }
 
-/* The status and text for an error that libpng raised; `place` is "header" or "row 7 of 9". */
+/* Returns the status and writes the text for an error that libpng raised; `place` is "header" or
+ * "row 7 of 9". */
 static enum rfx_status failed(struct png_source *s, const char *place, struct rfx_error *err) {
     const char *name = s->base.name;
     s->broken = true;
@@ -143,7 +146,8 @@ static enum rfx_status decode_row(struct png_source *s, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* One row of a pass: without libpng's handling of interlacing its pixels lie side by side. */
+/* Decodes one row of a pass. libpng's handling of interlacing is off, so the pass's pixels are
+ * contiguous. */
 static enum rfx_status decode_pass_row(struct png_source *s, bool last, struct rfx_error *err) {
     enum rfx_status status = rfx_memory_check_stop(s->base.mem, err);
     if (status != RFX_OK) return status;
@@ -187,7 +191,7 @@ static enum rfx_status source_set_window(struct rfx_image_backend *b, int64_t ro
     s->window = rfx_memory_alloc(b->mem, bytes);
     if (s->window == NULL) return rfx_memory_fail(b->mem, b->name, bytes, err);
     s->window_rows = rows;
-    return start(s, err); /* also after a failed decoding: what is left of it must not be read on */
+    return start(s, err); /* also after a failed decoding, whose rest must not be read */
 }
 
 static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int64_t x0, int64_t x1,
@@ -232,8 +236,8 @@ static int64_t be32(const unsigned char *p) {
     return (int64_t)p[0] << 24 | (int64_t)p[1] << 16 | (int64_t)p[2] << 8 | (int64_t)p[3];
 }
 
-/* Bytes of libpng's two row buffers: its width is rounded up to 8, its pixels may pass through a
- * wider form (palette: RGBA, 1 to 4 bit grey: with alpha) on the way. */
+/* Returns the bytes of libpng's two row buffers. libpng rounds the width up to 8, and expands
+ * pixels in them (palette: RGBA, 1 to 4 bit grey: with alpha). */
 static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) {
     int bits = stored_samples * s->bit_depth;
     if (s->color_type == PNG_COLOR_TYPE_PALETTE)
@@ -247,7 +251,7 @@ static size_t row_buffers_bytes(const struct png_source *s, int stored_samples) 
 
 #define MOST_CHUNKS 1048576
 
-/* Looks for the chunks that say more of the picture than its header; IDAT may come before them. */
+/* Looks for the chunks that describe the picture besides its header. IDAT may come before them. */
 static void scan_chunks(struct png_source *s) {
     int64_t at = 33;
     for (int i = 0; i < MOST_CHUNKS; i++) {
@@ -263,7 +267,7 @@ static void scan_chunks(struct png_source *s) {
     }
 }
 
-/* Which bands there are, and which of them are delivered. */
+/* Sets which bands the file has, and which of them are delivered. */
 static void take_bands(struct png_source *s, const struct rfx_image_options *options) {
     struct rfx_image_backend *b = &s->base;
     const int colours = (s->color_type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
@@ -275,7 +279,7 @@ static void take_bands(struct png_source *s, const struct rfx_image_options *opt
     b->is_colour = b->c == 3;
 }
 
-/* Reads signature and IHDR without libpng, so that every size is known before it starts. */
+/* Reads signature and IHDR without libpng, so that all sizes are known before libpng starts. */
 static enum rfx_status read_header(struct png_source *s, const struct rfx_image_options *options,
                                    size_t *pool_bytes, struct rfx_error *err) {
     const char *name = s->base.name;
@@ -287,7 +291,8 @@ static enum rfx_status read_header(struct png_source *s, const struct rfx_image_
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: the PNG header is broken or cut off (%zu of %zu bytes)", name, got,
                         sizeof head);
-    static const int samples_of[7] = {1, 0, 3, 1, 2, 0, 4}; /* by colour type, stored */
+    static const int samples_of[7] = {1, 0, 3, 1,
+                                      2, 0, 4}; /* stored samples for each colour type */
     int64_t w = be32(head + 16), h = be32(head + 20);
     s->bit_depth = head[24];
     s->color_type = head[25];
@@ -312,7 +317,7 @@ static enum rfx_status read_header(struct png_source *s, const struct rfx_image_
     s->base.random_access = s->interlaced;
     s->base.window_row_bytes = s->interlaced ? 0 : s->row_bytes;
     s->base.pass_picoseconds = rfx_decode_picoseconds(RFX_DECODE_PNG, h, w, s->base.c);
-    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* far from SIZE_MAX */
+    s->base.fixed_bytes = sizeof *s + *pool_bytes; /* no overflow */
     rfx_passes_init(&s->passes, h, w, s->row_bytes / (size_t)w, options->folder);
     if (!s->interlaced) return RFX_OK;
     s->base.fixed_bytes += rfx_passes_bytes(&s->passes);
@@ -337,7 +342,7 @@ enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
     if (status != RFX_OK) goto fail;
     status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
     if (status != RFX_OK) goto fail;
-    status = start(s, err); /* finds a broken header or palette now */
+    status = start(s, err); /* fails now for a broken header or palette */
     if (status != RFX_OK) goto fail;
     *out = &s->base;
     return RFX_OK;

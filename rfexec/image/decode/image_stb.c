@@ -1,10 +1,10 @@
 /* Pictures that stb_image reads (BMP, TGA, PSD, PNM, GIF's first frame, PIC), decoded whole.
  *
  * Opening reads the header only; set_window or the first read decodes. fixed_bytes is the largest
- * amount stb_image may hold at any moment of the decoding, computed per format, and is enforced:
- * a file that wants more than its header says is refused. Alpha is dropped. A file that breaks off
- * is refused even where stb_image would fill the rest with zeros; of a GIF, the first frame and one
- * byte after it must be there. */
+ * memory that stb_image may hold at any moment of the decoding. It is computed for each format and
+ * enforced: a file that needs more than its header implies is refused. Alpha is dropped. A
+ * truncated file is refused, even where stb_image would fill the rest with zeros. In a GIF, the
+ * first frame and one byte after it must exist. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_file.h"
 
-/* stb_image has no pointer for its caller's allocator: the decode in progress on this thread. */
+/* State of the decoding in progress on this thread. It is a thread-local variable, because
+ * stb_image passes no pointer to its caller's allocator. */
 struct stb_heap {
     struct rfx_memory *mem;
     size_t used_bytes, limit_bytes;
@@ -21,7 +22,7 @@ struct stb_heap {
 };
 static _Thread_local struct stb_heap *heap;
 
-#define BLOCK_HEAD_BYTES RFX_ALIGNMENT_BYTES /* before each block: its size */
+#define BLOCK_HEAD_BYTES RFX_ALIGNMENT_BYTES /* header before each block, with its size */
 
 static void *stb_alloc(size_t bytes) {
     size_t total;
@@ -55,7 +56,7 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
     return next;
 }
 
-/* Reported at the end of the file, so not between push and pop. */
+/* This warning is reported at the end of the file, so push and pop cannot enclose it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpedantic"
@@ -74,7 +75,7 @@ static void *stb_realloc(void *p, size_t old_bytes, size_t bytes) {
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
 #define STBI_NO_STDIO
-#define STBI_NO_PNG /* libpng and libjpeg read by rows */
+#define STBI_NO_PNG /* PNG and JPEG are read by libpng and libjpeg, by rows */
 #define STBI_NO_JPEG
 #define STBI_NO_HDR
 #define STBI_NO_LINEAR
@@ -92,8 +93,8 @@ struct stb_source {
     struct rfx_image_file file;
     struct stb_heap heap;
     bool is_pnm, is_gif;
-    const stbi__context *decoder; /* the decode in progress, or NULL */
-    int64_t missing;              /* bytes that the last short read was short of; 0: unknown */
+    const stbi__context *decoder; /* decoder in progress, or NULL */
+    int64_t missing;              /* bytes that were missing in the last short read; 0: unknown */
     void *pixels;                 /* [h, w, c], NULL before decoding */
 };
 
@@ -104,8 +105,8 @@ static struct stb_source *self_of(struct rfx_image_backend *b) {
 static int on_read(void *user, char *to, int bytes) {
     struct stb_source *s = user;
     size_t got = rfx_image_file_read(&s->file, to, (size_t)bytes);
-    /* Its own buffer it fills with what there is; elsewhere it wants all, and does not always look
-     * whether it got them. */
+    /* stb_image fills its own buffer with the bytes that are there. For other buffers it needs all
+     * bytes, and does not always check that it got them. */
     bool own = s->decoder == NULL || (const void *)to == (const void *)s->decoder->buffer_start;
     if (!own && got < (size_t)bytes) {
         s->file.past_end = true;
@@ -126,8 +127,9 @@ static int on_eof(void *user) {
 
 static const stbi_io_callbacks callbacks = {on_read, on_skip, on_eof};
 
-/* As stbi_load_from_callbacks and stbi_load_16_from_callbacks, but on_read knows the decoder. After
- * a GIF's first frame one more byte is asked for: its trailer, or the next block. */
+/* Decodes like stbi_load_from_callbacks and stbi_load_16_from_callbacks, but with s->decoder set
+ * for on_read. After the first frame of a GIF it reads one more byte: the trailer, or the start of
+ * the next block. */
 static void *decode(struct stb_source *s, int *w, int *h) {
     stbi__context context;
     int n = 0, wanted = (int)s->base.c;
@@ -152,8 +154,8 @@ static enum rfx_status fail_cut(const struct stb_source *s, int64_t missing,
                     s->base.name, s->file.bytes, missing);
 }
 
-/* stb_image 2.27 leaves the samples of a 16-bit PNM in the file's (big-endian) order; newer ones
- * may not. Told by decoding one known pixel. */
+/* Returns whether stb_image leaves the samples of a 16-bit PNM in the file's big-endian order.
+ * Version 2.27 does; later versions may not. It is found by decoding one known pixel. */
 static bool pnm_bytes_are_swapped(void) {
     static const unsigned char file[] = "P5 1 1 65535\n\x12\x34";
     int w = 0, h = 0, n = 0;
@@ -188,7 +190,8 @@ static enum rfx_status stb_decode(struct stb_source *s, struct rfx_error *err) {
                           " needs (%zu bytes)",
                           name, s->base.h, s->base.w, s->heap.limit_bytes);
     else if (s->file.past_end)
-        status = fail_cut(s, s->is_pnm ? s->missing : 0, err); /* PNM: read in one piece */
+        status = fail_cut(s, s->is_pnm ? s->missing : 0,
+                          err); /* a PNM is read in one piece, so `missing` is exact */
     else if (pixels == NULL)
         status = rfx_fail(err, RFX_STATUS_MALFORMED, "%s: %s", name, stbi_failure_reason());
     else if (h != s->base.h || w != s->base.w)
@@ -239,7 +242,8 @@ static void stb_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops stb_ops = {
     .set_window = stb_set_window, .fetch = stb_fetch, .free = stb_free};
 
-/* The most that stb_image holds at once: see each format's loader there. */
+/* Computes the most memory that stb_image holds at once, from each format's loader in stb_image.
+ * Returns false on overflow. */
 static bool peak_bytes(struct stb_source *s, const unsigned char *head, size_t *out) {
     size_t sample_bytes = (size_t)s->base.sample_bits / 8;
     size_t per_pixel = 7 * sample_bytes;              /* RGBA, and RGB converted from it */
@@ -255,8 +259,8 @@ static int64_t little_endian(const unsigned char *bytes, int n) {
     return value;
 }
 
-/* How many bytes a BMP is shorter than its header says: rows of 4 bytes' multiples, from the offset
- * of the pixels on. stb_image reads none that are compressed. */
+/* Returns by how many bytes a BMP is shorter than its header implies: rows are padded to multiples
+ * of 4 bytes and begin at the offset of the pixels. stb_image reads no compressed BMP. */
 static int64_t bmp_missing_bytes(struct stb_source *s) {
     unsigned char head[30] = {0};
     if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return 1;
@@ -266,8 +270,8 @@ static int64_t bmp_missing_bytes(struct stb_source *s) {
     return bytes - s->file.bytes;
 }
 
-/* Whether a BMP says that its pixels begin before its header ends: its palette would have fewer
- * than no colours. */
+/* Returns whether the pixels of a BMP begin before its header ends: the palette would have a
+ * negative number of colours. */
 static bool bmp_overlaps(struct stb_source *s) {
     unsigned char head[18];
     if (rfx_image_file_pread(&s->file, head, sizeof head, 0) < sizeof head) return true;
@@ -296,7 +300,8 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
                         "PNM, GIF, PIC), or a broken one: %s; other kinds: convert to PNG or TIFF",
                         name, stbi_failure_reason());
     bool is_bmp = memcmp(head, "BM", 2) == 0;
-    if (is_bmp && h < 0 && h >= -RFX_IMAGE_MAX_SIDE) h = -h; /* rows from the top on */
+    if (is_bmp && h < 0 && h >= -RFX_IMAGE_MAX_SIDE)
+        h = -h; /* negative: rows go from top to bottom */
     if (h < 1 || w < 1 || h > RFX_IMAGE_MAX_SIDE || w > RFX_IMAGE_MAX_SIDE || n < 1 || n > 4)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "%s: picture of %d x %d pixels and %d channels; 1 to %d pixels a side are "

@@ -1,12 +1,12 @@
-/* "synthetic:HxW[:seed]": a procedural RGB picture of 8-bit samples, computed where it is asked
- * for.
+/* "synthetic:HxW[:seed]": a procedural RGB picture of 8-bit samples, computed when it is read.
  *
- * Sum of four octaves of value noise (cells of 512, 128, 32, 8 pixels), plates with sharp slanted
- * edges and a fine grain. Integer arithmetic only, so the value at (y, x, channel) is a function of
- * the seed and the place on every machine. Made in chunks of one row; nothing is stored.
+ * It is the sum of four octaves of value noise (cells of 512, 128, 32, 8 pixels), plates with sharp
+ * slanted edges and a fine grain. All arithmetic is in integers, so the value at (y, x, channel)
+ * depends only on the seed and the place, on every machine. It is computed in chunks of one row;
+ * nothing is stored.
  *
- * For a network of other than 1 or 3 channels: floats, (sample - 127.5) / 64, of as many pictures
- * as it takes, of seeds that follow. */
+ * A network whose number of channels is neither 1 nor 3 gets floats, (sample - 127.5) / 64, from as
+ * many pictures as it has channels, with consecutive seeds. */
 #include <inttypes.h>
 #include <stdint.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "rfexec/image/image_backend.h"
 
 #define MAX_SIDE 1000000
-#define LEAN 100000 /* of one texture's lines: above 0 on small pictures */
+#define LEAN 100000 /* offset of one texture's lines; keeps them above 0 on small pictures */
 #define CHUNK 256
 #define OCTAVES 4
 #define CHANNELS 3
@@ -26,7 +26,7 @@ struct synthetic_source {
     uint64_t seed;
 };
 
-/* A chunk while it is made. */
+/* A chunk while it is computed. */
 struct chunk {
     uint64_t seed;
     int32_t sums[CHUNK * CHANNELS];
@@ -37,7 +37,8 @@ _Static_assert(sizeof(struct chunk) <= RFX_IMAGE_ROOM_BYTES, "a chunk has room")
 static const int octave_shift[OCTAVES] = {9, 7, 5, 3};           /* log2 of the cell */
 static const int32_t octave_weight[OCTAVES] = {104, 64, 36, 20}; /* of 256 grey levels */
 
-/* splitmix64's finaliser over the place: 16 random bits for each of three channels. */
+/* Returns 16 random bits for each of three channels: splitmix64's finaliser applied to the place.
+ */
 static uint64_t mix(uint64_t seed, uint64_t kind, uint64_t gy, uint64_t gx) {
     uint64_t z =
         seed + kind * 0x9e3779b97f4a7c15u + gy * 0xd1b54a32d192ed03u + gx * 0x8cb92ba72f3d8dd7u;
@@ -46,13 +47,14 @@ static uint64_t mix(uint64_t seed, uint64_t kind, uint64_t gy, uint64_t gx) {
     return z ^ (z >> 31);
 }
 
-/* The fraction t / cell in 1/256, through the smooth step 3 t^2 - 2 t^3. */
+/* Returns the fraction t / cell in units of 1/256, after the smooth step 3 t^2 - 2 t^3. */
 static int32_t smooth(int64_t t, int shift) {
     int32_t f = (int32_t)((t << 8) >> shift);
     return (f * f * (768 - 2 * f)) >> 16;
 }
 
-/* The three channels of the noise at lattice column gx, interpolated between two lattice rows. */
+/* Computes the three channels of the noise at lattice column gx, interpolated between two lattice
+ * rows. */
 static void lattice(uint64_t seed, int octave, int64_t gy, int64_t gx, int32_t fy,
                     int32_t out[CHANNELS]) {
     uint64_t a = mix(seed, (uint64_t)octave, (uint64_t)gy, (uint64_t)gx);
@@ -85,7 +87,8 @@ static void add_octave(struct chunk *s, int octave, int64_t y, int64_t x0, int64
     }
 }
 
-/* Plates: parallelograms of one tone each; the two families of edges are slanted lines. */
+/* Adds the plates: parallelograms of one tone each. Their edges are two families of slanted lines.
+ */
 static void add_plates(struct chunk *s, int64_t y, int64_t x0, int64_t x1) {
     uint32_t last_u = UINT32_MAX, last_v = UINT32_MAX;
     int32_t tone[CHANNELS] = {0, 0, 0};
@@ -198,7 +201,7 @@ enum rfx_status rfx_image_synthetic_open(struct rfx_memory *mem, const char *nam
                                          const struct rfx_image_options *options,
                                          struct rfx_image_backend **out, struct rfx_error *err) {
     uint64_t h, w, seed;
-    const int64_t channels = options->channels; /* that the network takes */
+    const int64_t channels = options->channels; /* channels of the network */
     bool floats = channels > 1 && channels <= MAX_CHANNELS && channels != CHANNELS;
     if (!parse_spec(name, &h, &w, &seed))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

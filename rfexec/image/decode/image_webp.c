@@ -1,10 +1,10 @@
-/* WebP pictures through libwebp, decoded whole: its formats have no rows that can be read alone.
+/* WebP pictures through libwebp, decoded whole: no rows of the format can be read alone.
  *
- * Opening reads the chunks' headers only; set_window or the first read decodes. Delivers 8-bit RGB;
- * alpha is the fourth band, dropped (and the colour kept as stored) unless all bands are asked for.
- * The orientation of an EXIF chunk is told. Invariants: 1. file and picture are of the tracked
- * allocator; libwebp's own memory is bounded by library_bytes; 2. the file's bytes are freed when
- * the picture is there. Source: RFC 9649. */
+ * Opening reads the chunks' headers only; set_window or the first read decodes. Delivers 8-bit RGB.
+ * Alpha is the fourth band; it is dropped, and the colour kept as stored, unless all bands are
+ * chosen. base.orientation is set from an EXIF chunk. Invariants: 1. file and picture are in the
+ * tracked allocator; libwebp's own memory is bounded by library_bytes; 2. the file's bytes are
+ * freed once the picture is decoded. Source: RFC 9649. */
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -19,11 +19,11 @@
 #define MOST_FILE_BYTES ((int64_t)1 << 31)
 enum { MOST_CHUNKS = 1000, FLAG_ANIMATION = 2, FLAG_ALPHA = 16 };
 
-/* What a budget pays for the library and its tables. */
+/* Memory that a budget counts for the library and its tables. */
 #define LIBRARY_BYTES ((size_t)3 << 19)
 
-/* libwebp, loaded when the first WebP picture is decoded. Two functions of its simple interface,
- * the same since 0.1: no header of it is needed. */
+/* libwebp, loaded when the first WebP picture is decoded. Only two functions of its simple
+ * interface are used; they are the same since 0.1, so no header of libwebp is needed. */
 struct webp_library {
     int (*WebPGetInfo)(const uint8_t *data, size_t bytes, int *w, int *h);
     uint8_t *(*WebPDecodeRGBInto)(const uint8_t *data, size_t bytes, uint8_t *to, size_t to_bytes,
@@ -43,7 +43,8 @@ _Static_assert(sizeof functions / sizeof functions[0] ==
                    sizeof(struct webp_library) / sizeof(void (*)(void)),
                "every member has a row");
 
-/* Fills `lib`. IO when this system has no such library or cannot load it, with what to install. */
+/* Fills `lib`. IO, with the package to install: this system has no such library or cannot load it.
+ */
 static enum rfx_status load_library(struct webp_library *lib, struct rfx_error *err) {
     enum rfx_status status = rfx_library_load("libwebp.so.7", functions,
                                               sizeof functions / sizeof functions[0], lib, err);
@@ -137,7 +138,8 @@ static void source_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops source_ops = {
     .set_window = source_set_window, .fetch = source_fetch, .free = source_free};
 
-/* Sides and alpha by the picture's own chunk, "VP8 " or "VP8L", unless VP8X has told them. */
+/* Reads size and alpha from the picture's own chunk, "VP8 " or "VP8L", unless a VP8X chunk came
+ * before. Returns false for invalid data. */
 static bool take_picture(struct webp_source *s, const unsigned char head[10], bool lossless) {
     s->lossless = lossless;
     if (lossless && head[0] != 0x2f) return false;
@@ -150,9 +152,9 @@ static bool take_picture(struct webp_source *s, const unsigned char head[10], bo
     return true;
 }
 
-/* Goes through the chunks. False: this is none that is understood. */
+/* Reads the chunks. Returns false if they are no valid WebP picture. */
 static bool read_chunks(struct webp_source *s, bool *animated) {
-    unsigned char head[18]; /* and the first bytes of what it holds */
+    unsigned char head[18]; /* header of a chunk, and the first bytes of its content */
     bool found = false;
     int64_t at = 12;
     for (int i = 0; i < MOST_CHUNKS && !*animated; i++) {
@@ -176,15 +178,16 @@ static bool read_chunks(struct webp_source *s, bool *animated) {
     return found;
 }
 
+/* Bounds on the groups of prefix codes in a lossless picture: their number and their bytes. */
 #define MOST_CODE_GROUPS                                                                           \
     2600                       /* that libwebp's encoder makes, in squares of 4 x 4 pixels or more \
                                 */
-#define LEAST_GROUP_BYTES 24   /* of a file, to describe the codes of one */
-#define CODE_GROUP_BYTES 20480 /* their tables */
-#define ROW_BYTES 768          /* a column, of the rows that are decoded together */
+#define LEAST_GROUP_BYTES 24   /* least bytes of the file that describe a group */
+#define CODE_GROUP_BYTES 20480 /* memory of the tables of a group */
+#define ROW_BYTES 768          /* for each column: the rows that are decoded together */
 
-/* libwebp's own memory at most: a lossless picture has its pixels in 4 bytes, and up to one more
- * for what its transforms store; so has alpha that is packed so, and its plane. */
+/* Returns an upper bound of libwebp's own memory. A lossless picture takes 4 bytes a pixel, and up
+ * to one more for data of its transforms. Lossless alpha takes the same, and its plane. */
 static size_t library_bytes(const struct webp_source *s) {
     const int64_t w = s->base.w, h = s->base.h;
     int64_t bytes = (int64_t)LIBRARY_BYTES + w * ROW_BYTES;

@@ -1,5 +1,5 @@
-/* Passes are written in the order in which they come, so that the disk has to seek nothing; eight
- * rows of the picture are at most four rows of each pass, which lie together: seven reads. */
+/* Passes are written to the file in the order in which they come, without seeking. Eight rows of
+ * the picture need at most four rows of each pass, which are contiguous: seven reads. */
 #include "rfexec/image/decode/interlaced_png.h"
 
 #include <errno.h>
@@ -11,9 +11,10 @@
 #include "layers/core/temp_file.h"
 
 #define GROUP 8     /* rows after which the passes repeat */
-#define PASS_ROWS 4 /* of a group in the last two passes, the most */
+#define PASS_ROWS 4 /* most rows of a pass in a group: those of the last two passes */
 
-/* Adam7 (PNG specification, 8.2): first column and row of a pass, and from one to the next. */
+/* Adam7 (PNG specification, 8.2): first column and row of a pass, and the steps between its columns
+ * and rows. */
 static const struct {
     int x0, y0, dx, dy;
 } grids[RFX_PASSES] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
@@ -86,12 +87,12 @@ enum rfx_status rfx_passes_put(struct rfx_passes *passes, int pass, int64_t row,
     return number == 0 ? RFX_OK : failed(passes, "cannot write", number, name, err);
 }
 
-/* The pixels of one pass in the rows from `top` on. */
+/* Puts the pixels of one pass into the rows from `top` on. Returns an errno, or 0. */
 static int put_together(struct rfx_passes *passes, int pass, int64_t top) {
     const size_t pixel = passes->pixel_bytes, bytes = pass_row_bytes(passes, pass);
     const int64_t columns = rfx_passes_columns(passes, pass);
     const int x0 = grids[pass].x0, y0 = grids[pass].y0, dx = grids[pass].dx, dy = grids[pass].dy;
-    const int64_t first = top / dy; /* eight is a multiple of dy */
+    const int64_t first = top / dy; /* no remainder: top is a multiple of eight, and eight of dy */
     const int64_t rows = rfx_min_i64(GROUP / dy, rfx_passes_rows(passes, pass) - first);
     unsigned char *from = passes->rows + GROUP * row_bytes(passes);
     if (rows <= 0 || columns == 0) return 0;

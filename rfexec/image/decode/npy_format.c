@@ -1,5 +1,5 @@
-/* A parser for the one Python literal that an npy header is: {'descr': '<f4',
- * 'fortran_order': False, 'shape': (1, 3, 4, 5), }. Anything else is refused with its place. */
+/* Parses the Python literal of an npy header, such as {'descr': '<f4', 'fortran_order': False,
+ * 'shape': (1, 3, 4, 5), }. Anything else is refused; the text has the position. */
 #include "rfexec/image/decode/npy_format.h"
 
 #include <inttypes.h>
@@ -41,7 +41,7 @@ static enum rfx_status bad(const struct cursor *c, const char *wanted, struct rf
                     c->at, c->end);
 }
 
-/* 'text' or "text" without escapes. */
+/* Parses 'text' or "text" without escapes. */
 static enum rfx_status parse_string(struct cursor *c, char *out, size_t capacity,
                                     struct rfx_error *err) {
     skip_space(c);

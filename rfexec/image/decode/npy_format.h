@@ -1,5 +1,5 @@
-/* The header of numpy's .npy files (versions 1 to 3): parsed from bytes, written to bytes.
- * Source: numpy.lib.format. Does no file access and allocates nothing. */
+/* Parses and writes the header of numpy's .npy files (versions 1 to 3), from and to bytes. Source:
+ * numpy.lib.format. Does no file access and allocates nothing. */
 #ifndef RFX_RFEXEC_IMAGE_DECODE_NPY_FORMAT_H
 #define RFX_RFEXEC_IMAGE_DECODE_NPY_FORMAT_H
 

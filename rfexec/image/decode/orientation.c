@@ -1,12 +1,12 @@
-/* A decoder goes from top to bottom, and what is seen may begin anywhere: samples are put down in a
- * file in the order in which they are seen, and read from there. The page cache is not the
- * process's memory, so a budget holds for pictures of any size.
+/* A decoder goes from top to bottom, but the picture as it is seen may begin at any corner. So the
+ * samples are first written to a file in the order in which they are seen, and read from there. The
+ * page cache is not the process's memory, so a budget holds for pictures of any size.
  *
- * The file has groups of GROUP seen rows, one after the other. Where rows are columns, a group is a
- * row of blocks, each from one band of GROUP stored rows, so that bands are written in pieces of
- * some KiB and a group is one read. Else a group is its rows.
- * Invariants: 1. values are those of the stored picture, sample by sample; 2. `group` holds the
- * rows of group `held`, as the file has them; 3. nothing is allocated after open. */
+ * The file consists of groups of GROUP seen rows, one after the other. If rows are columns, a group
+ * is a row of blocks, and each block comes from one band of GROUP stored rows. So a band is written
+ * in pieces of some KiB, and a group is one read. Else a group is simply its rows. Invariants: 1.
+ * values are those of the stored picture, sample by sample; 2. `group` holds the rows of group
+ * `held`, in the layout of the file; 3. nothing is allocated after open. */
 #include "rfexec/image/decode/orientation.h"
 
 #include <errno.h>
@@ -18,19 +18,20 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/temp_file.h"
 
-/* EXIF: segments up to the first scan, then the first directory of the TIFF that the EXIF segment
- * is. Sources: JEITA CP-3451 (EXIF), TIFF 6.0. Every place is held against the segment's end. */
+/* EXIF: reads the segments up to the first scan, then the first directory of the TIFF in the EXIF
+ * segment. Sources: JEITA CP-3451 (EXIF), TIFF 6.0. Every offset is checked against the segment's
+ * end. */
 
 enum { MAX_SEGMENTS = 1000, MAX_ENTRIES = 1000, TAG_ORIENTATION = 274, TYPE_SHORT = 3 };
 
 /* The TIFF inside a segment. */
 struct exif {
     struct rfx_image_file *file;
-    int64_t start, end; /* in the file */
+    int64_t start, end; /* place in the file */
     bool big_endian;
 };
 
-/* `n` bytes from `at` in the TIFF as a number; -1: there are none. */
+/* Returns `n` bytes at `at` of the TIFF as a number; -1: they are outside the segment. */
 static int64_t number_at(const struct exif *e, int64_t at, int n) {
     unsigned char bytes[4];
     if (at < 0 || at > e->end - e->start - n) return -1;
@@ -41,7 +42,7 @@ static int64_t number_at(const struct exif *e, int64_t at, int n) {
 }
 
 static int orientation_in(struct exif *e) {
-    int64_t order = number_at(e, 0, 2); /* the same bytes twice */
+    int64_t order = number_at(e, 0, 2); /* both bytes are equal, so byte order does not matter */
     if (order != 0x4949 && order != 0x4d4d) return 1;
     e->big_endian = order == 0x4d4d;
     if (number_at(e, 2, 2) != 42) return 1;
@@ -72,12 +73,12 @@ int rfx_exif_orientation(struct rfx_image_file *file) {
         memset(head, 0, sizeof head);
         size_t got = rfx_image_file_pread(file, head, sizeof head, at);
         if (got < 4 || head[0] != 0xff) break;
-        if (head[1] == 0xff) { /* bytes may fill the space before a marker */
+        if (head[1] == 0xff) { /* fill bytes may stand before a marker */
             at++;
             continue;
         }
         int64_t length = (int64_t)head[2] << 8 | head[3];
-        if (head[1] == 0xda || head[1] == 0xd9 || length < 2) break; /* the scans */
+        if (head[1] == 0xda || head[1] == 0xd9 || length < 2) break; /* the scans begin */
         struct exif e = {.file = file, .start = at + 10, .end = at + 2 + length};
         if (head[1] == 0xe1 && length >= 8 && memcmp(head + 4, "Exif\0\0", 6) == 0)
             return orientation_in(&e);
@@ -92,14 +93,16 @@ struct turned_source {
     struct rfx_image_backend base;
     struct rfx_image_backend *stored;
     const char *folder;
-    bool columns;          /* seen rows are stored columns */
-    bool from_last_row;    /* stored rows are met from the last one on, as one goes down or right */
-    bool from_last_column; /* likewise columns */
+    bool columns;       /* seen rows are stored columns */
+    bool from_last_row; /* going down or right in the seen picture, stored rows come from the last
+                           to the first */
+    bool from_last_column; /* the same for stored columns */
     bool made;             /* the file is complete */
     int fd;
-    int64_t held; /* the group in memory; -1: none */
+    int64_t held; /* number of the group in memory; -1: none */
     size_t pixel_bytes;
-    unsigned char *group; /* GROUP rows of the longer side; stored rows while the file is made */
+    unsigned char
+        *group; /* GROUP rows of the longer side; holds stored rows while the file is written */
     unsigned char *block; /* GROUP x GROUP pixels, or one row */
 };
 
@@ -129,7 +132,7 @@ static enum rfx_status get(const struct turned_source *s, unsigned char *to, siz
     return number == 0 ? RFX_OK : fail_file(s, "cannot read", number, err);
 }
 
-/* Rows [y0, y0 + rows) of the stored picture into s->group. */
+/* Reads rows [y0, y0 + rows) of the stored picture into s->group. */
 static enum rfx_status read_band(struct turned_source *s, int64_t y0, int64_t rows,
                                  struct rfx_error *err) {
     struct rfx_image_backend *from = s->stored;
@@ -147,12 +150,12 @@ static enum rfx_status read_band(struct turned_source *s, int64_t y0, int64_t ro
     return RFX_OK;
 }
 
-/* Where seen row y, or column x, of `n` comes from. */
+/* Returns the position from which seen row or column `at` of `n` comes. */
 static int64_t from_end(int64_t at, int64_t n, bool from_last) {
     return from_last ? n - 1 - at : at;
 }
 
-/* Writes the rows of the band in s->group where they are seen. */
+/* Writes the rows of the band in s->group at the places where they are seen. */
 static enum rfx_status put_rows(struct turned_source *s, int64_t y0, int64_t rows,
                                 struct rfx_error *err) {
     const size_t row_bytes = (size_t)s->base.w * s->pixel_bytes;
@@ -169,7 +172,7 @@ static enum rfx_status put_rows(struct turned_source *s, int64_t y0, int64_t row
     return status;
 }
 
-/* The columns that stored rows [y0, y0 + rows) are seen as. */
+/* Returns the first seen column of stored rows [y0, y0 + rows). */
 static int64_t first_column(const struct turned_source *s, int64_t y0, int64_t rows) {
     return s->from_last_row ? s->stored->h - y0 - rows : y0;
 }
@@ -233,7 +236,7 @@ static enum rfx_status source_fetch(struct rfx_image_backend *b, int64_t y, int6
         if (status == RFX_OK) s->held = top;
     }
     if (status != RFX_OK) return status;
-    int64_t at = (y - top) * b->w + x0; /* pixel of the group */
+    int64_t at = (y - top) * b->w + x0; /* the pixel's place in the group */
     *end = x1;
     if (s->columns) {
         int64_t row = from_end(x0, b->w, s->from_last_row), band = row - row % GROUP;
@@ -257,7 +260,8 @@ static void source_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops source_ops = {
     .set_window = source_set_window, .fetch = source_fetch, .free = source_free};
 
-/* What the source holds by itself: a group and a block; false when it fits no memory. */
+/* Computes the bytes of a group, of a block, and of the whole source. Returns false if they exceed
+ * any memory. */
 static bool count_bytes(const struct turned_source *s, size_t *group, size_t *block, size_t *sum) {
     int64_t longer = rfx_max_i64(s->base.h, s->base.w), file; /* RFX_IMAGE_MAX_SIDE */
     *group = (size_t)longer * GROUP * s->pixel_bytes;

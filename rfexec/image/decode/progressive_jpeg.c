@@ -1,7 +1,7 @@
-/* libjpeg goes through an array from top to bottom, once for each scan and once for the picture:
- * strips follow each other, written back when they were changed. It may ask for more rows at a time
- * than it moves on by (five times as many, where it smooths what scans have left out); the next
- * strip begins with the first one that is asked for. */
+/* libjpeg goes through an array from top to bottom, once for each scan and once for the picture. So
+ * strips follow each other; a strip that was changed is written back. libjpeg may request more rows
+ * at a time than it moves on by (five times as many when it smooths blocks that are missing in the
+ * scans). The next strip begins with the first row requested. */
 #include "rfexec/image/decode/progressive_jpeg.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/temp_file.h"
 
-/* Of a strip, where the rows that are asked for at a time are not more. */
+/* Bytes of a strip, unless the rows requested at a time need more. */
 #define STRIP_BYTES ((size_t)256 * 1024)
 
 struct jvirt_barray_control {
-    JBLOCKARRAY rows; /* of the strip */
+    JBLOCKARRAY rows; /* rows of the strip */
     size_t row_bytes;
     size_t n_rows, strip_rows;
-    size_t first, held; /* the rows in memory */
-    bool changed;       /* since they were read */
-    int64_t at;         /* of the array in the file */
+    size_t first, held; /* first row in memory, and number of rows */
+    bool changed;       /* the rows were changed since they were read */
+    int64_t at;         /* offset of the array in the file */
 };
 
 static size_t strip_rows(size_t blocks, size_t n_rows, size_t access) {
@@ -53,7 +53,8 @@ jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *kept,
     memset(strip, 0, rows * array->row_bytes);
     if (rows == n_rows) return array;
     array->at = kept->file_bytes;
-    kept->file_bytes += (int64_t)(n_rows * array->row_bytes); /* 65,500 samples a side */
+    kept->file_bytes +=
+        (int64_t)(n_rows * array->row_bytes); /* no overflow: at most 65,500 samples a side */
     return array;
 }
 
@@ -67,7 +68,7 @@ bool rfx_coefficients_realize(struct rfx_coefficients *kept) {
     if (kept->file_bytes == 0) return true;
     if (kept->fd < 0) kept->fd = rfx_temp_file_open(rfx_temp_folder(kept->folder));
     if (kept->fd < 0) return failed(kept, "cannot make it", errno);
-    /* what another decoding left behind goes; what is not written is read as 0 */
+    /* removes data of an earlier decoding; unwritten parts are read as 0 */
     int number = rfx_descriptor_truncate(kept->fd, 0);
     if (number == 0) number = rfx_descriptor_truncate(kept->fd, kept->file_bytes);
     return number == 0 ? true : failed(kept, "cannot make it", number);

@@ -1,8 +1,8 @@
 /* The tags of GeoTIFF and GDAL, which libtiff itself does not know.
  *
- * Read, such tags come with whatever type and count the file gives them, so both are looked at.
- * Written, they are made known to the one file. A program around this library may have made them
- * known to all: what libtiff says of a tag decides how its values are passed. */
+ * When read, such tags have any type and count that the file gives them, so both are checked. For
+ * writing they are registered with the one file. A program around this library may have registered
+ * them for all files, so libtiff's own description of a tag decides how its values are passed. */
 #include "rfexec/image/geo/geo_tiff.h"
 
 #include <math.h>
@@ -33,7 +33,8 @@ struct reading {
     struct rfx_image_file file;
 };
 
-/* The values of a tag, borrowed from libtiff; *n: how many. NULL: there are none of this type. */
+/* Returns the values of a tag, borrowed from libtiff; *n: their number. NULL: there are none of
+ * this type. */
 static const void *values_of(const struct reading *r, uint32_t tag, TIFFDataType type, size_t *n) {
     TIFF *tif = r->handle.tif;
     const TIFFField *field = r->lib.TIFFFindField(tif, tag, TIFF_ANY);
@@ -52,7 +53,7 @@ static const void *values_of(const struct reading *r, uint32_t tag, TIFFDataType
     return values;
 }
 
-/* Copies `bytes` into a block with a 0 behind them. */
+/* Copies `bytes` bytes into a new block and adds a 0. */
 static bool keep(struct rfx_memory *mem, const void *values, size_t bytes, void *to) {
     char *block = rfx_memory_alloc(mem, bytes + 1);
     if (block == NULL) return false;
@@ -62,7 +63,8 @@ static bool keep(struct rfx_memory *mem, const void *values, size_t bytes, void 
     return true;
 }
 
-/* Whether a tag is of no use: *dropped names it. */
+/* Returns whether a tag must be dropped, because it is invalid or too long. Then sets *dropped to
+ * its name. */
 static bool is_useless(const struct rfx_georeference *geo, const char *name, size_t bytes,
                        bool sound, const char **dropped) {
     if (sound && bytes <= RFX_GEO_MOST_BYTES - rfx_georeference_bytes(geo)) return false;
@@ -70,7 +72,7 @@ static bool is_useless(const struct rfx_georeference *geo, const char *name, siz
     return true;
 }
 
-/* Doubles of a tag: at least `least`, all finite, whole groups of `group`. */
+/* Reads the doubles of a tag: at least `least`, all finite, a multiple of `group`. */
 static bool read_doubles(const struct reading *r, struct rfx_geo_source *out, uint32_t tag,
                          const char *name, size_t least, size_t group, double **to, int *count) {
     size_t n = 0;
@@ -106,7 +108,7 @@ static bool read_keys(const struct reading *r, struct rfx_geo_source *out) {
     return keep(out->geo.mem, values, (size_t)out->geo.n_keys * sizeof *values, &out->geo.keys);
 }
 
-/* Fixed numbers of doubles; *has: there are so many. */
+/* Reads n doubles of a tag; *has: the tag has them. */
 static bool read_fixed(const struct reading *r, struct rfx_geo_source *out, uint32_t tag,
                        const char *name, size_t n, double *to, bool *has) {
     double *values = NULL;
@@ -118,7 +120,8 @@ static bool read_fixed(const struct reading *r, struct rfx_geo_source *out, uint
     return true;
 }
 
-/* Leaves out items of one band: "<Item ... sample="0" ...>...</Item>", and what is left empty. */
+/* Removes the metadata items of one band, "<Item ... sample="0" ...>...</Item>", and metadata that
+ * become empty. */
 static void drop_band_items(struct rfx_georeference *geo) {
     char *to = geo->metadata;
     bool any = false;
@@ -128,7 +131,8 @@ static void drop_band_items(struct rfx_georeference *geo) {
         const char *sample = tag_end == NULL ? NULL : strstr(from, "sample=");
         if (end != NULL && sample != NULL && sample < tag_end) {
             from = end + strlen("</Item>");
-            while (to > geo->metadata && strchr(" \t\r\n", to[-1]) != NULL) to--; /* its line */
+            while (to > geo->metadata && strchr(" \t\r\n", to[-1]) != NULL)
+                to--; /* the rest of its line */
             continue;
         }
         any |= tag_end != NULL;
@@ -142,7 +146,7 @@ static void drop_band_items(struct rfx_georeference *geo) {
     geo->metadata = NULL;
 }
 
-/* One way of placing a picture: scale and tie point, else a matrix, else points. */
+/* Keeps one kind of georeference: scale and tie point, else a matrix, else points. */
 static void choose_placing(struct rfx_georeference *geo) {
     bool tied = geo->has_scale && geo->n_points >= RFX_GEO_POINT && geo->scale[0] != 0.0 &&
                 geo->scale[1] != 0.0;
@@ -154,8 +158,9 @@ static void choose_placing(struct rfx_georeference *geo) {
     geo->n_points = 0;
 }
 
-/* The size of pixels by the resolution. Pixels of 50 micrometres and more (508 of them in an inch,
- * and fewer) are those of paper and screens, which programs write where they know none. */
+/* Reads the size of pixels from the resolution. Pixels of 50 micrometres and more (508 or fewer an
+ * inch) are ignored: they are resolutions of paper and screens, which programs write when they do
+ * not know the size. */
 static void read_pixel_size(const struct reading *r, struct rfx_georeference *geo) {
     static const uint32_t tags[] = {TIFFTAG_XRESOLUTION, TIFFTAG_YRESOLUTION};
     uint16_t unit = 0;
@@ -204,7 +209,7 @@ static bool is_tiff(struct rfx_image_file *file) {
            rfx_image_is_tiff(head);
 }
 
-/* Of an open file. */
+/* Reads the georeference of an open file. */
 static enum rfx_status read_file(struct reading *r, int64_t page, struct rfx_geo_source *out,
                                  struct rfx_error *err) {
     if (!is_tiff(&r->file)) return RFX_OK;
@@ -238,7 +243,7 @@ enum rfx_status rfx_geo_tiff_read(struct rfx_memory *mem, const char *path, int6
     return status;
 }
 
-/* Sets a tag of n values; n 0: none. */
+/* Sets a tag with n values; n 0: does nothing. */
 static bool set(const struct rfx_tiff_library *lib, TIFF *tif, uint32_t tag, size_t n,
                 const void *values) {
     const TIFFField *field = n == 0 ? NULL : lib->TIFFFindField(tif, tag, TIFF_ANY);

@@ -1,4 +1,4 @@
-/* Moving georeferences from one grid of pixels to another. */
+/* Converts georeferences from one grid of pixels to another. */
 #include "rfexec/image/geo/georeference.h"
 
 #include <math.h>
@@ -64,7 +64,7 @@ struct rfx_geo_affine rfx_geo_compose(const struct rfx_geo_affine *outer,
     return out;
 }
 
-/* Whether raster positions are counted from the middle of the first pixel. */
+/* Returns whether raster positions are counted from the middle of the first pixel. */
 static bool counts_from_middles(const struct rfx_georeference *geo) {
     for (int i = KEY_ENTRY; i + KEY_ENTRY <= geo->n_keys; i += KEY_ENTRY)
         if (geo->keys[i] == KEY_RASTER_TYPE && geo->keys[i + 1] == 0)
@@ -72,7 +72,8 @@ static bool counts_from_middles(const struct rfx_georeference *geo) {
     return false;
 }
 
-/* The affine between positions that are counted from the middles of the first pixels. */
+/* Returns the affine transform for positions that are counted from the middles of the first pixels.
+ */
 static struct rfx_geo_affine of_middles(const struct rfx_geo_affine *a) {
     struct rfx_geo_affine out = *a;
     out.x[2] = a->x[2] + (a->x[0] + a->x[1]) / 2.0 - 0.5;
@@ -80,7 +81,7 @@ static struct rfx_geo_affine of_middles(const struct rfx_geo_affine *a) {
     return out;
 }
 
-/* Rows of the matrix times the affine, which leaves levels as they are. */
+/* Multiplies the matrix by the affine transform, which does not change levels. */
 static void place_matrix(const double *m, const struct rfx_geo_affine *a, double *out) {
     for (int row = 0; row < 4; row++) {
         const double *r = m + 4 * row;
@@ -92,7 +93,7 @@ static void place_matrix(const double *m, const struct rfx_geo_affine *a, double
     }
 }
 
-/* Scale and tie point as a matrix. */
+/* Writes scale and tie point as a matrix. */
 static void matrix_of(const double *scale, const double *point, double *m) {
     memset(m, 0, RFX_GEO_MATRIX * sizeof *m);
     m[0] = scale[0];
@@ -104,7 +105,8 @@ static void matrix_of(const double *scale, const double *point, double *m) {
     m[15] = 1.0;
 }
 
-/* A tie point of the corner of the first pixel. */
+/* Writes scale and tie point for the other picture, with the tie point at the corner of the first
+ * pixel. */
 static void place_scaled(const struct rfx_georeference *geo, const struct rfx_geo_affine *a,
                          struct rfx_georeference *out) {
     const double *from = geo->points;
@@ -163,16 +165,16 @@ static void move(const struct rfx_georeference *geo, const struct rfx_geo_affine
     bool upright = a.x[1] == 0.0 && a.y[0] == 0.0 && a.x[0] > 0.0 && a.y[1] > 0.0;
     bool tied = geo->has_scale && geo->n_points >= RFX_GEO_POINT;
     double m[RFX_GEO_MATRIX];
-    for (int i = 0; i < 2; i++) { /* a step along an axis of the other picture */
+    for (int i = 0; i < 2; i++) { /* step along an axis of the other picture */
         double x = a.x[i] * geo->pixel_um[0], y = a.y[i] * geo->pixel_um[1];
-        out->pixel_um[i] = sqrt(x * x + y * y); /* not hypot: that of glibc 2.35 is a new one */
+        out->pixel_um[i] = sqrt(x * x + y * y); /* not hypot: glibc 2.35 has a new version of it */
     }
     if (geo->has_matrix) {
         place_matrix(geo->matrix, &a, out->matrix);
         place_points(&a, out);
     } else if (tied && upright) {
         place_scaled(geo, &a, out);
-    } else if (tied) { /* turned: a scale has no sign */
+    } else if (tied) { /* rotated or mirrored: a scale has no sign, so a matrix is needed */
         matrix_of(geo->scale, geo->points, m);
         place_matrix(m, &a, out->matrix);
         out->has_matrix = true;

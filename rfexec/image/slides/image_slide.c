@@ -1,14 +1,14 @@
 /* Slides through OpenSlide: RGB of 8 bits, any rectangle of one level.
  *
- * OpenSlide is asked for cells, of which one row is kept, as tiles of a TIFF are. Places are given
- * to it in pixels of level 0, whole ones, and it interpolates where these are not whole pixels of
- * the level. So that a value is a function of the file and the level alone, cells lie in one grid,
- * whichever rectangle is asked for: where one pixel of the level is a whole number of pixels of
- * level 0, values are the stored ones; else those that OpenSlide gives for cells that begin at the
- * nearest whole pixel of level 0. Transparent pixels, where the slide has nothing, lie on its
- * background colour, or on white where it names none.
- * Invariants: 1. fixed_bytes bounds what OpenSlide holds too, which is not ours to allocate; 2.
- * column x of row y lies in cache row y mod cell_rows, valid when the column of cells says so. */
+ * The level is read in cells of a fixed grid. One row of cells is kept in memory, like a row of
+ * tiles of a TIFF. OpenSlide takes positions in whole pixels of level 0, and interpolates where a
+ * position is no whole pixel of the level. The fixed grid makes a value depend only on the file and
+ * the level, not on the rectangle that is read. If one pixel of the level is a whole number of
+ * pixels of level 0, values are the stored ones. Else they are the values that OpenSlide computes
+ * for cells that begin at the nearest whole pixel of level 0. Transparent pixels, where the slide
+ * has no data, get its background colour, or white if it has none. Invariants: 1. fixed_bytes also
+ * bounds the memory that OpenSlide allocates by itself; 2. column x of row y lies in cache row y
+ * mod cell_rows, valid if cell_row_of of its column of cells says that row of cells. */
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -27,8 +27,9 @@
 struct rfx_openslide;       /* openslide_t */
 struct rfx_openslide_cache; /* openslide_cache_t */
 
-/* OpenSlide, loaded when the first slide is opened: few runs need it, and it brings glib, cairo and
- * SQLite. Its functions by their own names; only those that 3.4 has too are needed. */
+/* OpenSlide, loaded when the first slide is opened: few runs need it, and it loads glib, cairo and
+ * SQLite. The members have the names of its functions; only functions that 3.4 has too are
+ * required. */
 struct slide_library {
     struct rfx_openslide *(*openslide_open)(const char *path);
     void (*openslide_close)(struct rfx_openslide *slide);
@@ -40,13 +41,13 @@ struct slide_library {
     const char *(*openslide_get_property_value)(struct rfx_openslide *slide, const char *name);
     void (*openslide_read_region)(struct rfx_openslide *slide, uint32_t *to, int64_t x, int64_t y,
                                   int32_t level, int64_t w, int64_t h);
-    /* NULL before 4.0, whose cache has OPENSLIDE_CACHE_BYTES */
+    /* NULL before 4.0; older versions have a cache of OPENSLIDE_CACHE_BYTES */
     struct rfx_openslide_cache *(*openslide_cache_create)(size_t bytes);
     void (*openslide_set_cache)(struct rfx_openslide *slide, struct rfx_openslide_cache *cache);
     void (*openslide_cache_release)(struct rfx_openslide_cache *cache);
 };
 
-/* Of decoded tiles. */
+/* Size of OpenSlide's cache of decoded tiles. */
 #define OPENSLIDE_CACHE_BYTES ((size_t)32 << 20)
 
 #define FUNCTION(name, optional) \
@@ -68,8 +69,8 @@ static const struct rfx_library_function functions[] = {
 _Static_assert(COUNT == sizeof(struct slide_library) / sizeof(void (*)(void)),
                "every member has a row");
 
-/* OpenSlide 4.x, or else 3.4, which differ only by what is optional here. IO, with what to install,
- * when this system has none. */
+/* Loads OpenSlide 4.x, or else 3.4, which only lacks optional functions. IO, with the package to
+ * install: this system has neither. */
 static enum rfx_status load_library(struct slide_library *lib, struct rfx_error *err) {
     enum rfx_status status = rfx_library_load("libopenslide.so.1", functions, COUNT, lib, NULL);
     if (status != RFX_OK)
@@ -81,36 +82,39 @@ static enum rfx_status load_library(struct slide_library *lib, struct rfx_error 
 }
 
 #define CHANNELS 3
-#define USUAL_SIDE 256 /* of cells where the slide names no tiles */
+#define USUAL_SIDE 256 /* side of cells if the slide does not give the size of its tiles */
 #define LEAST_ROWS 16
 #define MOST_SIDE 1024
-#define CACHE_BYTES ((int64_t)16 << 20) /* of a row of cells, where it has more than LEAST_ROWS */
+/* Bytes of a row of cells, if it has more than LEAST_ROWS rows. */
+#define CACHE_BYTES ((int64_t)16 << 20)
 
-/* OpenSlide's and its libraries' own state, and tiles on their way: test_cli_inputs holds the
- * kernel's figure to it. 3.4 lets libtiff write words of its own to standard error. */
+/* Memory of OpenSlide's and its libraries' own state, and of tiles that are being decoded.
+ * test_cli_inputs checks it against the kernel's measurement. With 3.4, libtiff may print messages
+ * to standard error. */
 #define STATE_BYTES ((size_t)16 << 20)
 #define TILES_IN_WORK 6
-#define TABLE_BYTES 32 /* per tile of the file */
+#define TABLE_BYTES 32 /* bytes for each tile of the file */
 
 struct slide_source {
     struct rfx_image_backend base;
-    struct rfx_image_file file; /* looked at before OpenSlide opens it by its name */
+    struct rfx_image_file file; /* checked before OpenSlide opens it by its name */
     struct slide_library lib;
     struct rfx_openslide *slide;
     int32_t n_levels, level;
     double downsample;
     unsigned background[CHANNELS];
     int64_t cell_rows, cell_cols, n_across;
-    uint32_t *cell;       /* as OpenSlide gives it */
-    unsigned char *cache; /* one row of cells; NULL: none yet */
-    int64_t *cell_row_of; /* per column of cells: which row of them the cache has; -1: none */
+    uint32_t *cell;       /* a cell as OpenSlide delivers it */
+    unsigned char *cache; /* one row of cells; NULL: not allocated */
+    /* for each column of cells: the row of cells that the cache has; -1: none */
+    int64_t *cell_row_of;
 };
 
 static struct slide_source *self_of(struct rfx_image_backend *b) {
     return (struct slide_source *)(void *)b;
 }
 
-/* Of a pixel with its colour times its opacity, over the background. */
+/* Writes a pixel, whose colour is multiplied by its opacity, over the background. */
 static void put_pixel(const struct slide_source *s, uint32_t argb, unsigned char *to) {
     unsigned alpha = argb >> 24;
     for (int c = 0; c < CHANNELS; c++) {
@@ -120,7 +124,7 @@ static void put_pixel(const struct slide_source *s, uint32_t argb, unsigned char
     }
 }
 
-/* Fills the cell that holds (y, x) of the cache. */
+/* Reads the cell that contains (y, x) into the cache. */
 static enum rfx_status read_cell(struct slide_source *s, int64_t y, int64_t x,
                                  struct rfx_error *err) {
     const int64_t row = y / s->cell_rows, column = x / s->cell_cols;
@@ -200,7 +204,7 @@ static void source_free(struct rfx_image_backend *b) {
 static const struct rfx_image_backend_ops source_ops = {
     .set_window = source_set_window, .fetch = source_fetch, .free = source_free};
 
-/* Rows or columns of a level's tiles; 0: the slide does not say. */
+/* Returns the rows or columns of a level's tiles; 0: the slide does not give them. */
 static int64_t tile_side(const struct slide_source *s, int32_t level, const char *side) {
     char name[64];
     (void)snprintf(name, sizeof name, "openslide.level[%" PRId32 "].tile-%s", level, side);
@@ -217,7 +221,7 @@ static void settle_cells(struct slide_source *s) {
     s->n_across = rfx_ceil_div(s->base.w, s->cell_cols);
 }
 
-/* What is held, ours and OpenSlide's; see RFX_IMAGE_MAX_SIDE. */
+/* Returns the memory of the source and of OpenSlide; no overflow, see RFX_IMAGE_MAX_SIDE. */
 static size_t count_bytes(const struct slide_source *s) {
     size_t bytes = sizeof *s + cell_bytes(s) + cache_bytes(s) + OPENSLIDE_CACHE_BYTES + STATE_BYTES;
     bytes += (size_t)s->n_across * sizeof *s->cell_row_of;
@@ -239,7 +243,7 @@ static void settle_background(struct slide_source *s) {
     for (int c = 0; c < CHANNELS; c++) s->background[c] = (unsigned)(colour >> (16 - 8 * c) & 255);
 }
 
-/* Opens the file; the levels are there then. */
+/* Opens the file and reads its levels. */
 static enum rfx_status open_slide(struct slide_source *s, struct rfx_error *err) {
     const char *name = s->base.name;
     enum rfx_status status = rfx_image_file_open(&s->file, name, err);
@@ -258,7 +262,7 @@ static enum rfx_status open_slide(struct slide_source *s, struct rfx_error *err)
         s->lib.openslide_cache_release != NULL) {
         struct rfx_openslide_cache *cache = s->lib.openslide_cache_create(OPENSLIDE_CACHE_BYTES);
         s->lib.openslide_set_cache(s->slide, cache);
-        s->lib.openslide_cache_release(cache); /* the slide has it */
+        s->lib.openslide_cache_release(cache); /* the slide keeps the cache */
     }
     return RFX_OK;
 }
@@ -279,7 +283,7 @@ static enum rfx_status fail_level(const struct slide_source *s, int64_t level,
                     level, (int)s->n_levels, names);
 }
 
-/* That of level 0 times the downsample, if the slide says both. */
+/* Sets the size of pixels: that of level 0 times the downsample, if the slide has both. */
 static void settle_pixel_size(struct slide_source *s) {
     static const char *const names[] = {"openslide.mpp-x", "openslide.mpp-y"};
     double um[2];

@@ -1,16 +1,17 @@
-/* TIFF and BigTIFF pictures through libtiff, in one of three ways:
+/* TIFF and BigTIFF pictures through libtiff, read in one of three ways:
  *
- * - uncompressed data are read from the file where they lie: any rectangle, no library in between;
- * - compressed tiles are decoded when they are met: any rectangle, with one row of tiles kept;
- * - compressed strips are decoded row by row into a window, as PNG is.
- * Samples: see rfexec/image/tiff/tiff_layout.h. One picture of a file is read; its orientation
- * is told, its colour profile not applied, alpha dropped. What is delivered as float32 is taken as
- * it is, without scale and mean. Invariants: 1. fixed_bytes bounds what libtiff holds too: its
- * tables, the largest compressed strip or tile and the codec's own state; those are not ours to
- * allocate. 2. rows: row y lies in slot y mod window_rows; 3. tiles: column x of row y lies in
- * cache row y mod tile_h, valid when the tile column says so. Strict: what libtiff warns about
- * while decoding is an error.
- */
+ * - uncompressed data are read directly from the file: any rectangle, without libtiff;
+ * - compressed tiles are decoded when a rectangle needs them: any rectangle, with one row of tiles
+ * kept in memory;
+ * - compressed strips are decoded row by row into a window, like PNG.
+ *
+ * rfexec/image/tiff/tiff_layout.h describes the samples. One picture of a file is read.
+ * base.orientation is set from the tag, colour profiles are not applied, and alpha is dropped.
+ * Samples that are delivered as float32 are used unchanged, without scale and mean. Invariants: 1.
+ * fixed_bytes also bounds the memory that libtiff allocates by itself: its tables, the largest
+ * compressed strip or tile, and the codec's state; 2. rows: row y lies in slot y mod window_rows;
+ * 3. tiles: column x of row y lies in cache row y mod tile_h, valid if tile_row_of of its column of
+ * tiles is that row of tiles. Strict: a warning of libtiff while decoding is an error. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -26,22 +27,22 @@
 #include "rfexec/image/tiff/tiff_layout.h"
 #include "rfexec/image/tiff/tiff_library.h"
 
-/* What libtiff and the caches around it hold while a TIFF is read, which is not ours to count. */
+/* The quantities that determine the memory of libtiff and the caches while a TIFF is read. */
 struct reading {
-    size_t decoders;     /* open handles of the picture */
-    int64_t n_striles;   /* strips or tiles, all planes */
-    size_t strile_bytes; /* of one, decoded; 0: nothing is decoded */
-    size_t raw_bytes;    /* that one call decodes */
-    int64_t cache_rows;  /* of a row of tiles; 0: none is kept */
-    size_t row_bytes;    /* of a delivered row */
-    int64_t n_across;    /* tiles of a row */
+    size_t decoders;     /* number of open handles of the picture */
+    int64_t n_striles;   /* number of strips or tiles in all planes */
+    size_t strile_bytes; /* bytes of a decoded strip or tile; 0: nothing is decoded */
+    size_t raw_bytes;    /* bytes that one call decodes */
+    int64_t cache_rows;  /* rows of the cached row of tiles; 0: no cache */
+    size_t row_bytes;    /* bytes of a delivered row */
+    int64_t n_across;    /* tiles in a row */
 };
 
 #define HANDLE_BYTES ((size_t)1 << 18) /* directory, buffers and small tables of the codec */
-#define TABLE_BYTES ((size_t)3 << 18)  /* of a codec with larger ones */
-#define STRILE_BYTES 32 /* per strip or tile: offset and count, twice while loading */
+#define TABLE_BYTES ((size_t)3 << 18)  /* memory of a codec with larger tables */
+#define STRILE_BYTES 32 /* bytes for each strip or tile: offset and count, twice while loading */
 
-/* How often a codec may hold a decoded strip or tile, beside the one that it delivers into:
+/* Returns how many copies of a decoded strip or tile a codec may hold besides its output:
  * dictionaries (LZMA, Zstandard), coefficients of all scans (JPEG), whole pictures (the others). */
 static size_t codec_copies(int compression) {
     switch (compression) {
@@ -60,7 +61,7 @@ static size_t codec_copies(int compression) {
     }
 }
 
-/* The largest compressed strip or tile, at most the file. */
+/* Returns the bytes of the largest compressed strip or tile, at most the file's size. */
 static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, int64_t n_striles,
                                 int64_t file_bytes) {
     uint64_t largest = 0;
@@ -73,8 +74,8 @@ static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, i
     return (size_t)(largest < all ? largest : all);
 }
 
-/* The pages of a codec that are touched: nothing where samples are not compressed, little of zlib
- * (libdeflate) and of libtiff's own. */
+/* Returns the bytes of a codec's code pages that are used: none without compression, few of zlib
+ * (libdeflate) and of libtiff's own codecs. */
 static size_t codec_bytes(int compression, bool *has_tables) {
     *has_tables = false;
     switch (compression) {
@@ -91,13 +92,14 @@ static size_t codec_bytes(int compression, bool *has_tables) {
     }
 }
 
-/* Adds `bytes` to the sum; false when either does not fit. */
+/* Adds times * bytes to the sum. Returns false on overflow. */
 static bool count(size_t *sum, size_t times, size_t bytes) {
     size_t product;
     return rfx_checked_mul_size(times, bytes, &product) && rfx_checked_add_size(*sum, product, sum);
 }
 
-/* The bytes, at most; false when they fit no memory. file_bytes: no strip or tile is larger. */
+/* Computes an upper bound of the memory. Returns false if it exceeds any memory. file_bytes: no
+ * strip or tile is larger. */
 static bool bound_memory(const struct rfx_tiff_library *lib, TIFF *tif,
                          const struct reading *reading, int64_t file_bytes, size_t *out) {
     const struct reading *r = reading;
@@ -119,8 +121,9 @@ static bool bound_memory(const struct rfx_tiff_library *lib, TIFF *tif,
     return fits;
 }
 
-#define CHUNK_COLS 2048 /* of uncompressed data, read at a time, where they are not too wide */
-#define CHUNK_BYTES (CHUNK_COLS * 4 * 4) /* of pixels of up to four 4-byte samples */
+/* Columns of uncompressed data that are read at a time, unless pixels are too large. */
+#define CHUNK_COLS 2048
+#define CHUNK_BYTES (CHUNK_COLS * 4 * 4) /* for pixels of up to four 4-byte samples */
 #define MAX_SAMPLE_BYTES 8               /* float64 */
 _Static_assert(CHUNK_BYTES >= 8 * RFX_IMAGE_MAX_BANDS * MAX_SAMPLE_BYTES, "holds some pixels");
 
@@ -133,24 +136,25 @@ struct tiff_source {
     struct rfx_tiff_log log;
     struct rfx_tiff_layout layout;
     enum way way;
-    const struct rfx_image_bands *chosen; /* while it is opened */
-    int64_t wanted;                       /* channels that the network takes */
+    const struct rfx_image_bands *chosen; /* used while the file is opened */
+    int64_t wanted;                       /* channels of the network */
     int64_t page, plane;
     struct rfx_tiff_handle handle;
-    /* separate planes in strips need a decoder each, because each has a place of its own: those of
-     * all but the first */
+    /* separate planes in strips need a decoder each, because each decoder has one position; these
+     * are the decoders of all planes but the first */
     struct rfx_tiff_handle *others;
-    struct rfx_image_bands planes; /* that are read; n 1 unless separate */
-    int64_t n_striles;             /* strips or tiles, all planes */
-    int64_t n_across;              /* of them from left to right */
-    bool broken;                   /* rows: an error was met */
-    int64_t next_row;              /* rows: the first not yet decoded */
-    int64_t chunk_cols;            /* of uncompressed data, read at a time */
-    int64_t cache_rows;            /* window, or rows of a tile; 0: none allocated */
-    size_t row_bytes;              /* delivered */
-    size_t raw_bytes;              /* of one row or tile of one plane */
+    struct rfx_image_bands planes; /* planes that are read; n 1 unless separate */
+    int64_t n_striles;             /* number of strips or tiles in all planes */
+    int64_t n_across;              /* strips or tiles from left to right */
+    bool broken;                   /* rows: there was an error */
+    int64_t next_row;              /* rows: first row that is not decoded yet */
+    int64_t chunk_cols;            /* columns of uncompressed data that are read at a time */
+    int64_t cache_rows;            /* rows of the window or of a tile; 0: nothing is allocated */
+    size_t row_bytes;              /* bytes of a delivered row */
+    size_t raw_bytes;              /* bytes of one row or tile of one plane */
     unsigned char *raw, *cache;
-    int64_t *tile_row_of; /* per column of tiles: which row of tiles the cache has; -1: none */
+    /* for each column of tiles: the row of tiles that the cache has; -1: none */
+    int64_t *tile_row_of;
     unsigned char chunk[2][CHUNK_BYTES];
 };
 
@@ -158,7 +162,8 @@ static struct tiff_source *self_of(struct rfx_image_backend *b) {
     return (struct tiff_source *)(void *)b;
 }
 
-/* The status and text for what libtiff could not do; `place` is "header" or "row 7 of 9". */
+/* Returns the status and writes the text for a failure of libtiff; `place` is "header" or "row 7 of
+ * 9". */
 static enum rfx_status failed(struct tiff_source *s, const char *place, struct rfx_error *err) {
     if (s->file.error_number != 0)
         return rfx_fail(err, RFX_STATUS_IO, "%s: %s: %s", s->base.name, place,
@@ -178,12 +183,12 @@ static enum rfx_status failed_in_row(struct tiff_source *s, int64_t y, struct rf
     return failed(s, place, err);
 }
 
-/* The decoder of the i-th plane. */
+/* Returns the decoder of the i-th plane. */
 static struct rfx_tiff_handle *handle_of(struct tiff_source *s, int i) {
     return i == 0 || s->others == NULL ? &s->handle : &s->others[i - 1];
 }
 
-/* How many decoders there are. */
+/* Returns the number of decoders. */
 static int count_handles(const struct tiff_source *s) {
     return s->others != NULL ? s->planes.n : 1;
 }
@@ -192,7 +197,7 @@ static void close_handles(struct tiff_source *s) {
     for (int i = 0; i < count_handles(s); i++) rfx_tiff_handle_close(handle_of(s, i), &s->lib);
 }
 
-/* Opens those that are not open. */
+/* Opens the handles that are not open. */
 static enum rfx_status open_handles(struct tiff_source *s, struct rfx_error *err) {
     for (int i = 0; i < count_handles(s); i++) {
         struct rfx_tiff_handle *h = handle_of(s, i);
@@ -204,14 +209,14 @@ static enum rfx_status open_handles(struct tiff_source *s, struct rfx_error *err
                 rfx_tiff_directory_select(s->base.mem, h, &s->lib, &s->log, s->page, err);
             if (status != RFX_OK) return rfx_fail_within(err, status, "%s", s->base.name);
         }
-        /* JPEG's YCbCr is converted where the handle has been told so */
+        /* libtiff converts JPEG's YCbCr if this is set on the handle */
         if (s->layout.is_ycbcr)
             (void)s->lib.TIFFSetField(h->tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     }
     return RFX_OK;
 }
 
-/* The strip or tile of plane `plane` that holds (y, x). */
+/* Returns the number of the strip or tile of plane `plane` that contains (y, x). */
 static uint32_t strile_at(const struct tiff_source *s, int64_t y, int64_t x, int plane) {
     const struct rfx_tiff_layout *l = &s->layout;
     int64_t per_plane = s->n_across * rfx_ceil_div(l->h, l->tile_h);
@@ -245,7 +250,8 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
                                    const void **samples, int64_t *end, struct rfx_error *err) {
     const struct rfx_tiff_layout *l = &s->layout;
     int64_t tile_x0 = x0 - x0 % l->tile_w;
-    int64_t from = (x0 - tile_x0) & ~(int64_t)7; /* a whole byte for samples of 1, 2 and 4 bits */
+    int64_t from =
+        (x0 - tile_x0) & ~(int64_t)7; /* starts at a whole byte for samples of 1, 2 and 4 bits */
     int64_t to = rfx_min_i64(rfx_min_i64(x1 - tile_x0, l->tile_w), from + s->chunk_cols);
     int64_t offset = y % l->tile_h * rfx_tiff_layout_row_bytes(l, l->tile_w) +
                      rfx_tiff_layout_row_bytes(l, from);
@@ -253,7 +259,7 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
     for (int i = 0; i < s->planes.n; i++) {
         int plane = s->planes.numbers[i];
         uint32_t strile = strile_at(s, y, x0, plane);
-        if (s->plane > 0) { /* behind the first strip, rows without end */
+        if (s->plane > 0) { /* all rows follow each other from the first strip on */
             strile = 0;
             offset = (s->plane * l->h + y) * rfx_tiff_layout_row_bytes(l, l->w) +
                      rfx_tiff_layout_row_bytes(l, from);
@@ -267,7 +273,7 @@ static enum rfx_status fetch_plain(struct tiff_source *s, int64_t y, int64_t x0,
     return RFX_OK;
 }
 
-/* Decodes the tile that holds (y, x) into the cache. */
+/* Decodes the tile that contains (y, x) into the cache. */
 static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
                                    struct rfx_error *err) {
     const struct rfx_tiff_layout *l = &s->layout;
@@ -278,7 +284,8 @@ static enum rfx_status decode_tile(struct tiff_source *s, int64_t y, int64_t x,
     for (int i = 0; i < s->planes.n; i++) {
         int plane = s->planes.numbers[i];
         rfx_tiff_log_clear(&s->log);
-        memset(s->raw, 0, s->raw_bytes); /* libtiff fills less from broken data and says nothing */
+        memset(s->raw, 0,
+               s->raw_bytes); /* libtiff may fill only a part from broken data without an error */
         tmsize_t got = s->lib.TIFFReadEncodedTile(s->handle.tif, strile_at(s, y, x, plane), s->raw,
                                                   (tmsize_t)s->raw_bytes);
         if (got != (tmsize_t)s->raw_bytes || s->log.complained) return failed_in_row(s, y, err);
@@ -312,7 +319,7 @@ static enum rfx_status decode_row(struct tiff_source *s, struct rfx_error *err) 
 static enum rfx_status source_rewind(struct rfx_image_backend *b, struct rfx_error *err) {
     struct tiff_source *s = self_of(b);
     s->next_row = 0;
-    if (s->broken) close_handles(s); /* a decoder that met an error starts afresh */
+    if (s->broken) close_handles(s); /* after an error the decoder starts anew */
     s->broken = false;
     return open_handles(s, err);
 }
@@ -379,7 +386,7 @@ static const struct rfx_image_backend_ops source_ops = {.set_window = source_set
                                                         .rewind = source_rewind,
                                                         .free = source_free};
 
-/* Chooses the way and counts its memory. */
+/* Returns the decoding time of a sample with this compression (decoding.h). */
 static int decode_of(int compression) {
     switch (compression) {
         case COMPRESSION_LZW:
@@ -458,7 +465,7 @@ static enum rfx_status read_directory(struct tiff_source *s, struct rfx_error *e
     return status == RFX_OK ? settle(s, err) : rfx_fail_within(err, status, "%s", s->base.name);
 }
 
-/* Makes room for the decoders of separate planes in strips, and opens them. */
+/* Allocates and opens the decoders of separate planes in strips. */
 static enum rfx_status open_planes(struct tiff_source *s, struct rfx_error *err) {
     if (s->way != WAY_ROWS || s->planes.n == 1) return RFX_OK;
     size_t n = (size_t)s->planes.n - 1;
@@ -476,7 +483,7 @@ enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
     s->base.ops = &source_ops;
     s->base.mem = mem;
     s->base.name = name;
-    s->base.kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* which has no georeference */
+    s->base.kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* an ImageJ stack has no georeference */
     s->chosen = options->bands;
     s->wanted = options->channels;
     s->page = options->page;

@@ -1,10 +1,10 @@
-/* Directories in the file's order, then the SubIFDs that were met on the way. */
+/* Walks the directories in the file's order, then the SubIFDs found on the way. */
 #include "rfexec/image/tiff/tiff_directories.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* SubIFDs that are still to be visited. */
+/* SubIFDs that are not visited yet. */
 struct sub_pages {
     int n;
     struct {
@@ -33,7 +33,7 @@ static enum rfx_status failed(const struct rfx_tiff_log *log, int number, struct
                                           : "the directory cannot be read");
 }
 
-/* The chain of directories; *next is the first number behind it. False: fn wants no more. */
+/* Walks the chain of directories. *next: the first number after it. *stopped: fn returned false. */
 static enum rfx_status walk_chain(TIFF *tif, const struct rfx_tiff_library *lib,
                                   struct rfx_tiff_log *log, rfx_tiff_directory_fn *fn, void *user,
                                   struct sub_pages *subs, int *next, bool *stopped,
@@ -42,7 +42,7 @@ static enum rfx_status walk_chain(TIFF *tif, const struct rfx_tiff_library *lib,
         rfx_tiff_log_clear(log);
         int there = i == 0 ? lib->TIFFSetDirectory(tif, 0) : lib->TIFFReadDirectory(tif);
         *next = i;
-        if (there == 0 && i > 0 && !log->complained) return RFX_OK; /* the end */
+        if (there == 0 && i > 0 && !log->complained) return RFX_OK; /* end of the chain */
         if (there == 0 || log->complained) return failed(log, i, err);
         note_sub_pages(lib, tif, i, subs);
         *stopped = !fn(user, i, -1);
@@ -85,9 +85,9 @@ struct search {
     const struct rfx_tiff_library *lib;
     TIFF *tif;
     int64_t wanted;
-    int n; /* seen */
+    int n; /* number of pages seen */
     bool found;
-    char names[300]; /* of those seen, as far as they fit */
+    char names[300]; /* list of the pages seen, as far as it fits */
 };
 
 static bool is_wanted(void *user, int number, int parent) {

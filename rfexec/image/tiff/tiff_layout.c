@@ -1,4 +1,4 @@
-/* Directory fields through libtiff; conversion of one run of pixels at a time. */
+/* Reads directory fields through libtiff; converts one run of pixels at a time. */
 #include "rfexec/image/tiff/tiff_layout.h"
 
 #include <string.h>
@@ -29,7 +29,7 @@ static const char *photometric_name(int photometric) {
     }
 }
 
-/* Colour samples of a pixel, 0 when the kind is not delivered. */
+/* Returns the colour samples of a pixel; 0: pictures of this kind are not delivered. */
 static int colour_samples(const struct rfx_tiff_layout *l, int photometric) {
     switch (photometric) {
         case PHOTOMETRIC_MINISWHITE:
@@ -45,7 +45,7 @@ static int colour_samples(const struct rfx_tiff_layout *l, int photometric) {
     }
 }
 
-/* 16-bit entries become 8-bit ones where nothing is lost. */
+/* Reads a palette. 16-bit entries become 8-bit ones if nothing is lost. */
 static enum rfx_status read_palette(const struct rfx_tiff_library *lib, TIFF *tif,
                                     struct rfx_tiff_layout *l, struct rfx_error *err) {
     uint16_t *map[3];
@@ -56,7 +56,7 @@ static enum rfx_status read_palette(const struct rfx_tiff_library *lib, TIFF *ti
     if (!lib->TIFFGetField(tif, TIFFTAG_COLORMAP, &map[0], &map[1], &map[2]))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "a palette picture without a palette");
     int n = 1 << l->bits;
-    bool narrow = true, plain = true; /* plain: 8-bit numbers, as old programs wrote */
+    bool narrow = true, plain = true; /* plain: 8-bit numbers, which old programs wrote */
     for (int i = 0; i < 3 * n; i++) {
         unsigned v = map[i % 3][i / 3];
         narrow = narrow && v % 257 == 0;
@@ -71,7 +71,7 @@ static enum rfx_status read_palette(const struct rfx_tiff_library *lib, TIFF *ti
     return RFX_OK;
 }
 
-/* Whether samples of this kind are read. */
+/* Checks that samples of this kind are supported. */
 static enum rfx_status check_samples(const struct rfx_tiff_layout *l, struct rfx_error *err) {
     bool small = l->bits == 1 || l->bits == 2 || l->bits == 4;
     bool whole = l->bits == 8 || l->bits == 16 || l->bits == 32;
@@ -91,20 +91,21 @@ static enum rfx_status check_samples(const struct rfx_tiff_layout *l, struct rfx
                     l->stored);
 }
 
-/* Delivered are integers of up to 16 bits without sign as they are, and floats of all others. */
+/* Returns the bits of delivered samples: unsigned integers of up to 16 bits are delivered as
+ * integers, all others as floats. */
 static int delivered_bits(const struct rfx_tiff_layout *l) {
     bool unsigned_int = l->format == SAMPLEFORMAT_UINT || l->format == SAMPLEFORMAT_VOID;
     if (!unsigned_int || l->bits > 16) return 32;
     return l->bits == 16 ? 16 : 8;
 }
 
-/* All samples but those that the file itself calls alpha. */
+/* Chooses all samples except those that the file calls alpha. */
 static void take_all_but_alpha(const struct rfx_tiff_library *lib, TIFF *tif,
                                struct rfx_tiff_layout *l) {
     uint16_t n = 0, *kinds = NULL;
     if (!lib->TIFFGetField(tif, TIFFTAG_EXTRASAMPLES, &n, &kinds) || n > l->stored) n = 0;
     for (int i = 0; i < l->stored; i++) {
-        int extra = i - (l->stored - n); /* they are the last ones */
+        int extra = i - (l->stored - n); /* extra samples are the last ones */
         bool alpha = extra >= 0 && (kinds[extra] == EXTRASAMPLE_ASSOCALPHA ||
                                     kinds[extra] == EXTRASAMPLE_UNASSALPHA);
         if (alpha && kinds[extra] == EXTRASAMPLE_ASSOCALPHA && l->divisor < 0) l->divisor = i;
@@ -115,7 +116,7 @@ static void take_all_but_alpha(const struct rfx_tiff_library *lib, TIFF *tif,
     }
 }
 
-/* What is divided is 8 and 16 bits without sign, and floats. */
+/* Checks that colours can be divided by alpha: unsigned samples of 8 and 16 bits, and floats. */
 static enum rfx_status check_divisor(const struct rfx_tiff_layout *l, struct rfx_error *err) {
     bool whole = l->sample_bits < 32 && l->bits >= 8;
     if (l->divisor < 0 || (!l->white_first && (whole || l->format == SAMPLEFORMAT_IEEEFP)))
@@ -141,7 +142,7 @@ static enum rfx_status take_chosen(const struct rfx_image_bands *chosen, struct 
     return RFX_OK;
 }
 
-/* Fills the bands, c and what hangs on them. */
+/* Sets the bands, c and the members that depend on them. */
 static enum rfx_status take_bands(const struct rfx_tiff_library *lib, TIFF *tif,
                                   const struct rfx_image_bands *chosen, int64_t wanted, int colours,
                                   struct rfx_tiff_layout *l, struct rfx_error *err) {
@@ -167,7 +168,7 @@ static enum rfx_status take_bands(const struct rfx_tiff_library *lib, TIFF *tif,
         l->is_colour = false;
         enum rfx_status status = take_chosen(chosen, l, err);
         if (status != RFX_OK) return status;
-    } else if (l->bands.n < colours) { /* colours that are said to be alpha */
+    } else if (l->bands.n < colours) { /* the file calls colours alpha */
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%d of %d samples per pixel are alpha",
                         l->n_alpha, l->stored);
     }
@@ -202,7 +203,7 @@ static enum rfx_status read_colour(const struct rfx_tiff_library *lib, TIFF *tif
     if (l->white_first && l->sample_bits == 32)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "signed, 32-bit or floating point samples where 0 is white");
-    /* libtiff converts JPEG's YCbCr itself when told so, and reports sizes accordingly */
+    /* libtiff converts JPEG's YCbCr itself if this is set, and reports sizes accordingly */
     l->is_ycbcr = photometric == PHOTOMETRIC_YCBCR;
     if (l->is_ycbcr) (void)lib->TIFFSetField(tif, TIFFTAG_JPEGCOLORMODE, JPEGCOLORMODE_RGB);
     l->is_palette = photometric == PHOTOMETRIC_PALETTE;
@@ -295,7 +296,7 @@ int64_t rfx_tiff_layout_pixel_bytes(const struct rfx_tiff_layout *layout) {
     return (int64_t)layout->c * (layout->sample_bits / 8);
 }
 
-/* The i-th sample of 1, 2, 4 or 8 bits. */
+/* Returns the i-th sample of 1, 2, 4 or 8 bits. */
 static unsigned narrow_sample(const unsigned char *src, int bits, int64_t i) {
     if (bits == 8) return src[i];
     int64_t bit = i * bits;
@@ -317,7 +318,7 @@ static void expand_palette(const struct rfx_tiff_layout *l, const unsigned char 
     }
 }
 
-/* The i-th sample as the nearest float32, of kinds that are delivered so. */
+/* Returns the i-th sample as the nearest float32, for kinds that are delivered as floats. */
 static float float_sample(const struct rfx_tiff_layout *l, const unsigned char *src, int64_t i) {
     const unsigned char *at = src + i * (l->bits / 8);
     if (l->format == SAMPLEFORMAT_IEEEFP) {
@@ -339,7 +340,7 @@ static float float_sample(const struct rfx_tiff_layout *l, const unsigned char *
     return memcpy(&whole, at, 4), (float)whole;
 }
 
-/* Channel k, of samples that stand `step` apart from `first` on. */
+/* Converts channel k, whose samples are `step` apart from `first` on. */
 static void convert_channel(const struct rfx_tiff_layout *l, const unsigned char *src, int step,
                             int first, int k, int64_t cols, void *dst) {
     const bool white_first = l->white_first && l->bands.numbers[k] == 0;
@@ -368,7 +369,7 @@ static unsigned divided(unsigned colour, unsigned alpha, unsigned top) {
     return value < top ? (unsigned)value : top;
 }
 
-/* Divides the colours in dst by alpha, every `step`-th sample of src from `first` on. */
+/* Divides the colours in dst by alpha, which is every `step`-th sample of src from `first` on. */
 static void divide_colours(const struct rfx_tiff_layout *l, const unsigned char *src, int step,
                            int first, int64_t cols, void *dst) {
     unsigned char *to8 = dst;
@@ -390,7 +391,7 @@ static void divide_colours(const struct rfx_tiff_layout *l, const unsigned char 
         }
 }
 
-/* Whether pixels are delivered as they lie in the file. */
+/* Returns whether pixels are delivered as they are stored. */
 static bool is_as_stored(const struct rfx_tiff_layout *l) {
     if (l->separate || l->white_first || l->bits != l->sample_bits || l->c != l->stored)
         return false;
@@ -403,7 +404,7 @@ static bool is_as_stored(const struct rfx_tiff_layout *l) {
 void rfx_tiff_layout_convert(const struct rfx_tiff_layout *layout, const unsigned char *src,
                              int plane, int64_t cols, void *dst) {
     const struct rfx_tiff_layout *l = layout;
-    const int step = l->separate ? 1 : l->stored; /* samples from pixel to pixel in src */
+    const int step = l->separate ? 1 : l->stored; /* samples from one pixel to the next in src */
     if (l->is_palette) {
         if (!l->separate || plane == 0) expand_palette(l, src, step, cols, dst);
         return;
@@ -421,6 +422,6 @@ void rfx_tiff_layout_convert(const struct rfx_tiff_layout *layout, const unsigne
     }
     if (l->divisor >= 0 && !l->separate)
         divide_colours(l, src, step, l->divisor, cols, dst);
-    else if (l->divisor >= 0 && l->divisor == plane) /* the colours' planes came before */
+    else if (l->divisor >= 0 && l->divisor == plane) /* the colours' planes are converted already */
         divide_colours(l, src, 1, 0, cols, dst);
 }

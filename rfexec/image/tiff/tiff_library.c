@@ -1,5 +1,5 @@
-/* Loading libtiff by its name in the file system, the one whose header was compiled in, and its
- * callbacks on a picture file. */
+/* Loads libtiff by its file name, in the version whose header was compiled in, and has the
+ * callbacks that read a picture file. */
 #include "rfexec/image/tiff/tiff_library.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 
 #include "layers/core/library.h"
 
-/* 4.5 brought handlers of its messages per file; libtiff.so.6 is 4.5 and all later 4.x. */
+/* libtiff 4.5 was the first with message handlers per file; libtiff.so.6 is 4.5 or a later 4.x. */
 _Static_assert(TIFFLIB_VERSION >= 20221213, "libtiff 4.5 or newer is needed");
 #define LIBRARY_NAME "libtiff.so.6"
 
@@ -84,7 +84,7 @@ static void note(struct rfx_tiff_log *log, const char *words) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-/* Both return 1: nobody else is to print it. */
+/* Handlers of messages. They return 1, so that no other handler prints the message. */
 static int on_error(TIFF *tif, void *user, const char *module, const char *format, va_list args) {
     char words[200];
     (void)tif;
@@ -94,8 +94,8 @@ static int on_error(TIFF *tif, void *user, const char *module, const char *forma
     return 1;
 }
 
-/* Of a directory's oddities only those count that change the picture: without a readable palette,
- * libtiff calls a palette picture grey. */
+/* While a directory is read, only warnings count that change the picture: without a readable
+ * palette, libtiff treats a palette picture as grey. */
 static int on_warning(TIFF *tif, void *user, const char *module, const char *format, va_list args) {
     struct rfx_tiff_log *log = user;
     char words[200];
@@ -144,7 +144,8 @@ static int on_map(thandle_t client, void **base, toff_t *size) {
     (void)client;
     (void)base;
     (void)size;
-    return 0; /* mapped pages would count, and a file that shrinks would kill the process */
+    return 0; /* mapped pages would count in the budget, and a file that shrinks would kill the
+                 process */
 }
 
 static void on_unmap(thandle_t client, void *base, toff_t size) {
@@ -163,11 +164,11 @@ bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_
     if (options == NULL) return false;
     lib->TIFFOpenOptionsSetErrorHandlerExtR(options, on_error, log);
     lib->TIFFOpenOptionsSetWarningHandlerExtR(options, on_warning, log);
-    /* tables cannot be larger than the file; rows and tiles of small files can */
+    /* a limit: tables cannot be larger than the file, but rows and tiles of small files can */
     lib->TIFFOpenOptionsSetMaxSingleMemAlloc(options, 4 * file->bytes + ((int64_t)64 << 20));
     log->in_header = true;
-    /* m: not mapped, c: strips stay as the file has them; h: no directory is read yet, D: nor are
-     * the tables of strips and tiles before they are asked for */
+    /* m: not mapped; c: strips stay as in the file; h: no directory is read yet; D: the tables of
+     * strips and tiles are read only when they are used */
     handle->tif = lib->TIFFClientOpenExt("TIFF", pages ? "rmchD" : "rmc", handle, on_read, on_write,
                                          on_seek, on_close, on_size, on_map, on_unmap, options);
     log->in_header = false;

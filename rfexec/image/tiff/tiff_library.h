@@ -1,12 +1,12 @@
-/* Private: libtiff, loaded when the first TIFF file is opened, to be read or written; a TIFF that
- * it has opened on a picture file; and what it says about it.
+/* Private: libtiff, which is loaded when the first TIFF file is opened for reading or writing; its
+ * handles on picture files; and its messages.
  *
- * Linked, libtiff would bring libwebp, liblzma, libLerc and a C++ runtime into every run: 2.1 MiB
- * of resident memory that a budget would pay for pictures of other kinds. A loaded library stays
- * for the life of the process, so opening again costs nothing. No global state of ours.
+ * If libtiff were linked, every run would load libwebp, liblzma, libLerc and a C++ runtime: 2.1 MiB
+ * of resident memory in the budget of runs without TIFF. A loaded library stays for the life of the
+ * process, so opening again costs nothing. rfexec keeps no global state.
  *
- * libtiff reads through positions of the handle's own, so several handles share one file. Nothing
- * is ever printed: the first complaint is kept. */
+ * Each handle has its own reading position, so several handles can share one file. Nothing is ever
+ * printed: the first message is kept. */
 #ifndef RFX_RFEXEC_IMAGE_TIFF_TIFF_LIBRARY_H
 #define RFX_RFEXEC_IMAGE_TIFF_TIFF_LIBRARY_H
 
@@ -19,11 +19,11 @@
 #include "layers/core/status.h"
 #include "rfexec/image/image_file.h"
 
-/* What a budget pays for it and for what it brings: 2.0 to 2.1 MiB are resident with libtiff 4.5.0.
- */
+/* Memory that a budget counts for libtiff and its libraries; 2.0 to 2.1 MiB are resident with
+ * libtiff 4.5.0. */
 #define RFX_TIFF_LIBRARY_BYTES ((size_t)5 << 19)
 
-/* lib.TIFFClose(tif) calls TIFFClose: its functions by their own names and types. */
+/* The functions of libtiff by their own names and types: lib.TIFFClose(tif) calls TIFFClose. */
 struct rfx_tiff_library {
     __typeof__(TIFFClientOpenExt) *TIFFClientOpenExt;
     __typeof__(TIFFClose) *TIFFClose;
@@ -65,15 +65,15 @@ struct rfx_tiff_library {
     __typeof__(TIFFWriteScanline) *TIFFWriteScanline;
 };
 
-/* Fills `lib`. IO when this system has no such library or cannot load it, with its own words. */
+/* Fills `lib`. IO, with the system's message: this system has no libtiff or cannot load it. */
 RFX_NODISCARD enum rfx_status rfx_tiff_library_load(struct rfx_tiff_library *lib,
                                                     struct rfx_error *err);
 
 struct rfx_tiff_log {
-    bool in_header;  /* a directory is being read: most warnings are of no account */
-    bool complained; /* since the last clear */
-    bool no_memory;  /* an allocation had failed when the first complaint came */
-    char words[200]; /* the first complaint; empty: none */
+    bool in_header;  /* a directory is being read: most warnings are ignored */
+    bool complained; /* there was a message since the last clear */
+    bool no_memory;  /* an allocation had failed before the first message */
+    char words[200]; /* the first message; empty: none */
 };
 
 struct rfx_tiff_handle {
@@ -82,18 +82,19 @@ struct rfx_tiff_handle {
     TIFF *tif; /* NULL: closed */
 };
 
-/* Before a call of libtiff: nothing has been said, and no allocation has failed (errno). */
+/* Call it before a call of libtiff: clears the message and errno. */
 void rfx_tiff_log_clear(struct rfx_tiff_log *log);
 
-/* Right after a call that failed: whether for want of memory, which libtiff has no word for. */
+/* Call it right after a failed call of libtiff. Returns whether memory was short; libtiff has no
+ * error for this. */
 bool rfx_tiff_log_has_no_memory(const struct rfx_tiff_log *log);
 
-/* Opens the first directory of `file`, or no directory yet for `pages` (tiff_directories.h); file
- * and log are borrowed until close, and the handle must not move. False when it cannot be read,
- * with the reason in the log (empty: no memory, or the file could not be read). */
+/* Opens the first directory of `file`, or with `pages` no directory yet (tiff_directories.h). file
+ * and log are borrowed until close; the handle must not move. Returns false if the file cannot be
+ * read; the log has the reason (empty: no memory, or a read failed). */
 bool rfx_tiff_handle_open(struct rfx_tiff_handle *handle, const struct rfx_tiff_library *lib,
                           struct rfx_image_file *file, bool pages, struct rfx_tiff_log *log);
 
-/* Closes; a closed handle is fine. */
+/* Closes the handle; a closed handle is fine. */
 void rfx_tiff_handle_close(struct rfx_tiff_handle *handle, const struct rfx_tiff_library *lib);
 #endif

@@ -1,5 +1,5 @@
-/* Descriptions are texts of others: every number is held against the file, and what is not
- * understood counts as not said. */
+/* Descriptions are written by other programs: every number is checked against the file, and text
+ * that is not understood is ignored. */
 #include "rfexec/image/tiff/tiff_stack.h"
 
 #include <inttypes.h>
@@ -25,14 +25,14 @@ struct look {
     bool tiled;
 };
 
-/* The number that the text begins with; 0: none of 1 to MOST_PLANES. */
+/* Returns the number with which the text begins; 0: there is none of 1 to MOST_PLANES. */
 static int64_t leading_number(const char *text) {
     int64_t value = 0;
     while (*text >= '0' && *text <= '9' && value <= MOST_PLANES) value = value * 10 + *text++ - '0';
     return value <= MOST_PLANES ? value : 0;
 }
 
-/* ImageJ: lines of key=value. */
+/* Returns the number of a key in ImageJ's lines of key=value; 0: not there. */
 static int64_t line_number(const char *text, const char *key) {
     const size_t length = strlen(key);
     for (const char *at = text; at != NULL; at = strchr(at, '\n')) {
@@ -43,7 +43,8 @@ static int64_t line_number(const char *text, const char *key) {
     return 0;
 }
 
-/* The value of an XML attribute between `at` and `end`, to the closing quote; NULL: not there. */
+/* Returns the value of an XML attribute between `at` and `end`, up to the closing quote; NULL: not
+ * there. */
 static const char *attribute(const char *at, const char *end, const char *name, size_t *length) {
     const size_t n = strlen(name);
     for (; at + n + 2 < end; at++) {
@@ -66,7 +67,8 @@ static int64_t number_attribute(const char *at, const char *end, const char *nam
     return value != NULL ? leading_number(value) : 0;
 }
 
-/* The next element of this name from `at` on, with any prefix; *end is its '>'. NULL: none. */
+/* Returns the next element of this name, with any prefix, from `at` on; *end is its '>'. NULL:
+ * none. */
 static const char *element(const char *at, const char *limit, const char *name, const char **end) {
     const size_t n = strlen(name);
     while ((at = strstr(at, name)) != NULL && at < limit) {
@@ -82,7 +84,7 @@ static const char *element(const char *at, const char *limit, const char *name, 
     return NULL;
 }
 
-/* A channel's name, with XML's five entities as their characters. */
+/* Stores a channel's name, with XML's five entities replaced by their characters. */
 static void keep_name(struct rfx_tiff_stack *s, const char *from, size_t length) {
     static const struct {
         const char *entity;
@@ -106,7 +108,7 @@ static void keep_name(struct rfx_tiff_stack *s, const char *from, size_t length)
     to[used] = '\0';
 }
 
-/* Axes longer than 1 of an order from the slowest on, such as "TZCYX". */
+/* Stores the axes longer than 1, in the given order from the slowest on, such as "TZCYX". */
 static void keep_axes(struct rfx_tiff_stack *s, const char *slowest_first) {
     size_t used = 0;
     for (const char *a = slowest_first; *a != '\0' && used + 1 < sizeof s->axes; a++) {
@@ -116,7 +118,7 @@ static void keep_axes(struct rfx_tiff_stack *s, const char *slowest_first) {
     s->axes[used] = '\0';
 }
 
-/* Whether TiffData give the pages another order than that of the channels. */
+/* Returns whether TiffData give the pages another order than that of the channels. */
 static bool is_reordered(const char *pixels, const char *limit) {
     const char *end = NULL;
     bool first = true;
@@ -147,7 +149,7 @@ static void read_ome(struct rfx_tiff_stack *s, const char *text) {
     if (s->c == 0 || s->z == 0 || s->t == 0) return;
     s->says = "OME-XML";
     keep_axes(s, slowest_first);
-    const char *next = element(end, limit, "Pixels", &stop); /* its own end */
+    const char *next = element(end, limit, "Pixels", &stop); /* end tag of Pixels */
     if (next != NULL) limit = next;
     s->reordered = s->z == 1 && s->t == 1 && is_reordered(end, limit);
     for (const char *at = end;
@@ -159,7 +161,8 @@ static void read_ome(struct rfx_tiff_stack *s, const char *text) {
     }
 }
 
-/* ImageJ writes only the sizes that are not 1; a plain stack has "images" and "slices". */
+/* Reads ImageJ's description. It has only the sizes that are not 1; a simple stack has "images" and
+ * "slices". */
 static void read_imagej(struct rfx_tiff_stack *s, const char *text) {
     int64_t images = line_number(text, "images");
     s->c = rfx_max_i64(line_number(text, "channels"), 1);
@@ -171,7 +174,8 @@ static void read_imagej(struct rfx_tiff_stack *s, const char *text) {
     keep_axes(s, "TZCYX");
 }
 
-/* tifffile: {"shape": [3, 64, 80], "axes": "CYX"}, the axes where it was told them. */
+/* Reads tifffile's description: {"shape": [3, 64, 80], "axes": "CYX"}. It has axes only if the
+ * writer gave them. */
 static void read_shaped(struct rfx_tiff_stack *s, const char *text) {
     int64_t sizes[8], planes = 1;
     int n = 0;
@@ -188,7 +192,8 @@ static void read_shaped(struct rfx_tiff_stack *s, const char *text) {
     for (int i = 0; i < n; i++) {
         if (axes[i] == 'Y' || axes[i] == 'X' || axes[i] == 'S') continue;
         if (sizes[i] < 1 || !rfx_checked_mul_i64(planes, sizes[i], &planes)) return;
-        if (axes[i] == 'Q' || axes[i] == 'I' || planes > MOST_PLANES) return; /* says nothing */
+        if (axes[i] == 'Q' || axes[i] == 'I' || planes > MOST_PLANES)
+            return; /* the axes have no known meaning */
         *(axes[i] == 'C' ? &s->c : axes[i] == 'T' ? &s->t : &s->z) *= sizes[i];
     }
     s->says = "tifffile metadata";
@@ -242,7 +247,8 @@ static bool look_at(void *user, int number, int parent) {
     return true;
 }
 
-/* ImageJ's large stacks: one directory, uncompressed, and room for all planes in the file. */
+/* Recognises ImageJ's large stacks: one uncompressed directory, and a file that is large enough for
+ * all planes. */
 static void note_planes_in_one(struct look *l) {
     struct rfx_tiff_stack *s = l->stack;
     int64_t planes = rfx_tiff_stack_planes(s), bytes;
@@ -257,8 +263,8 @@ static void note_planes_in_one(struct look *l) {
     for (int i = 0; i < RFX_IMAGE_MAX_BANDS && i < planes; i++) s->numbers[i] = i;
 }
 
-/* More equal pages than the first picture of an OME-TIFF has planes belong to its other pictures.
- */
+/* Ignores pages beyond the planes of the first picture of an OME-TIFF: they belong to its other
+ * pictures. */
 static void leave_other_pictures(struct rfx_tiff_stack *s) {
     int64_t planes = rfx_tiff_stack_planes(s);
     if (planes > 0 && s->n > planes) s->n = planes;
@@ -320,11 +326,11 @@ void rfx_tiff_stack_words(const struct rfx_tiff_stack *s, char *text, size_t siz
                        s->axes, s->c, s->z, s->t, s->says);
 }
 
-/* Pages while they are opened. */
+/* State while pages are opened. */
 struct opening {
     struct rfx_tiff_stack stack;
     struct rfx_image_backend *parts[RFX_IMAGE_MAX_BANDS];
-    int page_of[RFX_IMAGE_MAX_BANDS]; /* of the stack, from 0 */
+    int page_of[RFX_IMAGE_MAX_BANDS]; /* for each part its page of the stack, from 0 */
     struct rfx_joined_channel channels[RFX_IMAGE_MAX_BANDS];
     int n;
 };
@@ -338,7 +344,7 @@ static enum rfx_status open_page(struct rfx_memory *mem, const char *name,
     return rfx_image_tiff_open(mem, name, &one, stack->in_one ? number : 0, out, err);
 }
 
-/* The place of a page of the stack among the parts, which it joins where it is new. */
+/* Sets *part to the part of a page of the stack. Opens the page if it is new. */
 static enum rfx_status part_of(struct opening *o, struct rfx_memory *mem, const char *name,
                                const struct rfx_image_options *options, int page, uint16_t *part,
                                struct rfx_error *err) {
@@ -355,7 +361,7 @@ static enum rfx_status part_of(struct opening *o, struct rfx_memory *mem, const 
     return RFX_OK;
 }
 
-/* All pages, or those that the bands name. */
+/* Opens all pages, or the pages that the chosen bands name. */
 static enum rfx_status open_bands(struct opening *o, struct rfx_memory *mem, const char *name,
                                   const struct rfx_image_options *options,
                                   struct rfx_image_backend **out, struct rfx_error *err) {
@@ -405,7 +411,7 @@ static enum rfx_status refuse_stack(const struct rfx_tiff_stack *s, const char *
                     bands);
 }
 
-/* Page 0 by itself, of a file that may have others. */
+/* Opens page 0 alone, of a file that may have others. */
 static enum rfx_status open_first(struct rfx_memory *mem, const char *name,
                                   const struct rfx_image_options *options,
                                   const struct rfx_tiff_stack *stack,

@@ -1,10 +1,11 @@
-/* Zarr arrays by rectangles: chunks are unpacked when they are met, with one row of them kept.
+/* Zarr arrays, read by rectangles. Chunks are decompressed when a rectangle needs them; one row of
+ * chunks is kept in memory.
  *
- * Samples without sign of 8 and 16 bits are preprocessed as those of other pictures; all others are
- * delivered as the nearest float32. Chunks that are not there have the fill value.
- * Invariants: 1. column x of row y lies in cache row y mod the rows of a chunk, valid when the
- * column of chunks says so; 2. nothing is unpacked that no channel needs; 3. fixed_bytes counts
- * what the codec's library holds too. */
+ * Unsigned samples of 8 and 16 bits are preprocessed like those of other pictures. All other
+ * samples are delivered as the nearest float32. Chunks that do not exist have the fill value.
+ * Invariants: 1. column x of row y lies in cache row y mod the rows of a chunk, valid if
+ * chunk_row_of of its column of chunks is that row of chunks; 2. only chunks that a delivered
+ * channel needs are decompressed; 3. fixed_bytes includes the memory of the codec's library. */
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_pages.h"
 
@@ -21,13 +22,14 @@ struct zarr_source {
     struct rfx_zarr_layout layout;
     int folder;
     struct rfx_zarr_decoder *decoder;
-    struct rfx_image_bands *chosen; /* from 1; NULL: all */
-    int64_t rows, cols, bands;      /* of a chunk */
+    struct rfx_image_bands *chosen; /* chosen bands, from 1; NULL: all */
+    int64_t rows, cols, bands;      /* rows, columns and bands of a chunk */
     int64_t cache_rows, n_across;
-    size_t pixel_bytes;          /* delivered */
-    unsigned char *cache;        /* one row of chunks; NULL: none yet */
-    unsigned char *raw, *packed; /* a chunk */
-    int64_t *chunk_row_of;       /* per column of chunks: which row the cache has; -1: none */
+    size_t pixel_bytes;          /* bytes of a delivered pixel */
+    unsigned char *cache;        /* one row of chunks; NULL: not allocated */
+    unsigned char *raw, *packed; /* a chunk, decompressed and compressed */
+    int64_t *chunk_row_of; /* for each column of chunks: the row of chunks that the cache has; -1:
+                              none */
 };
 
 static struct zarr_source *self_of(struct rfx_image_backend *b) {
@@ -38,7 +40,7 @@ static int64_t band_of(const struct zarr_source *s, int64_t channel) {
     return s->chosen != NULL ? s->chosen->numbers[channel] - 1 : channel;
 }
 
-/* Reads the file of a chunk into s->raw, whole or packed as it lies there. */
+/* Reads the file of a chunk into s->raw, and decompresses it if it is compressed. */
 static enum rfx_status read_chunk(struct zarr_source *s, int fd, int64_t bytes, const char *key,
                                   struct rfx_error *err) {
     const struct rfx_zarr_layout *l = &s->layout;
@@ -54,7 +56,7 @@ static enum rfx_status read_chunk(struct zarr_source *s, int fd, int64_t bytes, 
     return status == RFX_OK ? status : rfx_fail_within(err, status, "'%s'", key);
 }
 
-/* *there: whether the chunk is; its samples are in s->raw then. */
+/* Loads a chunk into s->raw. *there: whether the chunk exists. */
 static enum rfx_status load_chunk(struct zarr_source *s, int64_t c, int64_t y, int64_t x,
                                   bool *there, struct rfx_error *err) {
     char key[RFX_ZARR_KEY_CHARS];
@@ -69,7 +71,7 @@ static enum rfx_status load_chunk(struct zarr_source *s, int64_t c, int64_t y, i
     return status;
 }
 
-/* One band of the chunk that is loaded, or its fill value, into a channel of the cache. */
+/* Copies one band of the loaded chunk, or its fill value, to a channel of the cache. */
 static void put_band(struct zarr_source *s, bool there, int64_t band, int64_t channel, int64_t rows,
                      int64_t x0, int64_t cols) {
     const struct rfx_zarr_layout *l = &s->layout;
@@ -86,7 +88,7 @@ static void put_band(struct zarr_source *s, bool there, int64_t band, int64_t ch
     }
 }
 
-/* Fills the cache with the chunks of all channels at (y, x). */
+/* Loads the chunks of all channels at (y, x) into the cache. */
 static enum rfx_status fill_column(struct zarr_source *s, int64_t y, int64_t x,
                                    struct rfx_error *err) {
     const int64_t row = y / s->rows, column = x / s->cols, x0 = column * s->cols;
@@ -114,7 +116,8 @@ static size_t packed_bytes(const struct rfx_zarr_layout *l) {
     return l->codec == RFX_ZARR_CODEC_NONE ? 0 : rfx_zarr_packed_bytes(l->chunk_bytes);
 }
 
-/* Fits: sides are at most 1,000,000, pixels have less than 2^18 bytes. */
+/* Returns the bytes of the cache. No overflow: sides are at most 1,000,000, pixels have less than
+ * 2^18 bytes. */
 static size_t cache_bytes(const struct zarr_source *s) {
     return (size_t)(s->cache_rows * s->base.w) * s->pixel_bytes;
 }
@@ -198,7 +201,7 @@ static void settle(struct zarr_source *s, size_t held) {
     b->c = s->chosen != NULL ? s->chosen->n : l->c;
     b->bands = (int)l->c;
     b->sample_bits = rfx_zarr_type_sample_bits(l->type);
-    b->is_colour = l->c == 3 && l->axes.c > l->axes.x; /* one beside the other: red, green, blue */
+    b->is_colour = l->c == 3 && l->axes.c > l->axes.x; /* contiguous in a pixel: red, green, blue */
     b->random_access = true;
     s->rows = l->chunk[l->axes.y];
     s->cols = l->chunk[l->axes.x];

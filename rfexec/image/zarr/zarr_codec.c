@@ -1,4 +1,4 @@
-/* Unpacking chunks from memory to memory. */
+/* Decompresses chunks from memory to memory. */
 #include "rfexec/image/zarr/zarr_codec.h"
 
 #include <stddef.h>
@@ -9,18 +9,19 @@
 #include "layers/core/library.h"
 #include "rfexec/image/zarr/zstd_library.h"
 
-#define ZLIB_BYTES ((size_t)64 * 1024)            /* its state, and 32 KiB behind broken chunks */
-#define BLOSC_BYTES ((size_t)512 * 1024)          /* its context, and that of a packer in it */
-enum { BLOSC_COPIES = 3, ZLIB_FORMAT = 15 + 32 }; /* the largest window; gzip or zlib, as it is */
+#define ZLIB_BYTES ((size_t)64 * 1024)   /* zlib's state, and 32 KiB after broken chunks */
+#define BLOSC_BYTES ((size_t)512 * 1024) /* blosc's context, and that of the codec inside */
+enum { BLOSC_COPIES = 3, ZLIB_FORMAT = 15 + 32 }; /* largest window; recognises gzip and zlib */
 
-/* libblosc, loaded when the first array packed by it is opened: older arrays are by default. No
- * header of it is needed: these functions have been the same since 1.5. */
+/* libblosc, loaded when the first array compressed by it is opened; older arrays are compressed by
+ * it by default. These functions have been the same since 1.5, so no header of libblosc is needed.
+ */
 struct blosc_library {
     int (*blosc_decompress_ctx)(const void *from, void *to, size_t to_bytes, int threads);
     void (*blosc_cbuffer_sizes)(const void *from, size_t *bytes, size_t *packed, size_t *block);
 };
 
-/* Of a packed chunk: no fewer bytes are asked about their sizes. */
+/* Bytes of a compressed chunk's header; shorter chunks are not passed to blosc_cbuffer_sizes. */
 enum { BLOSC_HEADER_BYTES = 16 };
 
 #define FUNCTION(name) \
@@ -33,7 +34,7 @@ _Static_assert(sizeof functions / sizeof functions[0] ==
                    sizeof(struct blosc_library) / sizeof(void (*)(void)),
                "every member has a row");
 
-/* IO, with what to install, when this system has no libblosc. */
+/* Loads libblosc. IO, with the package to install: this system has none. */
 static enum rfx_status load_blosc(struct blosc_library *lib, struct rfx_error *err) {
     enum rfx_status status = rfx_library_load("libblosc.so.1", functions,
                                               sizeof functions / sizeof functions[0], lib, err);
@@ -47,7 +48,7 @@ struct rfx_zarr_decoder {
     struct rfx_memory *mem;
     enum rfx_zarr_codec codec;
     struct rfx_zstd_library zstd;
-    void *context; /* zstd's */
+    void *context; /* context of zstd */
     struct blosc_library blosc;
     z_stream stream;
     bool has_stream;
@@ -65,7 +66,7 @@ const char *rfx_zarr_codec_name(enum rfx_zarr_codec codec) {
 }
 
 bool rfx_zarr_codec_named(const char *name, enum rfx_zarr_codec *out) {
-    static const char prefix[] = "numcodecs."; /* of what format 3 does not define itself */
+    static const char prefix[] = "numcodecs."; /* prefix of codecs that format 3 does not define */
     if (strncmp(name, prefix, sizeof prefix - 1) == 0) name += sizeof prefix - 1;
     for (int i = RFX_ZARR_CODEC_NONE + 1; i < RFX_ZARR_CODEC_COUNT; i++) {
         if (strcmp(name, names[i]) != 0) continue;

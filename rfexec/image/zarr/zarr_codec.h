@@ -1,7 +1,7 @@
-/* Private: how chunks of Zarr arrays are packed, and unpacking them.
+/* Private: decompresses chunks of Zarr arrays.
  *
- * zstd by libzstd and blosc by libblosc, which are loaded for the first such array; gzip and zlib
- * by zlib. */
+ * Uses libzstd for zstd and libblosc for blosc, which are loaded for the first such array, and zlib
+ * for gzip and zlib. */
 #ifndef RFX_RFEXEC_IMAGE_ZARR_ZARR_CODEC_H
 #define RFX_RFEXEC_IMAGE_ZARR_ZARR_CODEC_H
 
@@ -19,31 +19,33 @@ enum rfx_zarr_codec {
     RFX_ZARR_CODEC_COUNT
 };
 
-/* "zstd"; of RFX_ZARR_CODEC_NONE "none". */
+/* Returns the name of a codec, such as "zstd"; "none" for RFX_ZARR_CODEC_NONE. */
 const char *rfx_zarr_codec_name(enum rfx_zarr_codec codec);
 
-/* By a name of the metadata; false: it is none of them. */
+/* Sets *out to the codec of this name in the metadata. Returns false for an unknown name. */
 bool rfx_zarr_codec_named(const char *name, enum rfx_zarr_codec *out);
 
 struct rfx_zarr_decoder;
 
-/* IO: there is no such library, in words. */
+/* Makes a decoder. IO, with an explanation: the codec's library is missing. */
 RFX_NODISCARD enum rfx_status rfx_zarr_decoder_open(struct rfx_memory *mem,
                                                     enum rfx_zarr_codec codec,
                                                     struct rfx_zarr_decoder **out,
                                                     struct rfx_error *err);
 
-/* NULL is fine. */
+/* Frees the decoder; NULL is fine. */
 void rfx_zarr_decoder_free(struct rfx_zarr_decoder *decoder);
 
-/* Unpacks a chunk that must have `to_bytes` then. MALFORMED in words. */
+/* Decompresses a chunk, which must then have exactly to_bytes bytes. MALFORMED, with an
+ * explanation. */
 RFX_NODISCARD enum rfx_status rfx_zarr_decode(struct rfx_zarr_decoder *decoder, const void *from,
                                               size_t from_bytes, void *to, size_t to_bytes,
                                               struct rfx_error *err);
 
-/* At most so many bytes a decoder of such chunks, and its library for it, hold. */
+/* Returns an upper bound of the memory of a decoder and its library for chunks of this size. */
 size_t rfx_zarr_decoder_bytes(enum rfx_zarr_codec codec, size_t chunk_bytes);
 
-/* The largest packed chunk that is read: more than any packer makes of samples that do not pack. */
+/* Returns the largest compressed chunk that is read: more than any codec makes of samples that
+ * cannot be compressed. */
 size_t rfx_zarr_packed_bytes(size_t chunk_bytes);
 #endif

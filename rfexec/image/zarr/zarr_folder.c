@@ -1,4 +1,4 @@
-/* Opening beneath a folder, one part of the path at a time. */
+/* Opens files below a folder, one part of the path at a time. */
 #include "rfexec/image/zarr/zarr_folder.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "layers/core/descriptor.h"
 
 #define MOST_JSON_BYTES ((int64_t)1 << 20)
-#define JSON_GROWTH ((size_t)16) /* of jansson's values over their text */
+#define JSON_GROWTH ((size_t)16) /* memory of jansson's values in relation to their text */
 enum { PART_CHARS = 256 };
 
 enum rfx_status rfx_zarr_folder_open(const char *name, int *folder, struct rfx_error *err) {
@@ -22,7 +22,8 @@ enum rfx_status rfx_zarr_folder_open(const char *name, int *folder, struct rfx_e
                : rfx_fail(err, RFX_STATUS_IO, "%s: cannot open: %s", name, strerror(errno));
 }
 
-/* A descriptor, or -1 with errno; EXDEV: the path is none inside the folder. */
+/* Opens a path below the folder. Returns a descriptor, or -1 with errno; EXDEV: the path leaves the
+ * folder. */
 static int open_beneath(int folder, const char *path, int flags) {
     for (int at = folder;;) {
         char part[PART_CHARS];
@@ -46,7 +47,7 @@ static int open_beneath(int folder, const char *path, int flags) {
     }
 }
 
-/* What errno says of a path that could not be opened. */
+/* Returns the failure for a path that could not be opened, from errno. */
 static enum rfx_status fail_open(const char *path, struct rfx_error *err) {
     if (errno == EXDEV || errno == ENAMETOOLONG)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "'%.200s' is no path inside the folder", path);
@@ -100,8 +101,8 @@ enum rfx_status rfx_zarr_file_read(int fd, const char *path, void *to, size_t by
     return RFX_OK;
 }
 
-/* jansson drops characters of a token for which it gets no memory, or calls it wrong, and says
- * neither: what it reads twice is the same, or memory was short. */
+/* Parses JSON text twice. If jansson gets no memory for a token, it drops characters or reports a
+ * wrong token, without an error of its own. If both results differ, memory was short. */
 static enum rfx_status parse(const char *path, const char *text, size_t bytes, json_t **out,
                              struct rfx_error *err) {
     json_error_t where;

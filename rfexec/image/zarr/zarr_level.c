@@ -1,4 +1,4 @@
-/* From the metadata of a folder to the array that is read: its axes, its layout, its level. */
+/* Finds the array that is read from the metadata of a folder: its level, axes and layout. */
 #include "rfexec/image/zarr/zarr_level.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@ static bool is_one_of(const char *name, const char *const *words) {
     return false;
 }
 
-/* "t 1, y 20, x 30", or the lengths alone. */
+/* Writes the axes as "t 1, y 20, x 30", or only the lengths. */
 static void describe(int rank, const int64_t *shape, const char *const *names,
                      char text[TEXT_CHARS]) {
     size_t at = 0;
@@ -40,7 +40,7 @@ static enum rfx_status fail_axes(int rank, const int64_t *shape, const char *con
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "axes (%s): %s", text, why);
 }
 
-/* Sets an axis that is not set. */
+/* Sets an axis. Returns false if it was set before. */
 static bool take(int *axis, int i) {
     bool first = *axis < 0;
     *axis = i;
@@ -98,11 +98,11 @@ static enum rfx_status settle_places(int rank, const int64_t *shape, struct rfx_
     return RFX_OK;
 }
 
-/* Which axes are rows, columns and channels. By their names, where all of them have some: one of
- * rows, one of columns, at most one of channels, any other of length 1. Without names by their
- * number: y, x; c, y, x, or y, x, c where the last has 1 to 4 and the first more; 1, c, y, x; and
- * t, c, z, y, x as OME-Zarr's first versions, t and z of length 1. names: NULL, or some of them
- * NULL: none. UNSUPPORTED: in words. */
+/* Finds the axes of rows, columns and channels. If all axes have names, by their names: one of
+ * rows, one of columns, at most one of channels, any other of length 1. Else by their number: y, x;
+ * c, y, x, or y, x, c if the last has 1 to 4 and the first more; 1, c, y, x; or t, c, z, y, x as in
+ * OME-Zarr's first versions, with t and z of length 1. names: NULL or with NULL elements if there
+ * are none. UNSUPPORTED, with an explanation. */
 static enum rfx_status settle_axes(int rank, const int64_t *shape, const char *const *names,
                                    struct rfx_zarr_axes *out, struct rfx_error *err) {
     struct rfx_zarr_axes axes = {-1, -1, -1};
@@ -117,7 +117,7 @@ static enum rfx_status settle_axes(int rank, const int64_t *shape, const char *c
 #define MALFORMED(...) rfx_fail(err, RFX_STATUS_MALFORMED, __VA_ARGS__)
 #define UNSUPPORTED(...) rfx_fail(err, RFX_STATUS_UNSUPPORTED, __VA_ARGS__)
 
-/* "" where it is no string. */
+/* Returns the string of a key, or "" if it is no string. */
 static const char *text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
     return text != NULL ? text : "";
@@ -128,7 +128,7 @@ static bool is_empty(const json_t *value) {
            (json_is_array(value) && json_array_size(value) == 0);
 }
 
-/* `rank` lengths of 1 and more; rank 0: any number of them, which it becomes. */
+/* Reads `rank` lengths of at least 1. *rank 0: any number, which *rank receives. */
 static enum rfx_status read_lengths(const json_t *array, const char *what, int *rank,
                                     int64_t lengths[RFX_ZARR_MAX_RANK], struct rfx_error *err) {
     size_t n = json_array_size(array);
@@ -148,7 +148,7 @@ static enum rfx_status read_lengths(const json_t *array, const char *what, int *
     return RFX_OK;
 }
 
-/* Of the chunk grid, in one of its two orders. */
+/* Sets the steps and bytes of a chunk, in row-major or column-major order. */
 static enum rfx_status settle_chunks(struct rfx_zarr_layout *l, bool column_major,
                                      struct rfx_error *err) {
     int64_t bytes = l->type->bytes;
@@ -162,7 +162,8 @@ static enum rfx_status settle_chunks(struct rfx_zarr_layout *l, bool column_majo
     return RFX_OK;
 }
 
-/* As a double: numbers, and the words and bit patterns of floats. */
+/* Reads the fill value as a double: a number, or the words and bit patterns of floats. Returns
+ * false for anything else. */
 static bool parse_fill(const struct rfx_zarr_type *type, const json_t *fill, double *value) {
     const char *text = json_string_value(fill);
     if (json_is_number(fill)) return *value = json_number_value(fill), true;
@@ -240,7 +241,7 @@ static enum rfx_status read_v2(const json_t *array, struct rfx_zarr_layout *l,
     return status;
 }
 
-/* The bytes of samples come first, then at most one packing. */
+/* Reads the codecs of format 3: first the byte order of samples, then at most one compression. */
 static enum rfx_status read_codecs_v3(const json_t *codecs, struct rfx_zarr_layout *l,
                                       struct rfx_error *err) {
     size_t i;
@@ -288,7 +289,7 @@ static enum rfx_status read_v3(const json_t *array, struct rfx_zarr_layout *l,
     return status == RFX_OK ? read_codecs_v3(json_object_get(array, "codecs"), l, err) : status;
 }
 
-/* What the array itself calls its axes. */
+/* Reads the names that the array itself gives its axes. */
 static void read_names(const json_t *array, const json_t *attributes, int rank,
                        const char *names[RFX_ZARR_MAX_RANK]) {
     const json_t *given = json_object_get(array, "dimension_names");
@@ -306,9 +307,9 @@ static enum rfx_status check_sides(const struct rfx_zarr_layout *l, struct rfx_e
                        l->h, l->w, l->c, (int)RFX_ZARR_MOST_SIDE, (int)RFX_ZARR_MOST_BANDS);
 }
 
-/* axes: their names as OME-Zarr gives them; NULL: as the array does, `attributes` being the file
- * of format 2 that has them (NULL: none). MALFORMED or UNSUPPORTED, without the name of the file.
- */
+/* Reads the metadata of an array. axes: the names of the axes in OME-Zarr; NULL: the names in the
+ * array, of which format 2 has a file of its own, `attributes` (NULL: none). MALFORMED or
+ * UNSUPPORTED; the text does not have the file's name. */
 static enum rfx_status read_array(const json_t *array, int format, const json_t *attributes,
                                   const char *const *axes, struct rfx_zarr_layout *out,
                                   struct rfx_error *err) {
@@ -344,12 +345,12 @@ void rfx_zarr_layout_key(const struct rfx_zarr_layout *layout, int64_t c, int64_
     }
 }
 
-/* The metadata of one folder. */
+/* Metadata of one folder. */
 struct node {
-    int folder, format; /* format 0: none */
-    json_t *array;      /* of an array, else NULL */
-    json_t *attributes; /* of format 2: the file; of 3: in `array` or `group` */
-    json_t *group;      /* of format 3 */
+    int folder, format; /* format 0: no metadata */
+    json_t *array;      /* metadata of an array, else NULL */
+    json_t *attributes; /* format 2: the file's object; format 3: a part of `array` or `group` */
+    json_t *group;      /* metadata of a group in format 3 */
 };
 
 static void close_node(struct node *node) {
@@ -360,7 +361,7 @@ static void close_node(struct node *node) {
     *node = (struct node){.folder = -1};
 }
 
-/* Reads what is there; node->folder is open. */
+/* Reads the metadata files that exist. node->folder is open. */
 static enum rfx_status read_node(struct rfx_memory *mem, struct node *node, size_t *held,
                                  struct rfx_error *err) {
     json_t *document = NULL;
@@ -382,14 +383,14 @@ static enum rfx_status read_node(struct rfx_memory *mem, struct node *node, size
     return status;
 }
 
-/* The first picture of a group, NULL: it has none. */
+/* Returns the first picture of a group; NULL: it has none. */
 static const json_t *find_multiscale(const struct node *node) {
     const json_t *ome = json_object_get(node->attributes, "ome");
     return json_array_get(json_object_get(ome != NULL ? ome : node->attributes, "multiscales"), 0);
 }
 
-/* Names of the axes as OME-Zarr has had them: objects, or strings, or none. Points *names into the
- * document; NULL: none. */
+/* Reads the names of the axes, which are objects, strings or missing, depending on the version of
+ * OME-Zarr. Points *names into the document; NULL: no names. */
 static enum rfx_status read_axes(const json_t *multiscale, int rank,
                                  const char *names[RFX_ZARR_MAX_RANK], struct rfx_error *err) {
     static const char *const first[] = {"t", "c", "z", "y", "x"};
@@ -426,7 +427,7 @@ static enum rfx_status fail_level(const char *what, int64_t number, int levels,
                     "level %" PRId64 " of %d%s ('rfexec info' lists them)", number, levels, what);
 }
 
-/* The level of a group: its node, and its layout by the group's words. */
+/* Opens a level of a group, and reads its layout with the group's metadata. */
 static enum rfx_status enter_level(struct rfx_memory *mem, const struct node *group, int64_t number,
                                    struct node *level, struct rfx_zarr_level *out,
                                    struct rfx_error *err) {

@@ -1,4 +1,4 @@
-/* Loading libzstd by its name in the file system. */
+/* Loads libzstd by its file name. */
 #include "rfexec/image/zarr/zstd_library.h"
 
 #include "layers/core/library.h"

@@ -1,9 +1,9 @@
-/* Private: libzstd, loaded when the first compressed Zarr array is read or written.
+/* Private: libzstd, which is loaded when the first compressed Zarr array is read or written.
  *
- * libtiff brings the library for its own zstd, so it is there wherever TIFF files are; it is not
- * linked, as a run without such an array has no use for it. These functions have been the same
- * since 1.4 (ZSTD_sizeof_CCtx is the youngest); no header of it is needed. A loaded library stays
- * for the life of the process. */
+ * libtiff needs libzstd too, so it exists wherever TIFF files are read. It is not linked, because a
+ * run without compressed Zarr arrays does not need it. The functions below have been the same since
+ * version 1.4 (ZSTD_sizeof_CCtx is the newest), so no header of libzstd is needed. A loaded library
+ * stays for the life of the process. */
 #ifndef RFX_RFEXEC_IMAGE_ZARR_ZSTD_LIBRARY_H
 #define RFX_RFEXEC_IMAGE_ZARR_ZSTD_LIBRARY_H
 
@@ -11,10 +11,10 @@
 
 #include "layers/core/status.h"
 
-/* What a context takes at most to compress chunks of up to 64 MiB at levels 1 to 3. */
+/* Most memory of a context that compresses chunks of up to 64 MiB at levels 1 to 3. */
 #define RFX_ZSTD_CONTEXT_BYTES ((size_t)4 * 1024 * 1024)
 
-/* And to unpack them from memory to memory. */
+/* Most memory of a context that decompresses such chunks from memory to memory. */
 #define RFX_ZSTD_UNPACKING_BYTES ((size_t)256 * 1024)
 
 struct rfx_zstd_library {
@@ -31,12 +31,12 @@ struct rfx_zstd_library {
     const char *(*ZSTD_getErrorName)(size_t code);
 };
 
-/* Room that `bytes` may take compressed, when they cannot be. */
+/* Returns the most bytes that `bytes` bytes can become when compressed. */
 static inline size_t rfx_zstd_bound(size_t bytes) {
     return bytes + bytes / 256 + 1024;
 }
 
-/* Fills `lib`. IO when this system has no such library or cannot load it, with its own words. */
+/* Fills `lib`. IO, with the system's message: this system has no libzstd or cannot load it. */
 RFX_NODISCARD enum rfx_status rfx_zstd_library_load(struct rfx_zstd_library *lib,
                                                     struct rfx_error *err);
 #endif

@@ -1,4 +1,4 @@
-/* Lines to names; see channel_names.h. */
+/* Converts lines to names; see channel_names.h. */
 #include "rfexec/output/ome/channel_names.h"
 
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
 
-enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that one byte is shown by */, END = 2 };
+enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */, END = 2 };
 
 static enum rfx_status read_file(struct rfx_memory *mem, const char *path, char **text,
                                  struct rfx_error *err) {
@@ -38,7 +38,8 @@ static enum rfx_status read_file(struct rfx_memory *mem, const char *path, char 
     return RFX_OK;
 }
 
-/* Puts a 0 in the place of each line's end; *bytes: of all lines with theirs. */
+/* Replaces each line's end by a 0. Returns the number of lines; *bytes: their bytes with the zeros.
+ */
 static int64_t cut_lines(char *text, size_t *bytes) {
     int64_t lines = 0;
     char *to = text;
@@ -47,7 +48,7 @@ static int64_t cut_lines(char *text, size_t *bytes) {
         lines += *p == '\n';
         *to++ = *p == '\n' ? '\0' : *p;
     }
-    if (to > text && to[-1] != '\0') { /* the last one has no end */
+    if (to > text && to[-1] != '\0') { /* the last line has no end */
         lines++;
         *to++ = '\0';
     }
@@ -81,6 +82,7 @@ enum rfx_status rfx_channel_names_read(struct rfx_memory *mem, const char *path,
 
 size_t rfx_channel_names_bytes(const char *path) {
     struct stat at;
-    if (stat(path, &at) != 0 || at.st_size > MOST_BYTES) return 0; /* opening fails */
+    if (stat(path, &at) != 0 || at.st_size > MOST_BYTES)
+        return 0; /* opening the output will fail */
     return (SHOWN + 1) * ((size_t)at.st_size + END);
 }

@@ -1,4 +1,4 @@
-/* Text of a known length, counted by writing it nowhere first; see ome_xml.h. */
+/* Writes the text twice: the first pass only counts its length; see ome_xml.h. */
 #include "rfexec/output/ome/ome_xml.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include "rfexec/include/rfexec/rfexec.h"
 
 struct text {
-    char *to; /* NULL: only counted */
+    char *to; /* NULL: the text is only counted */
     size_t size, length;
 };
 
@@ -27,8 +27,8 @@ static void put(struct text *text, const char *format, ...) {
     if (n > 0) text->length += (size_t)n;
 }
 
-/* As the value of an attribute. Control characters, which XML has not, are blanks. Characters have
- * names, as Bio-Formats takes numbers of them for mistakes. */
+/* Writes the value of an attribute. Control characters, which XML does not allow, become blanks.
+ * Special characters become named entities, because Bio-Formats rejects numeric ones. */
 static void put_value(struct text *text, const char *value, size_t length) {
     static const char special[] = "&<>\"";
     static const char *const names[] = {"&amp;", "&lt;", "&gt;", "&quot;"};
@@ -42,7 +42,7 @@ static void put_value(struct text *text, const char *value, size_t length) {
     }
 }
 
-/* The file's name without its folder and its end. */
+/* Writes the file's name without its folder and its ending. */
 static void put_title(struct text *text, const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
     const char *end = strrchr(name, '.');
@@ -53,7 +53,7 @@ static void put_title(struct text *text, const char *path) {
 
 static void put_size(struct text *text, char axis, double um) {
     if (um > 0.0 && isfinite(um))
-        put(text, " PhysicalSize%c=\"%.17g\"", axis, um); /* micrometres unless it says others */
+        put(text, " PhysicalSize%c=\"%.17g\"", axis, um); /* the unit is micrometres by default */
 }
 
 bool rfx_ome_is_colour(const struct rfx_ome_image *image) {

@@ -1,4 +1,4 @@
-/* Pairs of rows to rows of half the width, level by level; see overviews.h. */
+/* Reduces pairs of rows to rows of half the width, level by level; see overviews.h. */
 #include "rfexec/output/overviews/overviews.h"
 
 #include <errno.h>
@@ -16,18 +16,18 @@ enum { MOST_LEVELS = 32 };
 
 struct level {
     int64_t h, w;
-    int64_t taken;       /* rows of the level above it */
-    off_t offset;        /* in the file */
-    unsigned char *held; /* the first of two rows of the level above it */
+    int64_t taken;       /* rows received of the next larger level */
+    off_t offset;        /* place of the level in the file */
+    unsigned char *held; /* the first of two rows of the next larger level */
     unsigned char *row;
 };
 
 struct rfx_overviews {
     struct rfx_memory *mem;
     struct rfx_overview_map map;
-    char *path; /* of the output */
+    char *path; /* path of the output */
     int fd, count;
-    unsigned char *plane;             /* a row of one channel of the picture; of planes */
+    unsigned char *plane;             /* with planes: a row of one channel of the picture */
     struct level levels[MOST_LEVELS]; /* [0] is the picture */
 };
 
@@ -64,7 +64,7 @@ static enum rfx_status fail_io(const struct rfx_overviews *o, const char *doing,
                     strerror(number));
 }
 
-/* Room for the picture's planes before the levels. */
+/* Allocates a row of a plane and places the picture's planes before the levels in the file. */
 static enum rfx_status open_planes(struct rfx_overviews *o, off_t *offset, struct rfx_error *err) {
     size_t bytes = plane_bytes(&o->map, o->map.w);
     if (!o->map.planes) return RFX_OK;
@@ -148,7 +148,7 @@ static int64_t load_signed(const unsigned char *from, size_t bytes) {
     return memcpy(&widest, from, 4), widest;
 }
 
-/* The mean of integers with a sign, halves away from zero, as bytes. */
+/* Writes the mean of signed integers, rounded halves away from zero. */
 static void mean_of_signed(const struct rfx_overview_map *map, const int64_t *values, int n,
                            unsigned char *to) {
     int64_t sum = 0, counted = 0;
@@ -162,7 +162,7 @@ static void mean_of_signed(const struct rfx_overview_map *map, const int64_t *va
     memcpy(to, &mean, (size_t)map->bits / 8); /* little-endian */
 }
 
-/* reduce_element of integers with a sign. */
+/* reduce_element for signed integers. */
 static void reduce_signed(const struct rfx_overview_map *map, const unsigned char *const above[2],
                           int rows, const int64_t cols[2], int n_cols, unsigned char *to) {
     size_t bytes = (size_t)map->bits / 8;
@@ -174,7 +174,8 @@ static void reduce_signed(const struct rfx_overview_map *map, const unsigned cha
     mean_of_signed(map, values, n, to);
 }
 
-/* Element `to` of a row from elements of the two above it; `rows` of them, `cols` columns. */
+/* Computes element `to` of a row from elements of `rows` rows and `n_cols` columns of the larger
+ * level. */
 static void reduce_element(const struct rfx_overview_map *map, const unsigned char *const above[2],
                            int rows, const int64_t cols[2], int n_cols, unsigned char *to) {
     size_t bytes = (size_t)map->bits / 8;
@@ -203,7 +204,7 @@ static void reduce_element(const struct rfx_overview_map *map, const unsigned ch
     if (bytes == 1) *to = (unsigned char)mean;
 }
 
-/* A row of `w` columns from one or two rows of `w_above`. */
+/* Computes a row of `w` columns from one or two rows of `w_above` columns. */
 static void reduce_rows(const struct rfx_overview_map *map, const unsigned char *const above[2],
                         int rows, int64_t w_above, int64_t w, unsigned char *row) {
     size_t bytes = (size_t)map->bits / 8, pixel = (size_t)map->channels * bytes;
@@ -233,13 +234,13 @@ static enum rfx_status get_bytes(const struct rfx_overviews *o, unsigned char *p
     return number == 0 ? RFX_OK : fail_io(o, "cannot read", number, err);
 }
 
-/* Where row y of a channel begins in the file. */
+/* Returns where row y of a channel begins in the file. */
 static off_t plane_offset(const struct rfx_overviews *o, int k, int64_t channel, int64_t y) {
     const struct level *level = &o->levels[k];
     return level->offset + (off_t)plane_bytes(&o->map, level->w) * (channel * level->h + y);
 }
 
-/* Row y of level k. */
+/* Writes row y of level k. */
 static enum rfx_status write_row(struct rfx_overviews *o, int k, int64_t y,
                                  const unsigned char *row, struct rfx_error *err) {
     const struct level *level = &o->levels[k];

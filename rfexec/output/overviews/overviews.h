@@ -1,12 +1,13 @@
-/* Smaller copies of a picture, made while it is written: each level has half the rows and columns
+/* Makes smaller copies of a picture while it is written. Each level has half the rows and columns
  * of the one before, rounded up, until both are at most `side`.
  *
- * Of each 2 x 2 samples of a channel (fewer at odd edges) the next level has the mean, or the first
- * one, which is what maps of labels need. Means of floats are of those that are numbers and not
- * the no-data number, in double, rounded once; where there are none the first sample stays. Means
- * of whole numbers are rounded to the nearest, halves up. Levels wait in a nameless file
- * beside the output, a third of the picture's bytes, as files have them one after the other. With
- * `planes` the picture waits there too, and each channel of a level is a picture of its own. */
+ * A sample of the next level is made of 2 x 2 samples of a channel (fewer at odd edges). It is
+ * their mean, or the first of them, which maps of labels need. A mean of floats leaves out NaNs and
+ * the no-data value, is computed in double and rounded once; if no value is left, the first sample
+ * is used. A mean of integers is rounded to the nearest, halves up (of signed ones away from zero).
+ * Levels are stored in a temporary file without a name beside the output, because files hold one
+ * level after the other. It takes a third of the picture's bytes. With `planes` the picture is
+ * stored there too, and each channel of a level is a picture of its own. */
 #ifndef RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 #define RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 
@@ -19,7 +20,7 @@ enum rfx_overview_kind { RFX_OVERVIEW_NONE, RFX_OVERVIEW_MEAN, RFX_OVERVIEW_NEAR
 
 struct rfx_overview_map {
     int64_t h, w, channels;
-    int bits;       /* 8 and 16: unsigned samples, 32: float32, unless */
+    int bits;       /* 8 and 16: unsigned samples, 32: float32, if not is_signed */
     bool is_signed; /* samples of 8, 16 or 32 bits are integers with a sign */
     int64_t side;
     enum rfx_overview_kind kind;
@@ -30,29 +31,29 @@ struct rfx_overview_map {
 
 struct rfx_overviews;
 
-/* Levels below the picture itself. */
+/* Returns the number of levels below the picture itself. */
 int rfx_overviews_count(const struct rfx_overview_map *map);
 
-/* Rows or columns of level k, 0 being the picture. */
+/* Returns the rows or columns of level k. Level 0 is the picture. */
 int64_t rfx_overviews_length(int64_t length, int k);
 
-/* At most so many bytes are held. */
+/* Returns an upper bound of the memory. */
 size_t rfx_overviews_bytes(const struct rfx_overview_map *map);
 
-/* IO: no file can be made beside `path`, or the disk has no room. */
+/* Makes the file and the buffers. IO: no file can be made beside `path`, or the disk is full. */
 RFX_NODISCARD enum rfx_status rfx_overviews_open(struct rfx_memory *mem, const char *path,
                                                  const struct rfx_overview_map *map,
                                                  struct rfx_overviews **out, struct rfx_error *err);
 
-/* Takes the picture's next row, samples [w, channels]; h of them in all. */
+/* Adds the picture's next row: samples [w, channels]. Call it h times. */
 RFX_NODISCARD enum rfx_status rfx_overviews_put(struct rfx_overviews *overviews, const void *row,
                                                 struct rfx_error *err);
 
-/* Row y of level k, 1 ... count, when all rows are put. */
+/* Reads row y of level k, 1 ... count. All rows of the picture must have been added. */
 RFX_NODISCARD enum rfx_status rfx_overviews_read(struct rfx_overviews *overviews, int k, int64_t y,
                                                  void *row, struct rfx_error *err);
 
-/* Of planes: row y of a channel of level k, 0 ... count. */
+/* Reads row y of a channel of level k, 0 ... count, if `planes` is set. */
 RFX_NODISCARD enum rfx_status rfx_overviews_read_plane(struct rfx_overviews *overviews, int k,
                                                        int64_t channel, int64_t y, void *row,
                                                        struct rfx_error *err);

@@ -1,5 +1,5 @@
-/* Directories are read from the draft, given their new places, and written before what they name;
- * see cog_layout.h. */
+/* Reads the directories from the draft, assigns new places, and writes each directory before its
+ * values and tiles; see cog_layout.h. */
 #include "rfexec/output/tiff/cog_layout.h"
 
 #include <assert.h>
@@ -22,15 +22,15 @@ enum {
 struct entry {
     uint16_t tag, type;
     uint64_t count;
-    unsigned char value[8]; /* the values, or their place in the draft */
-    uint64_t place;         /* in the copy; 0: the values are in the entry */
+    unsigned char value[8]; /* the values, or their offset in the draft */
+    uint64_t place;         /* offset of the values in the copy; 0: they are in the entry */
 };
 
 struct directory {
     int n_entries;
     struct entry entries[MOST_ENTRIES];
-    uint64_t n_tiles, *offsets, *bytes; /* of tiles, in the draft */
-    uint64_t place, data;               /* of the directory and of the first tile, in the copy */
+    uint64_t n_tiles, *offsets, *bytes; /* offsets and sizes of the tiles in the draft */
+    uint64_t place, data; /* offsets of the directory and of the first tile in the copy */
 };
 
 struct copy {
@@ -63,7 +63,7 @@ static enum rfx_status get(const struct copy *c, void *to, uint64_t bytes, uint6
     return RFX_OK;
 }
 
-/* A number of 2, 4 or 8 bytes in this machine's order. */
+/* Returns a number of 2, 4 or 8 bytes in this machine's byte order. */
 static uint64_t number(const unsigned char *p, size_t bytes) {
     uint16_t two;
     uint32_t four;
@@ -85,12 +85,13 @@ static size_t type_bytes(int type) {
     return type < (int)sizeof bytes ? bytes[type] : 0;
 }
 
-/* Bytes of an entry's values in the copy, where places of tiles are as wide as they may be. */
+/* Returns the bytes of an entry's values in the copy, where offsets of tiles have the full width.
+ */
 static uint64_t value_bytes(const struct copy *c, const struct entry *e) {
     return e->count * (e->tag == TAG_TILE_OFFSETS ? width(c) : type_bytes(e->type));
 }
 
-/* The numbers of an entry of the draft. */
+/* Reads the numbers of an entry of the draft. */
 static enum rfx_status read_numbers(struct copy *c, const struct entry *e, uint64_t **out,
                                     struct rfx_error *err) {
     size_t size = type_bytes(e->type), room = (size_t)e->count * sizeof **out;
@@ -98,7 +99,7 @@ static enum rfx_status read_numbers(struct copy *c, const struct entry *e, uint6
     if (raw == NULL) return rfx_memory_fail(c->mem, "places of tiles", room, err);
     *out = (uint64_t *)(void *)raw;
     uint64_t bytes = e->count * size;
-    unsigned char *from = raw + room - bytes; /* they grow towards the front */
+    unsigned char *from = raw + room - bytes; /* values are widened in place, from the front */
     enum rfx_status status = RFX_OK;
     if (bytes <= width(c))
         memcpy(from, e->value, (size_t)bytes);
@@ -154,7 +155,7 @@ static uint64_t aligned(uint64_t place) {
     return (place + 7) / 8 * 8;
 }
 
-/* Places in the copy. */
+/* Assigns offsets in the copy to all directories, values and tiles. */
 static void lay_out(struct copy *c) {
     uint64_t at = 2 * width(c);
     for (int k = 0; k < c->n; k++) {
@@ -172,7 +173,8 @@ static void lay_out(struct copy *c) {
         c->directories[k].data = at;
         for (uint64_t i = 0; i < c->directories[k].n_tiles; i++) at += c->directories[k].bytes[i];
     }
-    assert(c->big || at <= UINT32_MAX); /* the draft is as long, and so is what it was planned as */
+    assert(c->big ||
+           at <= UINT32_MAX); /* the draft has the same length, which was planned to fit */
 }
 
 static enum rfx_status put(struct copy *c, const void *data, size_t bytes, struct rfx_error *err) {
@@ -195,7 +197,7 @@ static enum rfx_status put_number(struct copy *c, uint64_t value, size_t bytes,
                         : put(c, &value, bytes, err);
 }
 
-/* Bytes of the draft. */
+/* Copies bytes of the draft to the copy. */
 static enum rfx_status carry(struct copy *c, uint64_t from, uint64_t bytes, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     while (bytes > 0 && status == RFX_OK) {
@@ -255,7 +257,7 @@ static enum rfx_status put_directory(struct copy *c, int k, struct rfx_error *er
 }
 
 static enum rfx_status put_all(struct copy *c, struct rfx_error *err) {
-    enum rfx_status status = carry(c, 0, width(c), err); /* how the draft begins */
+    enum rfx_status status = carry(c, 0, width(c), err); /* the header is that of the draft */
     if (status == RFX_OK) status = put_number(c, c->directories[0].place, width(c), err);
     for (int k = 0; k < c->n && status == RFX_OK; k++) status = put_directory(c, k, err);
     for (int k = c->n - 1; k >= 0; k--) {
@@ -276,7 +278,7 @@ enum rfx_status rfx_cog_copy(struct rfx_memory *mem, struct rfx_output_file *dra
     c->draft = draft;
     c->to = to;
     c->big = big;
-    enum rfx_status status = rfx_output_file_put(draft, "", 0, 0, err); /* out of its buffer */
+    enum rfx_status status = rfx_output_file_put(draft, "", 0, 0, err); /* flushes its buffer */
     if (status == RFX_OK) status = read_directories(c, err);
     if (status == RFX_OK) {
         lay_out(c);

@@ -10,7 +10,9 @@
 static enum rfx_status write_at(struct rfx_tiff_client *client, const void *data, size_t bytes) {
     static const char zeros[64];
     struct rfx_error *err = &client->io_error;
-    while (client->end < client->at) { /* the directory starts at an even place */
+    while (
+        client->end <
+        client->at) { /* libtiff leaves a gap before a directory, which starts at an even offset */
         size_t gap = (size_t)(client->at - client->end);
         gap = gap < sizeof zeros ? gap : sizeof zeros;
         enum rfx_status status = rfx_output_file_append(client->file, zeros, gap, err);
@@ -31,12 +33,12 @@ static enum rfx_status write_at(struct rfx_tiff_client *client, const void *data
     return RFX_OK;
 }
 
-/* What was written: of directories, when there are several. */
+/* Reads bytes that were written before: directories, when there are several. */
 static tmsize_t on_read(thandle_t handle, void *data, tmsize_t bytes) {
     struct rfx_tiff_client *client = handle;
     unsigned char *to = data;
     tmsize_t done = 0;
-    if (client->io_status == RFX_OK) /* what is in the buffer, to the file */
+    if (client->io_status == RFX_OK) /* flushes the buffer to the file */
         client->io_status = rfx_output_file_put(client->file, "", 0, 0, &client->io_error);
     while (client->io_status == RFX_OK && done < bytes) {
         ssize_t got = pread(rfx_output_file_descriptor(client->file), to + done,
@@ -76,7 +78,7 @@ static int on_close(thandle_t handle) {
 static int on_words(TIFF *tiff, void *user, const char *module, const char *format, va_list args)
     RFX_PRINTF(4, 0);
 
-/* Keeps the first message; 1: nothing else is to be done with it. */
+/* Keeps the first message. Returns 1: no other handler is called. */
 static int on_words(TIFF *tiff, void *user, const char *module, const char *format, va_list args) {
     struct rfx_tiff_client *client = user;
     (void)tiff;

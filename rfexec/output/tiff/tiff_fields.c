@@ -19,7 +19,7 @@ static enum rfx_status failed(const struct target *t, int64_t h, struct rfx_erro
     return rfx_tiff_client_failed(t->client, t->path, 0, h, err);
 }
 
-/* Channels beyond colour are marked as being of no stated kind. */
+/* Sets the tags of channels. Channels after the colours are marked as unspecified. */
 static enum rfx_status set_channels(const struct target *t, const struct rfx_tiff_picture *p,
                                     struct rfx_error *err) {
     bool colour = p->channels == 3;
@@ -36,7 +36,8 @@ static enum rfx_status set_channels(const struct target *t, const struct rfx_tif
     return done ? RFX_OK : failed(t, p->h, err);
 }
 
-/* Neighbours' differences are what is packed: predictor 2, or 3 of floats; 1: none. */
+/* Sets the compression. The predictor replaces samples by differences between neighbours: 2, or 3
+ * for floats; 1: none. */
 static enum rfx_status set_packing(const struct target *t, const struct rfx_tiff_picture *p,
                                    struct rfx_error *err) {
     static const int codecs[] = {COMPRESSION_NONE, COMPRESSION_ADOBE_DEFLATE, COMPRESSION_ZSTD};
@@ -65,7 +66,8 @@ static bool set_striles(const struct target *t, const struct rfx_tiff_directory 
            t->lib->TIFFSetField(t->tiff, TIFFTAG_TILELENGTH, (uint32_t)p->tile) != 0;
 }
 
-/* libtiff puts the places of directories below where these are 0. */
+/* Sets the description and the SubIFDs. libtiff replaces the zeros by the SubIFDs' offsets later.
+ */
 static bool set_words(const struct target *t, const struct rfx_tiff_directory *directory) {
     static const uint64_t places[MOST_BELOW];
     const char *words = directory->picture->description;

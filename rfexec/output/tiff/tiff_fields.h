@@ -1,4 +1,4 @@
-/* Private: the tags of a directory that is about to be written. */
+/* Private: sets the tags of a directory that is about to be written. */
 #ifndef RFX_RFEXEC_OUTPUT_TIFF_TIFF_FIELDS_H
 #define RFX_RFEXEC_OUTPUT_TIFF_TIFF_FIELDS_H
 
@@ -6,14 +6,14 @@
 #include "rfexec/output/tiff_write.h"
 
 struct rfx_tiff_directory {
-    const struct rfx_tiff_picture *picture; /* whose channels lie side by side */
-    int64_t strip_rows;                     /* where it has no tiles */
+    const struct rfx_tiff_picture *picture; /* the picture; its channels lie side by side */
+    int64_t strip_rows;                     /* rows per strip if there are no tiles */
     bool reduced;                           /* a smaller copy of another directory's picture */
-    int n_below; /* that many directories that are written next hang below it: SubIFDs */
+    int n_below; /* number of directories written next that are SubIFDs of this one */
 };
 
-/* Sets them. UNSUPPORTED: this libtiff has no such compression; OUT_OF_MEMORY, IO: as of the
- * client. */
+/* Sets the tags. UNSUPPORTED: this libtiff lacks the compression; OUT_OF_MEMORY; IO: the client's
+ * failure. */
 RFX_NODISCARD enum rfx_status rfx_tiff_fields_set(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_tiff_client *client,
                                                   const struct rfx_tiff_library *lib, TIFF *tiff,

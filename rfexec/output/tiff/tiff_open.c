@@ -1,4 +1,4 @@
-/* TIFF and OME-TIFF as kinds of output files: what of a format reaches the writer. */
+/* TIFF and OME-TIFF as kinds of output files: converts a format to the writer's options. */
 #include <string.h>
 
 #include "rfexec/image/tiff/tiff_library.h"
@@ -8,9 +8,10 @@
 #include "rfexec/output/tiff_write.h"
 
 #define PATH_BYTES ((size_t)4096)
-/* libtiff, and code that further files share: one more TIFF took 30 KiB beside its rows. */
+/* Memory that all TIFFs share: libtiff, and code pages that further files use too. One more TIFF
+ * took 30 KiB besides its rows. */
 #define SHARED_BYTES (RFX_TIFF_LIBRARY_BYTES + (size_t)144 * 1024)
-enum { OME_TILE = 256, LONGEST = 6 /* bytes of a character in XML */ };
+enum { OME_TILE = 256, LONGEST = 6 /* most bytes of a character in XML */ };
 
 static struct rfx_ome_image ome_image(const struct rfx_output_format *format,
                                       const struct rfx_tensor *t, const char *path,
@@ -46,7 +47,7 @@ static struct rfx_tiff_picture tiff_picture(const struct rfx_output_format *form
                                      .description = words};
 }
 
-/* The words of the first directory. */
+/* Makes the description of the first directory. */
 static enum rfx_status describe(struct rfx_memory *mem, const char *path,
                                 const struct rfx_output_format *format,
                                 const struct rfx_tensor *tensor, char **words,
@@ -84,7 +85,7 @@ static size_t kind_bytes(const struct rfx_output_format *format, const struct rf
     size_t bytes = RFX_TIFF_LIBRARY_BYTES + rfx_tiff_write_bytes(&picture), names;
     if (format->kind != &rfx_output_ome_tiff) return bytes;
     names = file == NULL ? 0 : rfx_channel_names_bytes(file);
-    /* ours, libtiff's, its buffer; names perhaps of such characters alone */
+    /* our copy, libtiff's copy and its buffer; all characters of names may need LONGEST bytes */
     return bytes + names + 3 * (rfx_ome_xml_bytes(&image) + LONGEST * (PATH_BYTES + names));
 }
 
@@ -125,12 +126,12 @@ const struct rfx_output_kind rfx_output_tiff = {
     .free = kind_free,
 };
 
-/* Tiles, with the OME-XML, overviews below what they are made of. */
+/* OME-TIFF: tiles, OME-XML, and overviews as SubIFDs of their picture. */
 const struct rfx_output_kind rfx_output_ome_tiff = {
     .name = "tiled OME-TIFF",
     .ends = {".ome.tif", ".ome.tiff"},
     .samples = RFX_OUTPUT_ALL_SAMPLES,
-    .most_channels = 4096, /* a directory each, which readers go through one by one */
+    .most_channels = 4096, /* each channel is a directory, and readers go through them one by one */
     .most_side = INT32_MAX,
     .takes = RFX_OUTPUT_TAKES_TILES | RFX_OUTPUT_TAKES_OVERVIEWS | RFX_OUTPUT_TAKES_NAMES,
     .shared_bytes = SHARED_BYTES,

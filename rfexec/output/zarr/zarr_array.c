@@ -1,4 +1,4 @@
-/* Shapes, names and JSON of Zarr arrays. */
+/* Computes shapes, names and JSON metadata of Zarr arrays. */
 #include "rfexec/output/zarr/zarr_array.h"
 
 #include <inttypes.h>
@@ -49,7 +49,7 @@ struct rfx_zarr_array rfx_zarr_level(const struct rfx_zarr_array *array, int k) 
     return level;
 }
 
-/* The folder of an array: "3/" in a group. */
+/* Writes the folder of an array: "3/" in a group, else "". */
 static void put_folder(const struct rfx_zarr_array *array, char folder[RFX_ZARR_NAME]) {
     folder[0] = '\0';
     if (array->ome) (void)snprintf(folder, RFX_ZARR_NAME, "%d/", array->level);
@@ -63,8 +63,8 @@ void rfx_zarr_chunk_name(const struct rfx_zarr_array *array, int64_t channel, in
                    array->format == 3 ? "c/" : "", array->batch ? "0/" : "", channel, y, x);
 }
 
-/* Three numbers or texts of the axes channel, row and column, with another before them for a batch.
- */
+/* Return a list with one number or text for each of the axes channel, row and column, and a further
+ * one before them for a batch. */
 static json_t *axes_ints(const struct rfx_zarr_array *array, int64_t c, int64_t y, int64_t x) {
     return array->batch ? json_pack("[i, I, I, I]", 1, (json_int_t)c, (json_int_t)y, (json_int_t)x)
                         : json_pack("[I, I, I]", (json_int_t)c, (json_int_t)y, (json_int_t)x);
@@ -117,8 +117,8 @@ static json_t *array_v2(const struct rfx_zarr_array *array) {
                      "filters", "dimension_separator", "/");
 }
 
-/* A level and where its pixels lie, the picture's being one unit: means in the middle of what they
- * are of, nearest ones where they were. */
+/* Returns the metadata of a level with the positions of its pixels, in units of the picture's
+ * pixels: a mean lies in the middle of its pixels, a nearest sample at its own pixel. */
 static json_t *level_json(const struct rfx_zarr_array *array, int k) {
     char path[RFX_ZARR_NAME];
     double size = (double)((int64_t)1 << k), middle = (size - 1) / 2;
@@ -168,7 +168,7 @@ static json_t *group_document(const struct rfx_zarr_array *array, const char *ti
                   : json_pack("{s:o}", "multiscales", multiscales(array, title));
 }
 
-/* File k of metadata, an empty name: there is none; NULL with a name: no memory. */
+/* Returns metadata file k. An empty name: there is no file k. NULL with a name: no memory. */
 static json_t *document(const struct rfx_zarr_array *array, const char *title, int k,
                         char name[RFX_ZARR_NAME]) {
     int of_group = array->ome ? array->format == 3 ? 1 : 2 : 0,
@@ -194,6 +194,6 @@ enum rfx_status rfx_zarr_metadata(struct rfx_memory *mem, const struct rfx_zarr_
     char *dumped = made != NULL ? json_dumps(made, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
     json_decref(made);
     if (dumped != NULL) *text = rfx_memory_strdup(mem, dumped);
-    free(dumped); /* jansson's */
+    free(dumped); /* allocated by jansson */
     return *text != NULL ? RFX_OK : rfx_memory_fail(mem, name, 1024, err);
 }

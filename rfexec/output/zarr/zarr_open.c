@@ -1,4 +1,4 @@
-/* Zarr and OME-Zarr as kinds of output folders: what of a format reaches the writer. */
+/* Zarr and OME-Zarr as kinds of output folders: converts a format to the writer's options. */
 #include "rfexec/output/output_format.h"
 #include "rfexec/output/zarr/zarr_write.h"
 
@@ -47,7 +47,7 @@ static void kind_free(void *writer) {
     rfx_zarr_write_free(writer);
 }
 
-/* A folder: one array. */
+/* A folder with one array. */
 const struct rfx_output_kind rfx_output_zarr = {
     .name = "Zarr array",
     .ends = {".zarr"},
@@ -63,7 +63,7 @@ const struct rfx_output_kind rfx_output_zarr = {
     .free = kind_free,
 };
 
-/* A folder: a group with OME-Zarr's words, the array in it. */
+/* A folder with a group, its OME-Zarr metadata and the array. */
 const struct rfx_output_kind rfx_output_ome_zarr = {
     .name = "Zarr array",
     .ends = {".ome.zarr"},

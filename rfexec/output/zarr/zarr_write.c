@@ -1,4 +1,4 @@
-/* Rows to chunks; see zarr_write.h. */
+/* Writes rows as chunks; see zarr_write.h. */
 #include "rfexec/output/zarr/zarr_write.h"
 
 #include <inttypes.h>
@@ -16,13 +16,13 @@
 struct rfx_zarr_writer {
     struct rfx_memory *mem;
     char *path;
-    struct rfx_zarr_array array; /* or the overview that is written */
+    struct rfx_zarr_array array; /* the array, or the overview that is written now */
     struct rfx_output_folder *folder;
     struct rfx_zstd_library zstd;
-    void *context; /* zstd's */
+    void *context; /* context of zstd */
     int64_t next_row;
     unsigned char *band;             /* [chunk of the row][channel][chunk_rows][chunk_cols] */
-    unsigned char *packed;           /* a chunk, compressed */
+    unsigned char *packed;           /* a compressed chunk */
     struct rfx_overviews *overviews; /* NULL: none */
     unsigned char *overview_row;
     bool failed;
@@ -100,7 +100,8 @@ static enum rfx_status open_overviews(struct rfx_zarr_writer *writer, struct rfx
     return rfx_overviews_open(writer->mem, writer->path, &map, &writer->overviews, err);
 }
 
-/* Before the work, where what will be written is known. */
+/* Checks the free disk space before the work. Skipped with compression, because the size is not
+ * known then. */
 static enum rfx_status check_disk(struct rfx_zarr_writer *writer, struct rfx_error *err) {
     const struct rfx_zarr_array *a = &writer->array;
     uint64_t bytes;
@@ -145,7 +146,7 @@ static enum rfx_status write_chunk(struct rfx_zarr_writer *writer, const unsigne
     return rfx_output_folder_put(writer->folder, name, writer->packed, packed, err);
 }
 
-/* The row of chunks that is held, `rows` of it filled. */
+/* Writes the present row of chunks, of which `rows` rows are filled. */
 static enum rfx_status write_band(struct rfx_zarr_writer *writer, int64_t rows,
                                   struct rfx_error *err) {
     const struct rfx_zarr_array *a = &writer->array;
@@ -163,7 +164,7 @@ static enum rfx_status write_band(struct rfx_zarr_writer *writer, int64_t rows,
     return RFX_OK;
 }
 
-/* Samples of one channel of the row, `count` of them, side by side. */
+/* Copies `count` samples of one channel of the row to contiguous places. */
 static void gather(unsigned char *to, const unsigned char *from, int64_t count, int64_t channels,
                    size_t bytes) {
     size_t step = (size_t)channels * bytes;
@@ -208,7 +209,7 @@ enum rfx_status rfx_zarr_write_row(struct rfx_zarr_writer *writer, const void *s
     return rfx_overviews_put(writer->overviews, samples, err);
 }
 
-/* Arrays of smaller copies, one after the other through the same row of chunks. */
+/* Writes the arrays of smaller copies one after the other, with the same buffer. */
 static enum rfx_status write_overviews(struct rfx_zarr_writer *writer, struct rfx_error *err) {
     const struct rfx_zarr_array whole = writer->array;
     const struct rfx_overview_map map = rfx_zarr_overviews(&whole);
@@ -229,7 +230,7 @@ static enum rfx_status write_overviews(struct rfx_zarr_writer *writer, struct rf
     return status;
 }
 
-/* The path's last part without its end is what the picture is called. */
+/* Writes the metadata files. The picture's name is the last part of the path without its ending. */
 static enum rfx_status write_metadata(struct rfx_zarr_writer *writer, struct rfx_error *err) {
     char title[256];
     const char *slash = strrchr(writer->path, '/');

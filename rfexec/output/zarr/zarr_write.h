@@ -1,8 +1,9 @@
-/* Zarr arrays written row by row: float32, 8 or 16 bit, chunks of one channel, uncompressed or by
- * zstd. Built on rfexec/output/output_folder.h: the folder appears on commit or not at all.
+/* Writes Zarr arrays row by row: float32, 8 or 16 bits, chunks of one channel, uncompressed or
+ * compressed by zstd. Built on rfexec/output/output_folder.h: the folder appears on commit or not
+ * at all.
  *
- * A row of chunks is held until it is full, as they lie in the files: what the last ones have
- * beyond the map is 0, the fill value. */
+ * A row of chunks is held in memory, in the layout of the files, until it is full. Parts of the
+ * last chunks outside the map are 0, the fill value. */
 #ifndef RFX_RFEXEC_OUTPUT_ZARR_ZARR_WRITE_H
 #define RFX_RFEXEC_OUTPUT_ZARR_ZARR_WRITE_H
 
@@ -11,9 +12,9 @@
 
 struct rfx_zarr_writer;
 
-/* Opens an array. INVALID_ARGUMENT: other bits or formats, chunks of other than 1 ... 4096 rows or
- * of more than 2^26 samples, no pixels; IO: no folder can be made, there is something of that name,
- * or no libzstd. */
+/* Opens an array. INVALID_ARGUMENT: other bits or formats, chunks with a number of rows outside 1
+ * ... 4096 or more than 2^26 samples, or no pixels; IO: no folder can be made, something has that
+ * name already, or there is no libzstd. */
 RFX_NODISCARD enum rfx_status rfx_zarr_write_open(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_zarr_array *array,
                                                   struct rfx_zarr_writer **out,
@@ -31,6 +32,6 @@ RFX_NODISCARD enum rfx_status rfx_zarr_write_commit(struct rfx_zarr_writer *writ
 /* Frees; without a successful commit nothing is left on disk. NULL is fine. */
 void rfx_zarr_write_free(struct rfx_zarr_writer *writer);
 
-/* At most so many bytes the writer, and libzstd for it, hold. */
+/* Returns an upper bound of the memory of the writer, including libzstd's. */
 size_t rfx_zarr_write_bytes(const struct rfx_zarr_array *array);
 #endif
