@@ -257,7 +257,7 @@ int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_r
     return code;
 }
 
-/* Where the picture lies in the world. */
+/* Reads the image's georeference into job->geo. */
 static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                              const char *spec) {
     struct rfx_error err = {{0}};
@@ -270,7 +270,7 @@ static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_run_o
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* What of the picture does not reach the network. */
+/* Prints how many alpha bands of the image are dropped, and the reader's note on the image. */
 static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     int bands, alpha = rfx_image_alpha(job->image, &bands);
     if (alpha > 0)
@@ -280,7 +280,8 @@ static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     if (note[0] != '\0') rfx_cli_message("'%s': %s", spec, note);
 }
 
-/* The number of a picture's GDAL no-data tag; false: it has none. */
+/* Reads the number of the image's GDAL no-data tag. Returns false when the image has no such tag.
+ */
 static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
     const char *text = job->geo.geo.no_data;
     char *end = NULL;
@@ -289,7 +290,8 @@ static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
     return end != text;
 }
 
-/* Says that a picture names missing samples which are read as data. */
+/* Prints a message when the image has a no-data tag but --nodata is not given, so that missing
+ * samples are read as data. */
 static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                         const char *spec) {
     double value;
@@ -316,7 +318,8 @@ static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_run_optio
     return RFX_EXIT_USAGE;
 }
 
-/* An array that may lie the other way round: channels last. */
+/* Prints a message when the channels of a .npy array may come last, although it is read with
+ * channels first. */
 static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t channels) {
     const struct rfx_image_facts facts =
         job->image != NULL ? rfx_image_facts(job->image) : (struct rfx_image_facts){0};
@@ -333,7 +336,7 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
         (long long)t.w);
 }
 
-/* The picture that stands for "an image of this size" where no input is given. */
+/* Opens a synthetic image of the model's input size, for commands without an input. */
 static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char spec[64];
     if (options->model.size.y > MOST_SIDE || options->model.size.x > MOST_SIDE) {
@@ -594,7 +597,7 @@ void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
         rfx_report_no_budget(job->plan, &least);
 }
 
-/* No budget has fewer bytes. */
+/* Every plan needs more bytes. A smaller --memory probably lacks its unit. */
 #define LIKELY_BYTES ((size_t)1 << 16)
 
 /* Prints the smallest budget with the given options and the smallest budget with any options. */
