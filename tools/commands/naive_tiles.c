@@ -11,7 +11,7 @@
 #include "tiler/plan/tiling.h"
 
 enum { READ_ROWS = 16, CACHED_SIZES = 4 };
-enum { NAIVE_TILES = 4 }; /* along each axis, where the plan itself is not tiled */
+enum { NAIVE_TILES = 4 }; /* tiles along each axis when the plan itself has none */
 
 /* The part of a graph between a given tensor and the wanted ones. */
 struct part {

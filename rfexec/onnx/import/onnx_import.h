@@ -1,14 +1,15 @@
-/* The conversion of ONNX nodes: its context, named values, constants, and what converters share.
+/* Conversion of ONNX nodes: the context of an import, named values, constants, and functions that
+ * several converters share.
  *
  * A value is a node of the graph under construction, or a constant. A constant's numbers stay in
- * the file until somebody asks for them. Small constants are folded (onnx_fold.c), constants whose
- * elements repeat are kept as patterns (onnx_repeat.h), the others are computed by the operators
- * of a run (onnx_const.c).
+ * the file until a converter reads them. Operators on small constants are evaluated at load
+ * (onnx_fold.c). Constants whose elements repeat are stored as patterns (onnx_repeat.h). Other
+ * operators on constants are executed as in a run (onnx_const.c).
  *
- * Errors stick: the first one sets ctx->status and its text. After it no function here does
- * anything: nodes are -1, pointers NULL, numbers 0, lists empty. So a converter reads as a list of
- * steps. It has to look at ctx->status only before it uses a number that it has read as a size or
- * an index, or follows a pointer. */
+ * Errors stick: the first error sets ctx->status and the error text. After an error no function
+ * declared here does anything; all return node -1, pointer NULL, number 0 or an empty list. So a
+ * converter is a plain list of steps. A converter must check ctx->status only before it uses a
+ * number from the file as a size or an index, or dereferences a pointer. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 
@@ -19,7 +20,7 @@
 
 #define RFX_ONNX_OPSET_MAX 28
 
-/* The largest whole number up to which float32 holds all whole numbers. */
+/* 2^24: float32 represents every whole number up to this one exactly. */
 #define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
 
 /* Kernels, strides, pads and sizes above this are refused: no real network has them. */
@@ -28,16 +29,17 @@
 /* Constants of floats with more elements are computed as in a run instead of being folded. */
 #define RFX_ONNX_FOLDED_ELEMS 64
 
-/* Where a constant is in a graph: its weight, and the CONST_MAP and CONST_PLAIN nodes made of it.
- * -1: not there. */
+/* Where a constant occurs in a graph: its weight, and its CONST_MAP and CONST_PLAIN nodes. -1: the
+ * constant has none. */
 struct rfx_onnx_const_place {
     int weight, map_node, plain_node;
 };
 
-/* A constant tensor. Exactly one of raw, ints, floats, reals, repeat, computed_by holds it. ints
- * and reals may also be a copy that was made on demand; the copy lasts until the node that asked
- * for it is converted. Folding makes ints (for integers and booleans), reals (for doubles) or
- * floats (for all other floats: they are rounded to float32 after every operator). */
+/* A constant tensor. Exactly one of the members raw, ints, floats, reals, repeat and computed_by
+ * holds its value. In addition ints or reals may be a copy that was made on demand; the copy is
+ * freed when the current node has been converted. Folding creates ints for integers and booleans,
+ * reals for doubles, and floats for all other floats, which are rounded to float32 after every
+ * operator. */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
@@ -48,12 +50,12 @@ struct rfx_onnx_const {
     const double *reals;
     bool filled;                          /* all elements are equal, and one of them is stored */
     const struct rfx_onnx_repeat *repeat; /* a pattern (onnx_repeat.h), or NULL */
-    int computed_by; /* node of the graph of constants that computes it; -1: the numbers are there
-                      */
-    struct rfx_onnx_const_place in_model, in_constants; /* in the two graphs of an import */
+    int computed_by; /* node of the graph of constants that computes the numbers; -1: none */
+    struct rfx_onnx_const_place in_model, in_constants; /* place in the two graphs of an import */
 };
 
-/* node >= 0: computed from the image; constant != NULL: a constant; neither: left out. */
+/* An operand of a node. node >= 0: computed from the image; constant != NULL: a constant; neither:
+ * the optional operand is absent. */
 struct rfx_onnx_operand {
     int node;
     struct rfx_onnx_const *constant;
@@ -61,13 +63,13 @@ struct rfx_onnx_operand {
 
 struct rfx_onnx_names;
 
-/* Output 1 of a MaxPool, the indices. They are computed only where something other than a
+/* Output 1 of a MaxPool, the indices. A node for them is created only when an operator other than
  * MaxUnpool reads them. */
 struct rfx_onnx_indices {
-    const char *name; /* of the output */
+    const char *name; /* name of the output */
     const char *pool; /* name of the MaxPool */
-    int in, out;      /* the maps before and after it */
-    int rank;         /* of its operand in the file */
+    int in, out;      /* input and output map of the MaxPool */
+    int rank;         /* rank of the MaxPool's operand in the file */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };
@@ -79,31 +81,31 @@ struct rfx_onnx_import {
     struct rfx_error *err;
     enum rfx_status status;        /* of the first error, or RFX_OK */
     struct rfx_onnx_names *values; /* tensor name -> operand */
-    struct rfx_onnx_names *used;   /* node names that are taken */
+    struct rfx_onnx_names *used;   /* node names in use */
     int64_t opset;
     int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
     const struct rfx_onnx_node *nodes;    /* of the graph, branch or function that is converted */
-    size_t n_before;                      /* how many of them come before the current one */
-    const struct rfx_onnx_body *function; /* the function that holds the nodes, or NULL */
-    const struct rfx_onnx_node *call;     /* the node that calls it */
-    const char *prefix;                   /* name of that node: prefix of node names, or NULL */
-    int depth;                            /* of branches and functions within each other */
+    size_t n_before;                      /* index in `nodes` of the current node */
+    const struct rfx_onnx_body *function; /* the function that contains `nodes`, or NULL */
+    const struct rfx_onnx_node *call;     /* the node that calls `function` */
+    const char *prefix;                   /* name of `call`, prefix of node names, or NULL */
+    int depth;                            /* nesting depth of branches and functions */
     int64_t n_inlined;                    /* nodes of branches and functions so far */
     const struct rfx_onnx_node *node;     /* the current node */
-    uint64_t *attrs_read;                 /* bit i: the converter has asked for attribute i */
-    const char *node_name;                /* of the current node, or its first output's */
+    uint64_t *attrs_read;                 /* bit i: the converter has read attribute i */
+    const char *node_name;                /* name of the current node, or of its first output */
     int *plain_of;                        /* per graph node: the PLAIN form of a map, or -1 */
     int *map_of; /* per graph node: the map that a PLAIN tensor was made from, or -1 */
     size_t form_capacity;
-    int order; /* node whose order of pixels rfx_onnx_channels_last gives; -1: (1, h, w, c) */
-    const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
+    int order; /* node whose pixel order rfx_onnx_channels_last applies; -1: (1, h, w, c) */
+    const struct rfx_onnx_indices *indices; /* list of the MaxPools' indices so far */
     int64_t folded_elems;                   /* elements of all constants that folding has made */
     struct rfx_onnx_scratch *scratch;       /* numbers that were made on demand */
-    int repeat_names;                  /* counts the names that stand for constants (fold_repeat) */
+    int repeat_names;                  /* counter for temporary names of constants (fold_repeat) */
     struct rfx_onnx_import *constants; /* the import that builds the graph of constants, or NULL */
-    bool is_of_constants;              /* this is that import */
+    bool is_of_constants;              /* this import builds the graph of constants */
     int first;                         /* graph of constants: the node of input 0, or -1 */
 };
 
@@ -111,16 +113,16 @@ struct rfx_onnx_import {
  * has bound the outputs itself, or it has failed. */
 typedef int rfx_onnx_converter(struct rfx_onnx_import *ctx);
 
-/* What an operator needs of feature maps to be computed. */
+/* How much of its input feature maps an operator needs at a time. */
 enum rfx_onnx_way {
-    RFX_ONNX_ROWS, /* a few rows of each map at a time (or whole maps, where the row's note says) */
-    RFX_ONNX_SUMS, /* all rows, one after the other: sums, extremes */
+    RFX_ONNX_ROWS,     /* a few rows of each map (or whole maps in the cases named in `note`) */
+    RFX_ONNX_SUMS,     /* all rows, one after the other: sums, extremes */
     RFX_ONNX_WHOLE,    /* whole tensors */
-    RFX_ONNX_CONSTANT, /* nothing: it is evaluated when the model is loaded */
+    RFX_ONNX_CONSTANT, /* nothing: the operator is evaluated when the model is loaded */
 };
 
-/* One ONNX operator: the converter to graph nodes, the exact evaluation on small constants (either
- * may be NULL), and what users are told of it. */
+/* One ONNX operator: `convert` creates graph nodes, `fold` evaluates the operator exactly on small
+ * constants; either may be NULL. `way` and `note` are documentation for users. */
 struct rfx_onnx_op {
     const char *name;
     rfx_onnx_converter *convert, *fold;
@@ -136,54 +138,56 @@ static inline bool rfx_onnx_failed(const struct rfx_onnx_import *ctx) {
 int rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status, const char *format, ...)
     RFX_PRINTF(3, 4);
 
-/* Records OUT_OF_MEMORY likewise. Returns -1. */
+/* Records OUT_OF_MEMORY, unless there is an error already. Returns -1. */
 int rfx_onnx_out_of_memory(struct rfx_onnx_import *ctx);
 
-/* Zeroed memory of the arena; NULL after an error. */
+/* Returns zeroed memory from the arena; NULL after an error. */
 void *rfx_onnx_alloc(struct rfx_onnx_import *ctx, size_t count, size_t size);
 
-/* Whether the current node's operator has that name, or one of a NULL-ended list. */
+/* Return whether the current node's operator has this name, or one name of a NULL-ended list. */
 bool rfx_onnx_op_is(const struct rfx_onnx_import *ctx, const char *op);
 bool rfx_onnx_op_is_one_of(const struct rfx_onnx_import *ctx, const char *const *ops);
 
-/* Index of `text` among `count` texts, or -1. */
+/* Returns the index of `text` among `count` texts, or -1. */
 int rfx_onnx_index_of(const char *text, const char *const *texts, int count);
 
 /* --- nodes (onnx_load.c), branches and functions (onnx_inline.c), operators (onnx_ops.c) --- */
 
-/* Converts a node of ctx->nodes; binds initialisers to constants. */
+/* The first function converts a node of ctx->nodes. The second binds the names of initialisers to
+ * constants. */
 void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node);
 void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tensor *tensors,
                                size_t count);
 
-/* Whether a node is an If; whether it is an If, a call of a function, or in the operator table. */
+/* The first function returns whether a node is an If. The second returns whether a node can be
+ * converted: it is an If, a call of a function, or an operator of the table. */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
 
-/* The function of the model that a node calls, or NULL. */
+/* Returns the function of the model that a node calls, or NULL. */
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
                                                const struct rfx_onnx_node *node);
 
 /* Converts the body of the function that the current node calls. */
 void rfx_onnx_inline_function(struct rfx_onnx_import *ctx, struct rfx_onnx_function *function);
 
-/* Converts the branch of the current If that its condition selects. UNSUPPORTED: the condition is
+/* Converts the branch that the condition of the current If selects. UNSUPPORTED: the condition is
  * computed from the image. */
 void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
 
-/* The row of an operator, or NULL. */
+/* Returns the table's row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
-/* Whether the table's operator of that name is one of that domain: ONNX's own domain, or
- * "com.microsoft", the only other one with operators here. */
+/* Returns whether the table's operator of this name belongs to this domain. The table has operators
+ * of ONNX's own domain and of "com.microsoft". */
 bool rfx_onnx_op_is_of(const char *name, const char *domain);
 
-/* Whether the size of the operator's result depends on its operands' values. */
+/* Returns whether the shape of the operator's result depends on the values of its operands. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
-/* Fixed batches (onnx_batch.c). Called before a computed node of a model that is fixed to a batch
- * is converted. What the node says of N images becomes what it would say of one. UNSUPPORTED: the
- * node mixes images. */
+/* Fixed batches (onnx_batch.c). Called before a computed node is converted when the model is fixed
+ * to a batch of N images. Changes the node's sizes and constants from N images to one image.
+ * UNSUPPORTED: the node mixes images. */
 void rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 
 /* --- operands and results (onnx_context.c) --- */
@@ -198,127 +202,139 @@ static inline bool rfx_onnx_is_there(struct rfx_onnx_operand x) {
     return x.node >= 0 || x.constant != NULL;
 }
 
-/* Operand k; {-1, NULL} when the node has no such input. In the graph of constants input 0 and
- * computed constants are nodes; only rfx_onnx_in_const gives them as constants. */
+/* Returns operand k, or {-1, NULL} when the node has no such input. In the graph of constants,
+ * input 0 and computed constants are returned as nodes; only rfx_onnx_in_const returns them as
+ * constants. */
 struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Operand k; MALFORMED: it is left out. */
+/* Returns operand k. MALFORMED: the operand is absent. */
 struct rfx_onnx_operand rfx_onnx_need(struct rfx_onnx_import *ctx, size_t k);
 
-/* Operand 0, which must be computed. UNSUPPORTED: it is a constant or left out. */
+/* Returns operand 0. UNSUPPORTED: it is a constant or absent, not computed from the image. */
 struct rfx_onnx_operand rfx_onnx_need_computed(struct rfx_onnx_import *ctx);
 
-/* What the name of input k is bound to. */
+/* Returns the operand to which the name of input k is bound. */
 struct rfx_onnx_operand rfx_onnx_in_as_named(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Whether the node has input k; whether output k has a name, so that something may read it. */
+/* The first function returns whether the current node has input k. The second returns whether its
+ * output k has a name, so that another node may read it. */
 bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k);
 bool rfx_onnx_gives(const struct rfx_onnx_import *ctx, size_t k);
 
-/* The tensor of a node and the shape of an operand; of node -1 a tensor of one element. */
+/* Return the tensor of a node and the shape of an operand. Node -1 gives a tensor of one element.
+ */
 const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx, int node);
 const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
                                        struct rfx_onnx_operand value);
 bool rfx_onnx_is_map(const struct rfx_onnx_import *ctx, int node); /* its layout is NHWC */
 bool rfx_onnx_same_shape(const struct rfx_shape *a, const struct rfx_shape *b);
 
-/* Shape without its leading axes of 1 more, or with such, of rank 4. */
+/* Returns the shape as rank 4, by removing or adding leading axes of size 1. */
 struct rfx_shape rfx_onnx_rank_4(const struct rfx_shape *shape);
 
-/* Product of dims [from, to). */
+/* Returns the product of dims [from, to). */
 static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, int to) {
     int64_t product = 1;
     for (int i = from; i < to; i++) product *= shape->dims[i];
     return product;
 }
 
-/* Binds output k of the current node, whose values are kept in the range of its element type;
- * binds it to a value of the type `type` as it is; binds it to a constant. Return -1. */
+/* Bind output k of the current node and return -1. rfx_onnx_set binds it to a value that is first
+ * kept in the range of the output's element type. rfx_onnx_bind_as binds it to a value of type
+ * `type` without a change. rfx_onnx_set_const binds it to a constant. */
 int rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value);
 int rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value,
                      int32_t type);
 int rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_const *c);
 
-/* Adds `node` with inputs in[0..n_in) and returns its index. It is named by the current node plus
- * `suffix`, made unique. */
+/* Adds `node` with inputs in[0..n_in) to the graph and returns its index. Its name is that of the
+ * current node plus `suffix`, made unique. */
 int rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix,
                   const int *in, int n_in);
 int rfx_onnx_emit1(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int in);
 int rfx_onnx_emit2(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int a,
                    int b);
 
-/* The operand as an NHWC map (UNSUPPORTED when its rank is not 4, or for two images), as a PLAIN
- * tensor, or in the layout that it has, where constants become PLAIN. */
+/* Return a node for an operand, which is created if needed. rfx_onnx_map returns an NHWC map
+ * (UNSUPPORTED: the rank is not 4, or there are several images). rfx_onnx_plain returns a PLAIN
+ * tensor. rfx_onnx_any keeps the operand's layout; a constant becomes PLAIN. */
 int rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 int rfx_onnx_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 int rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 
-/* The map that a PLAIN (1, c, h, w) tensor equals, after all reshapes and transposes; else the node
- * itself. */
+/* Returns the map that a PLAIN (1, c, h, w) tensor equals, if reshapes and transposes lead back to
+ * one; else the node itself. */
 int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
 
-/* The map behind a PLAIN tensor, or -1 (onnx_pixels.h). _map_behind: the tensor is (1, h, w, c)
- * with the map's bytes. _tokens_behind: the tensor has any shape and order of pixels, with all
- * channels of a pixel in its last axis. _elements_behind: tokens, or the map in its own order with
- * fewer or more axes of 1, as (h, w) or (c, h, w). All set ctx->order. */
+/* Return the map from which a PLAIN tensor was made by moving elements only (onnx_pixels.h), or -1.
+ * All set ctx->order. _map_behind: the tensor is (1, h, w, c), with the map's bytes.
+ * _tokens_behind: the tensor may have any shape and order of pixels, but all channels of a pixel
+ * are in its last axis. _elements_behind: tokens as before, or the map in its own order with fewer
+ * or more axes of size 1, such as (h, w) or (c, h, w). */
 int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
 
-/* If axis `axis` of tensor `in` is the channel axis of a map, returns that map; else -1. *last
- * receives whether `in` holds tokens (all channels of a pixel in the last axis) rather than a map
- * with channels in axis 1. */
+/* If axis `axis` of tensor `in` is the channel axis of a map, returns the map; else -1. *last is
+ * set to true when `in` holds tokens (all channels of a pixel in the last axis), and to false when
+ * it is a map with its channels in axis 1. */
 int rfx_onnx_map_of_channels(struct rfx_onnx_import *ctx, int in, int axis, bool *last);
 
-/* Whether the tokens of two nodes are in the same order. */
+/* Returns whether the tokens of two nodes are in the same order. */
 bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
 
-/* A map in the order and shape of ctx->order, the tensor that one of the functions above looked
- * behind last. */
+/* Returns the map as a tensor in the order and shape of ctx->order: the tensor for which one of the
+ * functions _map_behind, _tokens_behind, _elements_behind was called last. */
 int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map);
 
-/* The same if `last`, else the map itself. */
+/* Returns rfx_onnx_channels_last(ctx, map) if `last` is true, else the map itself. */
 int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last);
 
-/* The tensor that is described (onnx_import_matmul.c). */
+/* Creates the tensor that `p` describes, and returns its node (onnx_import_matmul.c). */
 int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
 
-/* Operand 0 of an operator that works element by element. *last: it is the map behind a tensor, and
- * the result has to be given to rfx_onnx_ordered. */
+/* Returns the node of operand 0 for an operator that works element by element. If operand 0 is a
+ * reordered map, returns the map and sets *last to true. The caller passes its result and *last to
+ * rfx_onnx_ordered. */
 int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last);
 
-/* A PLAIN tensor with the same bytes and another shape; of any layout, first made PLAIN. */
+/* Return a PLAIN tensor with the same bytes and another shape. rfx_onnx_plain_as also accepts a
+ * node of another layout, which it first converts to PLAIN. */
 int rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain, const struct rfx_shape *shape);
 int rfx_onnx_plain_as(struct rfx_onnx_import *ctx, int node, const struct rfx_shape *shape);
 
-/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
+/* Returns the tensor of shape `shape` from which `node` was made by reshapes alone, as a map if it
+ * was one; -1: there is none. */
 int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
                            const struct rfx_shape *shape);
 
-/* An ACTIVATION of `in`; one that takes no numbers. */
+/* Add an ACTIVATION of `in` and return its node. rfx_onnx_apply is for kinds without numbers alpha
+ * and beta. */
 int rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind,
                  float alpha, float beta);
 int rfx_onnx_apply(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind);
 
-/* in * scale + shift with two numbers, in either layout. */
+/* Returns the node of in * scale + shift, for two numbers and a tensor of either layout. */
 int rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix, int in, float scale,
                          float shift);
 
-/* Channels map[0..count) of a map, and positions map[0..count) along an axis of a PLAIN tensor. The
- * list is the arena's; NULL does nothing. */
+/* Return the channels map[0..count) of a map, and the positions map[0..count) along an axis of a
+ * PLAIN tensor. The list `map` must be in the arena. With map NULL (no memory) they do nothing. */
 int rfx_onnx_select(struct rfx_onnx_import *ctx, const char *suffix, int in, int64_t *map,
                     int64_t count);
 int rfx_onnx_gather_along(struct rfx_onnx_import *ctx, const char *suffix, int in, int axis,
                           int64_t *map, int64_t count);
 
-/* Axis `axis` made non-negative. MALFORMED: outside of [-rank, rank). 0 after an error. Then the
- * axis that attribute `axis` gives. */
+/* rfx_onnx_axis returns `axis` converted to the range [0, rank). MALFORMED: it is outside of
+ * [-rank, rank). rfx_onnx_axis_attr does the same for the value of the attribute "axis". Both
+ * return 0 after an error. */
 int rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank);
 int rfx_onnx_axis_attr(struct rfx_onnx_import *ctx, int64_t otherwise, int rank);
 
 /* --- names (onnx_context.c): a growing table from text to an operand, in the arena --- */
 
-/* A table; it also finds what is in `outer` (may be NULL). Names are borrowed. */
+/* Creates a table. Searches continue in the table `outer` (may be NULL). The names must outlive the
+ * table. */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena,
                                              const struct rfx_onnx_names *outer);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
