@@ -341,18 +341,19 @@ struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names,
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */
 
-/* The element type of a name's tensor, FLOAT where none was set. */
+/* Returns the element type of the tensor with this name; FLOAT when none was set. */
 int32_t rfx_onnx_names_type(const struct rfx_onnx_names *names, const char *name);
 void rfx_onnx_names_set_type(struct rfx_onnx_names *names, const char *name, int32_t type);
 
 /* --- attributes (onnx_attributes.c) --- */
 
-/* Called when a node is converted. UNSUPPORTED, with name and value: an attribute that nobody has
- * asked for since *attrs_read was 0, and that may not be ignored. */
+/* Called when a node has been converted. Fails with UNSUPPORTED, naming attribute and value, when
+ * the converter did not read an attribute that may not be ignored (see attrs_read). */
 void rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx);
 
-/* An attribute of any kind, or NULL. The readers below treat an attribute of another kind as
- * absent; it then counts as unread. A flag is 0 or 1; other integers count as unread. */
+/* Returns an attribute of any kind, or NULL. The functions below return the attribute's value, or
+ * `otherwise` when the node has no such attribute of their kind. An attribute of another kind
+ * counts as unread, and so does a flag other than 0 and 1. */
 const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
 int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
 bool rfx_onnx_attr_flag(const struct rfx_onnx_import *ctx, const char *name, bool otherwise);
@@ -360,63 +361,72 @@ float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, f
 const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
                                  const char *otherwise);
 
-/* Index of the attribute's text among `count` texts. UNSUPPORTED: it is none of them; 0. */
+/* Returns the index of the attribute's text among `count` texts. UNSUPPORTED, and 0 is returned:
+ * the text is none of them. */
 int rfx_onnx_attr_choice(struct rfx_onnx_import *ctx, const char *name, const char *otherwise,
                          const char *const *texts, int count);
 
-/* Copies exactly `count` integers into out, which keeps its values where the attribute is absent.
- * UNSUPPORTED: another count. */
+/* Copies the attribute's `count` integers to `out`. Leaves `out` unchanged when the attribute is
+ * absent. UNSUPPORTED: the attribute has another number of integers. */
 void rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count, int64_t *out);
 
-/* Attribute perm, by default the reverse order. MALFORMED: it is no permutation. */
+/* Sets perm[rank] to the attribute "perm"; by default to the reverse order. MALFORMED: the
+ * attribute is not a permutation. */
 void rfx_onnx_perm(struct rfx_onnx_import *ctx, int rank, int *perm);
 
-/* Attribute p, 2 where it is not given; it is a float before opset 2 (onnx_import_reduce.c). */
+/* Returns the attribute "p", by default 2. Before opset 2 it is a float (onnx_import_reduce.c). */
 int64_t rfx_onnx_power(struct rfx_onnx_import *ctx);
 
-/* The integers of attribute `name`, or of constant input k; false and count 0: there are none. */
+/* Reads the integers of the attribute `name` or, without it, of the constant input k. Returns false
+ * and sets *count to 0 when the node has neither. */
 bool rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
                         const int64_t **out, int64_t *count);
 
 /* --- constants (onnx_const.c) --- */
 
-/* A new constant without numbers. */
+/* Returns a new constant without numbers. */
 struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
                                            const struct rfx_shape *shape, int64_t elems);
 
-/* Number of elements that constants computed while loading may have together: at 8 bytes each, a
- * quarter of the machine's memory. A budget for loading is enforced by the allocator. */
+/* Returns the number of elements that all constants computed at load may have together: at 8 bytes
+ * each they take a quarter of the machine's memory. A memory budget for loading is enforced by the
+ * allocator, not here. */
 int64_t rfx_onnx_most_stored(void);
 
-/* Refuses a constant of so many elements: UNSUPPORTED. Returns -1. */
+/* Records UNSUPPORTED for a constant of `elems` elements, which are too many. Returns -1. */
 int rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems);
 
-/* A new constant with room for its numbers; `filled`: for the one number that all elements have.
- * UNSUPPORTED: it is too large. */
+/* Return a new constant with memory for its numbers, or, if `filled`, for the one number of all its
+ * elements. rfx_onnx_const_number returns a constant of one element. UNSUPPORTED: the constant is
+ * too large. */
 struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
                                           const struct rfx_shape *shape);
 struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
                                                  const struct rfx_shape *shape, bool filled);
 struct rfx_onnx_const *rfx_onnx_const_number(struct rfx_onnx_import *ctx, double value);
 
-/* The numbers of a new constant, to be written. */
+/* Return the numbers of a new constant for writing. */
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
 double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
-/* Element i of a new constant: a number, rounded to its type or saturating to int64 (NaN is 0); or
- * element `at` of numbers that are reals, or else integers. */
+/* Set element i of a new constant. rfx_onnx_const_put sets it to `value`, rounded to the constant's
+ * type or saturated to int64 (NaN becomes 0). rfx_onnx_copy_elem sets it to element `at` of `reals`
+ * or, if that is NULL, of `ints`. rfx_onnx_round_to and rfx_onnx_to_int return the converted value.
+ */
 void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value);
 void rfx_onnx_copy_elem(struct rfx_onnx_const *out, int64_t i, const double *reals,
                         const int64_t *ints, int64_t at);
 double rfx_onnx_round_to(int32_t type, double value);
 int64_t rfx_onnx_to_int(double value);
 
-/* Called when a node is converted: frees the numbers that were made on demand. Those of constants
- * that folding made are kept, in the smallest type that holds them. _forget frees them all. */
+/* rfx_onnx_const_settle is called when a node has been converted. It frees the numbers that were
+ * made on demand. Numbers of constants made by folding are kept, in the smallest type that can hold
+ * them. rfx_onnx_const_forget frees all of them. */
 void rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
 void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
 
-/* Number of elements that a constant stores, and which of them is element i of its shape. */
+/* Return the number of elements that a constant stores, and the stored element that is element i of
+ * its shape. */
 static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
     return c->filled ? 1 : c->elems;
 }
@@ -424,24 +434,27 @@ static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t 
     return c->filled ? 0 : i;
 }
 
-/* Refuses integers that are not exact in float32, which stands for them in the graph of constants;
- * in another graph does nothing. */
+/* Refuses a constant with integers that float32 cannot represent exactly, because the graph of
+ * constants computes with float32. Does nothing in the model's graph. */
 void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* The constant as a filled one where its elements in the file are all equal; else itself. The
- * elements are read and not kept. */
+/* Returns a filled constant if all elements of the constant in the file are equal, else the
+ * constant itself. The elements are read but not kept in memory. */
 struct rfx_onnx_const *rfx_onnx_const_as_filled(struct rfx_onnx_import *ctx,
                                                 struct rfx_onnx_const *constant);
 
-/* The constant of a tensor of the file; the same elements under another shape. */
+/* rfx_onnx_const_of returns the constant of a tensor in the file. rfx_onnx_const_view returns a
+ * constant with the same elements and another shape. */
 struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_tensor *tensor);
 struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_const *constant,
                                            const struct rfx_shape *shape);
 
-/* The numbers of a constant: integers (MALFORMED for floats), or any type as doubles. The stored
- * ones, then all elements. Then reals for floats, and ints for all others. */
+/* Return the numbers of a constant. The functions named _ints return integers (MALFORMED: the
+ * constant has floats); those named _reals convert any type to doubles. The functions named _stored
+ * return only the stored elements, the others all elements of the shape. The functions named
+ * _numbers set *reals for floats and *ints for all other types. */
 const int64_t *rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 const double *rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 const int64_t *rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
@@ -451,22 +464,23 @@ void rfx_onnx_stored_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const 
 void rfx_onnx_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, const double **reals,
                       const int64_t **ints);
 
-/* A constant as a weight of the graph, left in the file where possible; a matrix [k][m] read as
- * [m][k]; an OWNED weight of `count` values. */
+/* Add a weight to the graph and return its index. rfx_onnx_const_weight adds a constant, and leaves
+ * its values in the file if possible. rfx_onnx_const_weight_transposed adds a constant matrix
+ * [k][m] as [m][k]. rfx_onnx_own_weight adds a copy of `count` values (an OWNED weight). */
 int rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
 int rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
 int rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count);
 
-/* Constant input k. UNSUPPORTED: it is computed; MALFORMED: it is missing. Then the integers of
- * such a one, their number in *count; then its one number. */
+/* Return the constant of input k, its integers (their number is in *count), or its only number.
+ * UNSUPPORTED: the input is computed from the image. MALFORMED: the input is missing. */
 struct rfx_onnx_const *rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k);
 const int64_t *rfx_onnx_in_ints(struct rfx_onnx_import *ctx, size_t k, int64_t *count);
 double rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k);
 
-/* The same where input k is there; else `otherwise`. */
+/* Returns rfx_onnx_in_number(ctx, k) if the node has input k, else `otherwise`. */
 double rfx_onnx_in_number_or(struct rfx_onnx_import *ctx, size_t k, double otherwise);
 
-/* Where a constant is in the graph that is being built. */
+/* Returns the place of a constant in the graph that this import builds. */
 static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx_onnx_import *ctx,
                                                                 struct rfx_onnx_const *c) {
     return ctx->is_of_constants ? &c->in_constants : &c->in_model;
@@ -479,15 +493,17 @@ static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx
  * -1. */
 int rfx_onnx_compute(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert);
 
-/* The node of a computed constant in the model's graph, as a map or PLAIN, where the constant is
- * larger than all that it is made of. Otherwise computes its numbers and returns -1. */
+/* If the computed constant `c` is larger than all constants from which it is computed, returns a
+ * node of the model's graph that computes it in each run, as a map (`map`) or a PLAIN tensor.
+ * Otherwise computes its numbers now and returns -1. */
 int rfx_onnx_computed_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map);
 
-/* Computes a constant's numbers: into memory of the import, or into a weight of the graph. */
+/* Compute a constant's numbers. rfx_onnx_computed_numbers stores them in memory of the import,
+ * rfx_onnx_computed_weight in a weight of the graph. */
 void rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 void rfx_onnx_computed_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* The computed constant `c` under another shape. */
+/* Returns the computed constant `c` with another shape. */
 struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
@@ -499,81 +515,85 @@ void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
 bool rfx_onnx_type_is_real(int32_t type);
 bool rfx_onnx_type_is_integer(int32_t type);
 
-/* The type of operand k of the current node, and of its output k. */
+/* Return the element type of operand k and of output k of the current node. */
 int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
 int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Whole numbers modulo 2^8 or 2^16, as integers of that type wrap around. */
+/* Returns the node of whole numbers modulo 2^8 or 2^16: the wrap-around of the integer type. */
 int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in);
 
-/* A result of the current node kept in the range of its type. UNSUPPORTED: the operator's effect on
- * such integers is not known here. */
+/* Returns a result of the current node, wrapped around to the range of its type if needed.
+ * UNSUPPORTED: the import does not know the operator's effect on integers of this type. */
 int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node);
 
-/* The type that an output of that ONNX type is stored as. */
+/* Returns the type in which an output of this ONNX type is stored. */
 enum rfx_type rfx_onnx_stored_type(int32_t type);
 
-/* The largest value of a map of channel indices, at least 1; 0: the node is no such map. */
+/* Returns the largest value (at least 1) of a map of channel indices, or 0 when the node is not
+ * such a map. */
 int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node);
 
-/* Whether a node's elements are whole numbers because of how they are made. */
+/* Returns whether the operator of a node guarantees that its elements are whole numbers. */
 bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node);
 
-/* Numbers rounded towards zero, as a cast to integers does. */
+/* Returns the node of numbers rounded towards zero, as in a cast to integers. */
 int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in);
 
 /* --- what converters share --- */
 
-/* `a kind b` of two operands, at least one of them computed, with broadcasting
- * (onnx_import_elementwise.c). */
+/* Returns the node of `a kind b` for two operands, with broadcasting. At least one operand is
+ * computed (onnx_import_elementwise.c). */
 int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                      struct rfx_onnx_operand a, struct rfx_onnx_operand b);
 
-/* `a kind b` of two computed tensors of one layout, which broadcast. */
+/* Returns the node of `a kind b` for two nodes of the same layout, with broadcasting. */
 int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                        int a, int b);
 
-/* a where the condition holds, else b (onnx_import_logic.c). */
+/* Returns the node of `a` where the condition holds and `b` elsewhere (onnx_import_logic.c). */
 int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
                     struct rfx_onnx_operand a, struct rfx_onnx_operand b);
 
-/* Remembers the indices of the current MaxPool from map `in` to map `out`; finds those with that
- * name, or NULL; binds that name to a map of the indices, unless it is bound
- * (onnx_import_conv.c). */
+/* Indices of MaxPools (onnx_import_conv.c). rfx_onnx_keep_indices records the indices of the
+ * current MaxPool from map `in` to map `out`. rfx_onnx_indices_of returns the recorded indices with
+ * this name, or NULL. rfx_onnx_make_indices creates a map of the indices and binds their name to
+ * it, unless the name is bound already. */
 void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
                            const struct rfx_pool_attr *attr);
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name);
 void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *indices);
 
-/* The region that the current Slice takes of a tensor (onnx_import_shape.c). */
+/* Returns the region that the current Slice takes from a tensor (onnx_import_shape.c). */
 struct rfx_slice_attr rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in);
 
-/* The part of the current Split that begins at `at` and is output k: its size along the axis, of
- * `extent` elements. 0: no such part. */
+/* Returns the size of output k of the current Split along the split axis. `extent`: size of the
+ * axis; `at`: where output k begins. 0: the Split has no such output. */
 int64_t rfx_onnx_split_size(const int64_t *sizes, size_t n, int64_t extent, size_t k, int64_t at);
 
-/* x with axis perm[i] of it as axis i (onnx_import_shape.c). */
+/* Returns the transposed operand, whose axis i is axis perm[i] of x (onnx_import_shape.c). */
 struct rfx_onnx_operand rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                                          const int *perm);
 
-/* x [..., k] times a constant matrix [k, m], or [m, k] if `turned`: [..., m]; row by row when x
- * holds a map's tokens. Then the product of two tensors of rank 2 or more
- * (onnx_import_matmul.c). */
+/* Matrix products (onnx_import_matmul.c). rfx_onnx_by_matrix returns the node of x [..., k] times a
+ * constant matrix [k, m] ([m, k] if `turned`), of shape [..., m]. It works row by row when x holds
+ * the tokens of a map. rfx_onnx_product_of multiplies two tensors of rank 2 or more. */
 int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                        struct rfx_onnx_const *b, bool turned);
 int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);
 
-/* The sum over some axes, which are dropped (onnx_import_reduce.c). */
+/* Returns the node of the sum over the axes marked in axes[], which the result no longer has
+ * (onnx_import_reduce.c). */
 int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes, int in);
 
-/* The k of the current Trilu, and the axis of the current CumSum of a tensor of that rank
- * (onnx_import_elementwise.c). */
+/* Return the number k of the current Trilu, and the axis of the current CumSum for a tensor of this
+ * rank (onnx_import_elementwise.c). */
 int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx);
 int rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank);
 
-/* The broadcast shape of two; false when they do not fit. Then the index into a tensor of shape
- * `in` of element `flat` of the broadcast shape `out` (onnx_fold.c). */
+/* Broadcasting (onnx_fold.c). The first function sets *out to the broadcast shape of two shapes, or
+ * returns false when they do not match. The second returns the index into a tensor of shape `in`
+ * for element `flat` of the broadcast shape `out`. */
 bool rfx_onnx_broadcast(const struct rfx_shape *a, const struct rfx_shape *b,
                         struct rfx_shape *out);
 int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,
