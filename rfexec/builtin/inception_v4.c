@@ -1,6 +1,7 @@
 /* Inception-v4 (Szegedy et al. 2017, figures 3 to 9) in the form and under the names of TF-slim.
  * Padding: VALID in the stem and wherever a layer strides, SAME elsewhere; average pools do not
- * count their padding. 1000 classes. A concatenation within a branch is one with the module's. */
+ * count their padding. 1000 classes. A concatenation within a branch is merged with that of the
+ * module. */
 #include "rfexec/builtin/builtin_networks.h"
 
 /* One convolution of a branch: with a stride of 1 SAME, else VALID. */

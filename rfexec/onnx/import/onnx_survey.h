@@ -26,9 +26,9 @@ struct rfx_onnx_survey {
     struct rfx_onnx_op_count *ops; /* by name, the refused ones first; in the model's arena */
 };
 
-/* Reads the structure of the file. Statuses as rfx_onnx_model_read; IO. O(nodes * operators), of
- * which 512 are told apart. Free with rfx_onnx_survey_free. Pinned by
- * tests/unit/rfexec/onnx/import/test_onnx_survey.c. */
+/* Reads the structure of the file and lists its operators, at most 512 different ones. The caller
+ * frees *out with rfx_onnx_survey_free. Cost: O(nodes * operators). Statuses: IO and those of
+ * rfx_onnx_model_read. Tested by tests/unit/rfexec/onnx/import/test_onnx_survey.c. */
 RFX_NODISCARD enum rfx_status rfx_onnx_survey_create(struct rfx_memory *mem, const char *path,
                                                      struct rfx_onnx_survey **out,
                                                      struct rfx_error *err);
