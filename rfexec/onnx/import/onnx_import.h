@@ -421,7 +421,7 @@ int64_t rfx_onnx_to_int(double value);
 
 /* rfx_onnx_const_settle is called when a node has been converted. It frees the numbers that were
  * made on demand. Numbers of constants made by folding are kept, in the smallest type that can hold
- * them. rfx_onnx_const_forget frees all of them. */
+ * them. rfx_onnx_const_forget frees all numbers in ctx->scratch. */
 void rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
 void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
 
