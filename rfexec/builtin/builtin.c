@@ -1,6 +1,6 @@
-/* The table of built-in networks and how one is built by name.
- * "name:W" scales the channel counts of networks that have a width multiplier; fsrcnn and toy have
- * suffixes of their own. */
+/* The table of built-in networks, and the function that builds a network by name. A suffix ":W"
+ * scales the channel counts of networks that have a width multiplier. fsrcnn has the suffix ":S"
+ * and toy the suffix ":key=value,...". */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static const struct rfx_builtin builtin_list[] = {
 static const struct recipe {
     rfx_builtin_network *build;
     struct rfx_builtin_config config; /* width 0: the network has no width multiplier */
-    int64_t size;                     /* rows and columns when the caller names none */
+    int64_t size;                     /* default number of rows and columns */
 } recipes[] = {
     {rfx_builtin_mobilenet_v2, {.width = 1.0}, 224},
     {rfx_builtin_resnet, {.blocks = {2, 2, 2, 2}}, 224},
@@ -101,7 +101,7 @@ const struct rfx_builtin *rfx_builtin_list(int *count) {
     return builtin_list;
 }
 
-/* Row of the network that `name` starts with, up to its end or a colon; -1: none. */
+/* Returns the table row of the network `name`, without a suffix from a colon on; -1: none. */
 static int find_builtin(const char *name) {
     size_t length = strcspn(name, ":");
     for (int i = 0; i < BUILTIN_COUNT; i++)
@@ -132,7 +132,7 @@ static enum rfx_status read_width(const char *name, struct rfx_builtin_config *c
     return RFX_OK;
 }
 
-/* ":S", one digit. */
+/* Reads the suffix ":S", one digit, into config->scale. */
 static enum rfx_status read_scale(const char *name, struct rfx_builtin_config *config,
                                   struct rfx_error *err) {
     const char *suffix = strchr(name, ':');
@@ -144,7 +144,7 @@ static enum rfx_status read_scale(const char *name, struct rfx_builtin_config *c
     return RFX_OK;
 }
 
-/* ":key=value,..." with any of m, b, n, cst. */
+/* Reads the suffix ":key=value,..." with any of the keys m, b, n, cst into config->toy. */
 static enum rfx_status read_toy(const char *name, struct rfx_builtin_config *config,
                                 struct rfx_error *err) {
     const struct {

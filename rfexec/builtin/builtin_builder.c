@@ -1,11 +1,11 @@
-/* The layer vocabulary of the built-in networks; see the header.
+/* The functions that build the built-in networks; see the header.
  *
- * Signals: elements are taken as Gaussian of the tracked mean and square. A convolution's weights
- * cancel in pairs of neighbouring input channels (rfx_weight.mirror), so that the mean common to
- * all channels, which rectifiers make and which says nothing about the image, is not passed on:
- * with weights of variance 2 / fan_in it doubles the variance of its input. Depthwise filters have
- * positive weights on average, and the batch norm after them takes the mean away. A batch norm with
- * gamma U(.7, 1.3) and beta U(-.3, .3) makes the second moment gain^2 * 1.06. */
+ * Signals: elements are assumed to be Gaussian with the tracked mean and mean square. The weights
+ * of a convolution cancel in pairs of neighbouring input channels (rfx_weight.mirror). So the mean
+ * that rectifiers give to all channels, and that does not depend on the image, is not passed on.
+ * With weights of variance 2 / fan_in a convolution doubles the variance of its input. Depthwise
+ * filters have positive weights on average; the batch norm after them removes the mean. After a
+ * batch norm with gamma U(.7, 1.3) and beta U(-.3, .3) the second moment is gain^2 * 1.06. */
 #include "rfexec/builtin/builtin_builder.h"
 
 #include <math.h>
@@ -71,13 +71,14 @@ int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, flo
     return index;
 }
 
-/* A node whose output is distributed as that of node `like`. */
+/* Adds a node whose output has the expected mean and mean square of the node `like`. */
 static int add_like(struct rfx_builder *b, const struct rfx_node *node, int like) {
     struct rfx_signal signal = rfx_builder_signal(b, like);
     return rfx_builder_add_node(b, node, signal.mean, signal.square);
 }
 
-/* FNV-1a over "layer/part", so that a layer's weights do not depend on the layers before it. */
+/* Returns the seed of a weight: the FNV-1a hash of "layer/part". So a layer's weights do not depend
+ * on the layers before it. */
 static uint64_t weight_seed(uint64_t seed, const char *layer, const char *part) {
     uint64_t hash = 0xcbf29ce484222325u ^ (seed * 0x9e3779b97f4a7c15u);
     for (const char *p = layer; *p != '\0'; p++) hash = (hash ^ (uint8_t)*p) * 0x100000001b3u;
@@ -86,7 +87,7 @@ static uint64_t weight_seed(uint64_t seed, const char *layer, const char *part) 
     return hash;
 }
 
-/* Values in [lo, hi); mirror: see struct rfx_weight. */
+/* Adds a weight with values in [lo, hi). mirror: see struct rfx_weight. */
 static int add_weight(struct rfx_builder *b, const char *layer, const char *part,
                       struct rfx_shape shape, float lo, float hi, int64_t mirror) {
     if (b->status != RFX_OK) return -1;
@@ -150,11 +151,11 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
     int64_t per_group = rfx_builder_channels(b, in) / groups;
     bool mirrored = per_group % 2 == 0, depthwise = groups > 1 && per_group == 1 && !spec.bias;
     float taken = mirrored ? rfx_builder_variance(b, in) : rfx_builder_signal(b, in).square;
-    /* Without a batch norm to follow, the weights make the output of variance 1. */
+    /* A convolution with bias has no batch norm after it, so its weights give variance 1. */
     float gain = spec.bias ? 1.0f / taken : 2.0f;
     float bound = sqrtf(3.0f * gain / (float)(per_group * spec.kh * kw));
     float low = -bound, mean = 0.0f, square = gain * taken;
-    if (depthwise) { /* nothing to cancel with: a blur that varies, whose mean is foreseen */
+    if (depthwise) { /* one input channel, so no cancelling; track the mean of the random blur */
         struct rfx_signal signal = rfx_builder_signal(b, in);
         float taps = (float)(spec.kh * kw), sum = 0.3f * bound * taps;
         low = -0.4f * bound;
@@ -218,7 +219,7 @@ int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_group_norm(b, name, in, rfx_builder_channels(b, in), 1e-5f);
 }
 
-/* Times c factors from lo to hi. */
+/* Adds a node that multiplies by c factors from [lo, hi). */
 static int scale_by(struct rfx_builder *b, const char *name, int in, int64_t c, float lo,
                     float hi) {
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
@@ -385,7 +386,7 @@ int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t 
     if (b->status != RFX_OK) return -1;
     const struct rfx_shape *shape = &b->graph->nodes[in].out.shape;
     int64_t k = shape->dims[shape->rank - 1];
-    /* Variance 4 of the results, were the features not averages. */
+    /* The results would have variance 4 if the features were not averages. */
     float bound = sqrtf(12.0f / ((float)k * rfx_builder_variance(b, in)));
     struct rfx_node node = {.op = RFX_OP_GEMM, .name = name, .n_in = 1, .in = &in};
     node.attr.gemm.k = k;
@@ -485,7 +486,7 @@ struct rfx_act rfx_act_hard_swish(void) {
     return (struct rfx_act){.kind = RFX_ACT_HARD_SWISH, .slope = -1};
 }
 
-/* The activation of one number; kinds that the networks do not use count as the identity. */
+/* Returns the activation of one number. Kinds that no built-in network uses return x. */
 static double act_value(struct rfx_act act, double x) {
     double sigmoid = 1.0 / (1.0 + rfx_exp(-x));
     if (act.kind == RFX_ACT_RELU) return x > 0 ? x : 0;
@@ -505,7 +506,7 @@ int rfx_builder_act(struct rfx_builder *b, const char *name, int in, struct rfx_
     if (b->status != RFX_OK) return -1;
     double centre = b->signal[in].mean, deviation = sqrt((double)rfx_builder_variance(b, in));
     double total = 0, mean = 0, square = 0;
-    for (int i = -20; i <= 20; i++) { /* a Gaussian, from -5 to 5 deviations */
+    for (int i = -20; i <= 20; i++) { /* sum over a Gaussian from -5 to 5 standard deviations */
         double z = 0.25 * i, weight = rfx_exp(-0.5 * z * z);
         double y = act_value(act, centre + deviation * z);
         total += weight;
@@ -521,7 +522,7 @@ int rfx_builder_relu(struct rfx_builder *b, const char *name, int in) {
     return rfx_builder_act(b, name, in, rfx_act_relu());
 }
 
-/* x * factor + addend. */
+/* Adds the node x * factor + addend. */
 static int scale_shift(struct rfx_builder *b, const char *name, int in, float factor,
                        float addend) {
     struct rfx_node node = {.op = RFX_OP_AFFINE, .name = name, .n_in = 1, .in = &in};
@@ -601,7 +602,7 @@ int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, i
     return add_like(b, &node, in);
 }
 
-/* Channels `first` and so on of `in`, then zeros, `count` in all. */
+/* Adds a node with `count` channels: the channels of `in` from `first` on, then zeros. */
 static int select_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
                            int64_t count) {
     if (b->status != RFX_OK) return -1;
@@ -646,7 +647,7 @@ int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int l
     if (b->status != RFX_OK) return -1;
     const struct rfx_tensor *map = &b->graph->nodes[in].out, *wanted = &b->graph->nodes[like].out;
     struct rfx_node node = {.op = RFX_OP_CROP, .name = name, .n_in = 1, .in = &in};
-    b->graph->filled[0] = b->graph->filled[1] = 0; /* outputs are cut back */
+    b->graph->filled[0] = b->graph->filled[1] = 0; /* outputs have the image's size again */
     node.attr.crop.sy = node.attr.crop.sx = 1;
     node.attr.crop.oh = wanted->h;
     node.attr.crop.ow = wanted->w;

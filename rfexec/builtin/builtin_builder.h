@@ -1,17 +1,17 @@
-/* A small vocabulary in which the built-in networks are written down, layer by layer.
+/* Functions with which the built-in networks are built, layer by layer.
  *
  * Invariants: 1. the first error sticks: after it every call does nothing and returns -1, so a
- * network reads as a list of layers and the status is looked at once; 2. every weight is a formula
- * of (seed, layer name), never stored; 3. batch norms are given statistics that fit the expected
- * mean and second moment of what they normalise, so that signals neither die nor explode with depth
- * and depend on the image. */
+ * network is a plain list of layers and the status is checked once at the end; 2. every weight is
+ * computed from (seed, layer name) and never stored; 3. the statistics of a batch norm match the
+ * expected mean and second moment of its input. Therefore the values neither vanish nor explode
+ * with depth, and outputs depend on the image. */
 #ifndef RFX_RFEXEC_BUILTIN_BUILTIN_BUILDER_H
 #define RFX_RFEXEC_BUILTIN_BUILTIN_BUILDER_H
 
 #include "layers/graph/graph.h"
 #include "rfexec/run/fit_size.h"
 
-/* What is expected of a tensor's elements: their mean and the mean of their squares. */
+/* The expected mean of a tensor's elements, and the expected mean of their squares. */
 struct rfx_signal {
     float mean, square;
 };
@@ -25,15 +25,16 @@ struct rfx_builder {
     size_t signal_capacity;
 };
 
-/* A layer's name by value, so that it can be composed within a call. */
+/* A layer's name, passed by value so that it can be formatted in the argument list of a call. */
 struct rfx_name {
     char text[96];
 };
 
-/* printf into a name; longer ones are cut. */
+/* Returns a name formatted as by printf. A name of more than 95 characters is cut. */
 struct rfx_name rfx_name(const char *format, ...) RFX_PRINTF(1, 2);
 
-/* A convolution; zero members mean: kw and pads as kh's, stride, groups and dilation 1. */
+/* A convolution. Defaults of members that are 0: kw is kh, pad_h and pad_w are `pad`, and stride,
+ * groups and dilation are 1. */
 struct rfx_conv_spec {
     int64_t oc, kh, kw;
     int64_t stride, groups, dilation;
@@ -42,14 +43,15 @@ struct rfx_conv_spec {
     bool same; /* TensorFlow's SAME instead of pads: see rfx_builder_same_pads */
 };
 
-/* Square convolutions that are padded so that the size of the map stays, or is divided by the
- * stride; depthwise: one filter per channel. */
+/* Return square convolutions. Their padding keeps the size of the map, or divides the size by the
+ * stride. rfx_spec_depthwise has one filter for each channel. */
 struct rfx_conv_spec rfx_spec(int64_t oc, int64_t k);
 struct rfx_conv_spec rfx_spec_biased(int64_t oc, int64_t k);
 struct rfx_conv_spec rfx_spec_strided(int64_t oc, int64_t k, int64_t stride);
 struct rfx_conv_spec rfx_spec_depthwise(int64_t c, int64_t k, int64_t stride);
 
-/* A square transposed convolution: pad is cut from all four sides, and more from two. */
+/* A square transposed convolution. `pad` rows and columns are cut off at all four sides; cut_bottom
+ * and cut_right more are cut off at those two sides. */
 struct rfx_upsample_spec {
     int64_t k, stride, pad, out_pad_h, out_pad_w, cut_bottom, cut_right;
 };
@@ -57,25 +59,25 @@ struct rfx_upsample_spec {
 void rfx_builder_init(struct rfx_builder *b, struct rfx_graph *graph, uint64_t seed,
                       struct rfx_error *err);
 
-/* Frees what the builder holds, not the graph. */
+/* Frees the builder's memory. The graph is not freed. */
 void rfx_builder_free(struct rfx_builder *b);
 
-/* What is expected of a node's elements; mean 0 and square 1 after an error. */
+/* Returns the expected mean and mean square of a node's elements; 0 and 1 after an error. */
 struct rfx_signal rfx_builder_signal(const struct rfx_builder *b, int node);
 
 float rfx_builder_variance(const struct rfx_builder *b, int node);
 
-/* Records a failure unless there is one already; returns -1. */
+/* Records a failure, unless there is one already. Returns -1. */
 int rfx_builder_fail(struct rfx_builder *b, enum rfx_status status);
 
-/* Channels of a node's output; 1 after an error. */
+/* Returns the number of channels of a node's output; 1 after an error. */
 int64_t rfx_builder_channels(const struct rfx_builder *b, int node);
 
-/* Adds any node; mean and square are those expected of its output. */
+/* Adds any node. mean, square: expected mean and mean square of the node's output elements. */
 int rfx_builder_add_node(struct rfx_builder *b, const struct rfx_node *node, float mean,
                          float square);
 
-/* A weight of values in [lo, hi), the part `part` of that layer; its index. */
+/* Adds a weight with values in [lo, hi), named `part` of the layer, and returns its index. */
 int rfx_builder_uniform(struct rfx_builder *b, const char *layer, const char *part,
                         struct rfx_shape shape, float lo, float hi);
 
@@ -86,12 +88,12 @@ int rfx_builder_conv(struct rfx_builder *b, const char *name, int in, struct rfx
 int rfx_builder_batch_norm(struct rfx_builder *b, const char *name, int in, float gain);
 /* torch.nn.InstanceNorm2d(affine=True): two nodes, the first called "NAME.moments". */
 int rfx_builder_instance_norm(struct rfx_builder *b, const char *name, int in);
-/* torch.nn.GroupNorm, likewise. */
+/* torch.nn.GroupNorm: two nodes, the first called "NAME.moments". */
 int rfx_builder_group_norm(struct rfx_builder *b, const char *name, int in, int64_t groups,
                            float eps);
-/* A norm over the channels of each pixel, with scale and shift. */
+/* A layer norm over the channels of each pixel, with scale and shift. */
 int rfx_builder_layer_norm(struct rfx_builder *b, const char *name, int in, float eps);
-/* A factor per channel, from lo to hi. */
+/* Multiplies each channel by a factor from [lo, hi). */
 int rfx_builder_channel_scale(struct rfx_builder *b, const char *name, int in, float lo, float hi);
 int rfx_builder_scale(struct rfx_builder *b, const char *name, int in, float scale);
 int rfx_builder_number(struct rfx_builder *b, const char *name, float value); /* a tensor of one */
@@ -106,15 +108,15 @@ int rfx_builder_prelu(struct rfx_builder *b, const char *name, int in); /* a slo
 int rfx_builder_conv_transpose(struct rfx_builder *b, const char *name, int in, int64_t oc,
                                struct rfx_upsample_spec spec); /* with bias */
 
-/* A square window with the same padding on all sides. */
+/* Returns a pooling window of k x k with the same padding on all sides. */
 struct rfx_pool_attr rfx_square_pool(int64_t k, int64_t stride, int64_t pad);
 
-/* As torch.nn.AvgPool2d: padding counts as zeros. */
+/* Average pool as torch.nn.AvgPool2d: padding counts as zeros. */
 int rfx_builder_avg_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
 int rfx_builder_max_pool(struct rfx_builder *b, const char *name, int in,
                          struct rfx_pool_attr pool);
-/* As TensorFlow's: padding does not count. */
+/* Average pool as in TensorFlow: padding does not count. */
 int rfx_builder_avg_pool_inside(struct rfx_builder *b, const char *name, int in,
                                 struct rfx_pool_attr pool);
 int rfx_builder_adaptive_avg(struct rfx_builder *b, const char *name, int in, int64_t oh,
@@ -124,68 +126,73 @@ int rfx_builder_global_mean(struct rfx_builder *b, const char *name, int in);
 /* (1, c, h, w) -> (1, c * h * w) in that order: two nodes, the second called `name`. */
 int rfx_builder_flatten(struct rfx_builder *b, const char *name, int in);
 
-/* TensorFlow's SAME padding of a window on node `in`: ceil(size / stride) outputs, the odd row or
- * column of padding at the end, so pads depend on the map's size. */
+/* Returns TensorFlow's SAME padding for a window on node `in`. The output has ceil(size / stride)
+ * rows and columns. An odd row or column of padding is at the end. The padding depends on the size
+ * of the map. */
 struct rfx_pads rfx_builder_same_pads(const struct rfx_builder *b, int in, int64_t kh, int64_t kw,
                                       int64_t stride, int64_t dilation);
 
-/* Bilinear, corners aligned, to oh x ow. */
+/* Resizes a map to oh x ow by bilinear interpolation with aligned corners. */
 int rfx_builder_resize(struct rfx_builder *b, const char *name, int in, int64_t oh, int64_t ow);
 
-/* Every pixel `times` by `times` times. */
+/* Enlarges a map: every pixel becomes times x times equal pixels. */
 int rfx_builder_enlarge(struct rfx_builder *b, const char *name, int in, int64_t times);
 
 /* torch.nn.PixelShuffle. */
 int rfx_builder_pixel_shuffle(struct rfx_builder *b, const char *name, int in, int64_t block);
 
-/* Channels of zeros behind those of `in`, until there are c. */
+/* Appends channels of zeros to those of `in`, so that the result has c channels. */
 int rfx_builder_pad_channels(struct rfx_builder *b, const char *name, int in, int64_t c);
 
-/* `count` channels of `in` from `first` on. */
+/* Selects the channels [first, first + count) of `in`. */
 int rfx_builder_pick_channels(struct rfx_builder *b, const char *name, int in, int64_t first,
                               int64_t count);
 
-/* Rows and columns of zeros below and to the right, up to multiples of `multiple`; `in` itself
- * where there is nothing to add. And away again, to the size of `like`. */
+/* rfx_builder_pad_to adds rows of zeros at the bottom and columns of zeros at the right, up to
+ * multiples of `multiple`; it returns `in` when nothing is to be added. rfx_builder_crop_like cuts
+ * such rows and columns off again, down to the size of the node `like`. */
 int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t multiple);
 int rfx_builder_crop_like(struct rfx_builder *b, const char *name, int in, int like);
 
-/* Maps of per_row * k channels as rows of k numbers, in the order of rows, columns and channels:
- * (1, c, h, w) -> (1, h * w * c / k, k). Two nodes, the second called `name`. */
+/* Rearranges a map to rows of k numbers, in the order rows, columns, channels:
+ * (1, c, h, w) -> (1, h * w * c / k, k). c is a multiple of k. Two nodes, the second called `name`.
+ */
 int rfx_builder_rows(struct rfx_builder *b, const char *name, int in, int64_t k);
 
-/* Tensors of rows, one behind the other: (1, n, k) and (1, m, k) -> (1, n + m, k). */
+/* Concatenates two tensors of rows: (1, n, k) and (1, m, k) -> (1, n + m, k). */
 int rfx_builder_join_rows(struct rfx_builder *b, const char *name, int left, int right);
 
 /* torch.nn.Linear with bias on (1, k). */
 int rfx_builder_linear(struct rfx_builder *b, const char *name, int in, int64_t m);
 
-/* Convolution without bias `conv`, batch norm `bn`, and unless NONE the activation `act_name`. */
+/* A convolution without bias named `conv`, a batch norm named `bn`, and an activation named
+ * `act_name` (no activation when act.kind is NONE). */
 int rfx_builder_conv_bn_act(struct rfx_builder *b, int in, const char *conv, const char *bn,
                             const char *act_name, struct rfx_act act, struct rfx_conv_spec spec);
 
-/* Suffixes of the names of a convolution, its batch norm and its activation: torchvision's, and
- * those of modules that name them. */
+/* Name suffixes of a convolution, its batch norm and its activation: numbers as in torchvision
+ * (".0"), or words (".conv"). */
 extern const char *const rfx_suffixes_numbers[3], *const rfx_suffixes_words[3];
 
-/* The same, each called by `name` and its suffix. */
+/* Adds the nodes of rfx_builder_conv_bn_act, each named `name` plus its suffix. */
 int rfx_builder_conv_bn_act_named(struct rfx_builder *b, int in, const char *name,
                                   const char *const suffixes[3], struct rfx_act act,
                                   struct rfx_conv_spec spec);
 
-/* Squeeze and excitation under torchvision's names: every channel times a factor that two
- * convolutions make of all channels' means. */
+/* Squeeze and excitation with torchvision's names. Two convolutions compute a factor for each
+ * channel from the means of all channels; each channel is multiplied by its factor. */
 int rfx_builder_squeeze_excite(struct rfx_builder *b, int x, const char *name, int64_t squeeze,
                                struct rfx_act inner, struct rfx_act outer);
 
-/* The end of a classifier: the mean of each channel, 1000 classes, the output. */
+/* Adds the end of a classifier: the mean of each channel, a linear layer to 1000 classes, and the
+ * output. */
 void rfx_builder_classify(struct rfx_builder *b, int x, const char *mean, const char *flatten,
                           const char *linear);
 
 void rfx_builder_alias(struct rfx_builder *b, int node, const char *alias);
 void rfx_builder_output(struct rfx_builder *b, int node, const char *name);
 
-/* Activations by value. */
+/* Return activations by value. */
 struct rfx_act rfx_act_relu(void);
 struct rfx_act rfx_act_relu6(void);
 struct rfx_act rfx_act_silu(void);

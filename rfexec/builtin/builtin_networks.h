@@ -1,19 +1,19 @@
-/* The families of built-in networks. Layers are named as torchvision, or the code that a network
- * comes from, names its modules. */
+/* The families of built-in networks. The names of layers are the module names of torchvision or of
+ * the network's original code. */
 #ifndef RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
 #define RFX_RFEXEC_BUILTIN_BUILTIN_NETWORKS_H
 
 #include "rfexec/builtin/builtin_builder.h"
 
-/* What distinguishes the members of a family. */
+/* Parameters by which the members of a family differ. */
 struct rfx_builtin_config {
     int blocks[5];    /* resnet, convnext: per stage; vgg: convolutions per stage */
     bool small;       /* mobilenet_v3 */
     bool bottleneck;  /* resnet: 1x1, 3x3, 1x1 with four times the channels */
     double width;     /* mobilenet: multiplier of all channel counts */
     int64_t scale;    /* fsrcnn: output rows per input row */
-    int64_t channels; /* of the input; 0: 3 */
-    int64_t columns;  /* of the picture when the caller names none; 0: as many as rows */
+    int64_t channels; /* channels of the input; 0 means 3 */
+    int64_t columns;  /* default number of image columns; 0: as many as rows */
     struct {
         int modules, blocks, convs, channels;
     } toy; /* m, b, n and Cst of paper 003, figure 7 */
@@ -33,7 +33,8 @@ rfx_builtin_network rfx_builtin_mobilenet_v2, rfx_builtin_resnet, rfx_builtin_vg
     rfx_builtin_real_esrgan, rfx_builtin_real_esrgan_compact, rfx_builtin_nafnet,
     rfx_builtin_vae_decoder, rfx_builtin_swinir;
 
-/* A row of MobileNetV2's table 2: expansion, channels, repetitions, stride of the first. */
+/* A row of table 2 of the MobileNetV2 paper: expansion factor, output channels, number of blocks,
+ * stride of the first block. */
 struct rfx_inverted_stage {
     int64_t expand, channels;
     int blocks;

@@ -1,5 +1,5 @@
-/* Networks whose answer is a picture: U-Net (Ronneberger et al. 2015, padded and with batch norm as
- * it is built today) and FSRCNN (Dong et al. 2016: d 56, s 12, m 4), here on colour pictures. */
+/* Networks whose output is an image: U-Net (Ronneberger et al. 2015, here with padding and batch
+ * norm, as usual today) and FSRCNN (Dong et al. 2016: d 56, s 12, m 4, here for colour images). */
 #include "rfexec/builtin/builtin_networks.h"
 
 static int double_conv(struct rfx_builder *b, int x, const char *name, int64_t oc) {
@@ -11,8 +11,8 @@ static int double_conv(struct rfx_builder *b, int x, const char *name, int64_t o
     return x;
 }
 
-/* Doubles x to the size of `skip`; where that is odd, the transposed convolution adds a row or
- * column at the end. */
+/* Enlarges x to the size of the node `skip`, which is twice that of x. When the size is odd, the
+ * transposed convolution adds a row or column at the end. */
 static int unet_up(struct rfx_builder *b, int x, int skip, int index) {
     if (b->status != RFX_OK) return -1;
     int64_t c = rfx_builder_channels(b, x);

@@ -1,7 +1,8 @@
 /* EfficientNet-B0 and EfficientNetV2-S as torchvision builds them (Tan and Le 2019, 2021): inverted
- * residuals with squeeze-and-excitation. Each of those reads its whole map before it scales it, so
- * a tiled head ends before the first. The first stages of the second have none, and one
- * convolution of 3x3 instead of two of 1x1 and by channel. */
+ * residuals with squeeze-and-excitation. Squeeze-and-excitation reads a whole map before it scales
+ * the map, so layers can be tiled only up to the first one. The first stages of EfficientNetV2-S
+ * have no squeeze-and-excitation. Their blocks have one 3x3 convolution in place of a 1x1 and a
+ * depthwise one. */
 #include "rfexec/builtin/builtin_networks.h"
 
 struct stage {
@@ -25,7 +26,8 @@ static int conv_bn_silu(struct rfx_builder *b, int x, const char *name, struct r
     return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, rfx_act_silu(), spec);
 }
 
-/* Without squeeze and excitation; all that is left of a block that does not expand is its 3x3. */
+/* Adds a block without squeeze and excitation. A block that does not expand is only a 3x3
+ * convolution. */
 static int fused_conv(struct rfx_builder *b, int in, const char *name, const struct stage *stage,
                       int64_t stride) {
     int64_t ic = rfx_builder_channels(b, in), oc = stage->channels, hidden = ic * stage->expand;

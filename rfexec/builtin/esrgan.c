@@ -1,4 +1,4 @@
-/* Generators that make pictures four times larger.
+/* Generators that enlarge images four times.
  *
  * SRGAN's (Ledig et al. 2017, figure 4): 16 residual blocks of 64 channels, two convolutions that
  * double the picture by PixelShuffle. Convolutions have biases, a PReLU a slope per channel; the
@@ -38,7 +38,7 @@ static int add_fifth(struct rfx_builder *b, int in, int x, const char *name) {
     return x;
 }
 
-/* Each layer reads the input and what all layers before it made. */
+/* Adds a dense block: each layer reads the input and the outputs of all layers before it. */
 static int dense_block(struct rfx_builder *b, int in, const char *name) {
     int made[DENSE_LAYERS] = {in}, x = in;
     for (int i = 1; i < DENSE_LAYERS; i++) {

@@ -1,9 +1,9 @@
 /* Inception-v3 as torchvision builds it without its auxiliary classifier (Szegedy et al. 2016).
  * Branches are tables of convolutions; average pools count their padding, as torch's do.
  *
- * Two things are as in TensorFlow Lite's file, for memory's sake: a concatenation within a branch
- * is one with the module's, and the branch with the largest maps runs last, when nobody else needs
- * the module's input. */
+ * Two things are as in TensorFlow Lite's file, because they save memory. A concatenation within a
+ * branch is merged with that of the module. The branch with the largest maps runs last, when no
+ * other branch needs the module's input. */
 #include "rfexec/builtin/builtin_networks.h"
 
 /* One convolution of a branch; pads keep the size unless it strides. */
@@ -93,7 +93,7 @@ static int inception_d(struct rfx_builder *b, int x, const char *m) {
     return join(b, m, branches, 3);
 }
 
-/* A 1x3 and a 3x1 side by side, called <stem>a and <stem>b. */
+/* Adds a 1x3 and a 3x1 convolution of the same input, called <stem>a and <stem>b. */
 static void cross(struct rfx_builder *b, int x, const char *m, const char *stem, int *parts) {
     parts[0] = BRANCH(b, x, m, {rfx_name("%sa", stem).text, 384, 1, 3, 1});
     parts[1] = BRANCH(b, x, m, {rfx_name("%sb", stem).text, 384, 3, 1, 1});

@@ -1,14 +1,15 @@
 /* Inception-v4 (Szegedy et al. 2017, figures 3 to 9) in the form and under the names of TF-slim.
  * Padding: VALID in the stem and wherever a layer strides, SAME elsewhere; average pools do not
- * count their padding. 1000 classes. A concatenation within a branch is one with the module's. */
+ * count their padding. 1000 classes. A concatenation within a branch is merged with that of the
+ * module. */
 #include "rfexec/builtin/builtin_networks.h"
 
-/* One convolution of a branch: with a stride of 1 SAME, else VALID. */
+/* One convolution of a branch. Its padding is SAME when the stride is 1, otherwise VALID. */
 struct part {
     int64_t oc, kh, kw, stride;
 };
 
-enum { VALID = 0 }; /* a stride of 1 without padding */
+enum { VALID = 0 }; /* as part.stride: a stride of 1 with VALID padding */
 
 static int conv(struct rfx_builder *b, int x, const char *name, struct part p) {
     struct rfx_conv_spec spec = {.oc = p.oc,
@@ -20,7 +21,7 @@ static int conv(struct rfx_builder *b, int x, const char *name, struct part p) {
                                    rfx_name("%s/relu", name).text, rfx_act_relu(), spec);
 }
 
-/* Convolutions one after the other, called <module>/Branch_<index>/conv<i>. */
+/* Adds n successive convolutions, called <module>/Branch_<index>/conv<i>. */
 static int branch(struct rfx_builder *b, int x, const char *module, int index,
                   const struct part *parts, int n) {
     for (int i = 0; i < n; i++)
@@ -37,7 +38,7 @@ static int max_pool(struct rfx_builder *b, int x, const char *module, int index)
                                 rfx_square_pool(3, 2, 0));
 }
 
-/* 3x3 average, then 1x1. */
+/* Adds a branch of a 3x3 average pool and a 1x1 convolution. */
 static int avg_branch(struct rfx_builder *b, int x, const char *module, int64_t oc) {
     x = rfx_builder_avg_pool_inside(b, rfx_name("%s/Branch_3/AvgPool", module).text, x,
                                     rfx_square_pool(3, 1, 1));
@@ -48,7 +49,7 @@ static int join(struct rfx_builder *b, const char *module, const int *branches, 
     return rfx_builder_concat(b, module, branches, n);
 }
 
-/* Figure 3: 299x299x3 -> 35x35x384. */
+/* Adds the stem of figure 3: 299x299x3 -> 35x35x384. */
 static int stem(struct rfx_builder *b, int x) {
     int parts[2];
     x = conv(b, x, "Conv2d_1a_3x3", (struct part){32, 3, 3, 2});

@@ -9,14 +9,15 @@ const struct rfx_inverted_stage rfx_mobilenet_v2_stages[RFX_MOBILENET_V2_STAGES]
     {1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
     {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
 
-/* torchvision's _make_divisible: a multiple of 8, at most 10 % below the wanted number. */
+/* torchvision's _make_divisible: returns `channels` rounded to a multiple of 8 that is at most 10 %
+ * smaller. */
 static int64_t make_divisible(double channels) {
     int64_t rounded = (int64_t)(channels + 4.0) / 8 * 8;
     if (rounded < 8) rounded = 8;
     return (double)rounded < 0.9 * channels ? rounded + 8 : rounded;
 }
 
-/* ConvNormActivation: <name>.0, <name>.1, <name>.2. */
+/* Adds torchvision's ConvNormActivation: nodes <name>.0, <name>.1, <name>.2. */
 static int conv_bn_relu6(struct rfx_builder *b, int x, const char *name,
                          struct rfx_conv_spec spec) {
     return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, rfx_act_relu6(), spec);
@@ -92,7 +93,8 @@ static const struct {
 } mnasnet_stages[] = {{3, 3, 2, 24, 3}, {3, 5, 2, 40, 3},  {6, 5, 2, 80, 3},
                       {6, 3, 1, 96, 2}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1}};
 
-/* <name>.<i>, <name>.<i + 1>, and with a rectifier <name>.<i + 2>. */
+/* Adds a convolution <name>.<i>, a batch norm <name>.<i + 1> and, if `rectify`, a rectifier
+ * <name>.<i + 2>. */
 static int mnasnet_conv(struct rfx_builder *b, int x, const char *name, int i, bool rectify,
                         struct rfx_conv_spec spec) {
     struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};

@@ -1,9 +1,10 @@
 /* MobileNetV3 large and small as torchvision builds them (Howard et al. 2019, tables 1 and 2).
  *
- * A detector of text (PP-OCRv2's, mobile): the large one at half its width without
- * squeeze-and-excitation, a feature pyramid of its maps at strides 4 to 32, and the probability map
- * of Liao et al. 2020 (differentiable binarization), under the names of PaddleOCR's modules. Sizes
- * are padded with zeros to multiples of 32, the map is cut to the image's size. */
+ * A text detector (PP-OCRv2, mobile). Its backbone is MobileNetV3 large with half the channels and
+ * without squeeze-and-excitation. A feature pyramid combines the maps at strides 4 to 32. The
+ * output is the probability map of Liao et al. 2020 (differentiable binarization). Layers have the
+ * names of PaddleOCR's modules. Images are padded with zeros to multiples of 32; the output map is
+ * cropped to the image's size. */
 #include "rfexec/builtin/builtin_networks.h"
 
 struct row {
@@ -30,7 +31,7 @@ static int conv_bn_act(struct rfx_builder *b, int x, const char *name, struct rf
     return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_numbers, act, spec);
 }
 
-/* So many channels as a multiple of 8, at most a tenth below. */
+/* Returns `channels` rounded to a multiple of 8 that is at most a tenth smaller. */
 static int64_t eights(int64_t channels) {
     int64_t rounded = (channels + 4) / 8 * 8;
     if (rounded < 8) rounded = 8;
@@ -89,7 +90,8 @@ static int conv_bn(struct rfx_builder *b, int x, const char *name, struct rfx_ac
     return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, act, spec);
 }
 
-/* A block at half its width, which is expanded in any case. */
+/* Adds a block with half the channels. Unlike in MobileNetV3, every block has an expansion layer.
+ */
 static int half_block(struct rfx_builder *b, int in, const char *name, const struct row *row) {
     struct rfx_act act = row->swish ? rfx_act_hard_swish() : rfx_act_relu();
     struct rfx_act none = {.kind = RFX_ACT_NONE, .slope = -1};
@@ -104,7 +106,7 @@ static int half_block(struct rfx_builder *b, int in, const char *name, const str
     return x;
 }
 
-/* The maps at strides 4, 8, 16 and 32. */
+/* Adds the backbone. Sets levels[] to the maps at strides 4, 8, 16 and 32. */
 static void text_backbone(struct rfx_builder *b, int x, int levels[LEVELS]) {
     static const int starts[LEVELS + 1] = {0, 3, 6, 12, sizeof large / sizeof large[0]};
     x = conv_bn(b, x, "backbone.conv", rfx_act_hard_swish(), rfx_spec_strided(8, 3, 2));
@@ -117,8 +119,9 @@ static void text_backbone(struct rfx_builder *b, int x, int levels[LEVELS]) {
     }
 }
 
-/* All levels brought to WIDTH channels and added up from the coarsest on; a quarter of the channels
- * of each, at the finest one's size, side by side. */
+/* Adds the feature pyramid. A 1x1 convolution gives every level WIDTH channels, and the levels are
+ * summed from the coarsest one on. Each sum is reduced to a quarter of the channels, enlarged to
+ * the size of the finest level, and the results are concatenated. */
 static int text_pyramid(struct rfx_builder *b, const int levels[LEVELS]) {
     int sums[LEVELS], parts[LEVELS];
     for (int s = LEVELS - 1; s >= 0; s--) {

@@ -1,6 +1,7 @@
-/* NAFNet of width 32 for denoising (Chen et al. 2022), under its own names: a U of blocks without
- * activations. Norms over channels, products of two halves instead of rectifiers, and channel
- * attention, which reads its whole map. Sizes are padded with zeros to multiples of 16. */
+/* NAFNet of width 32 for denoising (Chen et al. 2022), with the layer names of its own code: a
+ * U-Net of blocks without activations. The blocks have norms over channels, products of two halves
+ * of the channels instead of rectifiers, and channel attention, which reads the whole map. Images
+ * are padded with zeros to multiples of 16. */
 #include "layers/core/checked.h"
 #include "rfexec/builtin/builtin_networks.h"
 
@@ -13,7 +14,7 @@ static int conv1(struct rfx_builder *b, int x, const char *name, int64_t oc) {
     return rfx_builder_conv(b, name, x, rfx_spec_biased(oc, 1));
 }
 
-/* The first half of the channels times the second. */
+/* Adds the product of the first half of the channels and the second half. */
 static int simple_gate(struct rfx_builder *b, int x, const char *name) {
     int64_t half = rfx_builder_channels(b, x) / 2;
     int first = rfx_builder_pick_channels(b, rfx_name("%s.first", name).text, x, 0, half);
@@ -21,7 +22,7 @@ static int simple_gate(struct rfx_builder *b, int x, const char *name) {
     return rfx_builder_mul(b, name, first, second);
 }
 
-/* in + x * a factor per channel. */
+/* Adds in + x * factor, with one factor for each channel. */
 static int add_scaled(struct rfx_builder *b, int in, int x, const char *name, const char *factor) {
     x = rfx_builder_channel_scale(b, rfx_name("%s.%s", name, factor).text, x, 0.3f, 0.7f);
     return rfx_builder_add(b, rfx_name("%s.%s.add", name, factor).text, in, x);
@@ -54,7 +55,8 @@ static int blocks(struct rfx_builder *b, int x, const char *name, int count) {
     return x;
 }
 
-/* A 1x1 convolution without bias and PixelShuffle: half the channels, twice the size. */
+/* Adds a 1x1 convolution without bias and a PixelShuffle. The result has half the channels and
+ * twice the rows and columns. */
 static int enlarge(struct rfx_builder *b, int x, const char *name) {
     struct rfx_conv_spec spec = rfx_spec(2 * rfx_builder_channels(b, x), 1);
     x = rfx_builder_conv(b, rfx_name("%s.0", name).text, x, spec);

@@ -1,9 +1,10 @@
 /* ResNet as torchvision builds it (He et al. 2016; of a bottleneck the 3x3 has the stride), and
- * ConvNeXt tiny (Liu et al. 2022), which brings it up to date: 7x7 by channel, norms over channels,
- * Gaussian units, a factor per channel before each sum. */
+ * ConvNeXt tiny (Liu et al. 2022), a modernised ResNet: depthwise 7x7 convolutions, norms over
+ * channels, GELU, and a factor for each channel before each residual addition. */
 #include "rfexec/builtin/builtin_networks.h"
 
-/* How much of a block's branch is added to the stream: small, so that depth does not add up. */
+/* Gain of a block's branch before the residual addition. It is small, so that the values do not
+ * grow with depth. */
 static const float branch_gain = 0.25f;
 
 /* <block>.conv<i>, <block>.bn<i> */

@@ -1,12 +1,13 @@
-/* ResNet v2 (He et al. 2016, "Identity mappings") in the form and under the names of TF-slim:
- * batch norm and rectifier before each unit, the stride in the last unit of a block (not the
- * first), a shortcut that is a strided 1x1 max pool where the channels do not change. Padding: the
- * strided 7x7 and 3x3 convolutions have (k - 1) / 2 on both sides (slim's conv2d_same), the root's
- * pool TensorFlow's SAME, which at even sizes is one row at the bottom and one column at the right.
- * 1000 classes. */
+/* ResNet v2 (He et al. 2016, "Identity mappings") with the structure and the names of TF-slim.
+ * Batch norm and rectifier precede each unit. The last unit of a block, not the first, has the
+ * stride. Where the number of channels does not change, the shortcut is a strided 1x1 max pool. The
+ * strided 7x7 and 3x3 convolutions are padded by (k - 1) / 2 on both sides (slim's conv2d_same).
+ * The root's pool has TensorFlow's SAME padding, which at even sizes is one row at the bottom and
+ * one column at the right. 1000 classes. */
 #include "rfexec/builtin/builtin_networks.h"
 
-/* As in resnet.c: the stream must not grow with depth. */
+/* Gain of the last batch norm of each unit. It is small, as in resnet.c, so that the values do not
+ * grow with depth. */
 static const float branch_gain = 0.25f;
 
 static int bn_relu(struct rfx_builder *b, int x, const char *name, float gain) {

@@ -1,7 +1,7 @@
-/* SwinIR lightweight for twice as large pictures (Liang et al. 2021), under its own names: four
- * groups of six transformer layers of width 60 with six heads, in windows of 8 x 8 that every other
- * layer moves by 4, and a convolution that makes the enlarged pixels directly. Sizes are multiples
- * of the window. */
+/* SwinIR lightweight for enlarging images twice (Liang et al. 2021), with the layer names of its
+ * own code. It has four groups of six transformer layers of width 60 with six heads. Attention is
+ * within windows of 8 x 8 pixels, which every other layer shifts by 4. A last convolution computes
+ * the enlarged pixels directly. Image sizes must be multiples of the window. */
 #include <math.h>
 
 #include "rfexec/builtin/builtin_networks.h"
@@ -15,7 +15,7 @@ static int conv(struct rfx_builder *b, int x, const char *name, int64_t oc, int6
     return rfx_builder_conv(b, name, x, spec);
 }
 
-/* Of three maps in one: queries, keys and values. */
+/* Adds window attention. The map x consists of queries, keys and values, one after the other. */
 static int attend(struct rfx_builder *b, int x, const char *name, int64_t shift) {
     int64_t c = rfx_builder_channels(b, x) / 3, places = 2 * WINDOW - 1;
     struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .name = name, .n_in = 1, .in = &x};
@@ -29,7 +29,7 @@ static int attend(struct rfx_builder *b, int x, const char *name, int64_t shift)
         .by_table = true,
         .bias = rfx_builder_uniform(b, name, "relative_position_bias_table",
                                     (struct rfx_shape){2, {places * places, HEADS}}, -1.0f, 1.0f)};
-    /* about a dozen pixels count, and neighbours are alike */
+    /* about a dozen pixels have notable weight, and neighbouring pixels are similar */
     return rfx_builder_add_node(b, &node, 0.0f, 0.25f * rfx_builder_variance(b, x));
 }
 

@@ -1,10 +1,11 @@
-/* A mask says where an output is wanted, and only there the output is computed.
+/* A mask selects the output pixels to compute.
  *
- * A mask is an image; an output is wanted where the mask is not 0. It is stretched over the output,
- * whatever its size: pixel (y, x) of an output of h x w is wanted when any mask pixel is set in
- * mask rows y * mask_h / h to (y + 1) * mask_h / h and the columns likewise. The wanted pixels are
- * covered by a few rectangles, each computed as a shard. In the output every pixel that is not
- * wanted has one fill value, inside and outside of the rectangles. */
+ * A mask is an image. Nonzero mask pixels select output pixels. The mask is scaled to the size of
+ * the output: pixel (y, x) of an output of h x w is selected when any mask pixel is nonzero in mask
+ * rows y * mask_h / h to (y + 1) * mask_h / h and mask columns x * mask_w / w to (x + 1) * mask_w /
+ * w. A few rectangles cover the selected pixels, and each rectangle is computed as a shard. In the
+ * output every pixel that is not selected has the fill value, inside and outside of the rectangles.
+ */
 #ifndef RFX_RFEXEC_SHARDS_MASK_H
 #define RFX_RFEXEC_SHARDS_MASK_H
 
@@ -22,8 +23,9 @@ struct rfx_mask {
     unsigned char *bits; /* [h, row_bytes], one bit per pixel */
 };
 
-/* Reads an image of one or three channels; colour becomes grey as in rfx_image_open. most_bytes:
- * limit for reading and keeping it; 0: none. BUDGET_IMPOSSIBLE; statuses of rfx_image_open. */
+/* Reads a mask image of one or three channels. Colour is converted to grey as in rfx_image_open.
+ * most_bytes: limit of the memory for reading and storing the mask; 0: no limit. Statuses:
+ * BUDGET_IMPOSSIBLE when the limit is too small; those of rfx_image_open. */
 RFX_NODISCARD enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path,
                                             size_t most_bytes, struct rfx_mask *out,
                                             struct rfx_error *err);
@@ -31,7 +33,7 @@ void rfx_mask_release(struct rfx_mask *mask);
 
 size_t rfx_mask_bytes(const struct rfx_mask *mask);
 
-/* Whether any pixel of `rect` of an output of h x w is wanted. */
+/* Returns whether the mask selects any pixel of `rect` of an output of h x w. */
 bool rfx_mask_any(const struct rfx_mask *mask, int64_t h, int64_t w, struct rfx_rect rect);
 
 enum { RFX_MASK_MOST_RECTS = 128 };
@@ -41,11 +43,11 @@ struct rfx_mask_rects {
     struct rfx_rect rects[RFX_MASK_MOST_RECTS];
 };
 
-/* Finds rectangles of a map of h x w that do not overlap and contain all wanted pixels, sorted from
- * top to bottom. halo_rows and halo_cols: pixels of the map that a rectangle must compute around
- * itself. The search starts from cells of a 64th of the map's side. Cells are merged as long as the
- * saved halos outweigh the unwanted pixels. One rectangle of the whole map is returned where pieces
- * would cost as much. */
+/* Finds rectangles of a map of h x w that do not overlap and contain all selected pixels. They are
+ * sorted from top to bottom. halo_rows and halo_cols: width in map pixels of the halo that must be
+ * computed around a rectangle. The search starts from cells of a 64th of the map's side. Cells are
+ * merged as long as the saved halos outweigh the additional unselected pixels. One rectangle of the
+ * whole map is returned when several would cost as much. */
 void rfx_mask_find_rects(const struct rfx_mask *mask, int64_t h, int64_t w, double halo_rows,
                          double halo_cols, struct rfx_mask_rects *out);
 
@@ -53,7 +55,7 @@ struct rfx_masked_output {
     struct rfx_memory *mem;
     const struct rfx_mask *mask;
     struct rfx_tensor map;
-    struct rfx_end end; /* where the map lies in the output */
+    struct rfx_end end; /* position of the map in the output */
     float fill;
     struct rfx_output_stream *stream; /* NULL: no file */
     struct rfx_fingerprint fingerprint;
@@ -63,13 +65,14 @@ struct rfx_masked_output {
 /* Bytes of the block. */
 size_t rfx_masked_output_bytes(const struct rfx_tensor *map);
 
-/* Allocates the block; the other members are set by the caller. To be released; the stream stays
- * the caller's. */
+/* Allocates output->block. The caller has set the other members. The caller frees the block with
+ * rfx_masked_output_release and keeps the ownership of the stream. */
 RFX_NODISCARD enum rfx_status rfx_masked_output_open(struct rfx_masked_output *output,
                                                      struct rfx_error *err);
 void rfx_masked_output_release(struct rfx_masked_output *output);
 
-/* Writes `rect` of the map, which lies in the view, with the fill value where it is not wanted. */
+/* Writes the pixels of `rect` of the map, taken from `view`. Pixels that the mask does not select
+ * get the fill value. */
 RFX_NODISCARD enum rfx_status rfx_masked_output_take(struct rfx_masked_output *output,
                                                      struct rfx_rect rect,
                                                      const struct rfx_view *view,

@@ -1,5 +1,5 @@
-/* The files of a shard: an .npy with the values of a part of an output, and beside it a small JSON
- * that says which run it is of and which part.
+/* The files of a shard: an .npy file with the values of a part of an output, and a small JSON file
+ * that describes the run and the part.
  *
  * SHARD.npy holds 1 x channels x rows x columns of a rectangle, or some cells of an output that is
  * joined of several maps (shard_place.h); always float32.
@@ -16,10 +16,11 @@
  *     "picture"       which rows of the image were read, and their sums (shard_json.h)
  *     "georeference"  of the whole output
  *     "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
- *                     file of "states", "image_geo" where the image lies
- *     "sum"           a checksum of all other members: a JSON that was changed is refused
+ *                     file of "states", "image_geo" (georeference of the image)
+ *     "sum"           a checksum of all other members: a JSON file that was changed is refused
  *
- * The JSON gets its name before the .npy: a shard whose .npy is there is complete. */
+ * The JSON file is completed before the .npy file. So a shard whose .npy file exists is complete.
+ */
 #ifndef RFX_RFEXEC_SHARDS_SHARD_FILE_H
 #define RFX_RFEXEC_SHARDS_SHARD_FILE_H
 
@@ -36,7 +37,7 @@
 enum { RFX_SHARD_PATH_CHARS = 4096, RFX_SHARD_NAME_CHARS = 200 };
 
 struct rfx_shard_file {
-    char output[RFX_SHARD_NAME_CHARS]; /* name of the output, cut off where it is very long */
+    char output[RFX_SHARD_NAME_CHARS]; /* name of the output; a very long name is cut */
     struct rfx_shape shape;       /* of the whole output; of a map 1, channels, rows, columns */
     struct rfx_rect rect;         /* of a map */
     struct rfx_stored stored;     /* how the network declares the whole output */
@@ -45,23 +46,25 @@ struct rfx_shard_file {
     json_t *run, *about, *geo, *picture; /* owned; each may be NULL */
 };
 
-/* Drops the JSON members. */
+/* Releases the JSON members. */
 void rfx_shard_file_release(struct rfx_shard_file *shard);
 
-/* The map of the whole output (not of cells). */
+/* Returns the map of the whole output. Not for outputs of cells. */
 struct rfx_tensor rfx_shard_file_map(const struct rfx_shard_file *shard);
 
-/* The array of the shard alone. */
+/* Returns the tensor of the shard's own array. */
 struct rfx_tensor rfx_shard_file_tensor(const struct rfx_shard_file *shard);
 
-/* Where the whole map lies in the output: what fingerprints of shards are made with. */
+/* Returns the position of the whole map in the output, which fingerprints of shards need. */
 struct rfx_end rfx_shard_file_end(const struct rfx_shard_file *shard);
 
-/* {"cells": [[first, end], ...]} or {"rows": [y0, y1], "columns": [x0, x1]}; a new reference. */
+/* Returns a new JSON object with the place of the shard in the output: {"cells": [[first, end],
+ * ...]} or {"rows": [y0, y1], "columns": [x0, x1]}. */
 json_t *rfx_shard_file_place_json(const struct rfx_shard_file *shard);
 
-/* The graph that computes the shard, from the results of global operations known[n_known]. index
- * (from 0) and count are looked at for cells only. Free with rfx_graph_free before the base. */
+/* Sets *out to the graph that computes the shard of output k of `base`, given the results of global
+ * operations known[n_known]. index (from 0) and count: number of the shard, used only for cells.
+ * The caller frees *out with rfx_graph_free before `base` is freed. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *shard,
                                                    const struct rfx_graph *base, int k,
                                                    const struct rfx_part_known *known, int n_known,
@@ -73,40 +76,43 @@ RFX_NODISCARD enum rfx_status rfx_shard_file_write(struct rfx_memory *mem, const
                                                    const struct rfx_shard_file *shard,
                                                    struct rfx_error *err);
 
-/* Reads the JSON of `path`. To be released. MALFORMED: there is none, or it is not a shard's. */
+/* Reads the JSON file of the shard `path`. The caller frees it with rfx_shard_file_release.
+ * MALFORMED: there is no such file, or it is not that of a shard. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *shard,
                                                   struct rfx_error *err);
 
-/* Opens the .npy for reading: *fd, and where its values begin. MALFORMED: its shape or length is
- * not the one that the JSON says. */
+/* Opens the .npy file for reading. Sets *fd to the file descriptor and *data_offset to the offset
+ * of the first value. MALFORMED: shape or length differ from those in the JSON file. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_open(const char *path,
                                                   const struct rfx_shard_file *shard, int *fd,
                                                   int64_t *data_offset, struct rfx_error *err);
 
-/* Reads `count` values that lie `offset` bytes into the open file of `path`. IO; MALFORMED: the
- * file ends before them. */
+/* Reads `count` values at byte `offset` of the open file fd. path: its name for messages. Statuses:
+ * IO; MALFORMED when the file ends too early. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_values(const char *path, int fd, int64_t offset,
                                                     int64_t count, float *values,
                                                     struct rfx_error *err);
 
-/* MALFORMED: the fingerprint `found` of the values in `path` is not the one that the JSON says. */
+/* Returns MALFORMED when the fingerprint `found` of the values in `path` differs from the
+ * fingerprint in the JSON file. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_check_hash(const char *path,
                                                         const struct rfx_shard_file *shard,
                                                         const char *found, struct rfx_error *err);
 
-/* Reads the whole array and compares its fingerprint with the JSON's. MALFORMED: the file is cut
- * off or has other values; IO; OUT_OF_MEMORY. */
+/* Reads the whole array and compares its fingerprint with the one in the JSON file. Statuses:
+ * MALFORMED when the file is truncated or has other values; IO; OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_shard_file_check(struct rfx_memory *mem, const char *path,
                                                    const struct rfx_shard_file *shard,
                                                    struct rfx_error *err);
 
-/* Whether both are of one output of one run; otherwise writes the reason into why[size]. */
+/* Returns whether both shards are of the same output of the same run. If not, writes the reason to
+ * why[size]. */
 bool rfx_shard_file_same_run(const struct rfx_shard_file *a, const struct rfx_shard_file *b,
                              char *why, size_t size);
 
-/* Whether the shards make up the output without gap and overlap. MALFORMED, with the files and the
- * numbers: two shards have an element in common, or some elements are in none. paths[n]; all are of
- * one run. O(n^2), and for a gap at most O(n^3). */
+/* Checks that the shards cover the output without gaps and overlaps. All n shards are of one run;
+ * paths[n] are their names for messages. MALFORMED, with the files and the numbers in the error:
+ * two shards overlap, or some elements are in no shard. Cost: O(n^2); for a gap at most O(n^3). */
 RFX_NODISCARD enum rfx_status rfx_shards_check_cover(const struct rfx_shard_file *shards,
                                                      const char *const *paths, int n,
                                                      struct rfx_error *err);
@@ -114,27 +120,27 @@ RFX_NODISCARD enum rfx_status rfx_shards_check_cover(const struct rfx_shard_file
 /* Writes a shard's files while the shard's graph runs. */
 struct rfx_shard_writer {
     struct rfx_shard_file *shard; /* borrowed */
-    const struct rfx_graph *base; /* of the whole network; borrowed */
-    int k;                        /* the output of base */
-    int64_t index, count;         /* of cells: shard `index` (from 0) of `count` */
+    const struct rfx_graph *base; /* graph of the whole network; borrowed */
+    int k;                        /* number of the output in `base` */
+    int64_t index, count;         /* for cells: shard `index` (from 0) of `count` */
     struct rfx_output_stream *stream;
     struct rfx_fingerprint fingerprint;
 };
 
-/* Bytes that writing the shard holds. */
+/* Returns the bytes of memory that writing the shard takes. */
 size_t rfx_shard_writer_bytes(const struct rfx_shard_file *shard);
 
-/* Opens the .npy; the members before `stream` are set. */
+/* Opens the .npy file. The caller has set the members before `stream`. */
 RFX_NODISCARD enum rfx_status rfx_shard_writer_open(struct rfx_shard_writer *writer,
                                                     const char *path, struct rfx_error *err);
 
-/* Takes the outputs of the shard's graph. Valid as long as the writer. */
+/* Returns a sink that writes the outputs of the shard's graph. Valid as long as the writer. */
 struct rfx_output_sink rfx_shard_writer_sink(struct rfx_shard_writer *writer);
 
 /* Sets the shard's fingerprint and completes both files, the JSON first. */
 RFX_NODISCARD enum rfx_status rfx_shard_writer_commit(struct rfx_shard_writer *writer,
                                                       const char *path, struct rfx_error *err);
 
-/* Frees; without a commit nothing is left under the name. Zeros are fine. */
+/* Frees the writer. Without a commit before, no file remains. A writer of zeros is allowed. */
 void rfx_shard_writer_free(struct rfx_shard_writer *writer);
 #endif

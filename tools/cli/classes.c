@@ -8,7 +8,7 @@
 #include "layers/core/checked.h"
 #include "layers/core/printable.h"
 
-/* MAX_LABEL_BYTES: of the file; a larger one is no list of class names. */
+/* MAX_LABEL_BYTES: largest label file in bytes; a larger file is not a list of class names. */
 enum { DEFAULT_TOP = 5, MAX_LABEL_BYTES = 16 << 20 };
 
 bool rfx_cli_is_vector(const struct rfx_tensor *tensor) {
@@ -22,7 +22,8 @@ bool rfx_cli_has_classes(const struct rfx_graph *graph) {
     return rfx_cli_is_vector(&graph->nodes[graph->outputs[0].node].out);
 }
 
-/* Inserts into the list that is sorted by falling value, equal values by index. */
+/* Inserts a class into the list. The list is sorted by value, largest first; equal values are
+ * sorted by index. */
 static void insert_class(struct rfx_cli_classes *classes, int64_t index, float value) {
     int at = classes->count;
     for (; at > 0; --at) {

@@ -12,7 +12,7 @@ struct rfx_cli_class {
     char *label; /* printable; NULL: no label */
 };
 
-struct rfx_cli_classes { /* by falling value */
+struct rfx_cli_classes { /* the items are sorted by value, largest first */
     struct rfx_memory *mem;
     int count, capacity; /* capacity 0: no classes are wanted */
     struct rfx_cli_class *items;
@@ -20,25 +20,26 @@ struct rfx_cli_classes { /* by falling value */
     int64_t n_labels; /* lines of the file */
 };
 
-/* Whether the tensor has more than one element and all lie along one dimension. */
+/* Returns whether the tensor is a vector: more than one element, all along one dimension. */
 bool rfx_cli_is_vector(const struct rfx_tensor *tensor);
 
-/* Whether the first output is a vector. */
+/* Returns whether the network's first output is a vector. */
 bool rfx_cli_has_classes(const struct rfx_graph *graph);
 
-/* Called before a run: allocates room for the largest elements of the first output, if it is a
- * vector. */
+/* Called before a run. If the first output is a vector, allocates the list of its largest elements.
+ */
 RFX_NODISCARD enum rfx_status rfx_cli_classes_begin(struct rfx_memory *mem,
                                                     const struct rfx_graph *graph,
                                                     const struct rfx_cli_report_options *options,
                                                     struct rfx_cli_classes *classes,
                                                     struct rfx_error *err);
 
-/* Takes a piece of the first output, with the arguments of a sink. */
+/* Adds the elements of one piece of the first output to the list. The arguments are those of an
+ * output sink. */
 void rfx_cli_classes_take(struct rfx_cli_classes *classes, const struct rfx_end *end,
                           struct rfx_rect rect, const struct rfx_view *view);
 
-/* Called after the run: reads the file of --labels. */
+/* Called after the run. Reads the label file of --labels and gives each class its label. */
 RFX_NODISCARD enum rfx_status rfx_cli_classes_finish(const struct rfx_cli_report_options *options,
                                                      struct rfx_cli_classes *classes,
                                                      struct rfx_error *err);

@@ -25,22 +25,23 @@ struct rfx_cli_command {
     const char *args; /* in the usage line */
     const char *summary;
     const char *details;            /* paragraphs of the help, each line ending in \n */
-    const char *examples;           /* likewise, one command a line */
+    const char *examples;           /* example commands, one a line, each line ending in \n */
     const struct rfx_cli_use *uses; /* the table of options */
     int n_uses;
-    const char *needs; /* options one of which must be given; NULL: none must */
+    const char *needs; /* at least one of these options must be given; NULL: no such rule */
     int min_args, max_args;
-    int input;           /* the argument, from 1 on, that may be '-', standard input; 0: none may */
-    void *values;        /* the command's struct, zeros; begins with struct rfx_cli_words */
-    bool writes_nothing; /* it takes names of results and makes none */
-    int (*run)(void *values); /* an exit code */
+    int input; /* number, from 1 on, of the argument that may be '-' (standard input); 0: none may
+                */
+    void *values;             /* the command's struct, zeros; begins with struct rfx_cli_words */
+    bool writes_nothing;      /* the command takes names of result files but writes no such file */
+    int (*run)(void *values); /* runs the command; returns an exit code */
 };
 
 /* All commands of rfexec, in the order of the help; NULL ends them. */
 extern const struct rfx_cli_command *const rfx_cli_commands[];
 
-/* How long the commands that only pack (`alloc`, `memory`) search for a better packing at most: 10
- * s, what somebody may wait for an answer. The help of --time-limit states it too. */
+/* Default time limit of the packing search in the commands that only pack (`alloc`, `memory`): 10
+ * seconds, as long as a user may want to wait. The help of --time-limit states the same number. */
 #define RFX_CLI_PACK_TIME_NS ((int64_t)10 * 1000 * 1000 * 1000)
 
 /* Prints "rfexec: <text>" to stderr and returns the exit code of the status. */

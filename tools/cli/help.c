@@ -1,11 +1,11 @@
-/* The program's own words about itself; see help.h. */
+/* Prints help and usage; see help.h. */
 #include "tools/cli/help.h"
 
 #include <string.h>
 
 #include "layers/graph/near_names.h"
 
-/* Of lines; where the words about an option begin. */
+/* WIDTH: longest line in characters. MARGIN: column where the description of an option begins. */
 enum { WIDTH = 100, MARGIN = 26 };
 
 const struct rfx_cli_exit_words rfx_cli_exit_words[RFX_CLI_EXIT_CODES] = {
@@ -42,7 +42,7 @@ void rfx_cli_print_usage(FILE *stream) {
         fprintf(stream, "  %d  %s\n", rfx_cli_exit_words[i].code, rfx_cli_exit_words[i].words);
 }
 
-/* Prints lines with a margin. */
+/* Prints lines, each indented by two spaces. */
 static void print_indented(const char *lines) {
     for (const char *p = lines; *p != '\0';) {
         const char *end = strchr(p, '\n');
@@ -55,8 +55,9 @@ const char *rfx_cli_called_by(const struct rfx_cli_command *command) {
     return strncmp(command->name, "rfexec-", 7) == 0 ? "" : "rfexec ";
 }
 
-/* Prints a text behind `at` characters of a line, and goes on below at `indent` where a word does
- * not fit into WIDTH. A word of a usage line is all that is in brackets. */
+/* Prints a text with line breaks. `at`: characters that the current line has already. A word that
+ * would exceed WIDTH goes to a new line, indented by `indent`. Text in brackets counts as one word,
+ * so that usage lines do not break within brackets. */
 static void print_wrapped(FILE *stream, const char *text, int at, int indent) {
     for (bool first = true; *text != '\0'; first = false) {
         int depth = 0, n = 0;

@@ -6,7 +6,8 @@
 
 #include "tools/cli/command.h"
 
-/* Meanings of exit codes, and what the program does to its environment; for help and man page. */
+/* Texts for help and man page: the meaning of each exit code, and why the program starts itself
+ * again with a changed environment. */
 enum { RFX_CLI_EXIT_CODES = 6 };
 struct rfx_cli_exit_words {
     int code;
@@ -22,9 +23,9 @@ void rfx_cli_print_usage(FILE *stream);
  * a program by itself, whose name begins with "rfexec-". */
 const char *rfx_cli_called_by(const struct rfx_cli_command *command);
 
-/* Parses the words after a command's name into the command's struct. false: there is nothing to run
- * and *code is the exit code; help was asked for and is printed, or a word is wrong and a message
- * says so. */
+/* Parses the words after a command's name into the command's struct. Returns true when the command
+ * is to run. Returns false, with the exit code in *code, when the user asked for help (the help is
+ * then printed) or when a word is wrong (a message is then printed). */
 bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv, int *code);
 
 /* Prints "usage: rfexec ...", in lines of at most 100 characters. */
@@ -33,26 +34,27 @@ void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
 /* Prints the help of one command on stdout. */
 void rfx_cli_print_help(const struct rfx_cli_command *command);
 
-/* An option and the heading that it stands below. */
+/* An option and the heading above it in the help. */
 struct rfx_cli_listed {
     const char *heading;
     const struct rfx_cli_option *row;
 };
 
-/* Lists the options of a command so that those of one heading follow each other; returns how many
- * there are. */
+/* Lists the options of a command, sorted so that options with the same heading follow each other.
+ * Returns the number of options. */
 int rfx_cli_options_by_heading(const struct rfx_cli_command *command,
                                struct rfx_cli_listed list[RFX_CLI_MAX_OPTIONS]);
 
 /* Returns the command of this name, or NULL. */
 const struct rfx_cli_command *rfx_cli_find_command(const char *name);
 
-/* Prints that there is no such command and which one has a similar name. Returns RFX_EXIT_USAGE. */
+/* Prints that no command has this name, and suggests a command with a similar name. Returns
+ * RFX_EXIT_USAGE. */
 int rfx_cli_refuse_command(const char *name);
 
-/* Whether a word asks for help: help, --help, -h. */
+/* Returns whether a word asks for help: help, --help or -h. */
 bool rfx_cli_is_help(const char *word);
 
-/* 'rfexec help [COMMAND]': argv are the words after help. */
+/* Runs 'rfexec help [COMMAND]' and returns its exit code. argv: the words after "help". */
 int rfx_cli_help(int argc, char **argv);
 #endif

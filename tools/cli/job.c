@@ -17,8 +17,9 @@
 
 enum { LEAST_BEGUN = 3, NEAR_TEXT = 200 };
 
-/* Writes the built-ins that a word of some letters begins, or else the one that it is closest to:
- * "'a' or 'b'". An empty text: none. */
+/* Writes a suggestion such as "'a' or 'b'": the built-in networks whose names begin with `word`
+ * (LEAST_BEGUN letters at least), or else the one with the most similar name. Writes an empty text
+ * when there is no such network. */
 static void near_builtins(const char *word, char text[NEAR_TEXT]) {
     struct rfx_nearest nearest = {.word = word};
     int count;
@@ -47,7 +48,7 @@ int rfx_cli_refuse_model(const char *name, const char *words) {
     return RFX_EXIT_REFUSED;
 }
 
-/* What kind of picture a file is by its first bytes; NULL: none. */
+/* Returns the image format of a file, judged by its first bytes, or NULL when it is no image. */
 static const char *picture_kind(const char *path) {
     static const struct {
         const char *name, *head;
@@ -97,7 +98,8 @@ bool rfx_cli_tell_exchanged(const char *model, const char *input) {
     return true;
 }
 
-/* Whether the model loads at sizes of so many times the multiple from the image's on. */
+/* Returns whether the model loads at `times` successive multiples of `multiple`. The first size is
+ * the image's size, rounded up. */
 static bool loads_at_multiples(struct rfx_memory *mem, const char *model,
                                const struct rfx_load_options *load, int64_t multiple, int times) {
     struct rfx_load_options tried = *load;
@@ -111,14 +113,16 @@ static bool loads_at_multiples(struct rfx_memory *mem, const char *model,
     return true;
 }
 
-/* Says which multiple of rows and columns would do, where an image of this size does not. A
- * multiple is the reason only where the model loads at several of them, one after the other. */
+/* Called when the model does not load at the image's size. Prints the multiple of rows and columns
+ * that the model needs, if such a multiple is the reason. The multiple counts as the reason only
+ * when the model loads at TIMES successive multiples. */
 static void tell_multiple(struct rfx_memory *mem, const char *model,
                           const struct rfx_load_options *load) {
     static const int64_t multiples[] = {2, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256};
     enum { N = sizeof multiples / sizeof multiples[0], SURE = 3 * 256, TIMES = 4 };
     if (load->fit.multiple > 1 || load->h < 1 || load->w < 1) return;
-    if (!loads_at_multiples(mem, model, load, SURE, 1)) return; /* a multiple of all of them */
+    if (!loads_at_multiples(mem, model, load, SURE, 1))
+        return; /* SURE: a multiple of every entry */
     for (int i = 0; i < N; ++i) {
         if (!loads_at_multiples(mem, model, load, multiples[i], TIMES)) continue;
         rfx_cli_message(
@@ -198,7 +202,7 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
     return load_model(mem, model, &load, out);
 }
 
-enum { MOST_SIDE = 1000000 }; /* of synthetic pictures */
+enum { MOST_SIDE = 1000000 }; /* largest height and width of synthetic images */
 
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options *options,
                                                int64_t channels) {
@@ -253,7 +257,7 @@ int rfx_cli_job_open_flags(const struct rfx_cli_job *job, const struct rfx_cli_r
     return code;
 }
 
-/* Where the picture lies in the world. */
+/* Reads the image's georeference into job->geo. */
 static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                              const char *spec) {
     struct rfx_error err = {{0}};
@@ -266,7 +270,7 @@ static int read_georeference(struct rfx_cli_job *job, const struct rfx_cli_run_o
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* What of the picture does not reach the network. */
+/* Prints how many alpha bands of the image are dropped, and the reader's note on the image. */
 static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     int bands, alpha = rfx_image_alpha(job->image, &bands);
     if (alpha > 0)
@@ -276,7 +280,8 @@ static void tell_dropped(const struct rfx_cli_job *job, const char *spec) {
     if (note[0] != '\0') rfx_cli_message("'%s': %s", spec, note);
 }
 
-/* The number of a picture's GDAL no-data tag; false: it has none. */
+/* Reads the number of the image's GDAL no-data tag. Returns false when the image has no such tag.
+ */
 static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
     const char *text = job->geo.geo.no_data;
     char *end = NULL;
@@ -285,7 +290,8 @@ static bool tagged_nodata(const struct rfx_cli_job *job, double *value) {
     return end != text;
 }
 
-/* Says that a picture names missing samples which are read as data. */
+/* Prints a message when the image has a no-data tag but --nodata is not given, so that missing
+ * samples are read as data. */
 static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                         const char *spec) {
     double value;
@@ -296,8 +302,8 @@ static void tell_nodata(const struct rfx_cli_job *job, const struct rfx_cli_run_
         spec, value);
 }
 
-/* What --nodata says, with the file's own value looked up; *again: the image was opened without
- * it. */
+/* Sets job->nodata from --nodata. For file=F reads the value from the file's tag. *again: the image
+ * was opened before the value was known and must be opened again. */
 static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                          const char *spec, bool *again) {
     *again = options->input.nodata.of_file;
@@ -312,7 +318,8 @@ static int settle_nodata(struct rfx_cli_job *job, const struct rfx_cli_run_optio
     return RFX_EXIT_USAGE;
 }
 
-/* An array that may lie the other way round: channels last. */
+/* Prints a message when the channels of a .npy array may come last, although it is read with
+ * channels first. */
 static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t channels) {
     const struct rfx_image_facts facts =
         job->image != NULL ? rfx_image_facts(job->image) : (struct rfx_image_facts){0};
@@ -329,7 +336,7 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
         (long long)t.w);
 }
 
-/* The picture that stands for "an image of this size" where no input is given. */
+/* Opens a synthetic image of the model's input size, for commands without an input. */
 static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char spec[64];
     if (options->model.size.y > MOST_SIDE || options->model.size.x > MOST_SIDE) {
@@ -348,14 +355,16 @@ static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_opti
     return open_image(job, options, spec, input->c);
 }
 
-/* Whether an array that was read as (channels, rows, columns) has its channels last, where the
- * model declares the image so. */
+/* Returns whether a .npy array that was read as (channels, rows, columns) has its channels last, as
+ * the model declares its image. */
 static bool lies_as_declared(const struct rfx_cli_job *job, const char *model) {
     const struct rfx_image_facts facts = rfx_image_facts(job->image);
     const struct rfx_source_traits t = rfx_image_traits(job->image);
     if (facts.kind == NULL || strcmp(facts.kind, "npy") != 0 || rfx_builtin_exists(model))
         return false;
-    if (t.w >= t.c) return false; /* read so, rows would be channels, and channels columns */
+    /* The array was read as (channels, rows, columns). If the channels come last, then t.w is the
+     * number of channels and t.c the number of rows. */
+    if (t.w >= t.c) return false;
     int64_t channels = rfx_onnx_channels_last_of(job->mem, model);
     return channels > 0 && t.c != channels && t.w == channels;
 }
@@ -381,7 +390,7 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_run_options 
     }
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     bool counted =
-        options->input.mean.n > 1 || options->input.std.n > 1; /* held against the network's */
+        options->input.mean.n > 1 || options->input.std.n > 1; /* one number for each channel */
     bool again;
     code = settle_nodata(job, options, spec, &again);
     if (code != RFX_EXIT_DONE) return code;
@@ -391,7 +400,7 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_run_options 
     return open_image(job, options, spec, input->c);
 }
 
-/* Lets the request ask for what --plan says. */
+/* Reads the plan file of --plan and copies its plan into the request. */
 static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     struct rfx_error err = {{0}};
     if (options->plan.plan_file == NULL) return RFX_EXIT_DONE;
@@ -403,16 +412,19 @@ static int read_plan_file(struct rfx_cli_job *job, const struct rfx_cli_run_opti
     return RFX_EXIT_DONE;
 }
 
-/* What a measured process is rounded up to; two processes of one command differ by less. */
+/* A measured process size is rounded up to a multiple of this unit. Two processes of the same
+ * command differ by less than one unit. */
 #define PROCESS_UNIT_BYTES ((size_t)1 << 19)
 
-/* Up to so much resident beside what is counted a process is a usual one; and the code that a run
- * touches first. */
+/* USUAL_PROCESS_BYTES: a process is a usual one when the resident bytes outside of counted memory
+ * (graph and image) are below this number. RUN_CODE_BYTES: allowance for code that becomes resident
+ * only in a run. */
 #define USUAL_PROCESS_BYTES ((size_t)21 << 18)
 #define RUN_CODE_BYTES ((size_t)1 << 20)
 
-/* What the code, libraries and stacks of this process will take in a run: what is resident now
- * beside the graph and the image, and the code that a run touches first. 0: no more than usual. */
+/* Returns the bytes that code, libraries and stacks of this process will take in a run: the
+ * resident bytes outside of graph and image, plus RUN_CODE_BYTES, rounded up to a unit. Returns 0
+ * for a usual process. */
 static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes) {
     const size_t unit = PROCESS_UNIT_BYTES;
     size_t counted = rfx_memory_taken_bytes(job->mem) + image_bytes, now = rfx_resident_bytes();
@@ -497,7 +509,7 @@ void rfx_cli_job_ask_cut(struct rfx_cli_job *job) {
     job->request.asked.staging = flags.staging;
 }
 
-/* Plans from files are always walked by the checker, others when asked. */
+/* Checks the plan with the plan checker: always with --plan, otherwise only with --check. */
 static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char why[200];
     if (options->plan.plan_file == NULL && !options->plan.check) return RFX_EXIT_DONE;
@@ -509,10 +521,11 @@ static int check_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_op
     }
     rfx_cli_message("the plan is not sound: %s", why);
     return options->plan.plan_file != NULL ? RFX_EXIT_REFUSED
-                                           : RFX_EXIT_SYSTEM; /* our own mistake */
+                                           : RFX_EXIT_SYSTEM; /* a bug of the planner */
 }
 
-/* A map has no more parts than positions: says when fewer are made than were asked for. */
+/* Prints a message when the plan has fewer tiles than --tiles asked for, because the feature map
+ * has fewer rows or columns than that. */
 static void tell_fewer_tiles(const struct rfx_plan *plan,
                              const struct rfx_cli_run_options *options) {
     for (int i = 0; i < plan->n_stages; ++i) {
@@ -535,7 +548,7 @@ bool rfx_cli_plan_is_asked(const struct rfx_cli_run_options *o) {
            o->plan.weights_by_stage || o->plan.no_inplace;
 }
 
-/* The smallest plan of a request; *out stays NULL when there is none. */
+/* Sets *out to the plan with the smallest peak memory for a request; NULL when there is no plan. */
 static enum rfx_status find_smallest(const struct rfx_cli_job *job,
                                      const struct rfx_plan_request *request, struct rfx_plan **out,
                                      struct rfx_error *err) {
@@ -560,7 +573,7 @@ int rfx_cli_job_least(const struct rfx_cli_job *job, const struct rfx_cli_run_op
     any.n_stages = any.n_groups = 0;
     any.no_inplace = false;
     enum rfx_status status = find_smallest(job, &any, &by_any, &err);
-    bool by_hand = rfx_cli_plan_is_asked(options); /* else both are one */
+    bool by_hand = rfx_cli_plan_is_asked(options); /* otherwise both requests are the same */
     if (status == RFX_OK && by_hand) status = find_smallest(job, &asked, &by_asked, &err);
     if (status == RFX_OK && by_any != NULL) {
         bool smaller = by_asked == NULL || by_any->peak_bytes < by_asked->peak_bytes;
@@ -584,10 +597,10 @@ void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
         rfx_report_no_budget(job->plan, &least);
 }
 
-/* No budget has fewer bytes. */
+/* Every plan needs more bytes. A smaller --memory probably lacks its unit. */
 #define LIKELY_BYTES ((size_t)1 << 16)
 
-/* Says what would fit: with these options, and with any. */
+/* Prints the smallest budget with the given options and the smallest budget with any options. */
 static void tell_smallest(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                           const char *command, const struct rfx_plan *smallest) {
     struct rfx_cli_least least = {.bytes = smallest->peak_bytes, .threads = smallest->threads};
@@ -605,7 +618,8 @@ static void forget(struct rfx_cli_job *job) {
     job->request.cache = NULL;
 }
 
-/* Planning itself may not take more than the budget: BUDGET_IMPOSSIBLE where it did. */
+/* Checks that planning itself took no more memory than the budget. Otherwise prints a message and
+ * returns the exit code of BUDGET_IMPOSSIBLE. */
 static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                           const char *command) {
     const size_t unit = (size_t)1 << 20;
@@ -625,15 +639,18 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_ru
     return code;
 }
 
-/* The measured size below this one: a unit less, of the smallest one a usual process, 0. */
+/* Returns the next smaller measured size: one unit less, or 0 (a usual process) below the smallest
+ * measured size. */
 static size_t next_smaller(size_t process_bytes) {
     size_t smaller = process_bytes - PROCESS_UNIT_BYTES;
     return smaller < USUAL_PROCESS_BYTES + RUN_CODE_BYTES ? 0 : smaller;
 }
 
-/* The plan of the request. A measured process may be a step larger than the one that named this
- * budget: then the plan is made once more for a process that is a step smaller. Where processes
- * vary it may be larger indeed, and would go over the budget. */
+/* Makes job->plan. The user may have taken the budget from an earlier process that named it as the
+ * smallest one. This process may measure one unit more than that process did. So when the smallest
+ * plan exceeds the budget by at most two units, the plan is made once more for a process that is
+ * one unit smaller. MPI ranks (process_varies) are excluded: a rank may really be larger, and would
+ * exceed the budget. */
 static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job, struct rfx_plan **smallest,
                                           struct rfx_error *err) {
     struct rfx_plan_request *request = &job->request;

@@ -18,20 +18,20 @@
 struct rfx_cli_job {
     struct rfx_memory *mem;
     struct rfx_image *image;
-    struct rfx_geo_source geo;      /* place in the world, of a GeoTIFF */
+    struct rfx_geo_source geo;      /* georeference of a GeoTIFF */
     bool channels_last;             /* the image is an array whose last axis is the channels */
-    struct rfx_image_nodata nodata; /* --nodata; of "file" with the value of the file's tag */
+    struct rfx_image_nodata nodata; /* --nodata; for file=F with the value of the file's tag */
     struct rfx_graph *graph;
-    struct rfx_plan_file *plan_file; /* of --plan, or NULL */
+    struct rfx_plan_file *plan_file; /* the file given by --plan, or NULL */
     bool plans_again; /* the command plans several times and runs nothing (plan, explain): keep the
                          plan cache after the first plan */
-    bool process_varies; /* ranks of MPI: each process measures another size of its own */
+    bool process_varies; /* MPI: the measured process size differs from rank to rank */
     struct rfx_plan *plan;
     struct rfx_plan_request request;
 };
 
-/* Returns the options of reading and preprocessing for rfx_image_open. The result borrows
- * `options`. channels 0: as many as the file has. */
+/* Returns the options of reading and preprocessing for rfx_image_open. The result points into
+ * `options`. channels: number of channels to read; 0: as many as the file has. */
 struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options *options,
                                                int64_t channels);
 
@@ -42,20 +42,20 @@ struct rfx_image_options rfx_cli_image_options(const struct rfx_cli_run_options 
 RFX_NODISCARD int rfx_cli_job_open(struct rfx_cli_job *job,
                                    const struct rfx_cli_run_options *options, const char *spec);
 
-/* Opens the job's image once more, so that reading it gives flags of missing samples
- * (nodata.flags). */
+/* Opens the job's image once more as a second image, *out, whose samples are flags: nonzero where a
+ * sample is missing (nodata.flags). */
 RFX_NODISCARD int rfx_cli_job_open_flags(const struct rfx_cli_job *job,
                                          const struct rfx_cli_run_options *options,
                                          const char *spec, struct rfx_image **out);
 
-/* Frees the job's image and opens another one, with as many channels as the network takes. The
- * caller checks that the plan suits its size. */
+/* Frees the job's image and opens the image `spec`, with as many channels as the network takes. The
+ * caller checks that the plan suits the size of the new image. */
 RFX_NODISCARD int rfx_cli_job_change(struct rfx_cli_job *job,
                                      const struct rfx_cli_run_options *options, const char *spec);
 
-/* Makes job->plan from job->request. When no plan fits, prints the smallest budget that does
- * (command: its name in the JSON document) and returns RFX_EXIT_BUDGET. With --plan or --check the
- * checker has passed the plan. */
+/* Makes job->plan from job->request. When no plan fits the budget, prints the smallest budget that
+ * has a plan and returns RFX_EXIT_BUDGET. command: name of the command for the JSON document. With
+ * --plan or --check, RFX_EXIT_DONE also means that the plan checker accepted the plan. */
 RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job,
                                    const struct rfx_cli_run_options *options, const char *command);
 
@@ -63,48 +63,50 @@ RFX_NODISCARD int rfx_cli_job_plan(struct rfx_cli_job *job,
 struct rfx_cli_least {
     size_t bytes;
     int threads;
-    bool other_plan;          /* the options ask for a plan that needs more */
-    char text[RFX_PLAN_TEXT]; /* the plan */
+    bool other_plan;          /* the plan that the options prescribe needs more bytes */
+    char text[RFX_PLAN_TEXT]; /* description of the plan */
 };
 
-/* Finds the smallest budget for job->request, which may have any budget itself. */
+/* Finds the smallest budget for job->request. The budget in job->request does not matter. */
 RFX_NODISCARD int rfx_cli_job_least(const struct rfx_cli_job *job,
                                     const struct rfx_cli_run_options *options,
                                     struct rfx_cli_least *least);
 
-/* After a run without a budget that ended with OUT_OF_MEMORY: prints which --memory would do. Does
- * nothing after other runs. */
+/* Called after a run that returned `status`. When the run had no budget and ended with
+ * OUT_OF_MEMORY, prints the smallest sufficient --memory. Otherwise does nothing. */
 void rfx_cli_job_tell_budget(const struct rfx_cli_job *job,
                              const struct rfx_cli_run_options *options, enum rfx_status status);
 
-/* Whether an option fixes a part of the plan, which leaves the planner less choice. */
+/* Returns whether the user fixed a part of the plan by an option. */
 bool rfx_cli_plan_is_asked(const struct rfx_cli_run_options *options);
 
-/* Makes the request ask for a grid of tiles; flags of the options stay. */
+/* Changes job->request to a grid of tiles. The flags set by the user's options stay. */
 void rfx_cli_job_ask_cut(struct rfx_cli_job *job);
 
 void rfx_cli_job_free(struct rfx_cli_job *job);
 
-/* Prints that there is no such model, why, and which built-in network has a similar name. Returns
- * RFX_EXIT_REFUSED. */
+/* Prints the message "model NAME: WORDS" and suggests built-in networks with a similar name.
+ * Returns RFX_EXIT_REFUSED. */
 RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
 
-/* Returns whether the file of a model is an image, by its first bytes, and prints that it is. */
+/* Returns whether the file given as the model is an image, judged by its first bytes. Prints a
+ * message if so. */
 bool rfx_cli_tell_picture(const char *model);
 
-/* Returns whether model and input were given in the wrong order, and prints that they were. */
+/* Returns whether model and input were given in the wrong order. Prints a message if so. */
 bool rfx_cli_tell_exchanged(const char *model, const char *input);
 
-/* Returns what --no-fuse and --no-fuse-add ask for, for struct rfx_load_options; NULL: fuse all. */
+/* Returns the layers to fuse, as --no-fuse and --no-fuse-add demand, for struct rfx_load_options.
+ * NULL: fuse everything that can be fused. */
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options);
 
-/* Loads `model` for images of h x w (0 x 0: the model's own size), with the tensors of --keep.
- * memory_bytes: budget of the process that loads the file; 0: none. */
+/* Loads `model` for images of h x w pixels (0 x 0: the model's own size). The tensors of --keep
+ * become outputs. memory_bytes: memory budget of the whole process; 0: no budget. */
 RFX_NODISCARD int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                const struct rfx_cli_model_options *options, int64_t h, int64_t w,
                                size_t memory_bytes, struct rfx_graph **out);
 
-/* Loads `model` for --size, fused as asked. */
+/* Loads `model` for images of --size and fuses the layers that `fuse` names. */
 RFX_NODISCARD int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
                                      const struct rfx_cli_model_options *options,
                                      const struct rfx_fuse_options *fuse, struct rfx_graph **out);

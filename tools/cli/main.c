@@ -1,9 +1,9 @@
 /* The rfexec program: finds the command, parses its options, runs it and maps failures to exit
  * codes. stdout carries the result alone; messages go to stderr as "rfexec: ...".
  *
- * Before anything else the process replaces itself by itself (program.h), once: a debugger, a
- * profiler or a service manager sees two programs start under one process id. What the library
- * does to a process is docs/host_process.md. */
+ * Before anything else the process executes the same program again (program.h), once. A debugger, a
+ * profiler or a service manager therefore sees two programs start under one process id. The file
+ * docs/host_process.md describes how the library affects its process. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +15,8 @@
 #include "tools/cli/reference.h"
 #include "tools/cli/standard_input.h"
 
-/* Where the input is '-': its bytes may have to be kept in a file, which a message says. */
+/* When the input argument is '-', makes standard input readable as a file and puts the file's name
+ * in place of '-'. Prints a message when the bytes had to be copied to a file. */
 static int take_standard_input(const struct rfx_cli_command *command, struct rfx_cli_words *words) {
     int at = command->input - 1;
     if (at < 0 || at >= words->n_args || strcmp(words->args[at], "-") != 0) return RFX_EXIT_DONE;
@@ -40,7 +41,7 @@ static int run_command(const struct rfx_cli_command *command, int argc, char **a
     code = take_standard_input(command, words);
     if (code != RFX_EXIT_DONE) return code;
     if (!command->writes_nothing && rfx_cli_use_stdout(words))
-        stdout = stderr; /* what the command tells beside the file */
+        stdout = stderr; /* stdout carries the result file, so other text goes to stderr */
     return command->run(command->values);
 }
 

@@ -1,5 +1,6 @@
-/* Marks from one reading of the picture, row by row: a row of it is widened to the columns whose
- * fields have a missing pixel, and added to all rows of the map whose fields have this row. */
+/* Finds the marks in one pass over the rows of the image. For each image row the pass finds the
+ * output columns whose receptive fields contain a missing pixel of that row. Those columns are then
+ * marked in every output row whose receptive field contains the image row. */
 #include "tools/cli/missing.h"
 
 #include <math.h>
@@ -8,17 +9,16 @@
 #include "rf_analysis/analysis.h"
 #include "rf_analysis/grid.h"
 
-/* What is held while the picture is read. */
+/* State while the image is read. */
 struct finding {
     struct rfx_missing *missing;
     const struct rfx_graph *graph;
-    struct rfx_range
-        *fields;             /* of the rows, then of the columns of each map, one after the other */
-    struct rfx_range *nodes; /* scratch */
-    int64_t *before;         /* missing pixels of a row before each column, and all */
-    float *pixels;           /* a row of the picture */
-    unsigned char *wide;     /* a row of a map */
-    int64_t h, w, c;         /* of the picture */
+    struct rfx_range *fields; /* receptive fields: of each map its rows, then its columns */
+    struct rfx_range *nodes;  /* scratch of rfx_field_at, one range for each node */
+    int64_t *before;     /* before[x]: missing pixels of the row in columns [0, x); w + 1 entries */
+    float *pixels;       /* a row of the image */
+    unsigned char *wide; /* a row of marks of an output */
+    int64_t h, w, c;     /* of the image */
     bool middle;
 };
 
@@ -55,7 +55,8 @@ static void measure(struct finding *f) {
     }
 }
 
-/* Everything is allocated here. */
+/* Allocates all buffers and the marks. BUDGET_IMPOSSIBLE: together with reading_bytes, the bytes
+ * that reading the image takes, they exceed most_bytes. */
 static enum rfx_status make_room(struct finding *f, size_t reading_bytes, size_t most_bytes,
                                  struct rfx_error *err) {
     struct rfx_missing *m = f->missing;
@@ -90,14 +91,16 @@ static enum rfx_status make_room(struct finding *f, size_t reading_bytes, size_t
     return all ? RFX_OK : rfx_memory_fail(m->mem, "missing pixels", bytes, err);
 }
 
-/* The pixel in the middle of a field. */
+/* Returns the range that holds only the image pixel at the centre of the receptive field of output
+ * position `at`. */
 static struct rfx_range middle_of(const struct rfx_grid_axis *axis, int64_t at, int64_t extent) {
     int64_t pixel = (int64_t)floor((double)at * axis->step + axis->shift + 0.5);
     pixel = rfx_max_i64(0, rfx_min_i64(pixel, extent - 1));
     return (struct rfx_range){pixel, pixel + 1};
 }
 
-/* The fields of output k along both axes; a map without a place in the picture is not marked. */
+/* Computes the receptive fields of output k along both axes. When the positions of the output's
+ * pixels in the image are not known, marking by the centre is turned off for the output. */
 static enum rfx_status find_fields(struct finding *f, int k, struct rfx_range *fields,
                                    struct rfx_error *err) {
     struct rfx_missing_map *map = &f->missing->maps[k];
@@ -114,7 +117,7 @@ static enum rfx_status find_fields(struct finding *f, int k, struct rfx_range *f
     return rfx_memory_check_stop(f->missing->mem, err);
 }
 
-/* Counts the missing pixels of the row that has been read. */
+/* Fills f->before for the row in f->pixels. Returns the number of missing pixels in the row. */
 static int64_t count_row(struct finding *f) {
     const float *pixel = f->pixels;
     for (int64_t x = 0; x < f->w; x++, pixel += f->c) {
@@ -125,7 +128,8 @@ static int64_t count_row(struct finding *f) {
     return f->before[f->w];
 }
 
-/* Adds the row that has been counted to a map. */
+/* Marks the pixels of a map that depend on missing pixels of image row y, which count_row has
+ * counted. */
 static void add_row(struct finding *f, struct rfx_missing_map *map, const struct rfx_range *rows,
                     int64_t y) {
     const struct rfx_range *columns = rows + map->h;

@@ -133,7 +133,7 @@ GROUP(rfx_cli_check_group, rfx_cli_heading_plan, check_rows);
 
 /* Input. */
 
-enum { MOST_PAGES = 100000 }; /* more than are read */
+enum { MOST_PAGES = 100000 }; /* more than the number of pages that can be read */
 
 _Static_assert(RFX_IMAGE_WHOLE_PIXELS == 100000000, "the help of --max-pixels says so");
 
@@ -245,8 +245,8 @@ GROUP(rfx_cli_planned_group, rfx_cli_heading_output, planned_rows);
 
 /* Parts of outputs. */
 
-/* What a part has none of: --part and --part-rect write the samples of one output to a .npy file.
- */
+/* Options that do not go with --part and --part-rect, which write the samples of one output to a
+ * .npy file. */
 #define NOT_OF_PART                                                                         \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
     "channel-names zarr-chunk zarr-compress zarr-format"

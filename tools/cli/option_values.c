@@ -1,4 +1,5 @@
-/* See option_values.h. Integers throughout where a value is one: no size goes through a float. */
+/* See option_values.h. Integer values are parsed with integer arithmetic only: no size is converted
+ * through a float. */
 #include "tools/cli/option_values.h"
 
 #include <ctype.h>
@@ -10,11 +11,12 @@
 #include <string.h>
 #include <strings.h>
 
-/* Digits after the point beyond a millionth of a unit are read and dropped: the fraction times the
- * largest unit (2^40 bytes) must fit 64 bits. */
+/* A fraction is read in millionths of a unit; further digits are read and dropped. The limit
+ * ensures that the fraction times the largest unit (2^40 bytes) fits into 64 bits. */
 static const uint64_t finest_scale = 1000000;
 
-/* The factor of a unit; 0: no such unit. "M" and "MiB" are binary, "MB" is decimal. */
+/* Returns the number of bytes of a unit, or 0 when the unit is unknown. "M" and "MiB" are binary,
+ * "MB" is decimal. */
 static uint64_t unit_bytes(const char *unit) {
     static const char prefixes[] = "KMGT";
     if (*unit == '\0' || strcasecmp(unit, "B") == 0) return 1;
@@ -52,7 +54,7 @@ bool rfx_cli_parse_bytes(const char *text, size_t *out) {
     return true;
 }
 
-/* A positive integer that ends at `end` exactly. */
+/* Parses a positive integer that ends exactly at `end` and is at most `limit`. */
 static bool parse_count(const char *text, const char *end, int64_t limit, int64_t *out) {
     if (!isdigit((unsigned char)*text)) return false;
     errno = 0;
@@ -100,7 +102,8 @@ bool rfx_cli_parse_seed(const char *text, uint64_t *out) {
     return true;
 }
 
-/* A finite number that ends at `end_mark`; *next is what follows it. */
+/* Parses a finite number that is followed by the character `end_mark`. *next: the text after the
+ * mark. */
 static bool parse_float(const char *text, char end_mark, const char **next, float *out) {
     char *end;
     float value = strtof(text, &end);

@@ -1,7 +1,8 @@
-/* Parsing of single values: text to sizes, counts, grids and numbers.
+/* Parses single option values: sizes, counts, grids and numbers.
  *
- * Every function returns false when the text as a whole is not such a value; *out is undefined
- * then. */
+ * Every function returns true and sets *out when the whole text is one value of its kind. Otherwise
+ * it returns false and *out is undefined. The comment on each function shows texts that it accepts.
+ */
 #ifndef RFX_TOOLS_CLI_OPTION_VALUES_H
 #define RFX_TOOLS_CLI_OPTION_VALUES_H
 
@@ -12,12 +13,12 @@
 #include "rfexec/image/image_source.h"
 #include "rfexec/run/fit_size.h"
 
-struct rfx_cli_pair { /* "4x6": rows, columns; where a count is allowed, "16": y 16, x 0 */
+struct rfx_cli_pair { /* "4x6": y = 4 rows, x = 6 columns; a single count "16": y = 16, x = 0 */
     int64_t y, x;
 };
 
-/* Bytes: "64MiB", "1.5GiB", "200MB", "4096", "64M" (binary). Exact: no floats; false when it is
- * not a size, is zero or does not fit. */
+/* Parses a number of bytes: "64MiB", "1.5GiB", "200MB", "4096", "64M" (binary). The arithmetic is
+ * exact and uses no floats. Returns false also for zero and for a size above SIZE_MAX. */
 bool rfx_cli_parse_bytes(const char *text, size_t *out);
 
 /* "4x6", "1024X768": two positive integers. */
@@ -29,10 +30,10 @@ bool rfx_cli_parse_count(const char *text, int64_t limit, int64_t *out);
 /* An integer of 0 .. limit. */
 bool rfx_cli_parse_index(const char *text, int64_t limit, int64_t *out);
 
-/* "4x6", or "16" as {16, 0}. */
+/* "4x6" gives {4, 6}; a count alone is accepted too: "16" gives {16, 0}. */
 bool rfx_cli_parse_grid(const char *text, struct rfx_cli_pair *out);
 
-/* An integer of 64 bits without sign, also 0x... */
+/* An unsigned 64-bit integer, decimal or hexadecimal ("0x1f"). */
 bool rfx_cli_parse_seed(const char *text, uint64_t *out);
 
 /* A finite number. */
@@ -44,12 +45,13 @@ struct rfx_cli_numbers {
     float values[RFX_IMAGE_MAX_BANDS];
 };
 
-/* "0.5" or "0.1,0.2,0.3", at most RFX_IMAGE_MAX_BANDS of them. */
+/* "0.5" or "0.1,0.2,0.3": at most RFX_IMAGE_MAX_BANDS numbers. */
 bool rfx_cli_parse_floats(const char *text, struct rfx_cli_numbers *out);
 
-/* Samples that are missing, and the value that is read instead. */
+/* Value of missing samples, and the value that replaces them. */
 struct rfx_cli_nodata {
-    bool given, of_file; /* of_file: the value is in the GDAL tag of the image file */
+    bool given, of_file; /* of_file: take the value of missing samples from the GDAL tag of the
+                            image file */
     double value;
     float fill;
 };
@@ -57,7 +59,8 @@ struct rfx_cli_nodata {
 /* "0=127", "nan=0" or "file=0". */
 bool rfx_cli_parse_nodata(const char *text, struct rfx_cli_nodata *out);
 
-/* Factor of samples, which are scaled to 0..255 first or, with raw, taken as they are stored. */
+/* Factor that multiplies the samples. raw: multiply samples as stored; otherwise samples are scaled
+ * to 0..255 first. */
 struct rfx_cli_scale {
     bool given;
     float factor;
@@ -67,15 +70,16 @@ struct rfx_cli_scale {
 /* "0.5", "raw" or "raw,0.5". */
 bool rfx_cli_parse_scale(const char *text, struct rfx_cli_scale *out);
 
-/* "4,3,2": numbers of bands, 1 to 65,535, in any order and also several times. */
+/* "4,3,2": band numbers from 1 to 65,535, in any order; a band may occur several times. */
 bool rfx_cli_parse_bands(const char *text, struct rfx_image_bands *out);
 
-/* "32": a multiple, 1 to RFX_FIT_MOST, padded by reflecting; "32,edge", "32,zero". */
+/* "32", "32,edge" or "32,zero": a multiple from 1 to RFX_FIT_MOST and a padding mode (default
+ * reflect). */
 bool rfx_cli_parse_fit(const char *text, struct rfx_fit_size *out);
 
-/* "-1,1", rising; out: 2. */
+/* "-1,1": two numbers, the first less than the second; out: array of 2 floats. */
 bool rfx_cli_parse_range(const char *text, float *out);
 
-/* "0,0,512,768": first row and column, then row and column behind the last. */
+/* "0,0,512,768": first row, first column, last row + 1, last column + 1. */
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out);
 #endif

@@ -16,7 +16,7 @@
 #include "rfexec/output/output_format.h"
 #include "tools/cli/command.h"
 
-enum { MOST_PER_PROCESSOR = 8 /* threads; of more a message is printed */, NAME = 32, LIST = 512 };
+enum { MOST_PER_PROCESSOR = 8 /* with more threads a message is printed */, NAME = 32, LIST = 512 };
 
 _Static_assert(RFX_CLI_MAX_KEPT == 16, "the messages of --keep and --dump say 16");
 _Static_assert(RFX_IMAGE_MAX_BANDS == 512, "the messages of bands and numbers say 512");
@@ -37,7 +37,7 @@ const struct rfx_cli_option *rfx_cli_option_at(const struct rfx_cli_command *com
     return k < found.group->n ? &found.group->rows[k] : NULL;
 }
 
-/* The number of the option that these characters name (or one letter); -1: none. */
+/* Returns the number of the option with this name or letter, or -1 when there is none. */
 static int find_row(const struct rfx_cli_command *command, const char *name, size_t length) {
     const struct rfx_cli_option *row;
     for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k) {
@@ -179,7 +179,8 @@ static void append(char *text, size_t size, const char *more) {
     (void)snprintf(text + used, size - used, "%s", more);
 }
 
-/* How a message names an option: "--tiles" or "--bits 8", but "-o", which everybody writes so. */
+/* Writes the name of an option as messages show it: "--tiles" or "--bits 8". --output is shown as
+ * "-o", as users write it. Returns `text`. */
 static const char *label(const char *name, char text[NAME]) {
     bool output = strcmp(name, "output") == 0;
     (void)snprintf(text, NAME, "%s%.28s", output ? "-" : "--", output ? "o" : name);
@@ -188,8 +189,8 @@ static const char *label(const char *name, char text[NAME]) {
     return text;
 }
 
-/* Appends "a, b or c" for the items of a list with this mark between them; options: items are names
- * of options. */
+/* Appends the items of a list to `text` as "a, b or c". mark: the character between the items of
+ * `list`; options: the items are names of options. */
 static void append_choice(char *text, size_t size, const char *list, char mark, bool options) {
     const char marks[] = {mark, '\0'};
     for (const char *at = list; *at != '\0';) {
@@ -203,7 +204,7 @@ static void append_choice(char *text, size_t size, const char *list, char mark, 
     }
 }
 
-/* What a number looks like. */
+/* Writes the description of an option's number, such as "a whole number from 1 to 32". */
 static void form_of_number(const struct rfx_cli_option *row, char *text, size_t size) {
     long long least = row->kind == RFX_CLI_INDEX ? 0 : row->least > 0 ? row->least : 1;
     if (row->kind == RFX_CLI_SIDE)
@@ -214,7 +215,7 @@ static void form_of_number(const struct rfx_cli_option *row, char *text, size_t 
         (void)snprintf(text, size, "a whole number from %lld to %lld", least, (long long)row->most);
 }
 
-/* What a value of this option looks like. */
+/* Writes the description of an option's value, for messages about a wrong value. */
 static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
     static const char *const forms[] = {
         [RFX_CLI_BYTES] = "a positive number of bytes such as 64MiB",
@@ -248,9 +249,10 @@ static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
         append(text, size, forms[row->kind] != NULL ? forms[row->kind] : row->value);
 }
 
-/* Which options go together. */
+/* Checks of which options go together. */
 
-/* Cuts the next "name" or "name=value" from a list; *value is NULL or what follows the '='. */
+/* Moves *list past its next item, "name" or "name=value". Sets `item` to the name and *value to the
+ * text after the '=' (NULL: no '='). Returns false at the end of the list. */
 static bool next_item(const char **list, char item[NAME], const char **value) {
     if (*list == NULL || **list == '\0') return false;
     size_t n = strcspn(*list, " ");
@@ -262,7 +264,8 @@ static bool next_item(const char **list, char item[NAME], const char **value) {
     return true;
 }
 
-/* Whether two texts are one value: "08" is 8. */
+/* Returns whether two texts are the same value. Whole numbers are compared as numbers: "08" is 8.
+ */
 static bool same_value(const char *a, const char *b) {
     int64_t x, y;
     if (rfx_cli_parse_index(a, INT32_MAX, &x) && rfx_cli_parse_index(b, INT32_MAX, &y))
@@ -270,7 +273,8 @@ static bool same_value(const char *a, const char *b) {
     return strcmp(a, b) == 0;
 }
 
-/* Whether one of the options in a list is given; `item` and *value are that one. */
+/* Returns whether the command line has one of the options in a list. Sets `item` and *value to the
+ * first such option. */
 static bool any_given(const struct rfx_cli_words *words, const char *list, char item[NAME],
                       const char **value) {
     while (next_item(&list, item, value)) {
@@ -280,7 +284,7 @@ static bool any_given(const struct rfx_cli_words *words, const char *list, char 
     return false;
 }
 
-/* The part of a list whose options the command takes. */
+/* Copies from a list the options that the command takes to `text`, and returns `text`. */
 static const char *known_options(const struct rfx_cli_command *command, const char *list,
                                  char text[LIST]) {
     char item[NAME];
@@ -336,7 +340,9 @@ struct result {
     const char *file;
 };
 
-/* The next file; *k is the option that it is of and *i the next file of this option, 0 at first. */
+/* Sets *out to the next result file of the command line and returns true, or returns false when
+ * there is no further one. *k: number of the option that names the file; *i: index of the next file
+ * of this option. Both are 0 at first. */
 static bool next_result(const struct rfx_cli_words *words, int *k, int *i, struct result *out) {
     struct rfx_cli_use use;
     for (; (out->row = rfx_cli_option_at(words->command, *k, &use)) != NULL; ++*k, *i = 0) {
@@ -379,7 +385,7 @@ static bool check_ends(const struct result *result, char *why, size_t why_size) 
     return false;
 }
 
-/* Whether an option before this one names the same file. */
+/* Returns false, with a message in `why`, when an option before option k names the same file. */
 static bool check_alone(const struct rfx_cli_words *words, int k, const struct result *result,
                         char *why, size_t why_size) {
     struct result other;
@@ -393,7 +399,8 @@ static bool check_alone(const struct rfx_cli_words *words, int k, const struct r
     return true;
 }
 
-/* One file can be standard output, and then nothing else. Other files have names of their own. */
+/* Checks that at most one of --json, --csv and the result files goes to standard output, and that
+ * the result files have allowed and different names. */
 static bool check_results(const struct rfx_cli_words *words, char *why, size_t why_size) {
     struct result result;
     int files = count_stdout(words);
@@ -426,7 +433,8 @@ static bool check_options(const struct rfx_cli_words *words, char *why, size_t w
 
 /* The command line. */
 
-/* Cuts the name of an option from a word; *is_long: two dashes, not a letter behind one. */
+/* Returns the name of the option in a word and its length. *is_long: the word begins with two
+ * dashes; otherwise the name is the one letter after a single dash. */
 static const char *name_of(const char *word, size_t *length, bool *is_long) {
     *is_long = word[1] == '-';
     const char *name = word + (*is_long ? 2 : 1);
@@ -434,10 +442,11 @@ static const char *name_of(const char *word, size_t *length, bool *is_long) {
     return name;
 }
 
-/* An option that the command does not take, but perhaps another one. */
+/* Writes to `why` that the command does not take this option: the option belongs to another
+ * command, or is unknown; an option with a similar name is suggested. Returns false. */
 static bool refuse_option(const struct rfx_cli_command *command, const char *arg, char *why,
                           size_t why_size) {
-    char word[NAME]; /* longer than any option */
+    char word[NAME]; /* no option name is longer */
     const struct rfx_cli_option *row;
     size_t length;
     bool is_long;
@@ -461,7 +470,7 @@ static bool refuse_option(const struct rfx_cli_command *command, const char *arg
     return false;
 }
 
-/* Parses the option at argv[*i] and moves *i to the last word it used. */
+/* Parses the option at argv[*i] and moves *i to the last word of the option. */
 static bool parse_option(struct rfx_cli_words *words, int argc, char **argv, int *i, char *why,
                          size_t why_size) {
     char *arg = argv[*i], form[200];
@@ -494,7 +503,7 @@ static bool parse_option(struct rfx_cli_words *words, int argc, char **argv, int
     return false;
 }
 
-/* The printable form of argument k, cut where it is very long. */
+/* Returns the printable form of argument k. A form of more than 1023 bytes is cut. */
 static const char *show(const char *arg, int k) {
     static char forms[RFX_CLI_MAX_PARTS][1024];
     if (rfx_is_printable(arg)) return arg;
@@ -507,7 +516,7 @@ static void add_argument(struct rfx_cli_words *words, const char *arg) {
     words->args[words->n_args++] = arg;
 }
 
-/* --bands-from is the INPUT "bands:FILE,FILE,...". */
+/* Turns --bands-from into the argument INPUT "bands:FILE,FILE,...". */
 static bool take_bands_from(struct rfx_cli_words *words, char *why, size_t why_size) {
     static char spec[65536];
     const char *files = rfx_cli_given(words, "bands-from");
@@ -525,7 +534,8 @@ static bool take_bands_from(struct rfx_cli_words *words, char *why, size_t why_s
     return true;
 }
 
-/* Without --threads a command may use all processors of the process. */
+/* Sets the number of threads to the processors of the process when --threads is not given. Prints a
+ * message when --threads asks for far more threads than processors. */
 static void settle_threads(struct rfx_cli_words *words) {
     int k = find_row(words->command, "threads", strlen("threads"));
     struct rfx_cli_use use;
@@ -583,7 +593,7 @@ int rfx_cli_options_words(const struct rfx_cli_words *words, const char *const *
             size_t length;
             bool is_long;
             const char *name = name_of(word, &length, &is_long);
-            int k = find_row(words->command, name, length); /* there: it was parsed */
+            int k = find_row(words->command, name, length); /* >= 0, as the option was parsed */
             const struct rfx_cli_option *row = rfx_cli_option_at(words->command, k, NULL);
             for (int w = 0; w < n_without; ++w) drop |= strcmp(row->name, without[w]) == 0;
             next += row->kind != RFX_CLI_FLAG && name[length] == '\0';

@@ -18,7 +18,7 @@
 #include "rfexec/image/image_source.h"
 #include "tools/cli/option_values.h"
 
-/* What a value looks like, and the type of the member that takes it. */
+/* Kind of an option: the form of its value, and the type of the struct member that stores it. */
 enum rfx_cli_kind {
     RFX_CLI_FLAG,     /* bool; the option has no value */
     RFX_CLI_BYTES,    /* size_t */
@@ -58,21 +58,23 @@ struct rfx_cli_option {
     const char *help;
     int64_t least, most;  /* of numbers */
     const char *ends;     /* of results: allowed ends of the name, ".svg .png"; NULL: any */
-    const char *excludes; /* options that may not be given beside this one */
+    const char *excludes; /* options that may not be given together with this one */
     const char *needs;    /* one of these options must be given too */
-    const char *unless;   /* with one of these options `excludes` does not count */
-    const char *because;  /* reason for both, for the message; NULL: none */
+    const char *unless;   /* `excludes` has no effect when one of these options is given */
+    const char *because;  /* reason for `excludes` or `needs`, added to the message; NULL: none */
 };
 
-/* A row: the group's struct and its member, the name, the kind without RFX_CLI_, the value in the
- * help, the help, and then any other members as designated initialisers. */
+/* Initialiser of one row. type, member: the group's struct and the member that stores the value;
+ * option: the name; form: the kind without RFX_CLI_; shown: the value as help shows it. The help
+ * text follows, then any other members as designated initialisers. */
 #define RFX_CLI_OPTION(type, option, form, member, shown, ...)                       \
     {                                                                                \
         .name = option, .kind = RFX_CLI_##form, .at = offsetof(struct type, member), \
         .value = shown, .help = __VA_ARGS__                                          \
     }
 
-/* Rows whose values lie in one struct. Groups of one heading stand together in the help. */
+/* Rows whose values are stored in one struct. The help shows groups with the same heading together.
+ */
 struct rfx_cli_group {
     const char *heading;
     const struct rfx_cli_option *rows;
@@ -85,31 +87,33 @@ struct rfx_cli_use {
     size_t at;
 };
 
-/* The same, for a shared group (below), a command's struct and the member that takes the values. */
+/* Initialiser of struct rfx_cli_use for a shared group (below). type: the command's struct; member:
+ * the member of it that stores the values. */
 #define RFX_CLI_USE(name, type, member) \
     { &rfx_cli_##name##_group, offsetof(struct type, member) }
 
-/* The members of a command for its table. */
+/* Initialisers of the members `uses` and `n_uses` of struct rfx_cli_command. */
 #define RFX_CLI_TABLE(table) .uses = table, .n_uses = sizeof table / sizeof table[0]
 
-/* A group of a command's own rows. */
+/* Initialiser of a group from an array of rows. */
 #define RFX_CLI_GROUP(heading, rows) \
     { heading, rows, (int)(sizeof rows / sizeof rows[0]) }
 
 struct rfx_cli_command;
 
-/* Of most commands 16 arguments; rfexec merge takes as many parts as there may be. */
+/* Limits: positional arguments of most commands, files that rfexec merge takes, and tensors of
+ * --keep and --dump. */
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_PARTS = 1024, RFX_CLI_MAX_KEPT = 16 };
-enum { RFX_CLI_MAX_OPTIONS = 96 }; /* of a command */
+enum { RFX_CLI_MAX_OPTIONS = 96 }; /* options of one command */
 
-/* What stands on the command line beside values of options. */
+/* The parsed command line: arguments, all words, and the text of each option. */
 struct rfx_cli_words {
     const struct rfx_cli_command *command;
     int n_args;
     const char **args;  /* positional arguments */
-    const char **shown; /* the same in printable form, for reports */
+    const char **shown; /* the positional arguments in printable form, for reports */
     int n_all;
-    char **all; /* every word behind the command's name */
+    char **all; /* every word after the command's name */
     bool help;
     const char *given[RFX_CLI_MAX_OPTIONS]; /* text of each option's value, by its number in the
                                              * command ("" of flags); NULL: not given */
@@ -135,8 +139,8 @@ struct rfx_cli_kept { /* --keep and --dump */
 struct rfx_cli_model_options {
     struct rfx_cli_pair size; /* 0, 0: the model's own */
     uint64_t seed;
-    bool no_fuse;     /* batch norm, activation and Add stay nodes of their own */
-    bool no_fuse_add; /* Add alone stays one */
+    bool no_fuse;     /* batch norm, activation and Add stay separate nodes */
+    bool no_fuse_add; /* Add stays a separate node; the others are fused */
     enum rfx_conv_choice conv;
     struct rfx_fit_size fit;
     struct rfx_cli_kept kept;
@@ -150,7 +154,7 @@ struct rfx_cli_plan_options {
     const char *split;
     int64_t bands, strips; /* 0: not given */
     bool tight, untiled, row_by_row, weights_by_stage, no_inplace, no_groups, check;
-    const char *spill; /* folder for feature maps that wait; NULL: none do */
+    const char *spill; /* folder for feature maps that are moved out of memory; NULL: none are */
     struct rfx_cli_threads threads;
 };
 
@@ -171,8 +175,8 @@ struct rfx_cli_input_options {
 /* Files of outputs. */
 struct rfx_cli_output_options {
     const char *file;       /* -o */
-    const char *for_output; /* of plans: the -o of the run that is planned; NULL: .npy */
-    int64_t bits;           /* of samples; 0: not given */
+    const char *for_output; /* rfexec plan: the -o of the run that is planned; NULL: .npy */
+    int64_t bits;           /* bits of a sample; 0: not given */
     float range[2];         /* values of black and white; both 0: not given */
     int64_t tiff_tile;
     const char *tiff_compress, *overviews, *channel_names;
@@ -184,10 +188,10 @@ struct rfx_cli_output_options {
 /* Parts of an output. */
 struct rfx_cli_part_options {
     const char *part, *part_rect, *part_output;
-    const char *states;    /* of earlier rounds */
-    const char *mask;      /* image of the wanted pixels; NULL: all are wanted */
-    bool whole_input_hash; /* parts compare all bytes of the image */
-    int64_t parts;         /* that plans are made for */
+    const char *states;    /* file of the merged states of the earlier rounds */
+    const char *mask;      /* mask image of the output pixels to compute; NULL: all */
+    bool whole_input_hash; /* the checksum of the image covers all bytes of its file */
+    int64_t parts;         /* --parts: number of parts that are planned */
 };
 
 /* A run on many images. */
@@ -196,7 +200,7 @@ struct rfx_cli_list_options {
     bool resume;
 };
 
-/* What is told about the outputs of a run. */
+/* Reports about the outputs of a run. */
 struct rfx_cli_report_options {
     int64_t top; /* 0: not given */
     const char *labels;
@@ -205,8 +209,8 @@ struct rfx_cli_report_options {
     float overlay_range[2]; /* both 0: not given */
 };
 
-/* What a run of a network is asked: of run, plan, explain, verify, bench and rfexec-mpi, as far as
- * each command has these options. */
+/* Options of a run of a network. The commands run, plan, explain, verify, bench and rfexec-mpi
+ * share this struct; each command sets only the members for which it has options. */
 struct rfx_cli_run_options {
     struct rfx_cli_words words;
     struct rfx_cli_model_options model;
@@ -217,8 +221,8 @@ struct rfx_cli_run_options {
     struct rfx_cli_list_options list;
     struct rfx_cli_report_options report;
     bool json;
-    int64_t images; /* not an option: the most images of a batch that the command takes, and once
-                     * the batch is open the number that it has; 0: one */
+    int64_t images; /* not an option. Before the input is opened: the largest batch that the command
+                     * accepts. Afterwards: the number of images in the batch. 0: one image */
 };
 
 /* The groups of struct rfx_cli_run_options that run and explain take. */
@@ -266,39 +270,43 @@ extern const struct rfx_cli_group rfx_cli_threads_group;  /* struct rfx_cli_thre
 extern const char rfx_cli_heading_plan[], rfx_cli_heading_input[], rfx_cli_heading_output[],
     rfx_cli_heading_parts[], rfx_cli_heading_report[];
 
-/* The most that a count of rows, classes or runs may be: larger ones are slips of the finger. */
+/* Largest accepted counts: of rows, classes or runs, and of threads. A larger count is a typing
+ * error. */
 enum { RFX_CLI_MOST = 1000000, RFX_CLI_MOST_THREADS = 1024 };
 
-/* Row number k of a command, --help last; NULL: there is none. use (may be NULL): its group. */
+/* Returns the k-th option of a command; --help is the last one. Returns NULL when k is too large.
+ * use (may be NULL): set to the option's group and the place of the group's struct. */
 const struct rfx_cli_option *rfx_cli_option_at(const struct rfx_cli_command *command, int k,
                                                struct rfx_cli_use *use);
 
-/* Whether each value that the option is given counts, not the last one alone. */
+/* Returns whether the option may be given several times, and each value counts (--keep, --dump). */
 bool rfx_cli_may_come_again(const struct rfx_cli_option *row);
 
-/* Parses argv[0 .. argc) into the struct of the command (`values`), which must be zeros, and checks
- * which options go together. false: the reason, with a hint where one helps, is in `why`. Texts
- * borrow from argv; of "--dump TENSOR=FILE" the '=' becomes the tensor's end. Arguments are kept in
- * static memory: a process parses one command line. */
+/* Parses argv[0 .. argc) into the command's struct `values`, which must be all zeros, and checks
+ * that the options go together. Returns false, with a reason and perhaps a hint in `why`, when the
+ * command line is wrong. Texts in `values` point into argv. In "--dump TENSOR=FILE" the '=' is
+ * overwritten by NUL. The list of arguments is in static memory, so a process can parse only one
+ * command line. */
 RFX_NODISCARD bool rfx_cli_options_parse(const struct rfx_cli_command *command, void *values,
                                          int argc, char **argv, char *why, size_t why_size);
 
-/* Processors that this process may use: threads of a command without --threads. */
+/* Returns the number of processors that this process may use. It is the default of --threads. */
 int64_t rfx_cli_usable_processors(void);
 
-/* The words of a command that was parsed, but the options named in without[n_without] and their
- * values: the first `most` of them into out. Returns the number of all. */
+/* Copies the words of a parsed command line to `out`, except the options named in
+ * without[n_without] and their values. At most `most` words are copied. Returns the number of words
+ * that there would be without that limit. */
 int rfx_cli_options_words(const struct rfx_cli_words *words, const char *const *without,
                           int n_without, const char **out, int most);
 
-/* The text of an option's value ("" of a flag); NULL: the option was not given. */
+/* Returns the text of an option's value ("" for a flag), or NULL when the option was not given. */
 const char *rfx_cli_given(const struct rfx_cli_words *words, const char *name);
 
-/* Whether a result is written to standard output ("-"), so that messages must go elsewhere. */
+/* Returns whether a result file is standard output ("-"). Then other text must go to stderr. */
 bool rfx_cli_use_stdout(const struct rfx_cli_words *words);
 
-/* Writes the help of a row with what it needs and excludes, as far as the command takes these
- * options: "... (needs --bands; not with --tiles)". */
+/* Writes the help of an option to `text`, followed by the options that it needs and excludes:
+ * "... (needs --bands; not with --tiles)". Options that the command does not take are left out. */
 void rfx_cli_option_help(const struct rfx_cli_command *command, const struct rfx_cli_option *row,
                          char *text, size_t size);
 #endif

@@ -80,7 +80,8 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* Whether output k is an intermediate tensor of --keep or --dump; *file: of --dump, or NULL. */
+/* Returns whether output k is an intermediate tensor of --keep or --dump. Sets *file to the file of
+ * --dump, or NULL. */
 static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_run_options *options, int k,
                     const char **file) {
     bool kept = false;
@@ -93,7 +94,8 @@ static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_run_opti
     return kept;
 }
 
-/* How many outputs are the network's own; counting ends at the limit. */
+/* Returns the number of outputs that are the network's own (not of --keep or --dump), or `limit`
+ * when there are more. */
 static int count_own(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                      int limit) {
     int n = 0;
@@ -102,8 +104,9 @@ static int count_own(const struct rfx_graph *graph, const struct rfx_cli_run_opt
     return n;
 }
 
-/* Where output k goes: the file of --dump or of -o, or NULL. *named: the output's name is put into
- * that of the file, as several go there, or what --keep keeps goes beside the network's own. */
+/* Returns the file that --dump or -o gives for output k, or NULL. Sets *named to true when the
+ * output's name must become a part of the file name: the network has several outputs of its own, or
+ * output k is a tensor of --keep. */
 static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                            int k, bool *named) {
     const char *file;
@@ -112,8 +115,9 @@ static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_r
     return file != NULL ? file : options->output.file;
 }
 
-/* The file of output k: that of --dump; of -o "out.npy", or "out.<output>.npy" (names of outputs
- * may look like paths); "" when none is asked for. */
+/* Writes the file name of output k to `name`: the name of --dump, or that of -o ("out.npy"), or
+ * "out.<output>.npy"; "" when the output goes to no file. Names of outputs may look like paths, so
+ * each '/' becomes '_'. Returns false when the file name is too long. */
 static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                       int k, char name[MAX_NAME]) {
     bool named;
@@ -131,7 +135,7 @@ static bool file_name(const struct rfx_graph *graph, const struct rfx_cli_run_op
     return true;
 }
 
-/* Standard output takes one output. */
+/* Checks that at most one output goes to standard output. */
 static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     if (options->output.file == NULL || strcmp(options->output.file, "-") != 0) return true;
     int n = count_own(graph, options, graph->n_outputs);
@@ -149,7 +153,7 @@ static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_run
     return true;
 }
 
-/* Two outputs "a/b" and "a_b" would meet in one file. */
+/* Checks that no two outputs have the same file name: outputs "a/b" and "a_b" would. */
 static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     if (!check_stdout(graph, options)) return false;
     for (int k = 0; k < graph->n_outputs; ++k) {
@@ -169,7 +173,7 @@ static bool check_names(const struct rfx_graph *graph, const struct rfx_cli_run_
     return true;
 }
 
-/* Whether the file of output k, if one is asked for, can hold it. */
+/* Checks that the file of output k, if there is one, can hold the output. */
 static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                         int k) {
     struct rfx_output_format format;
@@ -213,7 +217,8 @@ static bool writes_files(const struct rfx_cli_run_options *options) {
     return any;
 }
 
-/* Whether there are files for the options of TIFF and Zarr; says where not. */
+/* Returns whether every option about TIFF or Zarr has a file of that kind. Prints a message if not.
+ */
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     unsigned takes = 0;
     bool named;
@@ -382,8 +387,9 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return status;
 }
 
-/* Pixels that are marked as missing (outputs->missing) are written as NaN, which files of scaled
- * samples cannot hold: no such file has a range to look for. */
+/* Passes a piece of an output to the file's search for its range of values. The marks of
+ * outputs->missing need no care here: marked pixels become NaN, files of scaled samples cannot hold
+ * NaN, and only such files look for a range. */
 static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                  const struct rfx_view *view) {
     const struct rfx_cli_outputs *outputs = user;
@@ -400,7 +406,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
 }
 
-/* Whether all of an image came. */
+/* Checks that all elements of the current image were received. */
 static enum rfx_status need_all(struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
@@ -428,7 +434,8 @@ enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs, struct rfx
 enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs, struct rfx_error *err) {
     enum rfx_status status = need_all(outputs, err);
     if (status == RFX_OK && rfx_cli_progress_cancelled()) status = stopped(err);
-    rfx_memory_set_stop(outputs->mem, NULL, NULL); /* from here on files become complete */
+    rfx_memory_set_stop(outputs->mem, NULL,
+                        NULL); /* a signal must not stop the completion of files */
     struct rfx_cli_progress progress;
     rfx_cli_progress_start(&progress, "write");
     for (int k = 0; k < outputs->count && status == RFX_OK; ++k)

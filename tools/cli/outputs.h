@@ -18,12 +18,12 @@ enum { RFX_CLI_FILE_NAME = 4096 /* bytes of a path: PATH_MAX of Linux */ };
 
 struct rfx_cli_output {
     const char *name;
-    const struct rfx_tensor *tensor; /* of one image */
-    struct rfx_shape shape;          /* of all, as declared */
+    const struct rfx_tensor *tensor; /* output of one image */
+    struct rfx_shape shape;          /* shape over all images, as the model declares it */
     enum rfx_type type;
-    struct rfx_output_stream *stream; /* NULL: no file is asked for */
+    struct rfx_output_stream *stream; /* the file; NULL: the output goes to no file */
     struct rfx_fingerprint fingerprint;
-    int64_t received; /* elements of the image that is run */
+    int64_t received; /* elements received so far of the current image */
     char hash[RFX_FINGERPRINT_CHARS];
 };
 
@@ -31,23 +31,25 @@ struct rfx_cli_outputs {
     struct rfx_memory *mem;
     int count;
     struct rfx_cli_output *items;
-    int64_t images;                    /* of a batch; else 1 */
-    const struct rfx_missing *missing; /* marks pixels; NULL: none */
-    struct rfx_cli_classes *classes;   /* of output 0; NULL: none are looked for */
+    int64_t images;                    /* number of images in the batch; without a batch 1 */
+    const struct rfx_missing *missing; /* marked pixels, written as NaN; NULL: none */
+    struct rfx_cli_classes *classes;   /* largest elements of output 0; NULL: not wanted */
 };
 
-/* Whether output pixels that depend on missing samples are marked. */
+/* Returns whether output pixels that depend on missing samples are to be marked. */
 bool rfx_cli_options_mark(const struct rfx_cli_input_options *options);
 
-/* The format of a file of this name, for so many images; false: the name has an unknown end. */
+/* Sets *format to the format of the file `path` for a batch of `images`. Returns false when the
+ * extension of the name is unknown. */
 bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
                            const char *path, struct rfx_output_format *format);
 
-/* Whether options are given that are about the samples or the layout of files. */
+/* Returns whether any option about the samples or the layout of files is given. */
 bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options);
 
-/* Why options of one kind of file do not suit the kinds that are written, as a text; NULL: they do.
- * takes: of all kinds that are written (struct rfx_output_kind). */
+/* Returns the reason why an option does not suit any file that is written (for example a TIFF
+ * option without a TIFF file), or NULL when all options suit. takes: the `takes` flags of all kinds
+ * of files that are written (struct rfx_output_kind). */
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes);
 
 /* Checks before the run that -o, --dump, --bits, --range and --top suit the network's outputs.
@@ -55,11 +57,11 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
 RFX_NODISCARD int rfx_cli_outputs_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);
 
-/* Whether every file of -o exists already. */
+/* Returns whether every file of -o exists already. */
 bool rfx_cli_outputs_exist(const struct rfx_graph *graph,
                            const struct rfx_cli_run_options *options);
 
-/* Bytes that encoders and buffers of the files hold during the run. */
+/* Returns the number of bytes that the encoders and buffers of the output files hold in a run. */
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
                              const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source);
@@ -77,16 +79,17 @@ RFX_NODISCARD enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph
                                                    struct rfx_output_format *format,
                                                    struct rfx_error *err);
 
-/* Opens the file of an output. A TIFF file gets the georeference of `source` (NULL: none), moved to
- * the grid of the output's pixels; prints what this loses. */
+/* Opens the file of output k. A TIFF file gets the georeference of `source` (NULL: none), converted
+ * to the output's pixel grid. Prints a message when the conversion loses a part of the
+ * georeference. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open_file(
     const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
     const struct rfx_geo_source *source, int k, const char *name,
     const struct rfx_output_format *format, struct rfx_output_stream **out, struct rfx_error *err);
 
-/* Opens the files of -o and --dump, after rfx_cli_outputs_check. One output goes to the name of -o,
- * several go to NAME.<output>.EXT, and tensors of --keep always do. The graph must outlive the
- * outputs. */
+/* Opens the files of -o and --dump. Call rfx_cli_outputs_check before. A single output gets the
+ * name of -o. Several outputs get NAME.<output>.EXT. Tensors of --keep always get
+ * NAME.<output>.EXT. The graph must outlive the outputs. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem,
                                                    const struct rfx_graph *graph,
                                                    const struct rfx_cli_run_options *options,
@@ -101,13 +104,13 @@ struct rfx_output_sink rfx_cli_outputs_sink(struct rfx_cli_outputs *outputs);
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_next(struct rfx_cli_outputs *outputs,
                                                    struct rfx_error *err);
 
-/* Called after the run, of a batch after its last image: sets the hashes and gives the files their
- * names. INVALID_ARGUMENT: elements are missing. CANCELLED: a signal came before the first file was
- * complete. */
+/* Called after the run (after the last image of a batch). Sets the hashes and gives the files their
+ * names. INVALID_ARGUMENT: elements of an output are missing. CANCELLED: a signal came before the
+ * first file was complete. */
 RFX_NODISCARD enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs,
                                                      struct rfx_error *err);
 
-/* Frees the outputs and removes files that have no name yet. Zeroed outputs are fine. */
+/* Frees the outputs and removes files that have no name yet. A struct of zeros is allowed. */
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs);
 
 #endif

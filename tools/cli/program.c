@@ -1,4 +1,4 @@
-/* Beginning, speaking and ending. */
+/* Start, messages and end of the programs; see program.h. */
 #include "tools/cli/program.h"
 
 #include <stdarg.h>
@@ -35,7 +35,7 @@ void rfx_cli_message(const char *format, ...) {
 
 int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
     const char *words = err->text[0] != '\0' ? err->text : rfx_status_name(status);
-    /* code that knows only that it got no memory: none is given once the work is to stop */
+    /* After a signal the allocator refuses memory, and some code reports that as out of memory. */
     if (status == RFX_STATUS_OUT_OF_MEMORY && rfx_cli_progress_cancelled())
         status = RFX_STATUS_CANCELLED;
     if (status == RFX_STATUS_CANCELLED) words = "stopped by a signal"; /* nothing else stops it */
@@ -44,21 +44,21 @@ int rfx_cli_fail(enum rfx_status status, const struct rfx_error *err) {
     return code == RFX_CODE_CANCELLED ? RFX_EXIT_SYSTEM : (int)code;
 }
 
-/* Starts the program again with a short spin before a waiting thread sleeps, unless the user has
- * chosen: the OpenMP runtime reads that when it is loaded. Its own default spins for so long that
- * on a machine with other work a streamed run, with its many short parallel loops, took 52 s, not 4
- * s. */
+/* Executes the program again with GOMP_SPINCOUNT set, so that a waiting OpenMP thread spins only
+ * shortly before it sleeps. Does nothing when the user has set the variable. The program must start
+ * again because the OpenMP runtime reads the variable when it is loaded. The runtime's default spin
+ * is too long on a busy machine: a streamed run, which has many short parallel loops, took 52 s
+ * instead of 4 s. */
 static void wait_calmly(char **argv) {
     if (getenv("GOMP_SPINCOUNT") != NULL || getenv("OMP_WAIT_POLICY") != NULL) return;
     if (setenv("GOMP_SPINCOUNT", "2000", 1) != 0) return;
-    (void)execv("/proc/self/exe", argv); /* returns only when it fails: then as it is */
+    (void)execv("/proc/self/exe", argv); /* returns only on failure: then go on without */
 }
 
-/* Libraries end the process with exit(1) when they have no memory: the OpenMP runtime, Fortran's,
- * some of them before main. That code says that a difference was found, so it is made the right
- * one.
- */
-static bool returned; /* from main's work: the code is ours */
+/* The OpenMP and Fortran runtimes call exit(1) when they have no memory, some of them before main.
+ * Exit code 1 of this program means that a difference was found, so such an exit gets the code
+ * RFX_EXIT_SYSTEM. */
+static bool returned; /* the program itself chose the exit code */
 
 void rfx_program_ends_by_itself(void) {
     returned = true;
@@ -76,7 +76,7 @@ static void watch_exit(void) {
     (void)atexit(end_for_library);
 }
 
-/* Called before any library's own start. */
+/* The dynamic linker calls watch_exit before the initialisers of any library. */
 __attribute__((section(".preinit_array"), used)) static void (*const watch)(void) = watch_exit;
 
 void rfx_program_begin(char **argv) {
@@ -85,7 +85,7 @@ void rfx_program_begin(char **argv) {
 }
 
 int rfx_program_end(int code) {
-    /* A result that did not reach its reader is a failure. */
+    /* The run failed if its result could not be written to standard output. */
     if (fflush(stdout) != 0 || ferror(stdout) != 0) {
         rfx_cli_message("cannot write the result to standard output");
         if (code == RFX_EXIT_DONE) code = RFX_EXIT_SYSTEM;

@@ -17,9 +17,10 @@ enum { MAX_CELLS = 40, MIN_CELLS = 10, TAIL = 160, LINE = 256, DEFAULT_COLUMNS =
 
 static volatile sig_atomic_t stop_requested;
 
-/* The first signal asks the run to stop and clean up; one that comes more than a second later ends
- * the process at once. Not sooner: timeout(1) and terminals send one signal to the process and to
- * its group, so that it arrives twice. */
+/* Handles a signal. The first signal asks the run to stop and clean up. A signal that comes more
+ * than a second later ends the process at once. A signal within the first second is ignored,
+ * because timeout(1) and terminals signal both the process and its group, so that one signal
+ * arrives twice. */
 static void request_stop(int signal_number) {
     static struct timespec first;
     struct timespec now;
@@ -60,7 +61,8 @@ void rfx_cli_memory_may_stop(struct rfx_memory *mem) {
     rfx_memory_set_stop(mem, is_stop_wanted, NULL);
 }
 
-/* A short run shows nothing; a line is drawn anew so often that it seems to move, and no more. */
+/* A run shorter than quiet_seconds shows nothing. The line is redrawn every redraw_seconds, just
+ * often enough to look smooth. */
 static const double quiet_seconds = 0.5, redraw_seconds = 0.1;
 
 static bool silent;
@@ -69,7 +71,7 @@ void rfx_cli_progress_silence(void) {
     silent = true;
 }
 
-/* Monotonic. */
+/* Returns the monotonic clock in seconds. */
 static double seconds_now(void) {
     struct timespec now;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
@@ -81,7 +83,7 @@ void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what)
     *progress = (struct rfx_cli_progress){.what = what, .started = now, .drawn = now};
 }
 
-/* "0:42", "1:02:03". */
+/* Writes a time such as "0:42" or "1:02:03". */
 static void format_time(double seconds, char text[32]) {
     long long s = seconds < 3.6e9 ? (long long)(seconds + 0.5) : 3600000000LL;
     if (s < 3600)
@@ -102,7 +104,7 @@ static void append(char text[TAIL], const char *format, ...) {
     va_end(args);
 }
 
-/* What follows the bar, with so much detail. */
+/* Writes the text after the bar. detail: how many items it shows. */
 static void format_tail(const struct rfx_cli_progress_line *line, enum detail detail,
                         char text[TAIL]) {
     double share = (double)line->done / (double)line->total;
@@ -144,7 +146,7 @@ void rfx_cli_progress_format(const struct rfx_cli_progress_line *line, char *tex
     (void)snprintf(text, size, "%s [%s] %s", line->what, bar, tail);
 }
 
-/* The resident set now; 0: unknown. */
+/* Returns the current resident set in bytes; 0: unknown. */
 static size_t resident_bytes(void) {
     FILE *file = fopen("/proc/self/statm", "r");
     unsigned long size = 0, pages = 0;
@@ -168,7 +170,7 @@ bool rfx_cli_progress_is_due(double seconds, double *told) {
     return true;
 }
 
-/* "tiled: 12 %, 1:20 left" */
+/* Prints a line such as "tiled: 12 %, 1:20 left" if one is due. */
 static void tell(struct rfx_cli_progress *progress, double seconds, int64_t done, int64_t total) {
     char left[32];
     double share = (double)done / (double)total;
@@ -208,7 +210,8 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     return 0;
 }
 
-/* As is_stop_wanted; shows that the work is alive. */
+/* Returns whether a signal has come, as is_stop_wanted does. Also redraws the time that the work
+ * has lasted. */
 static bool is_stop_wanted_here(void *user) {
     struct rfx_cli_progress *progress = user;
     double now = seconds_now();

@@ -13,9 +13,9 @@
 #include <stdint.h>
 
 struct rfx_cli_progress {
-    const char *what;   /* before the bar: "run" */
-    int64_t rows, cols; /* of the image; 0: its rows do not stream */
-    int64_t limit_ns;   /* of a search with a time limit; 0: none */
+    const char *what;   /* word before the bar, such as "run" */
+    int64_t rows, cols; /* of the image; 0: the image is not streamed row by row */
+    int64_t limit_ns;   /* time limit of a search; 0: none */
     bool shown;
     double started, drawn; /* seconds, monotonic */
     double told;           /* when the last line was printed, without a terminal; 0: never */
@@ -36,35 +36,38 @@ struct rfx_cli_progress_line {
  * error instead of a signal. */
 void rfx_cli_progress_catch_signals(void);
 
-/* Whether one of the signals has come. */
+/* Returns whether one of the signals has come. */
 bool rfx_cli_progress_cancelled(void);
 
-/* Creates an allocator that refuses memory once a signal has come, which ends the work with it.
- * NULL: the system has no memory. */
+/* Creates an allocator that refuses memory once a signal has come. The refusal ends the work that
+ * uses the allocator. Returns NULL when the system has no memory. */
 struct rfx_memory *rfx_cli_memory_create(void);
 
-/* Lets signals stop work with `mem` again, after a step that must not be stopped. */
+/* Lets signals stop the work that uses `mem` again. Called after a step that must not be stopped.
+ */
 void rfx_cli_memory_may_stop(struct rfx_memory *mem);
 
-/* Whether work that has lasted `seconds` is to print a line where there is no terminal: after 10
- * seconds and then every 30. *told is the time of the last line, 0 at first. */
+/* Returns whether work that has lasted `seconds` is to print a line on a stderr that is not a
+ * terminal: after 10 seconds and then every 30 seconds. *told: time of the last line, 0 at first;
+ * updated when the function returns true. */
 bool rfx_cli_progress_is_due(double seconds, double *told);
 
-/* Turns progress off for this process: another process of the job shows it. */
+/* Turns progress off for this process, because another process of the MPI job shows it. */
 void rfx_cli_progress_silence(void);
 
 /* Starts a bar, which is drawn after half a second. Without a terminal a line is printed after 10
  * seconds and then every 30: what runs, how much is done and how long the rest will take. */
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what);
 
-/* An rfx_progress_fn; user: struct rfx_cli_progress. */
+/* Draws the bar; an rfx_progress_fn. user: struct rfx_cli_progress. Returns whether to stop. */
 int rfx_cli_progress_step(void *user, int64_t done, int64_t total);
 
 /* Clears the line. */
 void rfx_cli_progress_end(struct rfx_cli_progress *progress);
 
-/* For work of one thread whose length is not known: shows on a terminal how long the work has
- * lasted, whenever the work asks `mem` whether to stop. rfx_cli_memory_create made `mem`. */
+/* Shows on a terminal how long single-threaded work of unknown length has lasted. The text is
+ * redrawn whenever the work checks `mem` for a request to stop. `mem` must come from
+ * rfx_cli_memory_create. rfx_cli_progress_unwatch clears the text. */
 void rfx_cli_progress_watch(struct rfx_cli_progress *progress, const char *what,
                             struct rfx_memory *mem);
 void rfx_cli_progress_unwatch(struct rfx_cli_progress *progress, struct rfx_memory *mem);

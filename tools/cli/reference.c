@@ -1,5 +1,5 @@
-/* Man page and completions, from the tables of commands and options; see reference.h. Values hold
- * no quotes; texts of help are quoted here. */
+/* Prints man page and completions from the tables of commands and options; see reference.h. The
+ * values of options contain no quotes. Help texts may contain quotes, so this file quotes them. */
 #include "tools/cli/reference.h"
 
 #include <ctype.h>
@@ -9,7 +9,7 @@
 #include "rfexec/run/model.h"
 #include "tools/cli/help.h"
 
-/* What may follow a command or option. */
+/* What a shell may complete after a command or an option. */
 enum follows {
     FOLLOWS_NOTHING, /* nothing that can be listed */
     FOLLOWS_FILE,
@@ -33,7 +33,7 @@ static enum follows option_follows(const struct rfx_cli_option *option) {
 
 /* rfexec(1) in roff. */
 
-/* Text in which roff sees nothing of its own. */
+/* Writes text with all characters escaped that roff would interpret. */
 static void put_roff(FILE *stream, const char *text, size_t size) {
     bool line_begins = true;
     for (size_t i = 0; i < size; ++i) {
@@ -55,7 +55,8 @@ static void put_roff_text(FILE *stream, const char *text) {
     put_roff(stream, text, strlen(text));
 }
 
-/* Lines as they are: examples, and tables in details, whose lines begin with a space. */
+/* Writes lines without filling them: examples, and tables in details (lines that begin with a
+ * space). */
 static void put_as_is(FILE *stream, const char *text, size_t size) {
     fputs(".RS\n.nf\n", stream);
     put_roff(stream, text, size);
@@ -185,12 +186,13 @@ static void put_commands(FILE *stream) {
     fputs("help version", stream);
 }
 
-/* "direct|openblas" as "direct openblas". */
+/* Writes the words of "direct|openblas" with spaces: "direct openblas". */
 static void put_words(FILE *stream, const char *value) {
     for (; *value != '\0'; ++value) fputc(*value == '|' ? ' ' : *value, stream);
 }
 
-/* Text within single quotes of a shell; `escaped` characters get a backslash before them. */
+/* Writes text for the inside of single quotes of a shell. Characters in `escaped` get a backslash
+ * before them. quote: text that replaces a single quote. */
 static void put_quoted(FILE *stream, const char *text, const char *quote, const char *escaped) {
     for (; *text != '\0'; ++text) {
         if (strchr(escaped, *text) != NULL) fputc('\\', stream);

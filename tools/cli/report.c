@@ -53,7 +53,7 @@ char *rfx_human_shape(const struct rfx_shape *shape, char text[96]) {
     return text;
 }
 
-/* Adding to a report may fail in many places; that it did is known here. */
+/* Set when any allocation for a report failed. */
 static bool no_memory;
 
 static void *noting_malloc(size_t bytes) {
@@ -116,7 +116,7 @@ static double macs_ratio(const struct rfx_plan *plan) {
     return plan->macs_untiled == 0 ? 1.0 : (double)plan->macs / (double)plan->macs_untiled;
 }
 
-/* The first stage of a plan that may be cut along both axes, or NULL. */
+/* Returns the first stage of a plan whose mode has tiles along rows, or NULL. */
 static const struct rfx_stage *find_grid(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
         if ((plan->stages[i].spec.mode->knows & RFX_KNOWS_TILES_Y) != 0) return &plan->stages[i];
@@ -180,14 +180,13 @@ void rfx_report_untiled(json_t *document, const struct rfx_graph *graph) {
                   rfx_split_label(base, node)));
 }
 
-/* Column strips that a thread has in a step. */
+/* Returns the average number of column strips that one thread computes in one step. */
 static double items_per_thread(const struct rfx_plan *plan, const struct rfx_plan_group *group) {
     return (double)group->items / (double)rfx_max_i64(1, group->steps * plan->threads);
 }
 
-/* The groups of a plan with their numbers, to be released; NULL: none, or no memory, which is
- * noted.
- */
+/* Returns the groups of a plan; *n is their number. The caller releases the array. Returns NULL
+ * when there are no groups, or when there is no memory, which is noted. */
 static struct rfx_plan_group *list_groups(const struct rfx_plan *plan, int *n) {
     struct rfx_error err;
     *n = rfx_plan_count_groups(plan).groups;
@@ -335,7 +334,7 @@ void rfx_report_groups_text(const struct rfx_plan *plan) {
     rfx_memory_release(plan->mem, groups);
 }
 
-/* Which options reach the least, beside --memory. */
+/* Returns the text about the options, apart from --memory, that are needed to reach `least`. */
 static const char *options_of_least(const struct rfx_plan *smallest,
                                     const struct rfx_cli_least *least) {
     bool fewer = least->threads < smallest->threads;
@@ -351,7 +350,7 @@ void rfx_report_smallest(const char *command, const char *model, size_t budget_b
     size_t fits = smallest->peak_bytes;
     bool is_least = least->bytes >= fits;
     rfx_plan_describe(smallest, text, sizeof text);
-    /* The library's own message, printed before, has the figures. */
+    /* The library's message, which was printed before, contains the breakdown of the bytes. */
     rfx_cli_message("the smallest %s is for %s: run again with --memory %zu",
                     is_least ? "possible budget" : "budget with these options", text, fits);
     if (!is_least)
@@ -381,7 +380,8 @@ void rfx_report_no_budget(const struct rfx_plan *plan, const struct rfx_cli_leas
         least->bytes, options_of_least(plan, least));
 }
 
-/* The figure of a line "KEY: n kB" of a file of the kernel's; 0: there is none. */
+/* Returns the number of bytes in the line "KEY: n kB" of a /proc file, or 0 when there is no such
+ * line. */
 static size_t kernel_bytes(const char *path, const char *key) {
     FILE *file = fopen(path, "r");
     char line[256];

@@ -16,24 +16,26 @@
 
 enum { RFX_HUMAN_CHARS = 32 };
 
-/* "12.3 MiB", "7 B"; text has RFX_HUMAN_CHARS characters and is returned. */
+/* Writes a size such as "12.3 MiB" or "7 B" to text[RFX_HUMAN_CHARS] and returns `text`. */
 char *rfx_human_bytes(size_t bytes, char *text);
 
-/* "4.09 G", "300.77 M", "12 k", "7". */
+/* Writes a count such as "4.09 G", "300.77 M", "12 k" or "7" to text[RFX_HUMAN_CHARS] and returns
+ * `text`. */
 char *rfx_human_count(uint64_t count, char *text);
 
-/* "1x3x224x224". */
+/* Writes a shape such as "1x3x224x224" to `text` and returns `text`. */
 char *rfx_human_shape(const struct rfx_shape *shape, char text[96]);
 
-/* Called once, before any document is made. From then on no document is printed after an allocation
- * for one has failed, so a printed document is complete. */
+/* Called once, before any JSON document is made. Notes every failed allocation of the JSON library.
+ * After a failure no document is printed, so every printed document is complete. */
 void rfx_report_watch_memory(void);
 
-/* Notes that a part of a report is missing because there was no memory; returns whether one is. */
+/* The first function notes that a part of a report is missing for lack of memory. The second
+ * returns whether that was noted. */
 void rfx_report_note_no_memory(void);
 bool rfx_report_lacks_memory(void);
 
-/* Returns {"schema", "command", "model"}, a new reference. */
+/* Returns a new JSON object with "schema", "command" and "model". The caller owns the reference. */
 json_t *rfx_report_document(const char *command, const char *model);
 
 /* Adds "conv": the algorithm of the network's convolutions on this processor, named as in --conv.
@@ -45,16 +47,18 @@ void rfx_report_conv(json_t *document, const struct rfx_graph *graph);
 int rfx_report_print(json_t *document);
 
 /* Returns the object "plan": stages, groups, split, tiles, peak_bytes, breakdown, macs, ... A group
- * has first, last, layers, strip_cols, strips, step_rows, ring_bytes (of one thread), steps (that
- * the plan runs it in) and items_per_thread (column strips in such a step). */
+ * has first, last, layers, strip_cols, strips, step_rows, ring_bytes (of one thread), steps (number
+ * of steps in which the plan runs the group) and items_per_thread (column strips of one thread in
+ * one step). */
 json_t *rfx_report_plan(const struct rfx_plan *plan);
 
-/* {"kind", "text", "peak_bytes", "macs", "macs_ratio", "predicted_time_ratio",
- * "predicted_seconds"}. */
+/* Returns a JSON object about one plan: "kind", "text", "peak_bytes", "macs", "macs_ratio",
+ * "predicted_time_ratio", "predicted_seconds". */
 json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                            const struct rfx_plan_summary *summary, int threads);
 
-/* Returns MACs or predicted time of a plan over those of the untiled run; 1 where these are 0. */
+/* Returns part / untiled: the MACs or predicted time of a plan divided by those of the untiled run.
+ * Returns 1 when `untiled` is 0. */
 double rfx_report_ratio(uint64_t part, uint64_t untiled);
 
 /* Returns the object "measured". */
@@ -66,16 +70,18 @@ void rfx_report_csv_text(const char *text);
 /* Returns an array such as [1, 3, 224, 224]. */
 json_t *rfx_report_shape(const struct rfx_shape *shape);
 
-/* Returns a number, or the string "nan", "inf" or "-inf", which JSON has no number for. */
+/* Returns a JSON number, or the string "nan", "inf" or "-inf" for a value that JSON numbers cannot
+ * express. */
 json_t *rfx_report_number(double value);
 
-/* Returns the peak bytes of a whole-image run of the graph as it is executed: live maps, the image
- * included, and all parameters as float32. *node (may be NULL): the layer of the peak. 0: there was
- * no memory to find out, which is noted. analyze, advise, plan and charts all show this figure. */
+/* Returns the peak bytes of a whole-image run of the executed (fused) graph: the live feature maps,
+ * the image included, and all parameters as float32. *node (may be NULL) is set to the layer of the
+ * peak. Returns 0, and notes the lack, when there is no memory for the computation. analyze,
+ * advise, plan and charts all show this figure. */
 size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node);
 
-/* Print the same figure: as a line on stdout, and as "untiled": {"maps_and_parameters_bytes",
- * "peak_layer"}. */
+/* Report the result of rfx_report_untiled_bytes. The first function prints a line on stdout. The
+ * second adds "untiled": {"maps_and_parameters_bytes", "peak_layer"} to `document`. */
 void rfx_report_untiled_text(const struct rfx_graph *graph);
 void rfx_report_untiled(json_t *document, const struct rfx_graph *graph);
 
@@ -87,13 +93,13 @@ void rfx_report_groups_text(const struct rfx_plan *plan);
 
 struct rfx_cli_least;
 
-/* Prints the smallest budgets, with the options as they are and with any options: on stderr, and
- * with `json` as a document on stdout. */
+/* Prints two smallest budgets: that of the given options (`smallest`) and that of any options
+ * (`least`). Prints on stderr and, with `json`, also a document on stdout. */
 void rfx_report_smallest(const char *command, const char *model, size_t budget_bytes,
                          const struct rfx_plan *smallest, const struct rfx_cli_least *least,
                          bool json);
 
-/* Prints the smallest budget after a run without a budget had no memory. */
+/* Prints the smallest budget. Called after a run without a budget that ran out of memory. */
 void rfx_report_no_budget(const struct rfx_plan *plan, const struct rfx_cli_least *least);
 
 /* Returns the resident set of this process now (VmRSS), in bytes; 0: unknown. */

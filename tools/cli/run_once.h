@@ -13,10 +13,10 @@ struct rfx_cli_run {
     const struct rfx_state_sink *states; /* NULL: none */
     const char *spill;                   /* folder; NULL: none */
     const char *what;                    /* word before the bar */
-    struct rfx_cli_progress *bar;        /* bar of several runs; NULL: a bar of this run */
+    struct rfx_cli_progress *bar;        /* one bar for several runs; NULL: a bar for this run */
 };
 
-/* Runs the plan. All memory of the run is free when the function returns. Statuses: those of
+/* Runs the plan. All memory of the run is freed before the function returns. Statuses: those of
  * rfx_run_once; CANCELLED also when a signal came after the last step. */
 RFX_NODISCARD enum rfx_status rfx_cli_run_once(const struct rfx_cli_run *run,
                                                struct rfx_run_report *report,

@@ -1,4 +1,5 @@
-/* Descriptor 0 is replaced by the copy, so that its usual name leads there. */
+/* Copies a pipe to a file; see standard_input.h. File descriptor 0 is replaced by the copy, so that
+ * opening /dev/stdin opens the copy. */
 #include "tools/cli/standard_input.h"
 
 #include <errno.h>
@@ -9,7 +10,7 @@
 
 #include "layers/core/temp_file.h"
 
-/* A file that is met from its beginning, and can be opened again. */
+/* Returns whether standard input is a regular file, at offset 0, that can be opened again. */
 static bool is_whole_file(void) {
     struct stat info;
     if (fstat(STDIN_FILENO, &info) != 0 || !S_ISREG(info.st_mode)) return false;

@@ -1,4 +1,5 @@
-/* Cells in one growing text, laid out when all are known; see table.h. */
+/* Keeps all cells in one growing text and computes the column widths when the table is printed; see
+ * table.h. */
 #include "tools/cli/table.h"
 
 #include <stdarg.h>
@@ -14,7 +15,7 @@ struct rfx_table {
     struct rfx_memory *mem;
     const struct rfx_table_column *columns;
     int n_columns;
-    char *text; /* cells, each with its end */
+    char *text; /* the cells, each ended by NUL */
     size_t used, capacity;
     size_t n_cells;
     bool failed;
@@ -76,7 +77,7 @@ static int characters(const char *text) {
     return n;
 }
 
-/* Bytes of the first n characters. */
+/* Returns the number of bytes that the first n characters of a UTF-8 text occupy. */
 static size_t bytes_of(const char *text, int n) {
     size_t at = 0;
     for (; text[at] != '\0'; ++at)
@@ -93,8 +94,9 @@ static bool may_give(enum rfx_table_kind kind) {
     return kind == RFX_TABLE_WORDS || kind == RFX_TABLE_NAMES;
 }
 
-/* Takes from the widest column of words until the line fits; where none can give enough they stay
- * as they are: lines that are too long either way had better have whole names. */
+/* Makes the widest column of words narrower until the line fits into `width`. When the columns
+ * cannot become narrow enough, restores all widths: lines that are too long in any case are better
+ * with whole names. */
 static void fit(const struct rfx_table *table, int width, int *widths) {
     int line = (table->n_columns - 1) * GAP, whole[RFX_TABLE_MAX_COLUMNS];
     memcpy(whole, widths, sizeof whole);

@@ -1,4 +1,4 @@
-/* Reading a list whole and cutting it at line ends; see batch_list.h. */
+/* Reads a list as a whole and splits it at line ends; see batch_list.h. */
 #include "tools/commands/batch_list.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Reads up to `room` bytes; -1 with errno. */
+/* Reads up to `room` bytes. Returns the number of bytes, or -1 with errno. */
 static ssize_t read_some(int file, char *to, size_t room) {
     ssize_t n;
     do {
@@ -16,7 +16,8 @@ static ssize_t read_some(int file, char *to, size_t room) {
     return n;
 }
 
-/* Grows by doubling into a new block each time: the allocator cannot resize in place. */
+/* Reads the whole file into list->text. The buffer is doubled by copying it to a new block, because
+ * the allocator cannot resize in place. */
 static enum rfx_status read_text(struct rfx_batch_list *list, int file, const char *path,
                                  struct rfx_error *err) {
     size_t room = 65536, filled = 0;
@@ -49,7 +50,7 @@ static enum rfx_status read_text(struct rfx_batch_list *list, int file, const ch
     return RFX_OK;
 }
 
-/* Cuts the text into lines; only counts them while list->paths is NULL. */
+/* Splits the text into lines and lists them. While list->paths is NULL, only counts them. */
 static void cut_lines(struct rfx_batch_list *list) {
     list->n = 0;
     for (char *line = list->text; *line != '\0';) {
@@ -78,7 +79,7 @@ enum rfx_status rfx_batch_list_read(struct rfx_memory *mem, const char *path,
     cut_lines(list);
     if (list->n == 0)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s' has no paths", path);
-    size_t bytes = list->n * sizeof *list->paths; /* no more than the lines of the text */
+    size_t bytes = list->n * sizeof *list->paths; /* cannot overflow: one path for each text line */
     list->paths = rfx_memory_alloc(mem, bytes);
     if (list->paths == NULL) return rfx_memory_fail(mem, path, bytes, err);
     list->bytes += 2 * bytes; /* a sorted copy is made later */

@@ -10,25 +10,26 @@
 #include "tools/commands/run_request.h"
 #include "tools/study/advise.h"
 
-enum { MAX_BUDGETS = 16 }; /* two a doubling: up to some two hundred times the smallest */
+enum { MAX_BUDGETS = 16 }; /* two for each doubling: up to about 200 times the smallest budget */
 #define MIB ((size_t)1 << 20)
 
 struct budget {
     size_t bytes;
-    const struct rfx_curve_point *cut; /* single cut within so many bytes of network memory */
-    struct rfx_plan *plan;             /* what a run of the whole process would do; NULL: refused */
+    const struct rfx_curve_point *cut; /* best single cut whose network memory fits `bytes` */
+    struct rfx_plan *plan; /* plan of a run whose whole process fits `bytes`; NULL: none */
 };
 
 struct advise {
     struct rfx_cli_curves curves;
     struct rfx_cli_job job; /* the graph as it is executed */
     struct rfx_advice *advice;
-    size_t untiled_bytes; /* peak of the process that runs whole maps */
+    size_t untiled_bytes; /* peak memory of a process that runs the network untiled */
     int n_budgets;
     struct budget budgets[MAX_BUDGETS];
 };
 
-/* The plan of a budget; 0: the smallest possible. *out stays NULL when nothing fits. */
+/* Sets *out to the plan for a budget of `bytes`; 0: the plan with the smallest memory. *out stays
+ * NULL when no plan fits. */
 static enum rfx_status plan_for(struct advise *a, size_t bytes, struct rfx_plan **out,
                                 struct rfx_error *err) {
     struct rfx_plan *smallest = NULL;
@@ -43,8 +44,8 @@ static enum rfx_status plan_for(struct advise *a, size_t bytes, struct rfx_plan 
     return RFX_OK;
 }
 
-/* Powers of two and those halfway between, from the smallest memory of any cut up to what the
- * untiled run takes. */
+/* Lists budgets: powers of two and the sizes halfway between them. The first is the smallest memory
+ * of any cut, the last the memory of the untiled run. */
 static enum rfx_status list_budgets(struct advise *a, struct rfx_error *err) {
     const struct rfx_curve *curve = a->curves.curves[0];
     size_t least = curve->pareto[curve->n_pareto - 1].peak_bytes;
@@ -109,7 +110,7 @@ static void judge(const struct advise *a, struct guideline *g) {
     g[2].kept = !v->long_blocks;
     (void)snprintf(g[2].why, LINE_CHARS, "%d in a row at most, from %s to %s", v->block_convs,
                    layer(a, v->block_first), layer(a, v->block_last));
-    for (int i = 0; i < 3; ++i) rfx_trim_cut_character(g[i].why); /* of a long name */
+    for (int i = 0; i < 3; ++i) rfx_trim_cut_character(g[i].why); /* a long name may be cut */
 }
 
 static json_t *budgets_json(const struct advise *a) {
@@ -171,7 +172,7 @@ static int print_json(const struct advise *a, const struct guideline *g) {
     return rfx_report_print(document);
 }
 
-/* Consecutive points of one case in one row. */
+/* Prints the cases of the points. Consecutive points of the same case share one row. */
 static void print_cases(const struct advise *a) {
     static const struct rfx_table_column columns[] = {
         {"case", RFX_TABLE_MARK},     {"memory /", RFX_TABLE_NUMBER}, {"MACs x", RFX_TABLE_NUMBER},
@@ -263,7 +264,7 @@ struct advise_options {
 };
 
 static int run(void *given) {
-    static struct rfx_cli_run_options of_run; /* of a run of the same model */
+    static struct rfx_cli_run_options of_run; /* options of a run of the same model */
     const struct advise_options *options = given;
     struct advise a = {.n_budgets = 0};
     struct guideline guidelines[N_GUIDELINES];

@@ -1,4 +1,5 @@
-/* rfexec alloc: packs a placement problem given as CSV, with one strategy or the best of all. */
+/* rfexec alloc: packs a placement problem given as CSV. Uses one strategy, or all strategies and
+ * keeps the best result. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,8 +35,8 @@ struct alloc_options {
 /* The names of --strategy: "best", the greedy strategies, then names of searches. */
 enum { NAME_BEST, NAME_GREEDY, NAME_SEARCH = NAME_GREEDY + RFX_GREEDY_COUNT };
 
-/* "exact" is the search's name. The others were searches of their own in earlier versions, and
- * stand for it. */
+/* Names of the exact search. "exact" is the current name. The other names meant separate searches
+ * in earlier versions; they now mean the exact search. */
 static const char *const searches[] = {"exact",     "tight",   "loose",    "fronts", "sections",
                                        "canonical", "skyline", "overlaps", "clauses"};
 enum { N_SEARCHES = sizeof searches / sizeof *searches };
@@ -46,7 +47,7 @@ static const char *strategy_name(int k) {
     return searches[k - NAME_SEARCH];
 }
 
-/* The strategy of a name (NULL: the best) into *out. */
+/* Sets *out to the strategy of a name; NULL: the best strategy. */
 static enum rfx_status find_strategy(const char *name, int *out, struct rfx_error *err) {
     char names[256] = "";
     size_t used = 0;
@@ -76,7 +77,8 @@ static bool must_stop(void *user, int64_t done_ns) {
     return rfx_cli_progress_step(progress, done_ns, progress->limit_ns) != 0;
 }
 
-/* The greedy strategies and the search, on all processors, for as long as the user allows. */
+/* Runs the greedy strategies and the exact search on the threads of --threads, within the time
+ * limit of --time-limit. */
 static enum rfx_status search(const struct alloc_options *options, struct alloc_job *job,
                               struct rfx_error *err) {
     struct rfx_cli_progress progress;
@@ -118,14 +120,15 @@ static enum rfx_status pack(struct rfx_memory *mem, const struct alloc_options *
         result->optimal = result->arena_bytes == result->lower_bound_bytes;
     }
     if (status != RFX_OK) return status;
-    /* In every build: an answer that is wrong must not leave the program. */
+    /* Checked in every build, as the program must never print a wrong answer. */
     if (!rfx_place_answer_is_valid(job->table->items, job->table->n, job->offsets,
                                    result->arena_bytes))
         return rfx_place_fail_check(result->method, job->table->n, err);
     return RFX_OK;
 }
 
-/* Whether the answer fits --capacity; the text says whether it is proven that none does. */
+/* Checks that the answer fits --capacity. If not, the error text tells whether it is proven that no
+ * packing fits. */
 static enum rfx_status check_capacity(const struct alloc_job *job, size_t capacity,
                                       struct rfx_error *err) {
     const struct rfx_packer_result *result = &job->result;
@@ -160,7 +163,7 @@ static enum rfx_status write_file(struct rfx_memory *mem, const struct alloc_job
     return status;
 }
 
-/* Draws the answer to --plot. */
+/* Draws the packing to the file of --plot. */
 static enum rfx_status draw(struct rfx_memory *mem, const struct alloc_options *options,
                             const struct alloc_job *job, struct rfx_error *err) {
     const char *slash = strrchr(options->words.shown[0], '/');

@@ -21,7 +21,8 @@ struct analyze_options {
 
 enum { N_SERIES = 4, TEXT_CHARS = 160 };
 
-/* The arrays of a footprint: one element per layer that makes an activation. */
+/* Arrays for the chart of memory over layers. Each array has one element for each layer that makes
+ * an activation. */
 struct footprint {
     struct rfx_memory *mem;
     int n;
@@ -38,7 +39,7 @@ static bool shown(const struct rfx_graph *graph, int node) {
     return !rfx_node_is_constant(&graph->nodes[node]);
 }
 
-/* Copies bytes[] of the shown nodes as MiB. */
+/* Copies the bytes of the shown nodes to `values`, converted to MiB. */
 static void take_values(const struct rfx_graph *graph, const size_t *bytes, double *values) {
     for (int i = 0, k = 0; i < graph->n_nodes; ++i)
         if (shown(graph, i)) values[k++] = mib(bytes[i]);
@@ -64,7 +65,7 @@ static enum rfx_status fill_footprint(struct footprint *f, const struct rfx_curv
     return RFX_OK;
 }
 
-/* The place_of of a node among the shown ones. */
+/* Returns the index of a node among the shown nodes. */
 static int place_of(const struct rfx_graph *graph, int node) {
     int k = 0;
     for (int i = 0; i < node; ++i) k += shown(graph, i);
@@ -122,7 +123,8 @@ static enum rfx_status draw_chart(const struct footprint *f, const struct rfx_cl
     return rfx_chart_write(&chart, f->mem, path, err);
 }
 
-/* The point that --split names, else the best one; NULL: neither --tiles nor --split was given. */
+/* Sets *out to the point that --split names, or else to the best point. Sets *out to NULL when
+ * neither --tiles nor --split is given. */
 static enum rfx_status choose_point(const struct rfx_curve *curve,
                                     const struct rfx_cli_curves_asked *asked, const char *named,
                                     const struct rfx_curve_point **out, struct rfx_error *err) {
@@ -145,8 +147,9 @@ static enum rfx_status choose_point(const struct rfx_curve *curve,
                                    "--split '%s': not a point of the curve", named);
 }
 
-/* Memory over the layers of the first model: parameters, untiled and, when --tiles is given or
- * `split` is not NULL, tiled. Writes `file`. Prints why not and returns the exit code. */
+/* Draws memory over the layers of the first model to `file`. The lines are parameters, the untiled
+ * run and, when --tiles is given or `split` is not NULL, the tiled run. Returns an exit code;
+ * prints a message on failure. */
 static int draw_footprint(const struct rfx_cli_curves_asked *asked, const char *split,
                           const char *file) {
     struct rfx_cli_curves curves;
@@ -179,7 +182,7 @@ done:
     return code;
 }
 
-/* What every form prints of a layer. */
+/* The facts about a layer that text, JSON and CSV all print. */
 struct layer_row {
     const char *name, *alias, *op;
     const struct rfx_tensor *out;
@@ -209,7 +212,7 @@ static double ratio(struct rfx_ratio r) {
     return r.den == 0 ? 0.0 : (double)r.num / (double)r.den;
 }
 
-/* A number, with two decimals only where it is no integer. */
+/* Writes a ratio, with two decimals only when it is not an integer. Returns `text`. */
 static const char *ratio_text(struct rfx_ratio r, char text[24]) {
     if (r.den == 1)
         (void)snprintf(text, 24, "%lld", (long long)r.num);
@@ -259,7 +262,7 @@ static void row_csv(const struct layer_row *row) {
            row->info->output_bytes, row->info->live_bytes, row->split);
 }
 
-/* "7" for a square, "7x5" otherwise. */
+/* Writes "7" when y and x are equal, "7x5" otherwise. Returns `text`. */
 static const char *pair_text(int64_t y, int64_t x, char text[48]) {
     (void)snprintf(text, 48, y == x ? "%lld" : "%lldx%lld", (long long)y, (long long)x);
     return text;
@@ -329,7 +332,7 @@ static void totals_text(const struct rfx_graph *graph, const struct rfx_analysis
 static int print_layers(const struct analyze_options *options, const struct rfx_graph *graph,
                         const struct rfx_analysis *analysis, const int *splits, int n_splits) {
     json_t *layers = options->json ? json_array() : NULL;
-    struct rfx_table *table = NULL; /* of text */
+    struct rfx_table *table = NULL; /* used for text only */
     if (options->csv) head_csv();
     if (!options->json && !options->csv) table = rfx_table_create(graph->mem, columns, N_COLUMNS);
     for (int i = 0, s = 0; i < graph->n_nodes; ++i) {

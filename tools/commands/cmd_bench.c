@@ -1,4 +1,4 @@
-/* rfexec bench: median time of one plan, and of its layers. */
+/* rfexec bench: measures the median time of one plan and of each of its layers. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "tools/study/layer_times.h"
 #include "tools/study/machine_speed.h"
 
-/* What follows from a row's time; 0 where there is none. */
+/* Figures computed from the time of a row; 0 where a figure does not exist. */
 struct figures {
     double share, flops_per_second, peak_share, bytes_per_second;
 };
@@ -40,7 +40,7 @@ static const struct rfx_table_column columns[N_COLUMNS] = {
     {"moved", RFX_TABLE_NUMBER}, {"GB/s", RFX_TABLE_NUMBER},
 };
 
-/* The columns of words. */
+/* Adds the text columns of a row. */
 static void put_words(struct rfx_table *table, const char *name, const char *op,
                       const char *backend, const char *shape) {
     rfx_table_cell(table, "%s", name);
@@ -49,7 +49,7 @@ static void put_words(struct rfx_table *table, const char *name, const char *op,
     rfx_table_cell(table, "%s", shape);
 }
 
-/* The columns of numbers. What makes no multiply-accumulates has no speed. */
+/* Adds the number columns of a row. A row without multiply-accumulates has no speed. */
 static void put_numbers(struct rfx_table *table, const struct rfx_layer_times *times,
                         const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
     struct figures f = figures_of(times, peak, row);
@@ -80,8 +80,8 @@ static void put_time(struct rfx_table *table, const struct rfx_layer_times *time
     for (int i = 6; i < N_COLUMNS; ++i) rfx_table_cell(table, "%s", "");
 }
 
-/* The table of --layers: a row per layer, their total, and a row for each thing that a run does
- * besides. */
+/* Prints the table of --layers: a row for each layer, a row for their total, and a row for each
+ * other kind of work in a run. */
 static void print_layers(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak) {
     const struct rfx_graph *graph = times->plan->graph;
     struct rfx_table *table = rfx_table_create(times->mem, columns, N_COLUMNS);
@@ -134,7 +134,7 @@ static json_t *row_json(const struct rfx_layer_times *times, const struct rfx_ma
     return item;
 }
 
-/* What the cost model counts of a row: names and numbers, those that are not 0. */
+/* Returns a JSON object with the counts of the cost model that are not 0, by name. */
 static json_t *counts_json(const struct rfx_cost_counts *counts) {
     json_t *item = json_object();
     for (int u = 0; u < RFX_COST_UNITS; ++u)
@@ -192,7 +192,7 @@ struct bench_options {
 
 enum { DEFAULT_RUNS = 5 }; /* the help says so */
 
-/* What the runs gave. */
+/* State and results of the timed runs. */
 struct bench {
     const struct rfx_cli_run_options *options;
     const struct bench_options *asked;
@@ -201,9 +201,9 @@ struct bench {
     struct rfx_run run;
     struct rfx_run_report report;   /* of the last run */
     double *seconds;                /* of the timed runs, sorted */
-    double *cpu_seconds;            /* likewise, of all threads together */
-    struct rfx_layer_times *layers; /* NULL: not asked for */
-    struct rfx_machine_peak peak;   /* likewise */
+    double *cpu_seconds;            /* CPU time of all threads in each timed run, sorted */
+    struct rfx_layer_times *layers; /* NULL without --layers */
+    struct rfx_machine_peak peak;   /* set only with --layers */
 };
 
 static int compare_seconds(const void *a, const void *b) {
@@ -211,7 +211,7 @@ static int compare_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Processor time of the process. */
+/* Returns the CPU time of the process in seconds. */
 static double cpu_now(void) {
     struct timespec t;
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -253,7 +253,7 @@ static json_t *result_json(const struct bench *bench) {
     return document;
 }
 
-/* Maps that are not stored go nowhere. */
+/* Sink that discards outputs. */
 static enum rfx_status discard(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
     (void)user;
@@ -289,7 +289,7 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
     return status;
 }
 
-/* Allocates, and measures the peak just before the runs. */
+/* Allocates the arrays, and measures the processor's peak speed just before the runs. */
 static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_job *job = &bench->job;
     size_t runs = (size_t)bench->runs;
@@ -307,9 +307,10 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* The processor's peak once more, as its clock rate and its neighbours may have changed: the better
- * one counts. The bandwidth only now, when the runs' peak memory has been read, and in the bytes
- * that the session gives back. */
+/* Measures the processor's peak speed again and keeps the better result, because the clock rate or
+ * other load may have changed during the runs. Then measures the memory bandwidth. That comes last
+ * because its buffers must not count in the peak memory of the runs; they use the memory that the
+ * session gives back. */
 static enum rfx_status finish_layers(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_run_options *options = bench->options;
     rfx_layer_times_finish(bench->layers);

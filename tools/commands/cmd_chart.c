@@ -11,7 +11,8 @@
 #include "tools/cli/progress.h"
 #include "tools/study/chart.h"
 
-/* More series or points than these cannot be told apart in a picture. */
+/* FIELDS: columns of the CSV file. More series or points than the limits cannot be distinguished in
+ * a chart. */
 enum { FIELDS = 4, MAX_SERIES = 32, MAX_POINTS = 100000 };
 
 struct chart_options {
@@ -34,7 +35,8 @@ struct table {
     struct points items[MAX_SERIES];
 };
 
-/* Cuts a line into fields in place: a,"b ""c""",d. false: more than FIELDS or an open quote. */
+/* Splits a line such as a,"b ""c""",d into fields, in place. Returns false when there are more than
+ * FIELDS fields or a quote is not closed. */
 static bool split_line(char *line, char *fields[FIELDS], int *count) {
     char *read = line, *write;
     *count = 0;
@@ -99,7 +101,7 @@ static enum rfx_status add_row(struct table *table, char *line, long number,
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s:%ld: not series,x,y or series,x,y,label",
                         table->path, number);
     bool numbers = parse_number(fields[1], &x) && parse_number(fields[2], &y);
-    if (!numbers && number == 1) return RFX_OK; /* column names */
+    if (!numbers && number == 1) return RFX_OK; /* the first line may contain column names */
     if (!numbers)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%s:%ld: x and y must be numbers: '%s', '%s'",
                         table->path, number, fields[1], fields[2]);

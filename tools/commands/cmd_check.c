@@ -1,4 +1,5 @@
-/* rfexec check: whether a model can be run, all that stands in the way, and how it streams. */
+/* rfexec check: reports whether a model can be run, every reason why not, and whether the image can
+ * be streamed through the model row by row. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,18 +24,18 @@ struct check_options {
 struct check {
     struct rfx_memory *mem;
     const struct check_options *options;
-    struct rfx_onnx_survey *survey; /* NULL: a built-in */
-    struct rfx_graph *graph;        /* NULL: it cannot be loaded */
+    struct rfx_onnx_survey *survey; /* NULL for a built-in network */
+    struct rfx_graph *graph;        /* NULL when the model cannot be loaded */
     bool size_is_open;
-    struct rfx_error why; /* it cannot be loaded */
+    struct rfx_error why; /* reason why the model cannot be loaded */
     struct rfx_levels levels;
     uint64_t macs;
-    int n_whole; /* layers that read a map and need all of it */
+    int n_whole; /* number of layers that need a whole feature map before they can begin */
 };
 
-/* Rows of a map's input: what its first, its middle and its last row are made of follow each other,
- * unless rows are turned upside down or wrapped around, as in a Slice with a step of -1. Such maps
- * are made of rows that come last. */
+/* Returns whether early output rows of a node read late rows of input k. Usually the input ranges
+ * of the first, middle and last output row rise in this order. They do not when rows are reversed
+ * or wrapped around, as in a Slice with a step of -1. */
 static bool reads_ahead(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
     int64_t h = node->out.h, extent = graph->nodes[node->in[k]].out.h;
     struct rfx_range at[3];
@@ -46,8 +47,10 @@ static bool reads_ahead(const struct rfx_graph *graph, const struct rfx_node *no
     return at[0].hi - at[1].hi > extent / 4 || at[1].lo - at[2].lo > extent / 4;
 }
 
-/* A layer that reads maps, cannot make its result from a part of them, and is no sum that is fed
- * part by part. Views of another shape count where they are read. */
+/* Returns whether node i prevents streaming. A node that computes rows from rows does so when it
+ * reads late rows early (reads_ahead). Any other node does so when it reads a feature map as a
+ * whole, unless it is a sum that can be accumulated part by part. A reshape does not count; the
+ * node that reads its result does. */
 static bool ends_streams(const struct check *c, int i) {
     const struct rfx_node *node = &c->graph->nodes[i];
     for (int k = 0; c->levels.local[i] && k < node->n_in; ++k)
@@ -75,7 +78,7 @@ static int load(struct check *c) {
         rfx_model_load(c->mem, options->words.args[0], &load, &c->graph, &c->why);
     if (status == RFX_STATUS_UNSUPPORTED || status == RFX_STATUS_MALFORMED ||
         status == RFX_STATUS_INVALID_ARGUMENT)
-        return RFX_EXIT_DONE; /* that is the answer */
+        return RFX_EXIT_DONE; /* the reason in c->why is the answer of the command */
     if (status == RFX_OK) status = rfx_levels_init(&c->levels, c->graph, NULL, 0, &c->why);
     if (status != RFX_OK) return rfx_cli_fail(status, &c->why);
     for (int i = 0; i < c->graph->n_nodes; ++i) {
@@ -135,7 +138,7 @@ static void print_model(const struct check *c) {
     }
 }
 
-/* What keeps rows from streaming through, layer by layer. */
+/* Prints the layers that prevent streaming by rows, MAX_NAMED at most. */
 static void print_whole(const struct check *c) {
     char shape[96], size[RFX_HUMAN_CHARS];
     int named = 0;
@@ -250,7 +253,7 @@ static int print_json(const struct check *c) {
     return rfx_report_print(document);
 }
 
-/* The answer is on stdout; who looks at stderr alone is told too. */
+/* Prints the refusal on stderr too, for users who look only there. The full answer is on stdout. */
 static int refuse(const struct check *c) {
     rfx_cli_message("model '%s' cannot be run", c->options->words.shown[0]);
     return RFX_EXIT_REFUSED;

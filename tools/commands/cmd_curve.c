@@ -12,7 +12,7 @@
 #include "tools/commands/curves.h"
 #include "tools/study/chart.h"
 
-/* What curve is asked. */
+/* Options of rfexec curve. */
 struct curve_options {
     struct rfx_cli_curves_asked asked;
     bool pareto, json, csv;
@@ -21,9 +21,9 @@ struct curve_options {
 
 /* MACs over untiled MACs, both by the equations (1 for a network without MACs). */
 enum { NAME_CHARS = 160, MAX_LINES = 3 * RFX_CLI_MAX_ARGS };
-static const double SAME_MACS = 0.005; /* of the MAC ratio: points that the eye cannot tell apart */
+static const double SAME_MACS = 0.005; /* points whose MAC ratios differ by less look the same */
 
-/* One network's line or mark: values and text that the chart borrows. */
+/* Values and text of one network's line or mark. The chart points to them. */
 struct line {
     double *x, *y;
     char name[NAME_CHARS];
@@ -42,7 +42,8 @@ static int compare_macs(const void *a, const void *b) {
     return p->split < q->split ? -1 : p->split > q->split;
 }
 
-/* Sorted by MACs, so that a line never runs backwards; the untiled run is its first point. */
+/* Returns the untiled run followed by the n points, sorted by MACs so that a line through them
+ * never runs backwards. The caller releases the array. NULL: no memory. */
 static struct rfx_curve_point *sorted_points(struct rfx_memory *mem, const struct rfx_curve *curve,
                                              const struct rfx_curve_point *points, int n) {
     struct rfx_curve_point *sorted = rfx_memory_calloc(mem, (size_t)n + 1, sizeof *sorted);
@@ -53,7 +54,8 @@ static struct rfx_curve_point *sorted_points(struct rfx_memory *mem, const struc
     return sorted;
 }
 
-/* The highest MAC ratio of a network's own points: the front over all grids goes far beyond. */
+/* Returns the highest MAC ratio that is drawn: that of the points for the given grid. The Pareto
+ * front over all grids has points with far higher ratios. */
 static double highest_ratio(const struct rfx_curve *curve) {
     double highest = 2.0;
     for (int i = 0; i < curve->n_points; ++i) {
@@ -63,8 +65,9 @@ static double highest_ratio(const struct rfx_curve *curve) {
     return highest;
 }
 
-/* Fills the line and returns its number of points. Of points with the same MACs the best is drawn:
- * a cut after a 1x1 convolution costs the tiles nothing and stores another map. */
+/* Fills the line and returns its number of points. Among points with the same MACs only the best is
+ * drawn. Such points occur because a cut after a 1x1 convolution adds no MACs, but stores another
+ * map. */
 static int fill_line(struct line *line, const struct rfx_curve *curve,
                      const struct rfx_curve_point *sorted, int n) {
     int used = 0;
@@ -75,14 +78,14 @@ static int fill_line(struct line *line, const struct rfx_curve *curve,
         if (x > highest) break;
         bool same = used > 0 && x - line->x[used - 1] <= SAME_MACS;
         if (same && y <= line->y[used - 1]) continue;
-        if (same && used > 1) --used; /* the untiled run stays */
+        if (same && used > 1) --used; /* never replace the untiled run, which is first */
         line->x[used] = x;
         line->y[used++] = y;
     }
     return used;
 }
 
-/* Adds a line through n points; false: no memory. */
+/* Adds a line through n points to the drawing. Returns false when there is no memory. */
 static bool add_line(struct drawing *drawing, const struct rfx_curve *curve,
                      const struct rfx_curve_point *points, int n, int color, bool front) {
     struct line *line = &drawing->lines[drawing->n];
@@ -103,7 +106,7 @@ static bool add_line(struct drawing *drawing, const struct rfx_curve *curve,
     return ok;
 }
 
-/* Rings the best point; false: no memory. */
+/* Draws a ring around the best point. Returns false when there is no memory. */
 static bool add_ring(struct drawing *drawing, const struct rfx_curve *curve, int color) {
     struct line *line = &drawing->lines[drawing->n];
     line->x = rfx_memory_calloc(drawing->mem, 1, sizeof *line->x);
@@ -116,7 +119,7 @@ static bool add_ring(struct drawing *drawing, const struct rfx_curve *curve, int
     return true;
 }
 
-/* Adds all of one network. */
+/* Adds the lines and the ring of one network. */
 static bool add_network(struct drawing *drawing, const struct rfx_curve *curve, const char *model,
                         int color, bool front) {
     char *name = drawing->lines[drawing->n].name;
@@ -164,7 +167,8 @@ static int draw_lines(struct drawing *drawing, const struct rfx_cli_curves *curv
             if (series->y[i] > y_end) y_end = series->y[i];
         }
     }
-    /* from the untiled run up, with a margin, so that small gains can be seen */
+    /* The axes begin at the untiled run, not at 0, with a margin, so that small gains are visible.
+     */
     double x_margin = 0.03 * (x_end - 1.0) + 0.01, y_margin = 0.08 * (y_end - y_low) + 0.01;
     struct rfx_chart chart = {
         .title = "What tiling costs and buys",
@@ -179,9 +183,10 @@ static int draw_lines(struct drawing *drawing, const struct rfx_cli_curves *curv
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Memory ratio over MAC ratio, one line per network in the order of MACs, the best aggregation
- * point of each ringed and in the legend; with `front` the Pareto front over all grids as a second
- * line. Writes `path` (.svg or .png). Prints why not and returns the exit code. */
+/* Draws memory ratio over MAC ratio to the file `path` (.svg or .png). Each network has one line,
+ * ordered by MACs. The best aggregation point of each network has a ring and is in the legend. With
+ * `front` a second line shows the Pareto front over all grids. Returns an exit code; prints a
+ * message on failure. */
 static int draw_curves(const struct rfx_cli_curves *curves, bool front, const char *path) {
     struct drawing drawing = {.mem = curves->mem};
     int code = draw_lines(&drawing, curves, front, path);
@@ -190,11 +195,11 @@ static int draw_curves(const struct rfx_cli_curves *curves, bool front, const ch
 }
 
 enum { ALL, TILES, FRONTS, MAX_SERIES = 4 };
-static const double Y_END = 3.0; /* beyond, budgets hardly fall any more */
+static const double Y_END = 3.0; /* above this ratio more MACs hardly lower the budget */
 
-/* --pareto: the front of all kinds of plans of one network, and beside it that of the paper's kind
- * alone, one cut with tiles before it. Every layer is by itself in them: which layers are grouped
- * depends on the machine's caches. */
+/* --pareto: two Pareto fronts of one network. The first is over all kinds of plans. The second is
+ * over the paper's kind alone: one cut, with tiles before the cut. No plan groups layers, because
+ * grouping depends on the machine's caches. */
 struct fronts {
     struct rfx_memory *mem;
     struct rfx_graph *graph;
@@ -278,7 +283,7 @@ static void print_front(const char *title, const struct rfx_plan_survey *survey)
     rfx_table_free(table);
 }
 
-/* One front_line of the chart; values is [2 * n]. */
+/* Returns one front as a line of the chart. The coordinates are stored in values[2 * n]. */
 static struct rfx_chart_series front_line(const struct rfx_plan_survey *survey, bool time,
                                           double *values, const char *name, int color) {
     int n = survey->n_front;
@@ -372,7 +377,8 @@ static double equations_ratio(const struct rfx_curve_figures *figures) {
     return figures->macs_untiled == 0 ? 1.0 : (double)figures->macs / (double)figures->macs_untiled;
 }
 
-/* What the paper's equations give for a point; null when they do not speak of the network. */
+/* Returns the figures that the paper's equations give for a point, or JSON null when the equations
+ * do not apply to the network. */
 static json_t *equations_json(struct rfx_curve_formulas *formulas,
                               const struct rfx_curve_point *point) {
     struct rfx_curve_figures figures;
@@ -398,7 +404,7 @@ static json_t *points_json(struct rfx_curve_formulas *formulas,
     return array;
 }
 
-/* The members of one network's curve. */
+/* Returns a JSON object with one network's curve. */
 static json_t *curve_json(struct rfx_curve_formulas *formulas) {
     const struct rfx_curve *curve = formulas->curve;
     json_t *untiled = json_pack("{s:I, s:I, s:s, s:o}", "macs", (json_int_t)curve->untiled.macs,
@@ -415,7 +421,8 @@ static json_t *curve_json(struct rfx_curve_formulas *formulas) {
                      points_json(formulas, curve->pareto, curve->n_pareto));
 }
 
-/* One network: its members beside the document's; several: one object each in "models". */
+/* Prints the curves as JSON. The curve of a single network is merged into the document; several
+ * networks have one object each in "models". */
 static int print_json(const struct rfx_cli_curves *curves) {
     json_t *document = rfx_report_document("curve", curves->count == 1 ? curves->models[0] : NULL);
     (void)json_object_set_new(
@@ -490,7 +497,8 @@ static void print_table(struct rfx_table *table) {
 
 enum { SHOWN_FRONT = 16 }; /* rows of the Pareto front in the text; all are in JSON and CSV */
 
-/* The best cut as the paper's equations see it, where they speak of the network. */
+/* Prints the figures of the best cut by the paper's equations, if the equations apply to the
+ * network. */
 static void print_equations(struct rfx_curve_formulas *formulas) {
     const struct rfx_curve_point *best = &formulas->curve->points[formulas->curve->best];
     struct rfx_curve_figures cut, untiled;
@@ -526,7 +534,7 @@ static void print_text(const char *model, struct rfx_curve_formulas *formulas) {
     table = rfx_table_create(curve->mem, columns, COLUMNS);
     int shown = curve->n_pareto < SHOWN_FRONT ? curve->n_pareto : SHOWN_FRONT;
     for (int i = 0; i < shown; ++i) {
-        /* evenly spread, both ends included */
+        /* evenly spaced rows of the front, both ends included */
         int at = shown == 1 ? 0 : (int)((long long)i * (curve->n_pareto - 1) / (shown - 1));
         text_row(curve, &curve->pareto[at], false, table);
     }

@@ -1,5 +1,5 @@
-/* rfexec explain: a plan in sentences, each with its reason. One sentence a line; on a terminal
- * lines break between words. */
+/* rfexec explain: describes a plan in sentences and gives the reason for each choice. Prints one
+ * sentence a line; on a terminal, long lines break between words. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,7 +31,7 @@ static void tell(const char *format, ...) {
         rfx_table_print_wrapped(stdout, text, 2, rfx_table_terminal_width());
 }
 
-/* Layers that a stage computes, those in groups one by one. */
+/* Returns the number of layers that a stage computes. Each layer of a group counts. */
 static int computed(const struct rfx_plan *plan, int stage) {
     int n = 0;
     for (int i = 0; i < plan->graph->n_nodes; ++i) {
@@ -47,7 +47,8 @@ static const char *last_layer(const struct rfx_plan *plan, int stage) {
     return rfx_split_label(plan->graph, plan->stages[stage].last);
 }
 
-/* told: the ways whose reason stands above, as bits of enum rfx_mode_knows. */
+/* Describes stage s. told: modes whose reason has been printed for an earlier stage, as bits of
+ * enum rfx_mode_knows. */
 static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
     const struct rfx_stage_spec *spec = &plan->stages[s].spec;
     char where[160], cut[96] = "";
@@ -76,7 +77,7 @@ static void tell_stage(const struct rfx_plan *plan, int s, unsigned *told) {
     }
 }
 
-/* Whether a later stage reads what this node is stored for. */
+/* Returns whether any stage reads the stored result of a node. */
 static bool is_read_later(const struct rfx_plan *plan, int node) {
     for (int s = 0; s < plan->n_stages; ++s)
         if (plan->stages[s].places[node] == RFX_PLACE_READ) return true;
@@ -90,7 +91,7 @@ static bool streams_slide(const struct rfx_plan *plan) {
     return false;
 }
 
-/* Stored maps that a later stage makes again. */
+/* Returns the number of stored feature maps that a later stage computes again. */
 static int count_forgotten(const struct rfx_plan *plan) {
     int n = 0;
     for (int s = 0; s < plan->n_stages; ++s)
@@ -140,7 +141,8 @@ static void tell_kept(const struct rfx_plan *plan) {
         tell("Stages write what they keep over dead rows of what they read for the last time.");
 }
 
-/* Layers that more than one stage computes. */
+/* Returns the number of layers that more than one stage computes. Sets *first to the first of them.
+ */
 static int computed_again(const struct rfx_plan *plan, int *first) {
     int n = 0;
     *first = -1;
@@ -281,7 +283,7 @@ static int print_json(const struct rfx_run_request *run, size_t untiled,
     return rfx_report_print(document);
 }
 
-/* Explains the plan in words, or as a document. */
+/* Explains the plan as text or as a JSON document. */
 static int explain_as(const struct rfx_run_request *run, size_t untiled,
                       const struct rfx_cli_least *least) {
     sentences = run->options->json ? json_array() : NULL;
@@ -290,7 +292,8 @@ static int explain_as(const struct rfx_run_request *run, size_t untiled,
     return run->options->json ? print_json(run, untiled, least) : RFX_EXIT_DONE;
 }
 
-/* What is no single run on a whole picture; NULL: nothing. */
+/* Returns a message when the options ask for something other than a single run on a whole image;
+ * otherwise NULL. */
 static const char *other_work(const struct rfx_cli_run_options *options) {
     if (options->list.list != NULL)
         return "--list: explain is about one picture, give INPUT instead";

@@ -16,7 +16,8 @@ struct export_options {
 
 static int run(void *given) {
     const struct export_options *options = given;
-    /* Unfused: batch norm and activations appear as the nodes that other readers expect. */
+    /* No fusing, so that batch norms and activations are separate nodes, as other readers of ONNX
+     * expect. */
     static const struct rfx_fuse_options no_fusing = {0};
     struct rfx_load_options load = {.h = options->model.size.y,
                                     .w = options->model.size.x,

@@ -1,4 +1,4 @@
-/* rfexec info: the pictures of a file, page by page. */
+/* rfexec info: lists the images of a file, page by page. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,8 @@ struct info {
     int n, n_tiff;
 };
 
-/* Where a page belongs, how its samples lie and what stands in the way. */
+/* Adds the table cells that describe a page: its parent, its layout, its orientation, and the
+ * reason if it cannot be read. */
 static void add_words(struct rfx_table *table, const struct rfx_image_page *page) {
     char of[48] = "", way[48] = "", turned[32] = "", shown[4 * sizeof page->refusal.text];
     if (page->parent >= 0) (void)snprintf(of, sizeof of, "SubIFD of %d, ", page->parent);
@@ -57,7 +58,7 @@ static json_t *page_json(const struct rfx_image_page *page) {
 static void add_page(void *user, const struct rfx_image_page *page) {
     struct info *info = user;
     info->n++;
-    if (page->tile_h > 0) info->n_tiff++; /* of the file's directories */
+    if (page->tile_h > 0) info->n_tiff++; /* the page is a TIFF directory */
     if (info->pages != NULL) {
         (void)json_array_append_new(info->pages, page_json(page));
         return;
@@ -72,7 +73,7 @@ static void add_page(void *user, const struct rfx_image_page *page) {
     add_words(info->table, page);
 }
 
-/* Names of channels in a list, or "" where none is known. */
+/* Writes the known names of channels as a list, or "" when none is known. */
 static void name_channels(const struct rfx_tiff_stack *s, char *text, size_t size) {
     size_t used = 0;
     text[0] = '\0';
@@ -83,7 +84,7 @@ static void name_channels(const struct rfx_tiff_stack *s, char *text, size_t siz
     }
 }
 
-/* What the pages of a TIFF are to each other, and how they are read without --page. */
+/* Prints how the pages of a TIFF belong together, and how they are read without --page. */
 static void print_stack(const struct rfx_tiff_stack *s) {
     char words[160], names[1024];
     rfx_tiff_stack_words(s, words, sizeof words);
@@ -107,10 +108,11 @@ static json_t *stack_json(const struct rfx_tiff_stack *s) {
                      "bands", rfx_tiff_stack_is_bands(s));
 }
 
-/* The stack of a TIFF that is one, or whose description names several planes. */
+/* Reports the stack of a TIFF file whose pages form a stack, or whose description names several
+ * planes. */
 static enum rfx_status add_stack(struct rfx_memory *mem, const char *path, json_t *document,
                                  struct rfx_error *err) {
-    if (rfx_is_zarr(path)) return RFX_OK; /* a folder, whose levels are no pages */
+    if (rfx_is_zarr(path)) return RFX_OK; /* the levels of a Zarr folder are not a stack */
     struct rfx_tiff_stack *s = rfx_memory_alloc(mem, sizeof *s);
     if (s == NULL) return rfx_memory_fail(mem, path, sizeof *s, err);
     enum rfx_status status = rfx_tiff_stack_read(mem, path, s, err);

@@ -1,5 +1,5 @@
-/* rfexec memory: every placement strategy on the intermediate tensors of a network, with both lower
- * bounds (paper 000, tables 1 and 2). */
+/* rfexec memory: packs the intermediate tensors of a network by every placement strategy and shows
+ * both lower bounds (paper 000, tables 1 and 2). */
 #include <stdio.h>
 
 #include "layers/core/checked.h"
@@ -17,14 +17,15 @@
 #include "tools/study/shared_objects.h"
 #include "tools/study/tile_placement.h"
 
-/* Runs row by row: tile-aware placements of the same tensors. */
+/* Arena sizes for a row-by-row run of the same tensors (tile-aware placement), in bytes. */
 struct memory_rows {
-    size_t slides;                 /* arena of what the executor runs with */
-    size_t tiles[RFX_TILES_COUNT]; /* of paper 004's orders */
-    size_t bound;                  /* no placement needs less */
+    size_t slides;                 /* arena of the placement that the executor uses */
+    size_t tiles[RFX_TILES_COUNT]; /* arenas of paper 004's tensor orders */
+    size_t bound;                  /* lower bound of any placement */
 };
 
-/* Places the maps nodes[n] (rising) of the graph. */
+/* Fills *rows with the arena sizes for the feature maps of the graph's nodes[n], which are sorted.
+ */
 static enum rfx_status fill_rows(struct rfx_memory *mem, const struct rfx_graph *graph,
                                  const int *nodes, int n, struct memory_rows *rows,
                                  struct rfx_error *err) {
@@ -94,23 +95,25 @@ struct memory_options {
 struct memory_table {
     struct rfx_memory *mem;
     struct rfx_place_problem *problem;
-    int *nodes;           /* [problem->n] what makes the tensor */
+    int *nodes;           /* [problem->n] the node that computes each tensor */
     size_t *best_offsets; /* [problem->n] */
     size_t objects[RFX_OBJECTS_COUNT], objects_bound;
     size_t offsets[RFX_GREEDY_COUNT];
     struct rfx_packer_result best;
     struct memory_rows rows;
-    size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: as it is anyway */
+    size_t with_adds; /* naive sum when each residual addition makes a tensor; 0: the same sum */
 };
 
-/* As the paper counts: tensors that operators of the network make for each other. The image, the
- * outputs and constants belong to the caller or the model. */
+/* Returns whether a node's result is an intermediate tensor as the paper counts them: computed by
+ * one operator and read by another. The image, the outputs and constants do not count, as they
+ * belong to the caller or the model. */
 static bool is_intermediate(const struct rfx_graph *graph, int node) {
     if (!rfx_memory_is_step(graph, node)) return false;
     return rfx_graph_count_outputs(graph, node) == 0;
 }
 
-/* The problem, its times being the steps in which operators run. */
+/* Lists the intermediate tensors as a placement problem. A time of the problem is the step in which
+ * an operator runs. */
 static enum rfx_status list_items(struct memory_table *table, const struct rfx_graph *graph,
                                   struct rfx_error *err) {
     struct rfx_memory *mem = table->mem;
@@ -167,7 +170,8 @@ static enum rfx_status fill(struct memory_table *table, struct rfx_error *err) {
     return status;
 }
 
-/* The naive sum of the model before additions are fused, which is what the papers' graphs have. */
+/* Computes the naive sum for the model with separate residual additions, as in the papers' graphs.
+ */
 static int sum_with_adds(struct memory_table *table, const struct memory_options *options) {
     static const struct rfx_fuse_options no_add = {true, true, false, true, true};
     struct rfx_graph *graph = NULL;
@@ -198,7 +202,7 @@ static double mib(size_t bytes) {
     return (double)bytes / (1024.0 * 1024.0);
 }
 
-/* The best placement, as `alloc --json` has it. */
+/* Returns the best placement in the JSON form of `alloc --json`. */
 static json_t *items_json(const struct memory_table *table, const struct rfx_graph *graph) {
     json_t *items = json_array();
     for (int i = 0; i < table->problem->n; i++) {
@@ -242,10 +246,10 @@ static int print_json(const struct memory_options *options, const struct memory_
     return rfx_report_print(document);
 }
 
-/* A row of the table: strategies of both kinds that go by one name. */
+/* A row of the table: the shared-objects strategy and the offsets strategy of the same name. */
 struct table_row {
     int objects, offsets; /* -1: there is none */
-    const char *known_as; /* its row in the papers' tables */
+    const char *known_as; /* name of the row in the papers' tables */
 };
 
 static const struct table_row table_rows[] = {
@@ -262,7 +266,7 @@ static const struct table_row table_rows[] = {
 };
 enum { N_TABLE_ROWS = sizeof table_rows / sizeof table_rows[0] };
 
-/* A figure with a mark when it is the smallest of its column. */
+/* Prints a size in MiB, with a mark when it is the smallest of its column. */
 static void print_cell(int width, size_t bytes, size_t smallest) {
     printf("%*.3f %c", width, mib(bytes), bytes == smallest ? '*' : ' ');
 }

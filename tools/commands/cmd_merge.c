@@ -1,5 +1,5 @@
-/* rfexec merge: puts the shards of an output together (rfexec/shards/shard_merge.h), or adds the
- * states of all shards of a round up (shard_rounds.h). */
+/* rfexec merge: joins the shards of an output (rfexec/shards/shard_merge.h), or adds up the states
+ * of all shards of a round (shard_rounds.h). */
 #include <stdio.h>
 #include <sys/stat.h>
 
@@ -13,8 +13,8 @@
 #include "tools/cli/run_once.h"
 #include "tools/commands/command_forms.h"
 
-/* The format of -o, which must be able to hold the tensor, declared so, and take all options that
- * are given. */
+/* Sets *format to the format of the file of -o. Fails when that format cannot hold the tensor in
+ * its declared shape and type, or does not support an option that is given. */
 static enum rfx_status find_format(const struct rfx_merge_options *options,
                                    const struct rfx_tensor *tensor, const struct rfx_stored *stored,
                                    struct rfx_output_format *format, struct rfx_error *err) {
@@ -69,7 +69,7 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
     return code;
 }
 
-/* A sum of states from which the output is made. */
+/* A sum of states, and the output that is computed from it. */
 struct rest {
     const struct rfx_merge_options *options;
     struct rfx_shard_sum sum;
@@ -84,7 +84,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     return rfx_output_stream_write_end(r->stream, end, rect, view, err);
 }
 
-/* Runs what is left of the network, which does not read the image, and writes the output. */
+/* Runs the rest of the network, which does not read the image, and writes the output. */
 static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
     const struct rfx_graph *graph = r->sum.graph;
     const struct rfx_tensor *out = &graph->nodes[graph->outputs[r->sum.k].node].out;
@@ -163,7 +163,8 @@ static int merge_states(const struct rfx_merge_options *options, struct rfx_memo
     return code;
 }
 
-/* Finds an input file, or the JSON beside it, that `path` names too: its name, or NULL. */
+/* Returns the name of the input file, or of its JSON file, that is the same file as `path`; NULL
+ * when there is none. */
 static const char *find_input(const struct rfx_merge_options *options, const char *path, char *name,
                               size_t size) {
     struct stat out, in;
@@ -177,7 +178,7 @@ static const char *find_input(const struct rfx_merge_options *options, const cha
     return NULL;
 }
 
-/* What the options lack. */
+/* Checks the options. Prints a message when one is missing or wrong. */
 static int check_options(const struct rfx_merge_options *options) {
     char name[RFX_SHARD_PATH_CHARS];
     if (options->status != NULL && options->words.n_args > 0) {

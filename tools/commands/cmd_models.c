@@ -1,4 +1,4 @@
-/* rfexec models: the built-in networks with figures computed from their graphs. */
+/* rfexec models: lists the built-in networks with figures computed from their graphs. */
 #include <stdio.h>
 
 #include "rf_analysis/analysis.h"
@@ -7,7 +7,7 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
-enum { REFERENCE_PX = 224 }; /* ImageNet's usual size, for which MACs are published */
+enum { REFERENCE_PX = 224 }; /* usual image size for ImageNet; published MACs are for this size */
 
 static int print_model(struct rfx_memory *mem, const struct rfx_builtin *builtin, json_t *list) {
     struct rfx_load_options load = {.h = REFERENCE_PX, .w = REFERENCE_PX};

@@ -1,4 +1,4 @@
-/* rfexec operators: what model files may have in them. */
+/* rfexec operators: prints the table of ONNX operators that model files may contain. */
 #include <stdio.h>
 
 #include "rfexec/onnx/import/onnx_ops.h"

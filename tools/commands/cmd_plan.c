@@ -1,4 +1,5 @@
-/* rfexec plan: what a run would do, without doing it; -o writes it as a file for --plan. */
+/* rfexec plan: shows the plan of a run without running it. With -o writes the plan to a file that
+ * --plan reads. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +12,7 @@
 #include "tools/commands/command_forms.h"
 #include "tools/commands/run_request.h"
 
-enum { MAX_GROUP_LINES = 40 }; /* of a table for people; --json has them all */
+enum { MAX_GROUP_LINES = 40 }; /* rows of the groups' table in the text; --json has all groups */
 
 static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     struct rfx_output_file *file = NULL;
@@ -27,7 +28,8 @@ static int write_plan(const struct rfx_cli_job *job, const struct rfx_cli_run_op
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Why the planner did not take it: "" when it is the chosen plan. */
+/* Returns the reason why the planner did not choose the plan `rival`, or "" when it is the chosen
+ * plan. */
 static const char *why_lost(const struct rfx_plan *plan, const struct rfx_plan_summary *rival,
                             size_t budget, char text[96]) {
     char over[RFX_HUMAN_CHARS];
@@ -88,7 +90,7 @@ static json_t *rivals_json(const struct rfx_cli_job *job, const struct rfx_plan_
     return list;
 }
 
-/* ".npy" and the like, of a name that has been checked. */
+/* Returns the extension of an output name that has been checked, such as ".npy". */
 static const char *ending(const char *output) {
     return strcmp(output, "-") == 0 ? ".npy" : strrchr(output, '.');
 }
@@ -103,7 +105,7 @@ static void print_counted(const struct rfx_cli_run_options *options) {
         printf("writing %s (--for-output)\n", ending(output));
 }
 
-/* Why the plan computes things again: stages that begin at the image, after the first. */
+/* Prints why the plan computes layers several times, if more than one stage reads the image. */
 static void print_passes(const struct rfx_plan *plan, const struct rfx_cli_run_options *options) {
     int starts = 0;
     for (int s = 0; s < plan->n_stages; ++s)
@@ -135,7 +137,8 @@ static int print_json(const struct rfx_cli_job *job, const struct rfx_cli_run_op
     return rfx_report_print(document);
 }
 
-/* The other plans of the same graph, with its groups, where the planner had a choice. */
+/* Surveys the other plans of the same graph (with the same layer groups), if the planner had a
+ * choice. */
 static int look_around(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                        struct rfx_plan_survey **survey) {
     struct rfx_survey_request request = {.rivals = true};

@@ -1,5 +1,5 @@
-/* rfexec run: one image, or one after the other those of a batch, through one network; outputs to a
- * file, figures to stdout. */
+/* rfexec run: runs one image, or the images of a batch one after the other, through one network.
+ * Writes the outputs to files and the figures of the run to stdout. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -16,16 +16,17 @@
 
 struct run {
     struct rfx_run_request asked;
-    int64_t image; /* of a batch: the one that is run */
+    int64_t image; /* index in the batch of the current image */
     struct rfx_run run;
     struct rfx_cli_outputs outputs;
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
-    struct rfx_html_report page; /* of --report; zeros: none */
-    struct rfx_overlay overlay;  /* of --overlay, and a small one of --report; zeros: none */
+    struct rfx_html_report page; /* page of --report; zeros: none */
+    struct rfx_overlay overlay; /* overlay of --overlay, or a small one for --report; zeros: none */
 };
 
-/* Rows of the picture that go through the network by rows, for the bar; 0: they do not. */
+/* Returns the number of image rows for the progress bar, or 0 when the plan does not stream rows.
+ */
 static int64_t streamed_rows(const struct rfx_plan *plan) {
     for (int i = 0; i < plan->n_stages; ++i)
         if (plan->stages[i].spec.band_rows > 0) return plan->graph->nodes[plan->graph->input].out.h;
@@ -44,7 +45,8 @@ static int step_of_batch(void *user, int64_t done, int64_t total) {
                                  run->asked.images * total);
 }
 
-/* The images one after the other, in the same memory; the report is that of all. */
+/* Runs the images of the batch one after the other in the same memory. The report covers all
+ * images. */
 static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
                                   struct rfx_error *err) {
     struct batch_progress progress = {run, bar};
@@ -70,7 +72,7 @@ static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
 static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->asked.job;
     struct rfx_cli_progress progress;
-    /* What may end the process, the start of libraries, comes before there are files. */
+    /* The start of libraries may end the process, so it comes before any file is opened. */
     run->run = (struct rfx_run){.plan = job->plan, .spill_folder = run->asked.options->plan.spill};
     enum rfx_status status = rfx_run_prepare(&run->run, err);
     if (status == RFX_OK)

@@ -1,8 +1,8 @@
-/* rfexec selftest: whether this machine computes the bits that every machine should.
+/* rfexec selftest: checks that this machine computes the same bits as every other machine.
  *
- * Each network runs on whole maps and in tiles, and both must give the golden fingerprint. Where
- * this processor's arithmetic is not the table's (kernels without fused multiply-add leave
- * convolutions to OpenBLAS), both runs must still give the same. */
+ * Each network runs on whole maps and in tiles. Both runs must give the golden fingerprint. The
+ * golden fingerprints do not apply to a processor without fused multiply-add, where OpenBLAS
+ * computes the convolutions. There both runs must still give the same fingerprint. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,11 +17,13 @@
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
 
-/* Golden fingerprints: what networks give for synthetic pictures on every machine.
+/* Golden fingerprints: the fingerprints of networks' outputs for synthetic images, the same on
+ * every machine.
  *
  * A table is CSV with the columns model, size (rows x columns), conv (what computes convolutions),
- * output, shape and fingerprint, one row per output; rows of one run follow each other. The table
- * data/fingerprints.csv, which tools/scripts/make_fingerprints.py makes, is part of the program. */
+ * output, shape and fingerprint. Each output has one row; rows of one run follow each other. The
+ * program contains the table data/fingerprints.csv, which tools/scripts/make_fingerprints.py
+ * writes. */
 enum { GOLDEN_NAME = 64 }; /* characters of a name or shape, with the end */
 
 struct golden_row {
@@ -43,7 +45,8 @@ extern const char rfx_golden_csv[];
 #define HEADER "model,size,conv,output,shape,fingerprint\n"
 enum { MOST_BYTES = 1 << 20 };
 
-/* The next field of a line; false where it is empty or too long. */
+/* Copies the next field of a line, which must be followed by the character `end`. Returns false
+ * when the field is empty or too long. */
 static bool take_field(const char **at, char end, char *field, size_t size) {
     size_t length = strcspn(*at, ",\n");
     if ((*at)[length] != end || length == 0 || length >= size) return false;
@@ -101,8 +104,9 @@ static enum rfx_status read_text(const char *path, char *text, struct rfx_error 
     return RFX_OK;
 }
 
-/* Reads a table from a file, or with path NULL the program's own. Statuses: IO, MALFORMED (with the
- * line), OUT_OF_MEMORY. Freed with golden_free, after a failure too. */
+/* Reads a table from the file `path`; NULL: reads the table that the program contains. The caller
+ * frees the table with golden_free, also after a failure. Statuses: IO, MALFORMED (the error names
+ * the line), OUT_OF_MEMORY. */
 static enum rfx_status golden_read(struct rfx_memory *mem, const char *path, struct golden *golden,
                                    struct rfx_error *err) {
     *golden = (struct golden){.mem = mem};
@@ -115,7 +119,7 @@ static enum rfx_status golden_read(struct rfx_memory *mem, const char *path, str
     return status;
 }
 
-/* How many rows from `first` on belong to one run. */
+/* Returns the number of rows, beginning at `first`, that belong to one run. */
 static int golden_run_length(const struct golden *golden, int first) {
     const struct golden_row *a = &golden->rows[first];
     int n = 1;
@@ -132,7 +136,8 @@ static void golden_free(struct golden *golden) {
     *golden = (struct golden){0};
 }
 
-/* What runs without --all, at the smaller size: every kind of layer, in seconds. */
+/* Networks that run without --all, at the smaller image size. Together they have every kind of
+ * layer and run within seconds. */
 static const char *const quick[] = {"mobilenet_v2", "resnet18", "squeezenet1_1",
                                     "densenet121",  "fsrcnn",   "efficientnet_b0",
                                     "deeplab_v3",   "posenet",  "toy"};
@@ -162,7 +167,7 @@ static bool named(const char *const *names, int n, const char *name) {
     return false;
 }
 
-/* Whether the run that begins at row `first` is asked for. */
+/* Returns whether the options select the run that begins at row `first`. */
 static bool asked(const struct selftest *t, int first) {
     const struct golden_row *row = &t->golden.rows[first];
     if (t->options->words.n_args > 0)
@@ -172,8 +177,9 @@ static bool asked(const struct selftest *t, int first) {
     return smaller && named(quick, sizeof quick / sizeof quick[0], row->model);
 }
 
-/* One line or JSON item. conv: what computed convolutions; expected: the fingerprint that must
- * come, golden where that is what the table's row is about. */
+/* Reports one output, as a line or a JSON item. conv: the algorithm that computed convolutions;
+ * expected: the fingerprint that the output must have. That is the golden fingerprint when `conv`
+ * is the algorithm of the table's row. */
 static void report(struct selftest *t, const struct golden_row *row, const char *way,
                    enum rfx_conv_choice conv, const struct rfx_cli_output *output,
                    const char *expected) {
@@ -213,8 +219,9 @@ static enum rfx_status execute(struct rfx_cli_job *job, const struct rfx_cli_run
     return status == RFX_OK ? rfx_cli_outputs_finish(outputs, err) : status;
 }
 
-/* Runs `rows`, the outputs of one run, in one way, and reports. found: the outputs' fingerprints of
- * the way before, if this is not the first; receives this one's. */
+/* Runs a network in one way (whole maps or tiles) and reports its outputs. rows[n]: the table's
+ * rows of the run, one for each output. found: in: the fingerprints from the way before, unless
+ * this way is the first; out: the fingerprints from this way. */
 static int run_way(struct selftest *t, const struct golden_row *rows, int n, const char *way,
                    char (*found)[RFX_FINGERPRINT_CHARS], bool first) {
     static struct rfx_cli_run_options options; /* large for a stack */

@@ -1,5 +1,5 @@
-/* rfexec verify: the asked plan and the untiled plan (or, where that does not fit, another), one
- * after the other, compared bit by bit. */
+/* rfexec verify: runs the requested plan, then the untiled plan, and compares their outputs bit by
+ * bit. Another plan takes the place of the untiled plan where the untiled plan does not fit. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,7 +27,7 @@ struct naive_error { /* of one output */
 struct verify_options {
     struct rfx_cli_run_options run;
     bool naive;
-    size_t against_bytes; /* 0: not given */
+    size_t against_bytes; /* --against: budget of the other plan; 0: not given */
 };
 
 struct verify {
@@ -35,15 +35,16 @@ struct verify {
     const struct rfx_cli_run_options *options;
     const struct verify_options *asked;
     int n_outputs;
-    float **kept; /* outputs of the tiled run, then of the untiled one */
+    float **kept; /* outputs of the tiled run; later overwritten by those of the untiled run */
     struct difference *differences;
     struct naive_error *errors;
     struct rfx_naive_tiles *naive;
-    struct rfx_error naive_refused; /* why there are no naive tiles */
+    struct rfx_error naive_refused; /* reason why naive tiles could not be run */
     char (*hashes)[RFX_FINGERPRINT_CHARS];
     struct rfx_run_report tiled, untiled;
-    char other[RFX_PLAN_TEXT]; /* the plan that is compared with: "untiled" */
-    json_t *measured;          /* of the tiled run, taken before the untiled one raises the peak */
+    char other[RFX_PLAN_TEXT]; /* description of the other plan, such as "untiled" */
+    json_t *measured;          /* figures of the tiled run, read before the untiled run raises the
+                                * process's peak memory */
     size_t tiled_peak_bytes;
 };
 
@@ -62,7 +63,7 @@ static enum rfx_status allocate(struct verify *v, struct rfx_error *err) {
         size_t bytes = rfx_node_out_bytes(&graph->nodes[graph->outputs[k].node]);
         v->kept[k] = rfx_memory_alloc(mem, bytes);
         if (v->kept[k] == NULL) return rfx_memory_fail(mem, "kept output", bytes, err);
-        memset(v->kept[k], 0xff, bytes); /* bits that no output has: what never comes is seen */
+        memset(v->kept[k], 0xff, bytes); /* no output has these bits, so missing elements show */
     }
     return RFX_OK;
 }
@@ -81,7 +82,7 @@ static void release(struct verify *v) {
     rfx_cli_job_free(&v->job);
 }
 
-/* Keeps a piece of an output. */
+/* Stores a piece of an output in v->kept. */
 static enum rfx_status keep_piece(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                   const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
@@ -103,7 +104,7 @@ static void compare_element(struct difference *d, int64_t at, float *kept, float
     *kept = untiled;
 }
 
-/* Compares a piece with what is kept, in the place of which it is kept. */
+/* Compares a piece of an output with the kept values, then overwrites the kept values by it. */
 static enum rfx_status compare_piece(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     struct verify *v = user;
@@ -119,7 +120,7 @@ static enum rfx_status compare_piece(void *user, const struct rfx_end *end, stru
     return RFX_OK;
 }
 
-/* Runs a plan and gives its outputs to `write`. */
+/* Runs a plan and gives its outputs to `sink`. */
 static enum rfx_status run_plan(struct verify *v, const struct rfx_plan *plan, const char *what,
                                 const struct rfx_output_sink *sink, struct rfx_run_report *report,
                                 struct rfx_error *err) {
@@ -147,7 +148,7 @@ static enum rfx_status run_tiled(struct verify *v, struct rfx_error *err) {
     return status;
 }
 
-/* The plan to compare with must be another one, and fit the machine. */
+/* Checks that the other plan differs from the requested plan and fits into the machine's memory. */
 static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan,
                                    struct rfx_error *err) {
     char asked[RFX_PLAN_TEXT], a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
@@ -167,7 +168,7 @@ static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan
     return RFX_OK;
 }
 
-/* Every element of an output must have come once. */
+/* Checks that every element of each output was received exactly once. */
 static enum rfx_status need_all(const struct verify *v, struct rfx_error *err) {
     const struct rfx_graph *graph = v->job.graph;
     for (int k = 0; k < v->n_outputs; ++k) {
@@ -180,16 +181,18 @@ static enum rfx_status need_all(const struct verify *v, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* Runs untiled, compares with what is kept, and keeps the untiled values instead. */
+/* Runs the untiled plan, compares its outputs with the kept values, and keeps its outputs instead.
+ */
 static enum rfx_status run_untiled(struct verify *v, struct rfx_error *err) {
     struct rfx_plan *plan = NULL;
     size_t against = v->asked->against_bytes;
-    struct rfx_plan_request request = {.source = v->job.request.source,
-                                       .threads = v->job.request.threads,
-                                       .memory_bytes = against,
-                                       .may_spill = against != 0 && v->options->plan.spill != NULL,
-                                       .caches = v->job.request.caches,
-                                       .no_groups = true}; /* one thing less to go wrong alike */
+    struct rfx_plan_request request = {
+        .source = v->job.request.source,
+        .threads = v->job.request.threads,
+        .memory_bytes = against,
+        .may_spill = against != 0 && v->options->plan.spill != NULL,
+        .caches = v->job.request.caches,
+        .no_groups = true}; /* so that both runs cannot share a bug in groups */
     const struct rfx_output_sink sink = {.write = compare_piece, .user = v};
     if (against == 0) request.asked = rfx_ask_whole();
     for (int k = 0; k < v->n_outputs; ++k) v->differences[k] = (struct difference){.first = -1};
@@ -212,7 +215,8 @@ static void measure_naive(const float *truth, const float *naive, int64_t n,
     }
 }
 
-/* A model that cannot take a tile's size is no failure of verify: the reason is reported. */
+/* Runs the model on tiles without halos. When the model cannot take a tile's size, verify does not
+ * fail: the reason is reported. */
 static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
     struct rfx_load_options load = {.fit = v->options->model.fit,
                                     .seed = v->options->model.seed,
@@ -233,7 +237,8 @@ static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
     return RFX_OK;
 }
 
-/* Element -> place in the output's own dimensions: n, c, y, x for a map. */
+/* Converts the index of an element to its indices in the output's declared dimensions (n, c, y, x
+ * for a map). */
 static void find_place(const struct rfx_shape *shape, int64_t element, int64_t *place) {
     for (int i = shape->rank - 1; i >= 0; --i) {
         place[i] = element % shape->dims[i];

@@ -1,11 +1,12 @@
-/* Forms of run, plan and merge that have files of their own. All return an exit code. */
+/* Forms of run, plan and merge, each implemented in a separate file. All functions return an exit
+ * code. */
 #ifndef RFX_TOOLS_COMMANDS_COMMAND_FORMS_H
 #define RFX_TOOLS_COMMANDS_COMMAND_FORMS_H
 
 #include "layers/core/memory.h"
 #include "tools/cli/options.h"
 
-/* What merge is asked. */
+/* Options of rfexec merge. */
 struct rfx_merge_options {
     struct rfx_cli_words words;
     size_t memory_bytes; /* 0: no budget */
@@ -14,9 +15,10 @@ struct rfx_merge_options {
     bool json;
 };
 
-/* run --part: makes the shard that the options ask for, unless its file is there and of the same
- * run. Where global operations come before the output, and --states does not give their results,
- * the shard's states of the next round are made instead. */
+/* run --part: computes the shard that the options name and writes its file. Does nothing when a
+ * file of the same shard and the same run exists already. When global operations precede the output
+ * and --states does not contain their results, the function instead computes the shard's states of
+ * the next round. */
 int rfx_run_shard(const struct rfx_cli_run_options *options);
 
 /* run --mask: computes the rectangles that cover the mask, each as a shard, and writes the whole
@@ -31,8 +33,8 @@ int rfx_run_batch(const struct rfx_cli_run_options *options);
 /* plan --parts: plans each shard as run --part would, and prints a table or JSON. */
 int rfx_plan_shards(const struct rfx_cli_run_options *options);
 
-/* merge --status DIR: reports which shards are there, and which commands make the missing ones.
- * DONE: everything that the last merge needs is there; REFUSED: something is missing, damaged or
- * not known. */
+/* merge --status DIR: reports which shards exist in the folder, and which commands compute the
+ * missing ones. DONE: all shards that the last merge needs exist. REFUSED: a shard is missing or
+ * damaged, or it is not known which shards are needed. */
 int rfx_merge_status(const struct rfx_merge_options *options, struct rfx_memory *mem);
 #endif

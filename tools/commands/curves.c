@@ -1,4 +1,4 @@
-/* Loading models under a baseline and calculating their curves; see curves.h. */
+/* Loads models under a baseline and computes their curves; see curves.h. */
 #include "tools/commands/curves.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 
-enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help says so */
+enum { DEFAULT_TILES = 16 }; /* 4 x 4, as in the figures of paper 003; the help has this number */
 
 static const struct rfx_cli_option rows[] = {
     RFX_CLI_OPTION(rfx_cli_curves_asked, "tiles", GRID, tiles, "N|RxC",

@@ -1,6 +1,6 @@
-/* The state of a folder of shards, stage by stage: the rounds of states, each merged before the
- * next one, then the shards of the output (or only the last round, where merge makes the output
- * from it). */
+/* rfexec merge --status: reports the state of a folder of shards, stage by stage. First come the
+ * rounds of states; each round is merged before the next round begins. The last stage is the shards
+ * of the output. There are no such shards when merge computes the output from the last round. */
 #include "tools/commands/command_forms.h"
 
 #include <inttypes.h>
@@ -15,15 +15,15 @@
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
-/* More than anybody makes; a damaged file may say any number. */
+/* Largest accepted number of shards. A damaged file may contain any number. */
 #define MOST_PARTS 1000000
 
 /* The shards of one round, or of the output. */
 struct stage {
     int round; /* 0: the output */
     int64_t count;
-    const struct rfx_shard_item *first; /* a sound one; NULL: there is none */
-    struct rfx_shard_item *parts;       /* [count]; paths are owned, the rest is the scan's */
+    const struct rfx_shard_item *first; /* the first undamaged shard; NULL: none */
+    struct rfx_shard_item *parts;       /* [count]; the stage owns the paths, the scan the rest */
     bool complete;
 };
 
@@ -31,10 +31,10 @@ struct status {
     const struct rfx_merge_options *options;
     struct rfx_shard_scan scan;
     int rounds;     /* of states; -1: not known */
-    bool by_merge;  /* merge makes the output from the last round */
-    int64_t count;  /* of parts; 0: not known */
-    json_t *words;  /* of the command that makes shards; borrowed; NULL: not known */
-    char *merged;   /* the file of the last merged round, or the one that shards were given */
+    bool by_merge;  /* merge computes the output from the last round */
+    int64_t count;  /* number of shards; 0: not known */
+    json_t *words;  /* words of the command that computes shards; borrowed; NULL: not known */
+    char *merged;   /* file of the last merged round, or the --states file of existing shards */
     json_t *listed; /* all shards, for --json */
     json_t *commands;
     bool complete;
@@ -48,7 +48,7 @@ static const char *name_of_state(enum rfx_shard_condition state) {
     return names[state];
 }
 
-/* Whether a shell reads the word unquoted. */
+/* Returns whether a word needs no quotes in a shell. */
 static bool is_plain(const char *word) {
     static const char plain[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -78,7 +78,7 @@ static void put_file(FILE *to, const char *path) {
     put_word(to, name);
 }
 
-/* Appends the command that was written to a memory stream. */
+/* Closes the memory stream to which a command was written, and appends its text to s->commands. */
 static void end_command(struct status *s, FILE *to, char **text) {
     if (fclose(to) != 0 || *text == NULL)
         rfx_report_note_no_memory();
@@ -126,7 +126,8 @@ static void add_merge(struct status *s, const struct stage *stage, const char *o
     end_command(s, to, &text);
 }
 
-/* Finds number `index` in a file name, the last one where there are several. */
+/* Returns the last place in a file name where the number `index` stands, and the length of its
+ * digits. */
 static const char *find_number(const char *path, int64_t index, size_t *length) {
     const char *base = strrchr(path, '/'), *found = NULL;
     for (const char *p = base == NULL ? path : base + 1; *p != '\0';) {
@@ -140,7 +141,8 @@ static const char *find_number(const char *path, int64_t index, size_t *length) 
     return found;
 }
 
-/* The name of a shard, by the pattern of another shard's name in the stage. */
+/* Returns a file name for shard `index`, made from the name of another shard of the stage by
+ * replacing its number. */
 static char *name_part(const struct status *s, const struct stage *stage, int64_t index) {
     char path[RFX_SHARD_PATH_CHARS];
     size_t length = 0;
@@ -163,7 +165,8 @@ static bool is_in(const struct stage *stage, const struct rfx_shard_item *item) 
            item->index >= 1;
 }
 
-/* The best file of shard `index`: sound, else damaged, else of another run. */
+/* Returns the best file of shard `index`: preferably an undamaged one, else a damaged one, else one
+ * of another run. */
 static const struct rfx_shard_item *find_part(const struct status *s, const struct stage *stage,
                                               int64_t index) {
     const struct rfx_shard_item *best = NULL;
@@ -175,7 +178,7 @@ static const struct rfx_shard_item *find_part(const struct status *s, const stru
     return best;
 }
 
-/* The item of a file, whatever it says. */
+/* Returns the scan's item for the file `path`, in whatever condition the file is. */
 static const struct rfx_shard_item *find_file(const struct status *s, const char *path) {
     for (int i = 0; i < s->scan.n; i++)
         if (strcmp(s->scan.items[i].path, path) == 0) return &s->scan.items[i];
@@ -238,7 +241,8 @@ static void list_part(struct status *s, const struct stage *stage,
     (void)json_array_append_new(s->listed, entry);
 }
 
-/* Prints "there 1 to 3, 5". false: no shard is in this state. */
+/* Prints the numbers of the shards in one state, such as "there 1 to 3, 5". Returns false when no
+ * shard is in this state. */
 static bool print_numbers(const struct stage *stage, enum rfx_shard_condition state, bool more) {
     bool any = false;
     for (int64_t i = 0; i < stage->count; i++) {
@@ -281,7 +285,8 @@ static void tell_stage(struct status *s, const struct stage *stage) {
     }
 }
 
-/* Checks whether shards without numbers make up the output; the error says what is missing. */
+/* Checks whether shards without numbers (--part-rect) cover the output. The error names the missing
+ * part. */
 static enum rfx_status check_rectangles(struct status *s, struct rfx_error *err) {
     size_t n = (size_t)s->scan.n;
     struct rfx_shard_file *files = rfx_memory_calloc(s->scan.mem, n, sizeof *files);
@@ -311,7 +316,8 @@ static int integer_of(const json_t *object, const char *key, int otherwise) {
     return json_is_integer(value) && number >= 0 && number <= MOST_PARTS ? (int)number : otherwise;
 }
 
-/* Learns rounds, number of shards and command from plan.json, otherwise from the shards. */
+/* Takes the number of rounds, the number of shards and the command from plan.json, or, without that
+ * file, from the shards. */
 static void learn_from_plan(struct status *s) {
     const json_t *plan = s->scan.plan;
     s->by_merge = json_is_true(json_object_get(plan, "last_by_merge"));
@@ -382,7 +388,8 @@ static enum rfx_status tell_rounds(struct status *s, struct rfx_error *err) {
     return status;
 }
 
-/* Uses the states that shards of the output were given, where no merged states are found. */
+/* When the folder has no merged states, uses the --states file with which the shards of the output
+ * were computed. */
 static void take_given_states(struct status *s, const struct stage *last) {
     const json_t *given =
         last->first != NULL ? json_object_get(last->first->about, "states") : NULL;
@@ -406,7 +413,7 @@ static enum rfx_status tell_all(struct status *s, struct rfx_error *err) {
     return status;
 }
 
-/* Reports files that do not say what they are. */
+/* Prints a message for each file that is not recognised. */
 static void tell_unknown(const struct status *s) {
     for (int i = 0; i < s->scan.n; i++)
         if (!s->scan.items[i].known) rfx_cli_message("%s", s->scan.items[i].why);

@@ -1,4 +1,5 @@
-/* Tiles without halos; see naive_tiles.h. A small executor of whole maps serves head and tail. */
+/* Tiles without halos; see naive_tiles.h. A small executor of whole feature maps (struct part) runs
+ * both the layers before the split (head) and those after it (tail). */
 #include "tools/commands/naive_tiles.h"
 
 #include <string.h>
@@ -10,16 +11,17 @@
 #include "tiler/plan/tiling.h"
 
 enum { READ_ROWS = 16, CACHED_SIZES = 4 };
-enum { NAIVE_TILES = 4 }; /* along each axis, where the plan itself is not tiled */
+enum { NAIVE_TILES = 4 }; /* tiles along each axis when the plan itself has none */
 
 /* The part of a graph between a given tensor and the wanted ones. */
 struct part {
     struct rfx_memory *mem;
     const struct rfx_graph *graph;
     int given;     /* node whose values the caller sets */
-    int threads;   /* for whose scratch there is room */
-    bool *needed;  /* nodes to compute; never `given` */
-    int *last_use; /* within the part; n_nodes: kept */
+    int threads;   /* number of threads that `scratch` suffices for */
+    bool *needed;  /* nodes to compute; false for `given` */
+    int *last_use; /* last node of the part that reads the node's value; n_nodes: the value is kept
+                    */
     void **packed;
     float **values; /* owned, except of constants */
     void *scratch;
@@ -46,7 +48,8 @@ static void part_release(struct part *part) {
     *part = (struct part){0};
 }
 
-/* Marks what the wanted nodes (already marked, last_use n_nodes) need, down to the given one. */
+/* Marks all nodes between the given node and the wanted nodes as needed, and sets their last use.
+ * The wanted nodes are already marked with last_use n_nodes. */
 static void mark_needed(struct part *part) {
     const struct rfx_graph *graph = part->graph;
     part->needed[part->given] = false;
@@ -79,7 +82,8 @@ static enum rfx_status pack_needed(struct part *part, struct rfx_error *err) {
     return part->scratch != NULL ? RFX_OK : rfx_memory_fail(part->mem, "scratch", scratch, err);
 }
 
-/* target -1: the graph's outputs. On failure nothing is kept. */
+/* Prepares the part between the node `given` and the node `target` (-1: the graph's outputs). On
+ * failure frees all memory. */
 static enum rfx_status part_init(struct part *part, const struct rfx_graph *graph, int given,
                                  int target, int threads, struct rfx_error *err) {
     size_t n = (size_t)graph->n_nodes, max_in = 1;
@@ -160,16 +164,16 @@ static void run_nodes(struct rfx_team *team, void *user) {
         if (part->needed[i]) steps->status = run_node(part, team, i, steps->err);
 }
 
-/* Runs the part; values[given] is set. The wanted values stay until drop_value. */
+/* Runs the part. The caller has set values[given]. The wanted values stay until drop_value. */
 static enum rfx_status part_run(struct part *part, struct rfx_error *err) {
     struct part_steps steps = {part, err, RFX_OK};
     rfx_team_run(part->threads, run_nodes, &steps);
     return steps.status;
 }
 
-/* A head for one size of tile. */
+/* The layers up to the split, loaded for one size of tile. */
 struct head {
-    int64_t h, w; /* 0, 0: empty place */
+    int64_t h, w; /* size of the tile; 0, 0: this entry is unused */
     struct rfx_graph *graph;
     int split;
     struct part part;
@@ -188,7 +192,7 @@ struct naive_run {
     struct part tail;
 };
 
-/* The plan's graph, every layer by itself. */
+/* Returns the plan's graph without groups: every layer is a separate node. */
 static const struct rfx_graph *layers_of(const struct rfx_plan *plan) {
     return plan->graph->base != NULL ? plan->graph->base : plan->graph;
 }
@@ -233,7 +237,8 @@ fail:
     return rfx_fail_within(err, status, "tile of %lldx%lld", (long long)h, (long long)w);
 }
 
-/* The image rows (columns) of tile t: its part of the map times the jump; the last to the end. */
+/* Returns the image rows or columns of tile t: its range of the map at the split times the jump.
+ * The last tile extends to the end of the image. */
 static struct rfx_range image_range(const struct naive_run *run, enum rfx_axis axis,
                                     struct rfx_range part, int64_t t) {
     const struct rfx_graph *graph = layers_of(run->plan);
@@ -261,7 +266,8 @@ static enum rfx_status read_tile(struct naive_run *run, struct rfx_rect rect, st
     return status;
 }
 
-/* Copies the tile's map to its place in the stitched map, cut to what both hold. */
+/* Copies the tile's map to its place in the joined map. Copies only rows and columns that exist in
+ * both. */
 static void stitch(struct naive_run *run, struct head *head, struct rfx_rect place) {
     const struct rfx_tensor *map = &layers_of(run->plan)->nodes[run->plan->split].out;
     const struct rfx_tensor *tile = &head->graph->nodes[head->split].out;
@@ -316,7 +322,7 @@ static enum rfx_status run_heads(struct naive_run *run, struct rfx_error *err) {
     return status;
 }
 
-/* Copies output k in its declared order: [h, w, c] mostly becomes [c, h, w]. */
+/* Copies output k to its result array in the declared order: [h, w, c] mostly becomes [c, h, w]. */
 static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_error *err) {
     int i = layers_of(run->plan)->outputs[k].node;
     const struct rfx_tensor *t = &layers_of(run->plan)->nodes[i].out;
@@ -324,7 +330,7 @@ static enum rfx_status keep_output(struct naive_run *run, int k, struct rfx_erro
     size_t bytes = (size_t)t->elems * sizeof *from;
     float *to = rfx_memory_alloc(run->naive->mem, bytes);
     if (to == NULL) return rfx_memory_fail(run->naive->mem, "naive output", bytes, err);
-    int64_t plane = t->h * t->w; /* 1 for PLAIN: the same order */
+    int64_t plane = t->h * t->w; /* 1 for the layout PLAIN, whose order does not change */
     bool last = layers_of(run->plan)->outputs[k].stored.last;
     for (int64_t p = 0; p < plane; ++p)
         for (int64_t c = 0; c < t->c; ++c)

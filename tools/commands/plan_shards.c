@@ -1,5 +1,5 @@
-/* rfexec plan --parts: the plans of all shards, one after the other: first of the rounds of states,
- * then of the output. */
+/* rfexec plan --parts: plans all shards, one after the other. The shards of the rounds of states
+ * come first, then the shards of the output. */
 #include "tools/commands/command_forms.h"
 
 #include <stdio.h>
@@ -12,10 +12,10 @@
 #include "tools/study/machine_speed.h"
 
 struct plan_shards {
-    struct rfx_cli_job job; /* its graph: the whole network's, and a shard's while it is planned */
+    struct rfx_cli_job job; /* job.graph: the whole network; while a shard is planned, the shard */
     const struct rfx_cli_run_options *options;
-    int output;                     /* of the whole network */
-    struct rfx_shard_before before; /* of the rounds planned so far; their states are empty */
+    int output;                     /* number of the output in the whole network */
+    struct rfx_shard_before before; /* rounds planned so far; their states are empty */
     json_t *list, *rounds;          /* with --json: shards of the output; shards of each round */
     uint64_t macs, macs_untiled;    /* of the shards of all rounds */
 };
@@ -52,8 +52,9 @@ static json_t *halos_json(const struct rfx_graph *graph, const struct map_halos 
     return list;
 }
 
-/* Sets "exchange": what each shard would compute and send if shards exchanged rows at their borders
- * instead of computing them again; and "halos": the maps whose rows would be exchanged. */
+/* Adds "exchange" and "halos" to the document. They describe a run in which shards exchange rows at
+ * their borders instead of computing them twice. "exchange": what each shard would compute and
+ * send. "halos": the feature maps whose rows would be exchanged. */
 static enum rfx_status plan_exchange(const struct plan_shards *p, json_t *document,
                                      struct rfx_error *err) {
     const struct rfx_graph *graph = p->job.graph;
@@ -82,8 +83,8 @@ static enum rfx_status plan_exchange(const struct plan_shards *p, json_t *docume
     return status;
 }
 
-/* {"image_rows", "image_columns", "macs", "macs_ratio", "arena_bytes", "peak_bytes",
- * "predicted_seconds", "plan"} of a shard's plan; a new reference. */
+/* Returns a new JSON object about a shard's plan: "image_rows", "image_columns", "macs",
+ * "macs_ratio", "arena_bytes", "peak_bytes", "predicted_seconds", "plan". */
 static json_t *plan_json(const struct rfx_plan *plan) {
     struct rfx_rect image = rfx_part_graph_image(plan->graph);
     char text[RFX_PLAN_TEXT];
@@ -96,7 +97,7 @@ static json_t *plan_json(const struct rfx_plan *plan) {
         "predicted_seconds", rfx_machine_seconds(plan->cost, plan->threads), "plan", text);
 }
 
-/* What the shards of a round take together. */
+/* Sums and maxima over the shards of a round. */
 struct round_sum {
     struct plan_shards *p;
     json_t *list; /* with --json */
@@ -115,8 +116,8 @@ static void add_to_round(struct round_sum *sum, const struct rfx_plan *plan) {
     if (sum->list != NULL) (void)json_array_append_new(sum->list, plan_json(plan));
 }
 
-/* Plans shard `index` (from 1) of a round. `states` gets the states before and room for new ones.
- */
+/* Plans shard `index` (from 1) of a round. `states` gets the states of the rounds before and memory
+ * for the new ones. */
 static enum rfx_status plan_share(struct round_sum *sum, int64_t index,
                                   struct rfx_shard_states *states, struct rfx_error *err) {
     struct plan_shards *p = sum->p;
@@ -230,7 +231,8 @@ static void add_row(struct plan_shards *p, struct rfx_table *table,
     rfx_table_cell(table, "%s", text);
 }
 
-/* The place of shard `index` (from 1), and the graph that computes it. */
+/* Sets *shard to the place of shard `index` (from 1) in the output, and *graph to the graph that
+ * computes the shard. */
 static enum rfx_status make_graph(const struct plan_shards *p, int64_t index,
                                   struct rfx_shard_file *shard, struct rfx_graph **graph,
                                   struct rfx_error *err) {
@@ -246,11 +248,12 @@ static enum rfx_status make_graph(const struct plan_shards *p, int64_t index,
                                 index - 1, count, graph, err);
 }
 
-/* Plans a graph as run --part or merge would, writing an array of this form. */
+/* Plans a graph as run --part or merge would. The memory for writing `tensor` to a .npy file is
+ * counted. */
 static int plan_graph(struct plan_shards *p, struct rfx_graph *part,
                       const struct rfx_tensor *tensor) {
     static const struct rfx_output_format npy = {.kind = &rfx_output_npy};
-    struct rfx_plan_request *request = &p->job.request; /* a search that fails leaves notes in it */
+    struct rfx_plan_request *request = &p->job.request; /* in place: a failed search updates it */
     bool emit = request->emit_outputs;
     size_t fixed = request->source.fixed_bytes;
     p->job.graph = part;
@@ -265,7 +268,7 @@ static int plan_graph(struct plan_shards *p, struct rfx_graph *part,
     return code;
 }
 
-/* Frees a shard's plan and graph and returns to the whole graph. */
+/* Frees a shard's plan and graph and sets job.graph back to the whole network. */
 static void leave_graph(struct plan_shards *p, struct rfx_graph *whole) {
     rfx_plan_free(p->job.plan);
     p->job.plan = NULL;
@@ -287,7 +290,7 @@ static int plan_part(struct plan_shards *p, struct rfx_table *table, int64_t ind
     return code;
 }
 
-/* Plans what merge, or one rank, computes from the states alone. */
+/* Plans the rest of the network that merge, or one MPI rank, computes from the states alone. */
 static int plan_rest(struct plan_shards *p, json_t *document) {
     struct rfx_graph *whole = p->job.graph, *rest;
     const struct rfx_tensor *out = &whole->nodes[whole->outputs[p->output].node].out;
@@ -307,7 +310,7 @@ static int plan_rest(struct plan_shards *p, json_t *document) {
     return code;
 }
 
-/* Says how many rounds of states come before the output. */
+/* Prints how many rounds of states precede the output. */
 static int tell_rounds(const struct plan_shards *p) {
     const struct rfx_graph *graph = p->job.graph;
     const struct rfx_part_rounds *rounds = &p->before.rounds;
@@ -372,7 +375,7 @@ static int check_count(const struct plan_shards *p, bool joined) {
     return RFX_EXIT_USAGE;
 }
 
-/* Plans the shards of the output, or the rest that merge runs. */
+/* Plans the shards of the output or, with by_merge, the rest of the network that merge runs. */
 static int plan_output(struct plan_shards *p, bool by_merge) {
     struct rfx_shard_cells cells;
     struct rfx_table_column columns[] = {
@@ -419,7 +422,7 @@ int rfx_plan_shards(const struct rfx_cli_run_options *options) {
     if (code == RFX_EXIT_DONE && options->words.n_args < 2 &&
         p.job.request.source.fixed_bytes < rfx_image_npy_bytes())
         p.job.request.source.fixed_bytes =
-            rfx_image_npy_bytes(); /* as the plan command counts it */
+            rfx_image_npy_bytes(); /* the same amount as the plan command counts */
     p.list = json_array();
     p.rounds = json_array();
     if (code == RFX_EXIT_DONE) code = plan_all(&p);

@@ -2,10 +2,9 @@
  * images are alike.
  *
  * Invariants: 1. there is one graph, plan, session and image at a time, so a budget holds for any
- * number of images; 2. an image is opened beside a session only where opening it cannot take more
- * memory than the session's own image took (is_alike); 3. a result appears under its name when it
- * is complete, so a result that is there need not be made again. */
-#include "rfexec/run/run.h"
+ * number of images; 2. an image is opened while a session exists only if opening the image cannot
+ * take more memory than opening the session's own image took (is_alike); 3. a result gets its name
+ * when it is complete, so a result that exists need not be computed again. */
 #include "tools/commands/command_forms.h"
 
 #include <errno.h>
@@ -17,32 +16,33 @@
 #include <unistd.h>
 
 #include "layers/core/printable.h"
+#include "rfexec/run/run.h"
 #include "tools/cli/job.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/batch_list.h"
 
-/* The beginning of an image file, which has the kind of file and of a PNG the size and type. */
+/* The beginning of an image file. It tells the kind of file and, for a PNG, its size and type. */
 struct look {
     unsigned char head[26];
     int64_t bytes; /* of the file; -1: it cannot be read */
 };
 
 struct batch {
-    const struct rfx_cli_run_options *options; /* of the command */
-    struct rfx_cli_run_options one;            /* of one picture */
+    const struct rfx_cli_run_options *options; /* options of the command */
+    struct rfx_cli_run_options one;            /* options for running one image */
     struct rfx_batch_list list;
-    struct rfx_cli_job job;          /* job.plan NULL: nothing is kept */
-    struct rfx_run kept;             /* for images of one size */
-    struct rfx_source_traits traits; /* that the plan was made for */
-    struct look look;                /* of the kept image */
-    size_t geo_bytes;                /* of its georeference */
-    size_t most_fixed_bytes;         /* of images of the kept size */
-    char result[PATH_MAX];           /* named after the picture */
+    struct rfx_cli_job job;          /* job.plan NULL: no plan and session are kept */
+    struct rfx_run kept;             /* session for images of one size */
+    struct rfx_source_traits traits; /* traits of the image that the plan was made for */
+    struct look look;                /* beginning of that image's file */
+    size_t geo_bytes;                /* memory of that image's georeference */
+    size_t most_fixed_bytes;         /* largest fixed memory of any image of that size so far */
+    char result[PATH_MAX];           /* path of the result of the current image */
     size_t done, skipped, failed;
-    int first_code; /* of a failure */
-    bool useless;   /* the options suit no image: stop */
+    int first_code; /* exit code of the first failure */
+    bool useless;   /* the options suit no image: stop the batch */
 };
 
 static double seconds_now(void) {
@@ -61,9 +61,9 @@ static struct look look_at(const char *path) {
     return look;
 }
 
-/* Whether opening `next` takes about the memory of opening `kept`: a file of the same kind that is
- * not much larger (a TIFF's tables grow with it), and of a PNG, whose rows are buffered, of the
- * same size. */
+/* Returns whether opening the file `next` takes about the same memory as opening the file `kept`.
+ * Both must be of the same kind, and `next` not much larger, because a TIFF's tables grow with the
+ * file. PNG files must have the same image size, because a PNG's rows are buffered. */
 static bool is_alike(const struct look *kept, const struct look *next) {
     bool png = memcmp(next->head, "\x89PNG", 4) == 0;
     return next->bytes >= 0 && kept->bytes >= 0 && next->bytes / 2 <= kept->bytes + 65536 &&
@@ -81,7 +81,7 @@ static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_sou
            a->window_row_bytes == b->window_row_bytes;
 }
 
-/* Opens an image beside the kept session; *same: the session can run it. */
+/* Opens an image while the kept session exists. *same: the session can run the image. */
 static int open_beside(struct batch *run, const char *path, bool *same) {
     *same = false;
     int code = rfx_cli_job_change(&run->job, &run->one, path);
@@ -94,7 +94,7 @@ static int open_beside(struct batch *run, const char *path, bool *same) {
     return RFX_EXIT_DONE;
 }
 
-/* Makes graph, plan and session for an image. */
+/* Makes the graph, plan and session that are kept, for an image. */
 static int make_kept(struct batch *run, const char *path, const struct look *look) {
     struct rfx_error err = {{0}};
     size_t most = run->most_fixed_bytes;
@@ -172,13 +172,13 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
         rfx_cli_progress_end(&progress);
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
-    rfx_cli_memory_may_stop(run->job.mem); /* finishing the outputs has ended that for its files */
+    rfx_cli_memory_may_stop(run->job.mem); /* finishing the output files had disabled stopping */
     if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
     rfx_cli_outputs_free(&outputs);
     return status;
 }
 
-/* Names the result. false: the name is too long. */
+/* Sets run->result to the path of an image's result. Returns false when the path is too long. */
 static bool name_result(struct batch *run, const char *path) {
     const char *kind = run->options->list.as != NULL ? run->options->list.as : "npy";
     int n = snprintf(run->result, sizeof run->result, "%s/%s.%s", run->options->list.out_dir,
@@ -279,7 +279,7 @@ static bool make_folder(const char *path) {
     return true;
 }
 
-/* Checks what would be wrong for all images. */
+/* Checks the options and files whose errors would concern every image. */
 static int check_all(struct batch *run) {
     const struct rfx_cli_run_options *o = run->options;
     struct stat info;

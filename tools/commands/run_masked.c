@@ -1,6 +1,7 @@
-/* rfexec run --mask: the rectangles of a mask (rfexec/shards/mask.h), one after the other, each
- * planned and run in the budget like a shard. Behind a global operation every rectangle would need
- * the whole image, so everything is computed once and the mask only decides what is written. */
+/* rfexec run --mask: computes the rectangles of a mask (rfexec/shards/mask.h) one after the other.
+ * Each rectangle is planned and run within the budget, like a shard. After a global operation every
+ * rectangle would need the whole image. Then the whole output is computed once, and the mask only
+ * decides which pixels are written. */
 #include "tools/commands/command_forms.h"
 
 #include <math.h>
@@ -21,15 +22,15 @@
 #include "tools/commands/run_shard.h"
 
 struct masked_run {
-    struct rfx_cli_job job; /* its graph: of the current rectangle, otherwise the whole network's */
+    struct rfx_cli_job job; /* job.graph: the current rectangle, or else the whole network */
     struct rfx_graph *whole;
     const struct rfx_cli_run_options *options;
-    int k; /* the output of the whole network */
+    int k; /* number of the output in the whole network */
     bool is_global;
     struct rfx_mask mask;
     struct rfx_mask_rects rects;
     struct rfx_masked_output output;
-    int sink_output; /* the output of the job's graph that is taken */
+    int sink_output; /* number of the output in the job's graph */
     uint64_t macs;   /* of all rectangles */
     double seconds;
 };
@@ -58,7 +59,7 @@ static enum rfx_status execute(struct masked_run *run, struct rfx_cli_progress *
     return status;
 }
 
-/* Plans the graph of a rectangle and, without only_plan, runs it. */
+/* Plans the graph of a rectangle. Runs the plan unless only_plan is true. */
 static int make_rect(struct masked_run *run, struct rfx_rect rect, bool only_plan,
                      struct rfx_cli_progress *progress) {
     struct rfx_error err = {{0}};
@@ -86,7 +87,8 @@ static int by_area(const void *a, const void *b) {
     return (more > less) - (more < less);
 }
 
-/* Checks that all rectangles fit the budget before any is computed, the largest first. */
+/* Checks, before any rectangle is computed, that all rectangles fit the budget. The largest one is
+ * checked first. */
 static int check_budget(struct masked_run *run) {
     struct rfx_mask_rects sorted = run->rects;
     int code = RFX_EXIT_DONE;
@@ -97,7 +99,7 @@ static int check_budget(struct masked_run *run) {
     return code;
 }
 
-/* Finds the output, and whether its rectangles can be computed by themselves. */
+/* Finds the output, and whether its rectangles can be computed independently of each other. */
 static int look_at_output(struct masked_run *run) {
     const struct rfx_graph *graph = run->job.graph;
     struct rfx_part_rounds rounds;
@@ -137,7 +139,7 @@ static int look_at_mask(struct masked_run *run) {
     if (status != RFX_OK) status = rfx_fail_within(&err, status, "--mask");
     if (status == RFX_OK) status = rfx_grid_find(graph, graph->outputs[run->k].node, &grid, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
-    double halo[2] = {0.0, 0.0}; /* not known without a grid: counted as none */
+    double halo[2] = {0.0, 0.0}; /* without a known grid the halo is counted as 0 */
     for (int axis = 0; axis < 2 && grid.known; axis++)
         halo[axis] = (grid.axis[axis].size_px - 1.0) / fabs(grid.axis[axis].step);
     rfx_mask_find_rects(&run->mask, map->h, map->w, halo[0], halo[1], &run->rects);
@@ -146,7 +148,7 @@ static int look_at_mask(struct masked_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* The value of pixels that are not wanted: the image's no-data value, otherwise 0. */
+/* Returns the value for pixels outside of the mask: the image's no-data value, or else 0. */
 static float fill_of(const struct rfx_geo_source *source) {
     char *end = NULL;
     const char *text = source->geo.no_data;
@@ -154,7 +156,7 @@ static float fill_of(const struct rfx_geo_source *source) {
     return end != NULL && end != text ? (float)value : 0.0f;
 }
 
-/* The output file names the no-data value too. */
+/* Returns the description of the output file, which contains the image's no-data value too. */
 static struct rfx_output_files files_of(const struct masked_run *run) {
     return (struct rfx_output_files){.graph = run->job.graph,
                                      .source = &run->job.geo,
@@ -179,7 +181,7 @@ static enum rfx_status open_output(struct masked_run *run, const struct rfx_outp
     return status;
 }
 
-/* Computes all rectangles, then fills what is between them. */
+/* Computes all rectangles, then fills the pixels between them. */
 static int make_all(struct masked_run *run) {
     struct rfx_error err = {{0}};
     struct rfx_cli_progress progress;
@@ -192,7 +194,8 @@ static int make_all(struct masked_run *run) {
     enum rfx_status status = rfx_masked_output_fill(&run->output, &run->rects, &err);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(&err, RFX_STATUS_CANCELLED, "stopped by a signal");
-    rfx_memory_set_stop(run->job.mem, NULL, NULL); /* from here on the file becomes complete */
+    rfx_memory_set_stop(run->job.mem, NULL,
+                        NULL); /* a signal must not stop the file's completion */
     if (status == RFX_OK && run->output.stream != NULL)
         status = rfx_output_stream_commit(run->output.stream, NULL, NULL, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
@@ -235,7 +238,7 @@ static int print_result(const struct masked_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* Counts what the run holds beside the network. */
+/* Adds the memory that the run holds besides the network to the plan request. */
 static int count_bytes(struct masked_run *run, struct rfx_output_format *format) {
     struct rfx_error err = {{0}};
     const struct rfx_tensor *map = &run->output.map;

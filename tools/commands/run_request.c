@@ -8,7 +8,7 @@
 #include "tools/cli/outputs.h"
 #include "tools/report/html_report.h"
 
-/* Why options do not suit a batch of images; NULL: they do. */
+/* Returns the reason why the options do not suit a batch of images, or NULL when they do. */
 static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     if (options->report.page != NULL) return "--report is the page of one image, not of a batch";
     if (options->report.overlay != NULL)
@@ -18,7 +18,7 @@ static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     return NULL;
 }
 
-/* Opens model and picture, whose images are counted. */
+/* Opens model and image file, and counts the images of the file. */
 static int open_job(struct rfx_run_request *r, const char *spec) {
     struct rfx_cli_run_options *options = r->options;
     options->images = INT64_MAX;
@@ -69,7 +69,8 @@ static void count_npy_picture(struct rfx_cli_job *job) {
     if (source->fixed_bytes < rfx_image_npy_bytes()) source->fixed_bytes = rfx_image_npy_bytes();
 }
 
-/* Encoders and buffers of the files are within the budget too. */
+/* Adds the memory of the files' encoders and buffers to the plan request, as it is within the
+ * budget too. */
 static void count_files(struct rfx_run_request *r) {
     size_t *bytes = &r->job.request.source.fixed_bytes;
     *bytes += rfx_cli_outputs_bytes(r->job.graph, r->options, &r->job.geo);

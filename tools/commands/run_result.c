@@ -1,4 +1,4 @@
-/* Text and JSON of a run. */
+/* Prints the result of a run as text and JSON. */
 #include "tools/commands/run_result.h"
 
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
-/* A list of another length is said, not refused: it may name the first classes alone, or one more
- * for the background. */
+/* Prints a message when the number of labels differs from the number of classes. That is not an
+ * error: a list may name only the first classes, or one more for the background. */
 static void tell_label_count(const struct rfx_run_result *run) {
     int64_t classes = run->outputs->items[0].tensor->elems, names = run->classes->n_labels;
     if (run->classes->labels == NULL || names == classes) return;
@@ -17,7 +17,7 @@ static void tell_label_count(const struct rfx_run_result *run) {
                     (long long)names, (long long)classes);
 }
 
-/* {"tensors", "bytes", "macs_saved"} */
+/* Returns the JSON object "exchange": {"tensors", "bytes", "macs_saved"}. */
 static json_t *exchange_json(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;
     json_t *tensors = json_array();
@@ -28,7 +28,8 @@ static json_t *exchange_json(const struct rfx_run_result *run) {
                      "macs_saved", (json_int_t)ranks->macs_saved);
 }
 
-/* {"count", "rounds", "macs", "macs_ratio", "peak_rss_bytes", "seconds", "exchange"} */
+/* Returns the JSON object about the ranks: {"count", "rounds", "macs", "macs_ratio",
+ * "peak_rss_bytes", "seconds", "exchange"}. */
 static json_t *ranks_json(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;
     return json_pack("{s:i, s:i, s:I, s:f, s:I, s:f, s:o}", "count", ranks->count, "rounds",
@@ -80,7 +81,7 @@ static int print_json(const struct rfx_run_result *run) {
     return rfx_report_print(document);
 }
 
-enum { NAMED_CUTS = 4 }; /* of more the first and the last are named; --json has all */
+enum { NAMED_CUTS = 4 }; /* of more cuts only the first and the last are named; --json has all */
 
 static void print_exchange(const struct rfx_run_result *run) {
     const struct rfx_run_ranks *ranks = run->ranks;

@@ -11,14 +11,15 @@
 
 /* Figures of a run by several processes. */
 struct rfx_run_ranks {
-    int count, rounds;     /* rounds: of states that were merged before the last one */
+    int count, rounds;     /* ranks; rounds of states that were merged before the output */
     uint64_t macs;         /* of all ranks, in all rounds */
-    size_t peak_rss_bytes; /* of the rank with the largest */
+    size_t peak_rss_bytes; /* largest peak resident set of any rank */
     double seconds;        /* of the slowest rank */
-    const int *cuts;       /* nodes whose maps ranks exchanged rows of */
+    const int *cuts;       /* nodes whose feature map rows the ranks exchanged */
     int n_cuts;
-    uint64_t moved_bytes; /* bytes of these rows */
-    int64_t macs_saved;   /* against computing halos twice, calculated from shapes */
+    uint64_t moved_bytes; /* bytes of the exchanged rows */
+    int64_t
+        macs_saved; /* MACs that the exchange saves, as halos are not computed twice; from shapes */
 };
 
 struct rfx_run_result {

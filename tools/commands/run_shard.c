@@ -1,5 +1,6 @@
-/* rfexec run --part: a shard of an output, or of a round of states before it. The graph of the
- * shard is planned and run as any other, inside the budget; rfexec/shards writes its files. */
+/* rfexec run --part: computes a shard of an output, or a shard of a round of states that precedes
+ * the output. The graph of the shard is planned and run within the budget, as any other graph. The
+ * code of rfexec/shards writes the files. */
 #include "tools/commands/run_shard.h"
 
 #include <stdio.h>
@@ -16,17 +17,17 @@
 #include "tools/commands/command_forms.h"
 
 struct shard_run {
-    struct rfx_cli_job job; /* its graph: the whole network's, of a planned shard the shard's */
+    struct rfx_cli_job job; /* job.graph: the whole network; once a shard is planned, the shard */
     struct rfx_graph *whole;
     const struct rfx_cli_run_options *options;
     int k; /* the output of the whole network */
     struct rfx_shard_before before;
-    struct rfx_row_sums *sums; /* of the image rows that are read */
+    struct rfx_row_sums *sums; /* checksums of the image rows that are read */
     struct rfx_run_report report;
-    /* Of a shard of the output: */
-    struct rfx_shard_file shard; /* `run` is set for states too */
+    /* Used for a shard of the output: */
+    struct rfx_shard_file shard; /* shard.run is set for states too */
     struct rfx_shard_writer writer;
-    /* Of states: */
+    /* Used for states: */
     struct rfx_shard_states states;
     struct rfx_shard_round round;
 };
@@ -67,7 +68,7 @@ int rfx_choose_shard_output(const struct rfx_graph *graph,
     return RFX_EXIT_USAGE;
 }
 
-/* Sets the rectangle that the options ask for. */
+/* Sets the rectangle of the output that --part or --part-rect names. */
 static int choose_rect(struct shard_run *run) {
     const struct rfx_cli_run_options *options = run->options;
     const struct rfx_output *output = &run->job.graph->outputs[run->k];
@@ -98,7 +99,8 @@ static int choose_rect(struct shard_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* Sets the cells that the options ask for. */
+/* Sets the cells of the shard, for an output that is joined of several maps: --part I/N takes rows
+ * of each map. */
 static int choose_cells(struct shard_run *run) {
     const struct rfx_cli_run_options *options = run->options;
     const struct rfx_graph *graph = run->job.graph;
@@ -176,14 +178,14 @@ enum rfx_status rfx_cli_run_round(const struct rfx_cli_job *job,
     const struct rfx_state_sink sink = rfx_shard_round_sink(states);
     const struct rfx_cli_run once = {.plan = round->plan,
                                      .image = source != NULL ? source->map : job->image,
-                                     .sums = round->sums, /* none where there is a source */
+                                     .sums = round->sums, /* NULL when there is a source */
                                      .states = &sink,
                                      .what = what};
     return rfx_cli_run_once(&once, report, err);
 }
 
-/* Looks for a file of the name of -o: *there is whether it must be looked into. A file that is no
- * shard is refused, as somebody may want it. */
+/* Looks for an existing file with the name of -o. *there: a shard file exists and must be compared
+ * with this shard. A file that is not a shard is refused, as the user may still want it. */
 static int look_for_file(const struct shard_run *run, bool *there) {
     char name[RFX_SHARD_PATH_CHARS];
     struct rfx_error err = {{0}};
@@ -198,8 +200,9 @@ static int look_for_file(const struct shard_run *run, bool *there) {
     return RFX_EXIT_REFUSED;
 }
 
-/* MALFORMED: the input was too large to be hashed whole, and may have changed since the shard that
- * is there was made. */
+/* Checks that the input has not changed since the existing shard file was made. Needed only when
+ * the input file was too large for a hash of all its bytes. Returns MALFORMED when the input may
+ * have changed. */
 static enum rfx_status check_input(const struct shard_run *run, const json_t *picture,
                                    struct rfx_error *err) {
     const char *input = run->options->words.args[1];
@@ -234,7 +237,7 @@ static bool goes_on_from(const struct rfx_shard_states *found,
     return same;
 }
 
-/* Reads states that are there. *same: they are of this very shard. */
+/* Reads an existing file of states. *same: the file is of exactly this shard. */
 static enum rfx_status read_states(const struct shard_run *run, struct rfx_shard_states *found,
                                    bool *same, struct rfx_error *err) {
     const struct rfx_shard_states *s = &run->states;
@@ -298,13 +301,13 @@ static int print_states(const struct shard_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* Whether -o names an .npy. */
+/* Returns whether -o names an .npy file. */
 static bool is_npy(const char *output) {
     const char *end = strrchr(output, '.');
     return end != NULL && strcasecmp(end, ".npy") == 0;
 }
 
-/* What the options lack for a shard of states. */
+/* Checks that the options suit a shard of states. Prints a message when one is missing or wrong. */
 static int check_states_options(struct shard_run *run) {
     const struct rfx_cli_run_options *o = run->options;
     int rounds = run->before.rounds.rounds;
@@ -346,7 +349,7 @@ static int compute_states(struct shard_run *run) {
     return status == RFX_OK ? print_states(run) : rfx_cli_fail(status, &err);
 }
 
-/* Makes the states of the next round, unless they are there. */
+/* Computes this shard's states of the next round, unless their file exists already. */
 static int make_states(struct shard_run *run) {
     struct rfx_shard_states *s = &run->states;
     bool there = false;
@@ -384,7 +387,8 @@ static enum rfx_status execute(struct shard_run *run, struct rfx_error *err) {
                             : status;
 }
 
-/* Why a shard that is there is not this one, in why[400]; NULL: it is. */
+/* Returns the reason why an existing shard file is not this shard, or NULL when it is. The reason
+ * may be stored in `why`. */
 static const char *find_other(const struct shard_run *run, const struct rfx_shard_file *found,
                               char why[400]) {
     char cells[RFX_SHARD_CELLS_CHARS];
@@ -435,7 +439,8 @@ static json_t *about_json(const struct shard_run *run) {
         parse_share(run->options->part.part, &index, &count))
         (void)json_object_set_new(about, "part",
                                   json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
-    json_t *geo = rfx_shard_geo_json(&run->job.geo.geo); /* the image's own: which it is of */
+    json_t *geo =
+        rfx_shard_geo_json(&run->job.geo.geo); /* the image's georeference identifies it */
     if (geo != NULL && about != NULL) (void)json_object_set_new(about, "image_geo", geo);
     add_command(about, run->options);
     return about;
@@ -476,7 +481,7 @@ static int print_result(const struct shard_run *run) {
     return RFX_EXIT_DONE;
 }
 
-/* Reads --states, which must be of this run. */
+/* Reads the file of --states and checks that the file belongs to this run. */
 static enum rfx_status read_before(struct shard_run *run, struct rfx_error *err) {
     const char *path = run->options->part.states;
     const struct rfx_graph *graph = run->job.graph;
@@ -497,7 +502,7 @@ static enum rfx_status read_before(struct shard_run *run, struct rfx_error *err)
     return RFX_OK;
 }
 
-/* Finds the output, what identifies the run, and the rounds that are left. */
+/* Finds the output, the identity of the run, and the rounds of states that are still missing. */
 static int look_at_run(struct shard_run *run) {
     const struct rfx_graph *graph = run->job.graph;
     struct rfx_image_options read;
@@ -512,7 +517,7 @@ static int look_at_run(struct shard_run *run) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Settles which part of the output the shard is. */
+/* Determines which part of the output the shard covers. */
 static int describe_shard(struct shard_run *run) {
     const struct rfx_graph *graph = run->job.graph;
     const struct rfx_output *output = &graph->outputs[run->k];
@@ -528,7 +533,7 @@ static int describe_shard(struct shard_run *run) {
     shard->shape = out->shape;
     shard->stored = output->stored;
     if (shard->stored.reshaped) shard->stored.shape = rfx_output_shape(graph, run->k);
-    if (run->before.states.n > 0) { /* what the shard is computed from */
+    if (run->before.states.n > 0) { /* record the hash of the states that the shard depends on */
         char hash[33];
         rfx_shard_states_hash(&run->before.states, hash);
         (void)json_object_set_new(shard->run, "states", json_string(hash));
@@ -536,7 +541,7 @@ static int describe_shard(struct shard_run *run) {
     return cells ? choose_cells(run) : choose_rect(run);
 }
 
-/* Finds where the whole output lies, for whoever merges its shards. */
+/* Finds the georeference of the whole output, which merge needs. */
 static enum rfx_status find_georeference(struct shard_run *run, struct rfx_error *err) {
     struct rfx_georeference geo;
     char words[RFX_GEOREFERENCED_WORDS];
@@ -577,7 +582,7 @@ static int plan_shard(struct shard_run *run) {
     return code;
 }
 
-/* Makes a shard of the output, unless it is there. */
+/* Computes a shard of the output, unless its file exists already. */
 static int make_shard(struct shard_run *run) {
     struct rfx_error err = {{0}};
     bool there = false;

@@ -1,10 +1,10 @@
 /* Writing a graph as an ONNX model of opset 17.
  *
- * A node of the graph becomes a few ONNX nodes: one for its operation (several where the opset has
- * no operator for it), then one each for a fused scale, residual and activation. The last of them
- * makes the node's tensor. The rows and columns of input and output are written as symbols, so that
- * the model takes images of other sizes, unless some ONNX node holds numbers that depend on the
- * size. What this opset cannot express is refused with the node's name. */
+ * A node of the graph becomes a few ONNX nodes: one for its operation (several when the opset has
+ * no such operator), then one each for a fused scale, residual and activation. The last ONNX node
+ * computes the tensor of the graph's node. The rows and columns of input and output are symbolic
+ * dimensions, so that the model accepts images of other sizes, unless an ONNX node contains numbers
+ * that depend on the size. A node that this opset cannot express is refused with its name. */
 #include "rfexec/onnx/export/onnx_export.h"
 
 #include <string.h>
@@ -24,33 +24,33 @@ struct exporter {
     bool size_is_fixed;  /* some node works only for the size of this graph */
 };
 
-/* Orders of axes that move channels behind rows and columns, and back. */
+/* Axis orders for Transpose: from (n, c, h, w) to (n, h, w, c), and back. */
 static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
 
-/* The value of input k of a node. */
+/* Returns the name in the file of input k of a node. */
 static const char *input(const struct exporter *x, const struct rfx_node *node, int k) {
     return x->values[node->in[k]];
 }
 
-/* "name#part", for a tensor or ONNX node within one operation. */
+/* Returns "name#part", the name of a tensor or ONNX node inside one operation. */
 static const char *part(struct exporter *x, const struct rfx_node *node, const char *name) {
     return rfx_onnx_text(&x->writer, "%s#%s", node->name, name);
 }
 
-/* Integers as the constant "name#part". */
+/* Adds integers as the constant "name#part" and returns its name. */
 static const char *ints(struct exporter *x, const struct rfx_node *node, const char *name,
                         const int64_t *values, int64_t count) {
     return rfx_onnx_int64(&x->writer, part(x, node, name), values, count);
 }
 
-/* Weight `index` as the constant "name.part". */
+/* Adds weight `index` as the constant "name.part" and returns its name. */
 static const char *weight(struct exporter *x, const struct rfx_node *node, const char *name,
                           int index, struct rfx_shape shape) {
     return rfx_onnx_weight(&x->writer, rfx_onnx_text(&x->writer, "%s.%s", node->name, name), index,
                            shape);
 }
 
-/* An ONNX node with the name and the inputs of the graph's node. */
+/* Adds an ONNX node with the name and the inputs of the graph's node. */
 static onnx_node *own(struct exporter *x, const struct rfx_node *node, const char *op,
                       const char *output) {
     const char *in[RFX_ONNX_MAX_INPUTS] = {NULL};
@@ -83,7 +83,7 @@ static const char *scalar(struct exporter *x, const char *node, const char *part
 
 /* --- binary operations --- */
 
-enum { TYPE_FLOAT = 1, TYPE_BOOL = 9 }; /* TensorProto's */
+enum { TYPE_FLOAT = 1, TYPE_BOOL = 9 }; /* values of TensorProto.DataType */
 
 static const char *as_bool(struct exporter *x, const char *node, const char *part, const char *in) {
     const char *name = rfx_onnx_text(&x->writer, "%s#%s_bool", node, part);
@@ -186,7 +186,7 @@ static void export_pow(struct exporter *x, const struct rfx_node *node, const ch
     (void)emit2(x, "Pow", name, output, in, exponent);
 }
 
-/* Two numbers that are not called alpha and beta. */
+/* Writes an activation whose two ONNX attributes are not named alpha and beta. */
 static void export_named(struct exporter *x, const struct rfx_node *node, const char *name,
                          const char *output, const char *in) {
     bool selu = node->act.kind == RFX_ACT_SELU;
@@ -206,7 +206,8 @@ static void export_not(struct exporter *x, const struct rfx_node *node, const ch
 typedef void (*export_form)(struct exporter *x, const struct rfx_node *node, const char *name,
                             const char *output, const char *in);
 
-/* Of the kinds that have a form of their own. */
+/* Functions for the kinds of activation that need more than one ONNX operator with alpha and beta.
+ */
 static const export_form own_forms[RFX_ACT_COUNT] = {
     [RFX_ACT_CLIP] = export_clip, [RFX_ACT_PRELU] = export_prelu, [RFX_ACT_SILU] = export_silu,
     [RFX_ACT_POW] = export_pow,   [RFX_ACT_SELU] = export_named,  [RFX_ACT_SHRINK] = export_named,
@@ -231,7 +232,8 @@ static void export_activation(struct exporter *x, const struct rfx_node *node, c
 
 /* --- norms and reductions --- */
 
-/* Weight `index` as constant "name.part" with `after` dimensions of 1 behind its elements. */
+/* Adds weight `index` as the constant "name.part". Its shape is the number of elements followed by
+ * `after` dimensions of 1. */
 static const char *channel_weight(struct exporter *x, const struct rfx_node *node, const char *part,
                                   int index, int after) {
     struct rfx_shape shape = {1 + after, {x->graph->weights[index].elems, 1, 1}};
@@ -239,7 +241,8 @@ static const char *channel_weight(struct exporter *x, const struct rfx_node *nod
                            shape);
 }
 
-/* The value `in` times scale plus shift (-1: none) as `output`; the last node has the name. */
+/* Writes in * scale + shift to `output`. scale, shift: weights, -1: none. The last ONNX node has
+ * the name of the graph's node. */
 static void export_scale_shift(struct exporter *x, const struct rfx_node *node, int scale,
                                int shift, const char *in, const char *output) {
     bool affine = node->op == RFX_OP_AFFINE;
@@ -255,13 +258,16 @@ static void export_scale_shift(struct exporter *x, const struct rfx_node *node, 
                     channel_weight(x, node, affine ? "shift" : "bias", shift, 2));
 }
 
-/* Where the norm itself goes: to the output when neither scale nor shift follow. */
+/* Returns the name for the result of the norm itself: `output` when neither scale nor shift
+ * follows.
+ */
 static const char *norm_output(struct exporter *x, const struct rfx_node *node, int scale,
                                int shift, const char *output) {
     return scale < 0 && shift < 0 ? output : part(x, node, "normalised");
 }
 
-/* LayerNormalization takes the last axes, so channels go there and back. */
+/* Writes a norm over channels. LayerNormalization works on the last axes, so channels are moved to
+ * the last axis and back. */
 static void export_layer(struct exporter *x, const struct rfx_node *node, const char *output) {
     int scale = node->attr.channel_norm.scale, shift = node->attr.channel_norm.shift;
     int64_t c = node->out.c;
@@ -318,7 +324,7 @@ static void export_channel_norm(struct exporter *x, const struct rfx_node *node,
     export_scale_shift(x, node, scale, shift, to, output);
 }
 
-/* Integers of one axis, as numbers. */
+/* Writes an ArgMax or ArgMin along one axis, with its integer result cast to float. */
 static void export_arg(struct exporter *x, const struct rfx_node *node, const char *op,
                        const int64_t *axes, int count, bool keep, const char *output) {
     enum rfx_reduce_kind kind = node->attr.reduce.kind;
@@ -358,7 +364,8 @@ static void export_channel_reduce(struct exporter *x, const struct rfx_node *nod
     export_reduction(x, node->attr.reduce.kind, node, channels, 1, true, output);
 }
 
-/* Written with the norm that reads it. */
+/* Writes nothing, as ONNX's norm computes the moments itself. Refuses moments that something other
+ * than a norm reads. */
 static void export_moments(struct exporter *x, const struct rfx_node *node, const char *output) {
     const struct rfx_graph *graph = x->graph;
     int self = (int)(node - graph->nodes), norms = 0;
@@ -371,7 +378,8 @@ static void export_moments(struct exporter *x, const struct rfx_node *node, cons
         refuse(x, node, "statistics that not only the norm of their map reads");
 }
 
-/* Ones or zeros where there is no weight, or one element for all. */
+/* Returns the name of a weight with one element for each of the c channels. When weight `index` is
+ * -1 or has another number of elements, adds a constant of c elements equal to `otherwise`. */
 static const char *norm_weight(struct exporter *x, const struct rfx_node *node, const char *name,
                                int index, float otherwise) {
     int64_t c = node->out.c;
@@ -399,7 +407,8 @@ static void export_instance(struct exporter *x, const struct rfx_node *node, flo
     export_scale_shift(x, node, scale, shift, to, output);
 }
 
-/* Groups are the channels of a reshaped map: this opset has no group norm. */
+/* Writes a group norm, which this opset lacks. The map is reshaped so that each group is one
+ * channel of an InstanceNormalization. */
 static void export_groups(struct exporter *x, const struct rfx_node *node, int64_t groups,
                           float eps, const char *output) {
     int scale = node->attr.affine.scale, shift = node->attr.affine.shift;
@@ -433,15 +442,15 @@ static void export_normalise(struct exporter *x, const struct rfx_node *node, co
 
 /* --- maps --- */
 
-#define MOST_PIECES 16 /* that one axis of a wrapped map is written as */
+#define MOST_PIECES 16 /* most pieces of one axis of a wrapped map */
 
-/* The map `in` with its channels last, as the value `name`. */
+/* Writes the map `in` with its channels last to the tensor `name`. */
 static void channels_last(struct exporter *x, const char *name, const char *in) {
     rfx_onnx_ints(emit1(x, "Transpose", name, name, in), "perm", to_last, 4);
 }
 
-/* Positions [lo, hi) of an axis of n, [0, n) being all of it. Limits are written so that they hold
- * for other sizes of the map where they can: the end as counted from the end. */
+/* Returns the positions [lo, hi) of an axis of n positions; for [0, n) returns `in`. If possible
+ * the limits are written so that they hold for other sizes of the map, by counting from the end. */
 static const char *wrap_piece(struct exporter *x, const char *in, int64_t axis, int64_t n,
                               struct rfx_range piece, bool before, const char *name) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -455,7 +464,7 @@ static const char *wrap_piece(struct exporter *x, const char *in, int64_t axis, 
     return name;
 }
 
-/* One axis that begins again behind its end, in pieces one behind the other. */
+/* Writes wrapping padding along one axis: pieces of the axis, concatenated. */
 static const char *wrap_axis(struct exporter *x, const struct rfx_node *node, const char *in,
                              int64_t axis, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -479,7 +488,7 @@ static const char *wrap_axis(struct exporter *x, const struct rfx_node *node, co
     return output;
 }
 
-/* Pad has no mode wrap before opset 19. */
+/* Writes wrapping padding by slices and Concat, as Pad has no mode "wrap" before opset 19. */
 static void export_wrap(struct exporter *x, const struct rfx_node *node, const char *output) {
     const char *rows = part(x, node, "rows");
     (void)wrap_axis(x, node, wrap_axis(x, node, input(x, node, 0), 2, rows), 3, output);
@@ -501,7 +510,7 @@ static void export_pad(struct exporter *x, const struct rfx_node *node, const ch
                     modes[node->attr.pad.mode]);
 }
 
-/* Channels picked by Gather, or zeros before and after all channels by Pad. */
+/* Writes a selection of channels by Gather, or zeros before and after all channels by Pad. */
 static void export_select(struct exporter *x, const struct rfx_node *node, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
     const int64_t *map = node->attr.select.map, count = node->attr.select.count;
@@ -526,8 +535,8 @@ static void export_select(struct exporter *x, const struct rfx_node *node, const
     rfx_onnx_string(rfx_onnx_node(w, "Pad", node->name, output, in, 3), "mode", "constant");
 }
 
-/* Cast cuts integers and says nothing of numbers outside of their range: Round and Clip do first
- * what CONVERT does. */
+/* Writes CONVERT as Round, Clip and Cast. Cast alone truncates, and its result for numbers outside
+ * of the integer range is undefined. */
 static void export_convert(struct exporter *x, const struct rfx_node *node, const char *output) {
     enum rfx_type to = node->attr.convert.to;
     const char *in = input(x, node, 0);
@@ -561,7 +570,7 @@ static void export_crop(struct exporter *x, const struct rfx_node *node, const c
     (void)rfx_onnx_node(w, "Slice", node->name, output, in, 5);
 }
 
-/* The grid is a map here, with its two channels last in ONNX. */
+/* Writes GridSample. The grid is a map of two channels here; ONNX wants these channels last. */
 static void export_grid_sample(struct exporter *x, const struct rfx_node *node,
                                const char *output) {
     static const char *const modes[] = {"nearest", "bilinear", "bicubic"};
@@ -593,7 +602,7 @@ static void export_resize(struct exporter *x, const struct rfx_node *node, const
     if (a->mode == RFX_RESIZE_CUBIC) {
         rfx_onnx_float(resize, "cubic_coeff_a", a->cubic_a);
         rfx_onnx_int(resize, "exclude_outside", a->exclude_outside ? 1 : 0);
-    } /* linear without antialias: a tap outside counts as its neighbour at the border */
+    } /* linear without antialias: a sample outside of the map has the value of the border */
     if (a->antialias || a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC)
         refuse(x, node,
                "Resize has no antialias before opset 18 and no symmetric half "
@@ -644,7 +653,7 @@ static const char *reshaped(struct exporter *x, const char *in, const char *name
     return output;
 }
 
-/* Groups of channels become an axis of their own for the operator. */
+/* Writes a softmax. Groups of channels are reshaped to a separate axis for the operator. */
 static void export_softmax(struct exporter *x, const struct rfx_node *node, const char *output) {
     const char *op = node->attr.softmax.logarithm ? "LogSoftmax" : "Softmax";
     bool plain = node->op == RFX_OP_PLAIN_SOFTMAX;
@@ -686,7 +695,8 @@ static void export_constant(struct exporter *x, const struct rfx_node *node, con
                           node->attr.constant.shape);
 }
 
-/* The lines of a weight, (1, c, 1, w) or (1, c, h, 1), as maps; NULL: there are none. */
+/* Returns the map made by repeating the lines of a weight, (1, c, 1, w) or (1, c, h, 1); NULL when
+ * the node has no such weight. */
 static const char *expanded(struct exporter *x, const struct rfx_node *node, int axis) {
     struct rfx_onnx_writer *w = &x->writer;
     int64_t dims[4] = {1, 1, node->attr.repeat.h, node->attr.repeat.w};
@@ -716,8 +726,8 @@ static void export_repeat(struct exporter *x, const struct rfx_node *node, const
 
 /* --- convolutions, pools, batch norms --- */
 
-/* in * scale + shift per channel (weights of c elements, or -1) as a BatchNormalization of mean 0
- * and variance 1. */
+/* Writes in * scale + shift for each channel as a BatchNormalization with mean 0 and variance 1.
+ * scale, shift: weights of c elements, -1: none. */
 static void export_batch_norm(struct exporter *x, const struct rfx_node *node, int scale, int shift,
                               const char *name, const char *output, const char *in) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -748,7 +758,8 @@ static void window_attrs(onnx_node *n, int64_t kh, int64_t kw, int64_t sh, int64
     rfx_onnx_ints(n, "pads", pads, 4);
 }
 
-/* Conv or ConvTranspose, then what is fused into it; the first ONNX node has the node's name. */
+/* Writes a Conv or ConvTranspose, then the operations fused into it. The first ONNX node has the
+ * name of the graph's node. */
 static void export_conv(struct exporter *x, const struct rfx_node *node, const char *output) {
     bool transposed = node->op == RFX_OP_CONV_TRANSPOSE;
     struct rfx_onnx_writer *w = &x->writer;
@@ -789,7 +800,7 @@ static void export_pool(struct exporter *x, const struct rfx_node *node, const c
     if (!average) rfx_onnx_ints(pool, "dilations", (int64_t[2]){a->dh, a->dw}, 2);
 }
 
-/* Indices, as numbers, of a MaxPool whose maxima nobody reads. */
+/* Writes the indices of a MaxPool, cast to float. The maxima are not read. */
 static void export_pool_place(struct exporter *x, const struct rfx_node *node, const char *output) {
     const struct rfx_pool_attr *a = &node->attr.pool;
     const char *where = part(x, node, "where");
@@ -860,7 +871,8 @@ static void export_slice(struct exporter *x, const struct rfx_node *node, const 
     int rank = slice->shape.rank;
     for (int i = 0; i < rank; i++) {
         int64_t last = slice->starts[i] + (slice->shape.dims[i] - 1) * slice->steps[i];
-        /* Going down past element 0 cannot be written as an end of -1, which means the last. */
+        /* A slice that runs backwards to element 0 cannot have the end -1, which is the last one.
+         */
         ends[i] = slice->steps[i] > 0 ? last + 1 : last > 0 ? last - 1 : INT64_MIN + 1;
         axes[i] = i;
     }
@@ -899,7 +911,7 @@ static void export_gemm(struct exporter *x, const struct rfx_node *node, const c
     rfx_onnx_int(gemm, "transB", mk ? 1 : 0);
 }
 
-/* Operators without attributes. */
+/* Writes an operator without attributes. */
 static void export_plain(struct exporter *x, const struct rfx_node *node, const char *output) {
     (void)own(x, node, node->op == RFX_OP_MATMUL ? "MatMul" : "Identity", output);
 }
@@ -921,8 +933,8 @@ static void export_attention(struct exporter *x, const struct rfx_node *node, co
     (void)emit2(x, "MatMul", node->name, output, weights, input(x, node, 2));
 }
 
-/* Also the two changes between maps, whose channels are last in memory, and tensors in ONNX order.
- */
+/* Writes a Transpose. The conversions between maps (channels last) and PLAIN tensors (ONNX order)
+ * are transposes too. */
 static void export_transpose(struct exporter *x, const struct rfx_node *node, const char *output) {
     int64_t perm[RFX_MAX_RANK];
     int rank = node->out.shape.rank;
@@ -942,7 +954,7 @@ static void export_gather(struct exporter *x, const struct rfx_node *node, const
                  node->attr.gather.axis);
 }
 
-/* An operator of input 0 and of one integer. */
+/* Adds an ONNX node whose operands are input 0 and one integer. */
 static onnx_node *with_integer(struct exporter *x, const struct rfx_node *node, const char *op,
                                int64_t value, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -962,7 +974,8 @@ static void export_running_sum(struct exporter *x, const struct rfx_node *node,
     rfx_onnx_int(n, "reverse", node->attr.running.reverse);
 }
 
-/* Its values are not written: what takes them says so in a node of its own. */
+/* Writes the indices of a TopK. Its values are not written, as the graph has a separate node that
+ * gathers them. */
 static void export_top_k(struct exporter *x, const struct rfx_node *node, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
     const char *where = part(x, node, "where");
@@ -974,7 +987,7 @@ static void export_top_k(struct exporter *x, const struct rfx_node *node, const 
     to_float(x, node->name, output, where);
 }
 
-/* Input 1 as the integers that it is in a file. */
+/* Returns input 1, which is float in the graph, cast to integers as ONNX requires. */
 static const char *indices_of(struct exporter *x, const struct rfx_node *node) {
     enum { TYPE_INT64 = 7 };
     const char *made = part(x, node, "integers");
@@ -1005,13 +1018,13 @@ static void export_scatter(struct exporter *x, const struct rfx_node *node, cons
 
 /* --- attention in windows --- */
 
-/* A node on its way: sizes, and the names of what it makes begin with its own. */
+/* The window attention node that is being written, with its sizes. */
 struct windows {
     struct exporter *x;
     const struct rfx_node *node;
     const struct rfx_window_attention_attr *attr;
-    int64_t down, across; /* windows */
-    int64_t pixels, size; /* of a window; channels of a head */
+    int64_t down, across; /* number of windows along rows and columns of windows */
+    int64_t pixels, size; /* pixels of a window; channels of a head */
 };
 
 static const char *text(const struct windows *w, const char *part) {
@@ -1032,7 +1045,7 @@ static const char *transpose(const struct windows *w, const char *part, const ch
     return name;
 }
 
-/* Makes `output`, or NULL: a tensor called by the part. */
+/* Writes a Reshape to `output` (NULL: to a tensor named after `part`) and returns the name. */
 static const char *reshape(const struct windows *w, const char *part, const char *in,
                            const int64_t *dims, int rank, const char *output) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1044,7 +1057,7 @@ static const char *reshape(const struct windows *w, const char *part, const char
     return output;
 }
 
-/* Positions [lo, hi) of an axis. */
+/* Returns the positions [lo, hi) of an axis. */
 static const char *slice(const struct windows *w, const char *part, const char *in, int64_t axis,
                          int64_t lo, int64_t hi) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1057,8 +1070,8 @@ static const char *slice(const struct windows *w, const char *part, const char *
     return name;
 }
 
-/* Position i of the result, which is called `output` or by the part, is position i + shift, around.
- */
+/* Writes a roll along an axis to `output` (NULL: to a tensor named after `part`): position i of the
+ * result is position (i + shift) mod extent of `in`. Returns the name. */
 static const char *roll(const struct windows *w, const char *part, const char *in, int64_t axis,
                         int64_t shift, int64_t extent, const char *output) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1073,8 +1086,8 @@ static const char *roll(const struct windows *w, const char *part, const char *i
     return output == NULL ? name : output;
 }
 
-/* Channels [first, first + c) as (down, across, heads, pixels, size), or with the last two turned.
- */
+/* Returns channels [first, first + c) of a map as a tensor (down, across, heads, pixels, size); if
+ * `turned`, as (down, across, heads, size, pixels). */
 static const char *part_of(const struct windows *w, const char *part, const char *map,
                            int64_t first, bool turned) {
     static const int64_t straight[6] = {2, 4, 0, 3, 5, 1}, keys[6] = {2, 4, 0, 1, 3, 5};
@@ -1090,7 +1103,8 @@ static const char *part_of(const struct windows *w, const char *part, const char
     return reshape(w, part, in, joined, 5, NULL);
 }
 
-/* A table's biases as (heads, pixels, pixels), picked as the papers' code does. */
+/* Returns the biases of the position table as (heads, pixels, pixels), gathered as in the papers'
+ * code. */
 static const char *table_bias(const struct windows *w) {
     static const int64_t turn[2] = {1, 0};
     const struct rfx_window_attention_attr *a = w->attr;
@@ -1131,7 +1145,8 @@ static bool is_written(const struct rfx_onnx_writer *writer, const char *value) 
     return false;
 }
 
-/* For each pixel of a window, in each window of an axis: 1 where it is of the map's other end. */
+/* Returns a constant with one number for each pixel of each window along an axis: 1 if the roll
+ * moved the pixel there from the other end of the map, else 0. */
 static const char *ends_of(const struct windows *w, bool rows, const char *name) {
     const struct rfx_window_attention_attr *a = w->attr;
     int64_t windows = rows ? w->down : w->across, n = w->pixels;
@@ -1148,7 +1163,7 @@ static const char *ends_of(const struct windows *w, bool rows, const char *name)
     return name;
 }
 
-/* A value of this name: `in` with another shape. */
+/* Writes a Reshape of `in` to the tensor `name` and returns the name. */
 static const char *shaped(const struct windows *w, const char *name, const char *in,
                           const int64_t *dims, int rank) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1157,8 +1172,9 @@ static const char *shaped(const struct windows *w, const char *name, const char 
     return name;
 }
 
-/* -100 between the first and the last rows (or columns) of the last windows of an axis, which are
- * of both ends of the map. All nodes with the same windows share it. */
+/* Returns the mask of an axis. The last windows of the axis contain rows (or columns) from both
+ * ends of the map. The mask is -100 between pixels of different ends, and 0 otherwise. All nodes
+ * with the same windows share one mask. */
 static const char *mask_of(const struct windows *w, bool rows) {
     const struct rfx_window_attention_attr *a = w->attr;
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1186,7 +1202,7 @@ static const char *add_masks(const struct windows *w, const char *scores) {
     return make(w, "Add", "masked.columns", scores, mask_of(w, false));
 }
 
-/* (down, across, heads, pixels, size) as a map again. */
+/* Writes the tensor (down, across, heads, pixels, size) as a map to `output`. */
 static void as_map(const struct windows *w, const char *in, const char *output) {
     static const int64_t perm[6] = {2, 5, 0, 3, 1, 4};
     const struct rfx_window_attention_attr *a = w->attr;
@@ -1241,12 +1257,13 @@ static bool always(const struct rfx_node *node) {
     return true;
 }
 
-/* One output pixel is the mean of all, whatever the size. */
+/* Returns whether an adaptive pool has more than one output pixel. One output pixel is the mean of
+ * the whole map at any size. */
 static bool unless_global(const struct rfx_node *node) {
     return node->attr.adaptive.oh != 1 || node->attr.adaptive.ow != 1;
 }
 
-/* Groups of channels are an axis of their own, beside sizes. */
+/* Returns whether a softmax has groups. They need a Reshape that contains the map's size. */
 static bool in_groups(const struct rfx_node *node) {
     return node->attr.softmax.group > 0;
 }
@@ -1313,12 +1330,13 @@ bool rfx_onnx_export_has(enum rfx_op op) {
 
 /* --- the graph --- */
 
-/* Whether an output is not its node's tensor as it is, which other nodes read. */
+/* Returns whether an output differs in shape or type from its node's tensor. */
 static bool is_declared_otherwise(const struct rfx_output *output) {
     return output->stored.reshaped || output->stored.type != RFX_TYPE_FLOAT32;
 }
 
-/* The name of a node's tensor: that of the output it is, else its alias, else its name. */
+/* Returns the name of a node's tensor: the name of the network output that it is, or else the
+ * node's alias, or else the node's name. */
 static const char *value_name(struct exporter *x, int index) {
     const struct rfx_graph *graph = x->graph;
     const struct rfx_node *node = &graph->nodes[index];
@@ -1351,7 +1369,8 @@ static void export_node(struct exporter *x, int index) {
     }
 }
 
-/* A constant beside an operand that follows the size: broadcast over space, or fixing it. */
+/* Returns whether a node combines a constant that has rows or columns with an operand whose size
+ * follows the image. Then the constant fixes the size of the image. */
 static bool meets_sized_constant(const struct exporter *x, const struct rfx_node *node) {
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_node *in = &x->graph->nodes[node->in[k]];
@@ -1373,7 +1392,8 @@ static void find_fixed_sizes(struct exporter *x) {
     }
 }
 
-/* Places of axes of 1 in front of the rows of a declared shape, and how many there are. */
+/* Lists the axes of size 1 before the rows of a declared shape, except channels. Returns their
+ * number. */
 static int list_ones(const struct rfx_stored *stored, const struct rfx_tensor *map, int64_t *axes) {
     int n = 0, row = stored->shape.rank - (stored->last ? 3 : 2);
     bool channels = stored->last || map->c == 1; /* are not among them */
@@ -1386,7 +1406,7 @@ static int list_ones(const struct rfx_stored *stored, const struct rfx_tensor *m
     return n;
 }
 
-/* A node that takes or gives axes. */
+/* Adds an operator that removes or adds axes (Squeeze, Unsqueeze) and returns its result. */
 static const char *change_axes(struct exporter *x, const char *op, const char *name, const char *in,
                                const int64_t *axes, int n) {
     const char *made = rfx_onnx_text(&x->writer, "%s#%s", name, op);
@@ -1395,7 +1415,7 @@ static const char *change_axes(struct exporter *x, const char *op, const char *n
     return made;
 }
 
-/* The tensor of an output as it is declared, from (1, c, h, w). */
+/* Writes an output in its declared shape and type, made from the tensor (1, c, h, w). */
 static const char *export_stored(struct exporter *x, const struct rfx_output *output,
                                  const char *value) {
     static const int64_t leading[2] = {0, 1};
@@ -1414,7 +1434,7 @@ static const char *export_stored(struct exporter *x, const struct rfx_output *ou
     return n == 0 ? value : change_axes(x, "Unsqueeze", output->name, value, ones, n);
 }
 
-/* Which axes of an output have the image's rows and columns. */
+/* Returns whether an axis of an output depends on the image's rows or columns. */
 static bool is_sized_axis(const struct rfx_output *output, const struct rfx_tensor *t, int rank,
                           int axis) {
     if (t->layout == RFX_LAYOUT_PLAIN) return true;

@@ -31,7 +31,7 @@ static void *keep(struct rfx_onnx_writer *w, size_t bytes) {
     return block->data;
 }
 
-/* Makes room for one more element of a list. */
+/* Makes a list large enough for one more element. Returns false after an error. */
 static bool grow(struct rfx_onnx_writer *w, void *list, int count, int *capacity, size_t size) {
     if (w->status != RFX_OK) return false;
     if (count < *capacity) return true;
@@ -236,7 +236,7 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
     return ok;
 }
 
-/* The constant's values, little endian, in pieces. */
+/* Encodes a constant's values, little endian, in pieces. */
 static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
@@ -326,7 +326,7 @@ static bool encode_model(pb_ostream_t *s, const struct part *part) {
            put_message(s, 8, encode_opset, part->w, NULL);
 }
 
-/* Where encoded bytes go. */
+/* The file that encoded bytes are written to. */
 struct destination {
     struct rfx_onnx_writer *w;
     struct rfx_output_file *file;
@@ -346,7 +346,7 @@ static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *path) {
     pb_ostream_t stream = {.callback = write_file, .state = &to, .max_size = SIZE_MAX};
     struct part part = {w, NULL};
     if (!encode_model(&stream, &part))
-        status = w->status != RFX_OK ? w->status /* of a write, or of a weight that was read */
+        status = w->status != RFX_OK ? w->status /* a write or the reading of a weight failed */
                                      : rfx_fail(w->err, RFX_STATUS_INTERNAL,
                                                 "cannot write '%s': encoding failed", path);
     if (status == RFX_OK) status = rfx_output_file_commit(to.file, w->err);

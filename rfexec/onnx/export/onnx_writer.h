@@ -23,7 +23,7 @@ struct rfx_onnx_node {
     const char *op; /* a literal */
     const char *name;
     const char *output;
-    const char *unused; /* an output in front of it that nobody reads, or NULL */
+    const char *unused; /* an unread output of the node that precedes `output`, or NULL */
     int n_in, n_attrs;
     const char **in;
     struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS + 1]; /* the last one is never written */
@@ -52,7 +52,7 @@ struct rfx_onnx_writer {
     struct rfx_memory *mem;
     struct rfx_error *err;
     enum rfx_status status;
-    struct rfx_onnx_node unwritten; /* what rfx_onnx_node gives after an error */
+    struct rfx_onnx_node unwritten; /* rfx_onnx_node returns this node after an error */
     struct rfx_onnx_text *texts;    /* all strings and tables, freed together */
     struct rfx_onnx_node **nodes;
     struct rfx_onnx_constant *constants;
@@ -65,11 +65,13 @@ void rfx_onnx_writer_init(struct rfx_onnx_writer *w, const struct rfx_graph *gra
                           struct rfx_error *err);
 void rfx_onnx_writer_free(struct rfx_onnx_writer *w);
 
-/* printf into a string that lives as long as the writer; "" after an error. */
+/* Returns a string formatted as by printf. The string is valid as long as the writer. Returns ""
+ * after an error. */
 const char *rfx_onnx_text(struct rfx_onnx_writer *w, const char *format, ...) RFX_PRINTF(2, 3);
 
-/* A node with up to RFX_ONNX_MAX_INPUTS inputs (NULL ends the list); the pointer stays valid. Never
- * NULL: after an error a node that is not written. */
+/* Adds a node with up to RFX_ONNX_MAX_INPUTS inputs (NULL ends the list) and returns it. The
+ * pointer stays valid as long as the writer. It is never NULL: after an error the function returns
+ * a node that is not written. */
 struct rfx_onnx_node *rfx_onnx_node(struct rfx_onnx_writer *w, const char *op, const char *name,
                                     const char *output, const char *const *in, int n_in);
 void rfx_onnx_int(struct rfx_onnx_node *node, const char *name, int64_t value);
@@ -77,7 +79,7 @@ void rfx_onnx_ints(struct rfx_onnx_node *node, const char *name, const int64_t *
 void rfx_onnx_float(struct rfx_onnx_node *node, const char *name, float value);
 void rfx_onnx_string(struct rfx_onnx_node *node, const char *name, const char *text);
 
-/* Constants; each returns its name. A second one of the same name is not added. */
+/* Add a constant and return its name. A constant whose name exists already is not added. */
 const char *rfx_onnx_weight(struct rfx_onnx_writer *w, const char *name, int weight,
                             struct rfx_shape shape);
 const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const int64_t *values,
@@ -87,7 +89,8 @@ const char *rfx_onnx_fill(struct rfx_onnx_writer *w, const char *name, struct rf
 
 void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onnx_value *value);
 
-/* Encodes everything into `path` (a temporary beside it, renamed). UNSUPPORTED above the 2 GiB that
- * a protobuf file can hold; IO with the system's reason. */
+/* Writes the model to `path`. The bytes go to a temporary file in the same folder, which is renamed
+ * when it is complete. Statuses: UNSUPPORTED when the model exceeds the 2 GiB that a protobuf file
+ * can hold; IO with the system's reason. */
 RFX_NODISCARD enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path);
 #endif

@@ -6,8 +6,8 @@
 #include "rfexec/onnx/file/onnx_model.h"
 
 #define ARENA_BLOCK_BYTES ((size_t)64 * 1024)
-/* The blocks of a large model come from the system by themselves and go back when it is loaded;
- * small ones would stay with the C library. */
+/* Block size of large models. The C library allocates so large a block directly from the system and
+ * returns it when it is freed. Small blocks would stay in the C library's heap. */
 #define ARENA_LARGE_BLOCK_BYTES ((size_t)1 << 20)
 #define ARENA_ALIGN ((size_t)16)
 

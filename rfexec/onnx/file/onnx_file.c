@@ -1,5 +1,4 @@
-/* Opening of model files. Each external file is opened once, whatever the number of tensors in it.
- */
+/* Opens model files. Each external file is opened only once, however many tensors it contains. */
 #include "rfexec/onnx/file/onnx_file.h"
 
 #include <errno.h>
@@ -18,7 +17,7 @@ struct open_file {
     struct rfx_weight_file as_weights;
     struct open_file *next;
     char *path;
-    char *name; /* as in the model; NULL: the model itself */
+    char *name; /* the location as written in the model; NULL: the model file itself */
     size_t size;
 };
 
@@ -31,7 +30,7 @@ struct rfx_onnx_files {
 
 static enum rfx_status open_file(const char *path, int flags, struct rfx_weight_file *out,
                                  struct rfx_error *err) {
-    /* a pipe must not wait for a writer */
+    /* O_NONBLOCK: opening a named pipe must not wait for a writer */
     int fd = rfx_descriptor_keep(open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags));
     if (fd < 0) return rfx_fail(err, RFX_STATUS_IO, "cannot open '%s': %s", path, strerror(errno));
     enum rfx_status status = RFX_OK;
@@ -75,7 +74,8 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
         status = rfx_memory_fail(files->mem, "file path", strlen(path) + 1, err);
     if (name != NULL && (file->name = rfx_memory_strdup(files->mem, name)) == NULL)
         status = rfx_memory_fail(files->mem, "file name", strlen(name) + 1, err);
-    /* External data have been resolved: what is a link by now came later. */
+    /* The links of an external file's path have been resolved. O_NOFOLLOW refuses a link that was
+     * put in its place since then. */
     int flags = name != NULL ? O_NOFOLLOW : 0;
     if (status == RFX_OK) status = open_file(path, flags, &file->as_weights, err);
     file->size = file->as_weights.size;
@@ -87,7 +87,7 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
     return RFX_OK;
 }
 
-/* The model itself, as a file that is in memory. */
+/* Adds the model itself as a file in memory. */
 static enum rfx_status add_bytes(struct rfx_onnx_files *files, const void *bytes, size_t size,
                                  struct rfx_error *err) {
     static const char name[] = "the model in memory";
@@ -160,7 +160,7 @@ struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files) {
     return bytes_of(files->model, 0, files->model->size);
 }
 
-/* Relative, without any ".." part. */
+/* Returns whether a location is a relative path without any ".." part. */
 static bool location_is_inside(const char *location) {
     if (location[0] == '/') return false;
     for (const char *part = location; part != NULL; part = strchr(part, '/')) {
@@ -170,14 +170,14 @@ static bool location_is_inside(const char *location) {
     return true;
 }
 
-/* Whether an absolute path without links lies below such a folder. */
+/* Returns whether a path is below a folder. Both are absolute and contain no links. */
 static bool is_below(const char *path, const char *folder) {
     size_t n = strlen(folder);
-    while (n > 0 && folder[n - 1] == '/') n--; /* of "/" nothing is left */
+    while (n > 0 && folder[n - 1] == '/') n--; /* "/" becomes the empty text */
     return strncmp(path, folder, n) == 0 && path[n] == '/';
 }
 
-/* Cuts the last part off; "." for a name alone. */
+/* Removes the last part of a path. A path without a slash becomes ".". */
 static void cut_to_folder(char path[PATH_MAX]) {
     char *slash = strrchr(path, '/');
     if (slash == NULL)
@@ -186,9 +186,10 @@ static void cut_to_folder(char path[PATH_MAX]) {
         slash[slash == path ? 1 : 0] = '\0';
 }
 
-/* Resolves the links of an external file's path. They may lead about within the folder that the
- * model is named in, or the one that it lies in itself (caches of models keep all files in one
- * folder and link to them), but not out of both. */
+/* Resolves the symbolic links of an external file's path. The resolved path must be below one of
+ * two folders: the folder of the path by which the model was opened, or the folder of the model
+ * file itself after resolving links. The second is needed for model caches, which keep all files in
+ * one folder and link to them. */
 static enum rfx_status resolve(const char *model, const char *path, char resolved[PATH_MAX],
                                struct rfx_error *err) {
     char named[PATH_MAX], folder[PATH_MAX], own[PATH_MAX];
@@ -205,7 +206,7 @@ static enum rfx_status resolve(const char *model, const char *path, char resolve
                     "external data '%s' is a link that leads outside of the model's folder", path);
 }
 
-/* The external file of that name, opening it when it is new. */
+/* Sets *out to the external file of this location. Opens the file when it is not open yet. */
 static enum rfx_status find_file(struct rfx_onnx_files *files, const char *location,
                                  const struct open_file **out, struct rfx_error *err) {
     for (const struct open_file *f = files->first; f != NULL; f = f->next) {

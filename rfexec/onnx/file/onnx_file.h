@@ -6,35 +6,38 @@
 
 struct rfx_onnx_files;
 
-/* Opens `path`. IO: cannot be opened; MALFORMED: empty. The result frees with rfx_onnx_files_free,
- * whose signature is that of rfx_graph.files_free. */
+/* Opens the model file `path`. The caller frees the result with rfx_onnx_files_free, which has the
+ * signature of rfx_graph.files_free. Statuses: IO when the file cannot be opened; MALFORMED when it
+ * is empty. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
                                                   struct rfx_onnx_files **out,
                                                   struct rfx_error *err);
 
-/* The same of a file's bytes in memory, which must stay as they are until the free. External data
- * are refused: there is no folder that they could lie in. */
+/* Opens a model whose bytes are in the caller's memory. The bytes must stay unchanged until
+ * rfx_onnx_files_free. External data files are refused, as a model in memory has no folder. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, const void *bytes,
                                                         size_t size, struct rfx_onnx_files **out,
                                                         struct rfx_error *err);
 
-/* Adds one owner: the files close when every owner has called rfx_onnx_files_free. From any thread.
- */
+/* Adds one owner. The files are closed when every owner has called rfx_onnx_files_free. May be
+ * called from any thread. */
 void rfx_onnx_files_keep(struct rfx_onnx_files *files);
 
-/* Closes the files when this was the last owner; NULL is fine. From any thread. */
+/* Removes one owner. Closes the files when this was the last owner. NULL is allowed. May be called
+ * from any thread. */
 void rfx_onnx_files_free(void *files);
 
-/* Whether the .onnx file is bytes in the caller's memory. */
+/* Returns whether the model is in the caller's memory (rfx_onnx_files_open_bytes). */
 bool rfx_onnx_files_are_bytes(const struct rfx_onnx_files *files);
 
-/* The bytes of the .onnx file. */
+/* Returns the bytes of the .onnx file. */
 struct rfx_onnx_bytes rfx_onnx_files_model(const struct rfx_onnx_files *files);
 
-/* Points tensor->raw into its external file, which must lie in the model's folder, its symbolic
- * links resolved: the folder that the model is named in, or where it is a link itself the one that
- * it lies in. MALFORMED: a location outside of it, or a range outside of the file; UNSUPPORTED: the
- * model is in memory. */
+/* Opens the external data file of a tensor and sets tensor->raw to the tensor's bytes in that file.
+ * After resolving symbolic links the file must be in the model's folder. The model's folder is that
+ * of the path by which the model was opened. If that path is a symbolic link, the folder of its
+ * target is allowed too. Statuses: MALFORMED when the file is outside of the folder or the range is
+ * outside of the file; UNSUPPORTED when the model is in memory. */
 RFX_NODISCARD enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files,
                                                     struct rfx_onnx_tensor *tensor,
                                                     struct rfx_error *err);

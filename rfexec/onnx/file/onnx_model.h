@@ -1,9 +1,9 @@
-/* An ONNX file as plain structs: names, attributes, shapes, and where the bytes of each tensor lie.
+/* An ONNX file as plain structs: names, attributes, shapes, and the file offset of each tensor.
  *
- * Everything lives in one arena that rfx_onnx_model_free drops at once. Where the file holds a
- * tensor as little-endian values of fixed width, its bytes are not read: `raw` says where they lie.
- * Sub-graphs and functions are only noted, and read when the import asks for them. This folder
- * knows the file format and no operators. */
+ * All structs are in one arena, which rfx_onnx_model_free frees at once. The bytes of a tensor that
+ * the file stores as little-endian values of fixed width are not read; `raw` is their place in the
+ * file. Of sub-graphs and functions only the place in the file is stored; they are read when the
+ * import needs them. The code in this folder knows the file format, but no operators. */
 #ifndef RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 #define RFX_RFEXEC_ONNX_FILE_ONNX_MODEL_H
 
@@ -29,14 +29,14 @@ enum rfx_onnx_type {
     RFX_ONNX_UINT32 = 12,
     RFX_ONNX_UINT64 = 13,
     RFX_ONNX_BFLOAT16 = 16,
-    RFX_ONNX_UINT4 = 21, /* in files only: tensors become UINT8 and INT8 */
+    RFX_ONNX_UINT4 = 21, /* in files only; the reader converts UINT4 to UINT8 and INT4 to INT8 */
     RFX_ONNX_INT4 = 22,
 };
 
-/* Bytes of one element, or 0 for a type that is not read. */
+/* Returns the bytes of one element, or 0 for a type that rfexec does not read. */
 size_t rfx_onnx_type_bytes(int32_t type);
 
-/* Bytes of an open file, or of memory where data is not NULL. Without either there are none. */
+/* Bytes in memory (data is not NULL) or in an open file (file is not NULL). Both NULL: no bytes. */
 struct rfx_onnx_bytes {
     const uint8_t *data;
     const struct rfx_weight_file *file;
@@ -54,10 +54,10 @@ struct rfx_onnx_tensor {
     int32_t type;
     struct rfx_shape shape;
     int64_t elems;
-    struct rfx_onnx_bytes raw; /* the values, unaligned; in memory where the reader had to put them
-                                  together; without bytes: see ints */
-    const int64_t *ints;       /* values that the file holds as varints */
-    bool external;             /* the bytes are in a file of their own, `location` */
+    struct rfx_onnx_bytes raw; /* the values, unaligned; in memory where the reader had to assemble
+                                  them; no bytes: the values are in `ints` */
+    const int64_t *ints;       /* values that the file stores as varints */
+    bool external;             /* the bytes are in the separate file `location` */
     const char *location;
     int64_t offset, length; /* length -1: not given */
 };
@@ -78,7 +78,7 @@ struct rfx_onnx_body;
 
 struct rfx_onnx_attr {
     const char *name;
-    const char *ref; /* in a function: which attribute of the call gives the value; else NULL */
+    const char *ref; /* in a function: the call's attribute that supplies the value; else NULL */
     enum rfx_onnx_attr_kind kind;
     float f;
     int64_t i;
@@ -87,13 +87,13 @@ struct rfx_onnx_attr {
     const float *floats;
     const int64_t *ints;
     size_t count;               /* of floats or ints */
-    struct rfx_onnx_span graph; /* GRAPH: where it lies */
-    struct rfx_onnx_body *body; /* the same, once it has been read */
+    struct rfx_onnx_span graph; /* GRAPH: place of the sub-graph in the file */
+    struct rfx_onnx_body *body; /* GRAPH: the sub-graph, once it has been read */
 };
 
 struct rfx_onnx_node {
     const char *name, *op, *domain;
-    const char **in, **out; /* "" : left out */
+    const char **in, **out; /* names of tensors; "": an optional one that is absent */
     size_t n_in, n_out, n_attrs;
     struct rfx_onnx_attr *attrs;
 };
@@ -105,15 +105,15 @@ struct rfx_onnx_value {
     int64_t dims[RFX_MAX_RANK]; /* -1: symbolic */
 };
 
-/* The nodes that take the place of a node: a branch of an If, or the body of a function. */
+/* The nodes that replace a node: a branch of an If, or the body of a function. */
 struct rfx_onnx_body {
     struct rfx_onnx_node *nodes;
     struct rfx_onnx_tensor *tensors; /* initialisers; a function has none */
-    const char **in, **out;          /* names; of a branch `out` alone */
+    const char **in, **out;          /* names of tensors; a branch has only `out` */
     size_t n_nodes, n_tensors, n_in, n_out;
-    struct rfx_onnx_attr *defaults; /* of a function's attributes */
+    struct rfx_onnx_attr *defaults; /* default values of a function's attributes */
     size_t n_defaults;
-    int64_t opset; /* of the default domain, or 0: the model's */
+    int64_t opset; /* opset of the default domain; 0: that of the model */
 };
 
 struct rfx_onnx_function {
@@ -137,35 +137,38 @@ struct rfx_onnx_model {
     size_t n_nodes, n_tensors, n_inputs, n_outputs, n_functions;
 };
 
-/* Reads the structure of the model in the first `size` bytes of the file, which must stay open
- * while tensors are read. At most 16 KiB of the file are in memory at a time. Nodes and
- * initialisers that no output needs are left out unless keep_all. MALFORMED: the file is no model,
- * is cut off, or holds wrong sizes. UNSUPPORTED: sparse initialisers, or a rank above 8. IO: it
- * cannot be read. */
+/* Reads the structure of the model in the first `size` bytes of `file`. The file must stay open as
+ * long as tensors are read. At most 16 KiB of the file are in memory at a time. Nodes and
+ * initialisers that no output needs are left out unless keep_all is true. Statuses: MALFORMED when
+ * the file is not a model, is truncated, or contains wrong sizes; UNSUPPORTED for sparse
+ * initialisers or a rank above 8; IO when the file cannot be read. */
 RFX_NODISCARD enum rfx_status rfx_onnx_model_read(struct rfx_memory *mem,
                                                   const struct rfx_weight_file *file, size_t size,
                                                   bool keep_all, struct rfx_onnx_model *out,
                                                   struct rfx_error *err);
 
-/* Reads the sub-graph of an attribute of kind GRAPH into attr->body, unless that has been done.
- * Nodes and initialisers that its outputs do not need are left out. Statuses as
- * rfx_onnx_model_read. */
+/* Reads the sub-graph of an attribute of kind GRAPH into attr->body, unless it has been read
+ * before. Nodes and initialisers that the sub-graph's outputs do not need are left out. Statuses:
+ * those of rfx_onnx_model_read. */
 RFX_NODISCARD enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model,
                                                    struct rfx_onnx_attr *attr,
                                                    struct rfx_error *err);
 
-/* Reads the whole of a function into function->body, likewise. */
+/* Reads all nodes of a function into function->body, unless it has been read before. Statuses:
+ * those of rfx_onnx_model_read. */
 RFX_NODISCARD enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model *model,
                                                      struct rfx_onnx_function *function,
                                                      struct rfx_error *err);
 
-/* Drops the arena; a zeroed model is fine. */
+/* Frees the model's arena. A model of zeros is allowed. */
 void rfx_onnx_model_free(struct rfx_onnx_model *model);
 
-/* An arena: many small allocations that are freed together. NULL when there is no memory. */
+/* Creates an arena for many small allocations that are freed together. Returns NULL when there is
+ * no memory. */
 struct rfx_arena *rfx_arena_create(struct rfx_memory *mem);
 void rfx_arena_free(struct rfx_arena *arena);
 
-/* Zeroed, aligned to 16 bytes; count * size is overflow-checked; NULL when there is no memory. */
+/* Returns count * size zeroed bytes, aligned to 16 bytes. The product is overflow-checked. Returns
+ * NULL when there is no memory. */
 void *rfx_arena_alloc(struct rfx_arena *arena, size_t count, size_t size);
 #endif

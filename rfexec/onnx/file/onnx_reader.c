@@ -1,12 +1,12 @@
-/* Reading an ONNX file, which is a protocol buffer, into plain structs.
+/* Reads an ONNX file, which is a protocol buffer, into plain structs.
  *
- * nanopb decodes one message at a time. A string, a sub-message or a packed array within it is only
- * noted as a span of the file and decoded from there afterwards, so no input can make the reader
- * call itself to any depth: sub-graphs of attributes and bodies of functions are read by calls of
- * their own. The file is read through one small window, and what is only noted is skipped without
- * reading it. Of nodes and initialisers that no output needs nothing but the span is ever held.
+ * nanopb decodes one message at a time. For a string, a sub-message or a packed array in a message
+ * only its span in the file is recorded; it is decoded afterwards. Therefore no input can cause
+ * deep recursion. Sub-graphs of attributes and bodies of functions are read by separate calls. The
+ * file is read through one small window, and recorded spans are skipped without reading them. Of
+ * nodes and initialisers that no output needs, only the span is ever in memory.
  *
- * The first error stays in the reader: later calls do nothing and give nothing. */
+ * The first error stays in the reader. Later calls do nothing and return nothing. */
 #include <pb_decode.h>
 #include <string.h>
 
@@ -23,7 +23,7 @@ struct reader {
     bool keep_all;
     struct rfx_error *err;
     enum rfx_status status; /* the first error */
-    uint64_t window_at;     /* bytes [window_at, window_at + window_bytes) of the file are here */
+    uint64_t window_at;     /* the window holds bytes [window_at, window_at + window_bytes) */
     size_t window_bytes;
     uint8_t window[WINDOW_BYTES];
 };
@@ -54,7 +54,7 @@ static bool fine(const struct reader *r) {
     return r->status == RFX_OK;
 }
 
-/* Keeps the first error; false. */
+/* Records an error unless there is one already. Returns false. */
 static bool fail(struct reader *r, enum rfx_status status) {
     if (fine(r)) r->status = status;
     return false;
@@ -68,8 +68,8 @@ static void *alloc(struct reader *r, size_t count, size_t size) {
     return block;
 }
 
-/* Makes room for `more` elements of `size` bytes behind `count`; `items` is the address of their
- * pointer. */
+/* Enlarges a list of `count` elements so that `more` elements of `size` bytes fit after them.
+ * `items`: the address of the list's pointer. */
 static bool reserve(struct reader *r, void *items, size_t count, size_t *capacity, size_t more,
                     size_t size) {
     if (count + more <= *capacity) return true;
@@ -84,13 +84,15 @@ static bool reserve(struct reader *r, void *items, size_t count, size_t *capacit
     return true;
 }
 
-/* Where to begin a window for a reader that goes backwards: most of it lies before `at`. */
+/* Returns the begin of a window for reading backwards: three quarters of the window are before
+ * `at`.
+ */
 static uint64_t before_window(uint64_t at) {
     uint64_t most = WINDOW_BYTES / 4 * 3;
     return at > most ? at - most : 0;
 }
 
-/* Copies bytes of the file, through the window unless they fill it. */
+/* Copies bytes of the file, through the window unless they are as many as the window. */
 static bool read_bytes(struct reader *r, uint64_t at, void *out, size_t bytes) {
     uint8_t *to = out;
     while (bytes > 0) {
@@ -121,9 +123,10 @@ static bool read_bytes(struct reader *r, uint64_t at, void *out, size_t bytes) {
     return true;
 }
 
-/* --- streams and callbacks of nanopb; false: r->status says why, or else the file is broken --- */
+/* --- streams and callbacks of nanopb; when one returns false, r->status is the error, or, if that
+ * is RFX_OK, the file is malformed --- */
 
-/* Where a stream is in the file. A stream and its sub-streams share it. */
+/* Position of a stream in the file. A stream and its sub-streams share the position. */
 struct cursor {
     struct reader *r;
     uint64_t at;
@@ -136,12 +139,13 @@ static bool read_stream(pb_istream_t *stream, pb_byte_t *out, size_t bytes) {
     return out == NULL || read_bytes(cursor->r, at, out, bytes);
 }
 
-/* nanopb hands a field of another wire type than bytes over in a buffer that is soon gone. */
+/* Returns whether a stream reads the file. nanopb passes a field whose wire type is not bytes in a
+ * temporary buffer instead. */
 static bool is_in_file(const pb_istream_t *stream) {
     return stream->callback == read_stream;
 }
 
-/* Where the rest of a stream lies in the file; the stream is then at its end. */
+/* Returns the span of the rest of a stream in the file, and moves the stream to its end. */
 static struct rfx_onnx_span skip_rest(pb_istream_t *stream) {
     struct cursor *cursor = stream->state;
     struct rfx_onnx_span span = {cursor->at, stream->bytes_left};
@@ -157,7 +161,7 @@ static bool put_number(struct numbers *list, uint64_t value) {
     return true;
 }
 
-/* Appends where the field lies to spans. */
+/* Appends the field's span in the file to a list of spans. */
 static bool take_span(pb_istream_t *stream, const pb_field_t *field, void **arg) {
     (void)field;
     struct spans *list = *arg;

@@ -1,14 +1,15 @@
-/* The conversion of ONNX nodes: its context, named values, constants, and what converters share.
+/* Conversion of ONNX nodes: the context of an import, named values, constants, and functions that
+ * several converters share.
  *
  * A value is a node of the graph under construction, or a constant. A constant's numbers stay in
- * the file until somebody asks for them. Small constants are folded (onnx_fold.c), constants whose
- * elements repeat are kept as patterns (onnx_repeat.h), the others are computed by the operators
- * of a run (onnx_const.c).
+ * the file until a converter reads them. Operators on small constants are evaluated at load
+ * (onnx_fold.c). Constants whose elements repeat are stored as patterns (onnx_repeat.h). Other
+ * operators on constants are executed as in a run (onnx_const.c).
  *
- * Errors stick: the first one sets ctx->status and its text. After it no function here does
- * anything: nodes are -1, pointers NULL, numbers 0, lists empty. So a converter reads as a list of
- * steps. It has to look at ctx->status only before it uses a number that it has read as a size or
- * an index, or follows a pointer. */
+ * Errors stick: the first error sets ctx->status and the error text. After an error no function
+ * declared here does anything; all return node -1, pointer NULL, number 0 or an empty list. So a
+ * converter is a plain list of steps. A converter must check ctx->status only before it uses a
+ * number from the file as a size or an index, or dereferences a pointer. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 
@@ -19,7 +20,7 @@
 
 #define RFX_ONNX_OPSET_MAX 28
 
-/* The largest whole number up to which float32 holds all whole numbers. */
+/* 2^24: float32 represents every whole number up to this one exactly. */
 #define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
 
 /* Kernels, strides, pads and sizes above this are refused: no real network has them. */
@@ -28,16 +29,17 @@
 /* Constants of floats with more elements are computed as in a run instead of being folded. */
 #define RFX_ONNX_FOLDED_ELEMS 64
 
-/* Where a constant is in a graph: its weight, and the CONST_MAP and CONST_PLAIN nodes made of it.
- * -1: not there. */
+/* Where a constant occurs in a graph: its weight, and its CONST_MAP and CONST_PLAIN nodes. -1: the
+ * constant has none. */
 struct rfx_onnx_const_place {
     int weight, map_node, plain_node;
 };
 
-/* A constant tensor. Exactly one of raw, ints, floats, reals, repeat, computed_by holds it. ints
- * and reals may also be a copy that was made on demand; the copy lasts until the node that asked
- * for it is converted. Folding makes ints (for integers and booleans), reals (for doubles) or
- * floats (for all other floats: they are rounded to float32 after every operator). */
+/* A constant tensor. Exactly one of the members raw, ints, floats, reals, repeat and computed_by
+ * holds its value. In addition ints or reals may be a copy that was made on demand; the copy is
+ * freed when the current node has been converted. Folding creates ints for integers and booleans,
+ * reals for doubles, and floats for all other floats, which are rounded to float32 after every
+ * operator. */
 struct rfx_onnx_const {
     int32_t type;
     struct rfx_shape shape;
@@ -48,12 +50,12 @@ struct rfx_onnx_const {
     const double *reals;
     bool filled;                          /* all elements are equal, and one of them is stored */
     const struct rfx_onnx_repeat *repeat; /* a pattern (onnx_repeat.h), or NULL */
-    int computed_by; /* node of the graph of constants that computes it; -1: the numbers are there
-                      */
-    struct rfx_onnx_const_place in_model, in_constants; /* in the two graphs of an import */
+    int computed_by; /* node of the graph of constants that computes the numbers; -1: none */
+    struct rfx_onnx_const_place in_model, in_constants; /* place in the two graphs of an import */
 };
 
-/* node >= 0: computed from the image; constant != NULL: a constant; neither: left out. */
+/* An operand of a node. node >= 0: computed from the image; constant != NULL: a constant; neither:
+ * the optional operand is absent. */
 struct rfx_onnx_operand {
     int node;
     struct rfx_onnx_const *constant;
@@ -61,13 +63,13 @@ struct rfx_onnx_operand {
 
 struct rfx_onnx_names;
 
-/* Output 1 of a MaxPool, the indices. They are computed only where something other than a
+/* Output 1 of a MaxPool, the indices. A node for them is created only when an operator other than
  * MaxUnpool reads them. */
 struct rfx_onnx_indices {
-    const char *name; /* of the output */
+    const char *name; /* name of the output */
     const char *pool; /* name of the MaxPool */
-    int in, out;      /* the maps before and after it */
-    int rank;         /* of its operand in the file */
+    int in, out;      /* input and output map of the MaxPool */
+    int rank;         /* rank of the MaxPool's operand in the file */
     struct rfx_pool_attr attr;
     const struct rfx_onnx_indices *next;
 };
@@ -79,31 +81,31 @@ struct rfx_onnx_import {
     struct rfx_error *err;
     enum rfx_status status;        /* of the first error, or RFX_OK */
     struct rfx_onnx_names *values; /* tensor name -> operand */
-    struct rfx_onnx_names *used;   /* node names that are taken */
+    struct rfx_onnx_names *used;   /* node names in use */
     int64_t opset;
     int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
     const struct rfx_onnx_node *nodes;    /* of the graph, branch or function that is converted */
-    size_t n_before;                      /* how many of them come before the current one */
-    const struct rfx_onnx_body *function; /* the function that holds the nodes, or NULL */
-    const struct rfx_onnx_node *call;     /* the node that calls it */
-    const char *prefix;                   /* name of that node: prefix of node names, or NULL */
-    int depth;                            /* of branches and functions within each other */
+    size_t n_before;                      /* index in `nodes` of the current node */
+    const struct rfx_onnx_body *function; /* the function that contains `nodes`, or NULL */
+    const struct rfx_onnx_node *call;     /* the node that calls `function` */
+    const char *prefix;                   /* name of `call`, prefix of node names, or NULL */
+    int depth;                            /* nesting depth of branches and functions */
     int64_t n_inlined;                    /* nodes of branches and functions so far */
     const struct rfx_onnx_node *node;     /* the current node */
-    uint64_t *attrs_read;                 /* bit i: the converter has asked for attribute i */
-    const char *node_name;                /* of the current node, or its first output's */
+    uint64_t *attrs_read;                 /* bit i: the converter has read attribute i */
+    const char *node_name;                /* name of the current node, or of its first output */
     int *plain_of;                        /* per graph node: the PLAIN form of a map, or -1 */
     int *map_of; /* per graph node: the map that a PLAIN tensor was made from, or -1 */
     size_t form_capacity;
-    int order; /* node whose order of pixels rfx_onnx_channels_last gives; -1: (1, h, w, c) */
-    const struct rfx_onnx_indices *indices; /* of the MaxPools so far */
+    int order; /* node whose pixel order rfx_onnx_channels_last applies; -1: (1, h, w, c) */
+    const struct rfx_onnx_indices *indices; /* list of the MaxPools' indices so far */
     int64_t folded_elems;                   /* elements of all constants that folding has made */
     struct rfx_onnx_scratch *scratch;       /* numbers that were made on demand */
-    int repeat_names;                  /* counts the names that stand for constants (fold_repeat) */
+    int repeat_names;                  /* counter for temporary names of constants (fold_repeat) */
     struct rfx_onnx_import *constants; /* the import that builds the graph of constants, or NULL */
-    bool is_of_constants;              /* this is that import */
+    bool is_of_constants;              /* this import builds the graph of constants */
     int first;                         /* graph of constants: the node of input 0, or -1 */
 };
 
@@ -111,16 +113,16 @@ struct rfx_onnx_import {
  * has bound the outputs itself, or it has failed. */
 typedef int rfx_onnx_converter(struct rfx_onnx_import *ctx);
 
-/* What an operator needs of feature maps to be computed. */
+/* How much of its input feature maps an operator needs at a time. */
 enum rfx_onnx_way {
-    RFX_ONNX_ROWS, /* a few rows of each map at a time (or whole maps, where the row's note says) */
-    RFX_ONNX_SUMS, /* all rows, one after the other: sums, extremes */
+    RFX_ONNX_ROWS,     /* a few rows of each map (or whole maps in the cases named in `note`) */
+    RFX_ONNX_SUMS,     /* all rows, one after the other: sums, extremes */
     RFX_ONNX_WHOLE,    /* whole tensors */
-    RFX_ONNX_CONSTANT, /* nothing: it is evaluated when the model is loaded */
+    RFX_ONNX_CONSTANT, /* nothing: the operator is evaluated when the model is loaded */
 };
 
-/* One ONNX operator: the converter to graph nodes, the exact evaluation on small constants (either
- * may be NULL), and what users are told of it. */
+/* One ONNX operator: `convert` creates graph nodes, `fold` evaluates the operator exactly on small
+ * constants; either may be NULL. `way` and `note` are documentation for users. */
 struct rfx_onnx_op {
     const char *name;
     rfx_onnx_converter *convert, *fold;
@@ -136,54 +138,56 @@ static inline bool rfx_onnx_failed(const struct rfx_onnx_import *ctx) {
 int rfx_onnx_refuse(struct rfx_onnx_import *ctx, enum rfx_status status, const char *format, ...)
     RFX_PRINTF(3, 4);
 
-/* Records OUT_OF_MEMORY likewise. Returns -1. */
+/* Records OUT_OF_MEMORY, unless there is an error already. Returns -1. */
 int rfx_onnx_out_of_memory(struct rfx_onnx_import *ctx);
 
-/* Zeroed memory of the arena; NULL after an error. */
+/* Returns zeroed memory from the arena; NULL after an error. */
 void *rfx_onnx_alloc(struct rfx_onnx_import *ctx, size_t count, size_t size);
 
-/* Whether the current node's operator has that name, or one of a NULL-ended list. */
+/* Return whether the current node's operator has this name, or one name of a NULL-ended list. */
 bool rfx_onnx_op_is(const struct rfx_onnx_import *ctx, const char *op);
 bool rfx_onnx_op_is_one_of(const struct rfx_onnx_import *ctx, const char *const *ops);
 
-/* Index of `text` among `count` texts, or -1. */
+/* Returns the index of `text` among `count` texts, or -1. */
 int rfx_onnx_index_of(const char *text, const char *const *texts, int count);
 
 /* --- nodes (onnx_load.c), branches and functions (onnx_inline.c), operators (onnx_ops.c) --- */
 
-/* Converts a node of ctx->nodes; binds initialisers to constants. */
+/* The first function converts a node of ctx->nodes. The second binds the names of initialisers to
+ * constants. */
 void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node);
 void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tensor *tensors,
                                size_t count);
 
-/* Whether a node is an If; whether it is an If, a call of a function, or in the operator table. */
+/* The first function returns whether a node is an If. The second returns whether a node can be
+ * converted: it is an If, a call of a function, or an operator of the table. */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
 
-/* The function of the model that a node calls, or NULL. */
+/* Returns the function of the model that a node calls, or NULL. */
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
                                                const struct rfx_onnx_node *node);
 
 /* Converts the body of the function that the current node calls. */
 void rfx_onnx_inline_function(struct rfx_onnx_import *ctx, struct rfx_onnx_function *function);
 
-/* Converts the branch of the current If that its condition selects. UNSUPPORTED: the condition is
+/* Converts the branch that the condition of the current If selects. UNSUPPORTED: the condition is
  * computed from the image. */
 void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
 
-/* The row of an operator, or NULL. */
+/* Returns the table's row of an operator, or NULL. */
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
-/* Whether the table's operator of that name is one of that domain: ONNX's own domain, or
- * "com.microsoft", the only other one with operators here. */
+/* Returns whether the table's operator of this name belongs to this domain. The table has operators
+ * of ONNX's own domain and of "com.microsoft". */
 bool rfx_onnx_op_is_of(const char *name, const char *domain);
 
-/* Whether the size of the operator's result depends on its operands' values. */
+/* Returns whether the shape of the operator's result depends on the values of its operands. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
-/* Fixed batches (onnx_batch.c). Called before a computed node of a model that is fixed to a batch
- * is converted. What the node says of N images becomes what it would say of one. UNSUPPORTED: the
- * node mixes images. */
+/* Fixed batches (onnx_batch.c). Called before a computed node is converted when the model is fixed
+ * to a batch of N images. Changes the node's sizes and constants from N images to one image.
+ * UNSUPPORTED: the node mixes images. */
 void rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 
 /* --- operands and results (onnx_context.c) --- */
@@ -198,145 +202,158 @@ static inline bool rfx_onnx_is_there(struct rfx_onnx_operand x) {
     return x.node >= 0 || x.constant != NULL;
 }
 
-/* Operand k; {-1, NULL} when the node has no such input. In the graph of constants input 0 and
- * computed constants are nodes; only rfx_onnx_in_const gives them as constants. */
+/* Returns operand k, or {-1, NULL} when the node has no such input. In the graph of constants,
+ * input 0 and computed constants are returned as nodes; only rfx_onnx_in_const returns them as
+ * constants. */
 struct rfx_onnx_operand rfx_onnx_in(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Operand k; MALFORMED: it is left out. */
+/* Returns operand k. MALFORMED: the operand is absent. */
 struct rfx_onnx_operand rfx_onnx_need(struct rfx_onnx_import *ctx, size_t k);
 
-/* Operand 0, which must be computed. UNSUPPORTED: it is a constant or left out. */
+/* Returns operand 0. UNSUPPORTED: it is a constant or absent, not computed from the image. */
 struct rfx_onnx_operand rfx_onnx_need_computed(struct rfx_onnx_import *ctx);
 
-/* What the name of input k is bound to. */
+/* Returns the operand to which the name of input k is bound. */
 struct rfx_onnx_operand rfx_onnx_in_as_named(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Whether the node has input k; whether output k has a name, so that something may read it. */
+/* The first function returns whether the current node has input k. The second returns whether its
+ * output k has a name, so that another node may read it. */
 bool rfx_onnx_has(const struct rfx_onnx_import *ctx, size_t k);
 bool rfx_onnx_gives(const struct rfx_onnx_import *ctx, size_t k);
 
-/* The tensor of a node and the shape of an operand; of node -1 a tensor of one element. */
+/* Return the tensor of a node and the shape of an operand. Node -1 gives a tensor of one element.
+ */
 const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx, int node);
 const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
                                        struct rfx_onnx_operand value);
 bool rfx_onnx_is_map(const struct rfx_onnx_import *ctx, int node); /* its layout is NHWC */
 bool rfx_onnx_same_shape(const struct rfx_shape *a, const struct rfx_shape *b);
 
-/* Shape without its leading axes of 1 more, or with such, of rank 4. */
+/* Returns the shape as rank 4, by removing or adding leading axes of size 1. */
 struct rfx_shape rfx_onnx_rank_4(const struct rfx_shape *shape);
 
-/* Product of dims [from, to). */
+/* Returns the product of dims [from, to). */
 static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, int to) {
     int64_t product = 1;
     for (int i = from; i < to; i++) product *= shape->dims[i];
     return product;
 }
 
-/* Binds output k of the current node, whose values are kept in the range of its element type;
- * binds it to a value of the type `type` as it is; binds it to a constant. Return -1. */
+/* Bind output k of the current node and return -1. rfx_onnx_set binds it to a value that is first
+ * kept in the range of the output's element type. rfx_onnx_bind_as binds it to a value of type
+ * `type` without a change. rfx_onnx_set_const binds it to a constant. */
 int rfx_onnx_set(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value);
 int rfx_onnx_bind_as(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_operand value,
                      int32_t type);
 int rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_const *c);
 
-/* Adds `node` with inputs in[0..n_in) and returns its index. It is named by the current node plus
- * `suffix`, made unique. */
+/* Adds `node` with inputs in[0..n_in) to the graph and returns its index. Its name is that of the
+ * current node plus `suffix`, made unique. */
 int rfx_onnx_emit(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix,
                   const int *in, int n_in);
 int rfx_onnx_emit1(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int in);
 int rfx_onnx_emit2(struct rfx_onnx_import *ctx, struct rfx_node *node, const char *suffix, int a,
                    int b);
 
-/* The operand as an NHWC map (UNSUPPORTED when its rank is not 4, or for two images), as a PLAIN
- * tensor, or in the layout that it has, where constants become PLAIN. */
+/* Return a node for an operand, which is created if needed. rfx_onnx_map returns an NHWC map
+ * (UNSUPPORTED: the rank is not 4, or there are several images). rfx_onnx_plain returns a PLAIN
+ * tensor. rfx_onnx_any keeps the operand's layout; a constant becomes PLAIN. */
 int rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 int rfx_onnx_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 int rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value);
 
-/* The map that a PLAIN (1, c, h, w) tensor equals, after all reshapes and transposes; else the node
- * itself. */
+/* Returns the map that a PLAIN (1, c, h, w) tensor equals, if reshapes and transposes lead back to
+ * one; else the node itself. */
 int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node);
 
-/* The map behind a PLAIN tensor, or -1 (onnx_pixels.h). _map_behind: the tensor is (1, h, w, c)
- * with the map's bytes. _tokens_behind: the tensor has any shape and order of pixels, with all
- * channels of a pixel in its last axis. _elements_behind: tokens, or the map in its own order with
- * fewer or more axes of 1, as (h, w) or (c, h, w). All set ctx->order. */
+/* Return the map from which a PLAIN tensor was made by moving elements only (onnx_pixels.h), or -1.
+ * All set ctx->order. _map_behind: the tensor is (1, h, w, c), with the map's bytes.
+ * _tokens_behind: the tensor may have any shape and order of pixels, but all channels of a pixel
+ * are in its last axis. _elements_behind: tokens as before, or the map in its own order with fewer
+ * or more axes of size 1, such as (h, w) or (c, h, w). */
 int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_tokens_behind(struct rfx_onnx_import *ctx, int node);
 int rfx_onnx_elements_behind(struct rfx_onnx_import *ctx, int node);
 
-/* If axis `axis` of tensor `in` is the channel axis of a map, returns that map; else -1. *last
- * receives whether `in` holds tokens (all channels of a pixel in the last axis) rather than a map
- * with channels in axis 1. */
+/* If axis `axis` of tensor `in` is the channel axis of a map, returns the map; else -1. *last is
+ * set to true when `in` holds tokens (all channels of a pixel in the last axis), and to false when
+ * it is a map with its channels in axis 1. */
 int rfx_onnx_map_of_channels(struct rfx_onnx_import *ctx, int in, int axis, bool *last);
 
-/* Whether the tokens of two nodes are in the same order. */
+/* Returns whether the tokens of two nodes are in the same order. */
 bool rfx_onnx_same_order(const struct rfx_onnx_import *ctx, int a, int b);
 
-/* A map in the order and shape of ctx->order, the tensor that one of the functions above looked
- * behind last. */
+/* Returns the map as a tensor in the order and shape of ctx->order: the tensor for which one of the
+ * functions _map_behind, _tokens_behind, _elements_behind was called last. */
 int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map);
 
-/* The same if `last`, else the map itself. */
+/* Returns rfx_onnx_channels_last(ctx, map) if `last` is true, else the map itself. */
 int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last);
 
-/* The tensor that is described (onnx_import_matmul.c). */
+/* Creates the tensor that `p` describes, and returns its node (onnx_import_matmul.c). */
 int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
 
-/* Operand 0 of an operator that works element by element. *last: it is the map behind a tensor, and
- * the result has to be given to rfx_onnx_ordered. */
+/* Returns the node of operand 0 for an operator that works element by element. If operand 0 is a
+ * reordered map, returns the map and sets *last to true. The caller passes its result and *last to
+ * rfx_onnx_ordered. */
 int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last);
 
-/* A PLAIN tensor with the same bytes and another shape; of any layout, first made PLAIN. */
+/* Return a PLAIN tensor with the same bytes and another shape. rfx_onnx_plain_as also accepts a
+ * node of another layout, which it first converts to PLAIN. */
 int rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain, const struct rfx_shape *shape);
 int rfx_onnx_plain_as(struct rfx_onnx_import *ctx, int node, const struct rfx_shape *shape);
 
-/* The tensor of that shape that `node` was reshaped from, as a map if it was one; -1: none. */
+/* Returns the tensor of shape `shape` from which `node` was made by reshapes alone, as a map if it
+ * was one; -1: there is none. */
 int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
                            const struct rfx_shape *shape);
 
-/* An ACTIVATION of `in`; one that takes no numbers. */
+/* Add an ACTIVATION of `in` and return its node. rfx_onnx_apply is for kinds without numbers alpha
+ * and beta. */
 int rfx_onnx_act(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind,
                  float alpha, float beta);
 int rfx_onnx_apply(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_act_kind kind);
 
-/* in * scale + shift with two numbers, in either layout. */
+/* Returns the node of in * scale + shift, for two numbers and a tensor of either layout. */
 int rfx_onnx_scale_shift(struct rfx_onnx_import *ctx, const char *suffix, int in, float scale,
                          float shift);
 
-/* Channels map[0..count) of a map, and positions map[0..count) along an axis of a PLAIN tensor. The
- * list is the arena's; NULL does nothing. */
+/* Return the channels map[0..count) of a map, and the positions map[0..count) along an axis of a
+ * PLAIN tensor. The list `map` must be in the arena. With map NULL (no memory) they do nothing. */
 int rfx_onnx_select(struct rfx_onnx_import *ctx, const char *suffix, int in, int64_t *map,
                     int64_t count);
 int rfx_onnx_gather_along(struct rfx_onnx_import *ctx, const char *suffix, int in, int axis,
                           int64_t *map, int64_t count);
 
-/* Axis `axis` made non-negative. MALFORMED: outside of [-rank, rank). 0 after an error. Then the
- * axis that attribute `axis` gives. */
+/* rfx_onnx_axis returns `axis` converted to the range [0, rank). MALFORMED: it is outside of
+ * [-rank, rank). rfx_onnx_axis_attr does the same for the value of the attribute "axis". Both
+ * return 0 after an error. */
 int rfx_onnx_axis(struct rfx_onnx_import *ctx, int64_t axis, int rank);
 int rfx_onnx_axis_attr(struct rfx_onnx_import *ctx, int64_t otherwise, int rank);
 
 /* --- names (onnx_context.c): a growing table from text to an operand, in the arena --- */
 
-/* A table; it also finds what is in `outer` (may be NULL). Names are borrowed. */
+/* Creates a table. Searches continue in the table `outer` (may be NULL). The names must outlive the
+ * table. */
 struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena,
                                              const struct rfx_onnx_names *outer);
 struct rfx_onnx_operand *rfx_onnx_names_find(const struct rfx_onnx_names *names, const char *name);
 bool rfx_onnx_names_put(struct rfx_onnx_names *names, const char *name,
                         struct rfx_onnx_operand value); /* false: no memory */
 
-/* The element type of a name's tensor, FLOAT where none was set. */
+/* Returns the element type of the tensor with this name; FLOAT when none was set. */
 int32_t rfx_onnx_names_type(const struct rfx_onnx_names *names, const char *name);
 void rfx_onnx_names_set_type(struct rfx_onnx_names *names, const char *name, int32_t type);
 
 /* --- attributes (onnx_attributes.c) --- */
 
-/* Called when a node is converted. UNSUPPORTED, with name and value: an attribute that nobody has
- * asked for since *attrs_read was 0, and that may not be ignored. */
+/* Called when a node has been converted. Fails with UNSUPPORTED, naming attribute and value, when
+ * the converter did not read an attribute that may not be ignored (see attrs_read). */
 void rfx_onnx_attrs_are_read(struct rfx_onnx_import *ctx);
 
-/* An attribute of any kind, or NULL. The readers below treat an attribute of another kind as
- * absent; it then counts as unread. A flag is 0 or 1; other integers count as unread. */
+/* Returns an attribute of any kind, or NULL. The functions below return the attribute's value, or
+ * `otherwise` when the node has no such attribute of their kind. An attribute of another kind
+ * counts as unread, and so does a flag other than 0 and 1. */
 const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx, const char *name);
 int64_t rfx_onnx_attr_int(const struct rfx_onnx_import *ctx, const char *name, int64_t otherwise);
 bool rfx_onnx_attr_flag(const struct rfx_onnx_import *ctx, const char *name, bool otherwise);
@@ -344,63 +361,72 @@ float rfx_onnx_attr_float(const struct rfx_onnx_import *ctx, const char *name, f
 const char *rfx_onnx_attr_string(const struct rfx_onnx_import *ctx, const char *name,
                                  const char *otherwise);
 
-/* Index of the attribute's text among `count` texts. UNSUPPORTED: it is none of them; 0. */
+/* Returns the index of the attribute's text among `count` texts. UNSUPPORTED, and 0 is returned:
+ * the text is none of them. */
 int rfx_onnx_attr_choice(struct rfx_onnx_import *ctx, const char *name, const char *otherwise,
                          const char *const *texts, int count);
 
-/* Copies exactly `count` integers into out, which keeps its values where the attribute is absent.
- * UNSUPPORTED: another count. */
+/* Copies the attribute's `count` integers to `out`. Leaves `out` unchanged when the attribute is
+ * absent. UNSUPPORTED: the attribute has another number of integers. */
 void rfx_onnx_attr_ints(struct rfx_onnx_import *ctx, const char *name, size_t count, int64_t *out);
 
-/* Attribute perm, by default the reverse order. MALFORMED: it is no permutation. */
+/* Sets perm[rank] to the attribute "perm"; by default to the reverse order. MALFORMED: the
+ * attribute is not a permutation. */
 void rfx_onnx_perm(struct rfx_onnx_import *ctx, int rank, int *perm);
 
-/* Attribute p, 2 where it is not given; it is a float before opset 2 (onnx_import_reduce.c). */
+/* Returns the attribute "p", by default 2. Before opset 2 it is a float (onnx_import_reduce.c). */
 int64_t rfx_onnx_power(struct rfx_onnx_import *ctx);
 
-/* The integers of attribute `name`, or of constant input k; false and count 0: there are none. */
+/* Reads the integers of the attribute `name` or, without it, of the constant input k. Returns false
+ * and sets *count to 0 when the node has neither. */
 bool rfx_onnx_list_ints(struct rfx_onnx_import *ctx, const char *name, size_t k,
                         const int64_t **out, int64_t *count);
 
 /* --- constants (onnx_const.c) --- */
 
-/* A new constant without numbers. */
+/* Returns a new constant without numbers. */
 struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t type,
                                            const struct rfx_shape *shape, int64_t elems);
 
-/* Number of elements that constants computed while loading may have together: at 8 bytes each, a
- * quarter of the machine's memory. A budget for loading is enforced by the allocator. */
+/* Returns the number of elements that all constants computed at load may have together: at 8 bytes
+ * each they take a quarter of the machine's memory. A memory budget for loading is enforced by the
+ * allocator, not here. */
 int64_t rfx_onnx_most_stored(void);
 
-/* Refuses a constant of so many elements: UNSUPPORTED. Returns -1. */
+/* Records UNSUPPORTED for a constant of `elems` elements, which are too many. Returns -1. */
 int rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems);
 
-/* A new constant with room for its numbers; `filled`: for the one number that all elements have.
- * UNSUPPORTED: it is too large. */
+/* Return a new constant with memory for its numbers, or, if `filled`, for the one number of all its
+ * elements. rfx_onnx_const_number returns a constant of one element. UNSUPPORTED: the constant is
+ * too large. */
 struct rfx_onnx_const *rfx_onnx_const_new(struct rfx_onnx_import *ctx, int32_t type,
                                           const struct rfx_shape *shape);
 struct rfx_onnx_const *rfx_onnx_const_new_filled(struct rfx_onnx_import *ctx, int32_t type,
                                                  const struct rfx_shape *shape, bool filled);
 struct rfx_onnx_const *rfx_onnx_const_number(struct rfx_onnx_import *ctx, double value);
 
-/* The numbers of a new constant, to be written. */
+/* Return the numbers of a new constant for writing. */
 int64_t *rfx_onnx_const_ints_rw(struct rfx_onnx_const *constant);
 double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
-/* Element i of a new constant: a number, rounded to its type or saturating to int64 (NaN is 0); or
- * element `at` of numbers that are reals, or else integers. */
+/* Set element i of a new constant. rfx_onnx_const_put sets it to `value`, rounded to the constant's
+ * type or saturated to int64 (NaN becomes 0). rfx_onnx_copy_elem sets it to element `at` of `reals`
+ * or, if that is NULL, of `ints`. rfx_onnx_round_to and rfx_onnx_to_int return the converted value.
+ */
 void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value);
 void rfx_onnx_copy_elem(struct rfx_onnx_const *out, int64_t i, const double *reals,
                         const int64_t *ints, int64_t at);
 double rfx_onnx_round_to(int32_t type, double value);
 int64_t rfx_onnx_to_int(double value);
 
-/* Called when a node is converted: frees the numbers that were made on demand. Those of constants
- * that folding made are kept, in the smallest type that holds them. _forget frees them all. */
+/* rfx_onnx_const_settle is called when a node has been converted. It frees the numbers that were
+ * made on demand. Numbers of constants made by folding are kept, in the smallest type that can hold
+ * them. rfx_onnx_const_forget frees all numbers in ctx->scratch. */
 void rfx_onnx_const_settle(struct rfx_onnx_import *ctx);
 void rfx_onnx_const_forget(struct rfx_onnx_import *ctx);
 
-/* Number of elements that a constant stores, and which of them is element i of its shape. */
+/* Return the number of elements that a constant stores, and the stored element that is element i of
+ * its shape. */
 static inline int64_t rfx_onnx_const_stored(const struct rfx_onnx_const *c) {
     return c->filled ? 1 : c->elems;
 }
@@ -408,24 +434,27 @@ static inline int64_t rfx_onnx_const_at(const struct rfx_onnx_const *c, int64_t 
     return c->filled ? 0 : i;
 }
 
-/* Refuses integers that are not exact in float32, which stands for them in the graph of constants;
- * in another graph does nothing. */
+/* Refuses a constant with integers that float32 cannot represent exactly, because the graph of
+ * constants computes with float32. Does nothing in the model's graph. */
 void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* The constant as a filled one where its elements in the file are all equal; else itself. The
- * elements are read and not kept. */
+/* Returns a filled constant if all elements of the constant in the file are equal, else the
+ * constant itself. The elements are read but not kept in memory. */
 struct rfx_onnx_const *rfx_onnx_const_as_filled(struct rfx_onnx_import *ctx,
                                                 struct rfx_onnx_const *constant);
 
-/* The constant of a tensor of the file; the same elements under another shape. */
+/* rfx_onnx_const_of returns the constant of a tensor in the file. rfx_onnx_const_view returns a
+ * constant with the same elements and another shape. */
 struct rfx_onnx_const *rfx_onnx_const_of(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_tensor *tensor);
 struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_const *constant,
                                            const struct rfx_shape *shape);
 
-/* The numbers of a constant: integers (MALFORMED for floats), or any type as doubles. The stored
- * ones, then all elements. Then reals for floats, and ints for all others. */
+/* Return the numbers of a constant. The functions named _ints return integers (MALFORMED: the
+ * constant has floats); those named _reals convert any type to doubles. The functions named _stored
+ * return only the stored elements, the others all elements of the shape. The functions named
+ * _numbers set *reals for floats and *ints for all other types. */
 const int64_t *rfx_onnx_const_stored_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 const double *rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 const int64_t *rfx_onnx_const_ints(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
@@ -435,22 +464,23 @@ void rfx_onnx_stored_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const 
 void rfx_onnx_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, const double **reals,
                       const int64_t **ints);
 
-/* A constant as a weight of the graph, left in the file where possible; a matrix [k][m] read as
- * [m][k]; an OWNED weight of `count` values. */
+/* Add a weight to the graph and return its index. rfx_onnx_const_weight adds a constant, and leaves
+ * its values in the file if possible. rfx_onnx_const_weight_transposed adds a constant matrix
+ * [k][m] as [m][k]. rfx_onnx_own_weight adds a copy of `count` values (an OWNED weight). */
 int rfx_onnx_const_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
 int rfx_onnx_const_weight_transposed(struct rfx_onnx_import *ctx, struct rfx_onnx_const *constant);
 int rfx_onnx_own_weight(struct rfx_onnx_import *ctx, const float *values, int64_t count);
 
-/* Constant input k. UNSUPPORTED: it is computed; MALFORMED: it is missing. Then the integers of
- * such a one, their number in *count; then its one number. */
+/* Return the constant of input k, its integers (their number is in *count), or its only number.
+ * UNSUPPORTED: the input is computed from the image. MALFORMED: the input is missing. */
 struct rfx_onnx_const *rfx_onnx_in_const(struct rfx_onnx_import *ctx, size_t k);
 const int64_t *rfx_onnx_in_ints(struct rfx_onnx_import *ctx, size_t k, int64_t *count);
 double rfx_onnx_in_number(struct rfx_onnx_import *ctx, size_t k);
 
-/* The same where input k is there; else `otherwise`. */
+/* Returns rfx_onnx_in_number(ctx, k) if the node has input k, else `otherwise`. */
 double rfx_onnx_in_number_or(struct rfx_onnx_import *ctx, size_t k, double otherwise);
 
-/* Where a constant is in the graph that is being built. */
+/* Returns the place of a constant in the graph that this import builds. */
 static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx_onnx_import *ctx,
                                                                 struct rfx_onnx_const *c) {
     return ctx->is_of_constants ? &c->in_constants : &c->in_model;
@@ -463,15 +493,17 @@ static inline struct rfx_onnx_const_place *rfx_onnx_const_place(const struct rfx
  * -1. */
 int rfx_onnx_compute(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert);
 
-/* The node of a computed constant in the model's graph, as a map or PLAIN, where the constant is
- * larger than all that it is made of. Otherwise computes its numbers and returns -1. */
+/* If the computed constant `c` is larger than all constants from which it is computed, returns a
+ * node of the model's graph that computes it in each run, as a map (`map`) or a PLAIN tensor.
+ * Otherwise computes its numbers now and returns -1. */
 int rfx_onnx_computed_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map);
 
-/* Computes a constant's numbers: into memory of the import, or into a weight of the graph. */
+/* Compute a constant's numbers. rfx_onnx_computed_numbers stores them in memory of the import,
+ * rfx_onnx_computed_weight in a weight of the graph. */
 void rfx_onnx_computed_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 void rfx_onnx_computed_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* The computed constant `c` under another shape. */
+/* Returns the computed constant `c` with another shape. */
 struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
@@ -483,81 +515,85 @@ void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
 bool rfx_onnx_type_is_real(int32_t type);
 bool rfx_onnx_type_is_integer(int32_t type);
 
-/* The type of operand k of the current node, and of its output k. */
+/* Return the element type of operand k and of output k of the current node. */
 int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
 int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
 
-/* Whole numbers modulo 2^8 or 2^16, as integers of that type wrap around. */
+/* Returns the node of whole numbers modulo 2^8 or 2^16: the wrap-around of the integer type. */
 int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in);
 
-/* A result of the current node kept in the range of its type. UNSUPPORTED: the operator's effect on
- * such integers is not known here. */
+/* Returns a result of the current node, wrapped around to the range of its type if needed.
+ * UNSUPPORTED: the import does not know the operator's effect on integers of this type. */
 int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node);
 
-/* The type that an output of that ONNX type is stored as. */
+/* Returns the type in which an output of this ONNX type is stored. */
 enum rfx_type rfx_onnx_stored_type(int32_t type);
 
-/* The largest value of a map of channel indices, at least 1; 0: the node is no such map. */
+/* Returns the largest value (at least 1) of a map of channel indices, or 0 when the node is not
+ * such a map. */
 int64_t rfx_onnx_most_index(const struct rfx_onnx_import *ctx, int node);
 
-/* Whether a node's elements are whole numbers because of how they are made. */
+/* Returns whether the operator of a node guarantees that its elements are whole numbers. */
 bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node);
 
-/* Numbers rounded towards zero, as a cast to integers does. */
+/* Returns the node of numbers rounded towards zero, as in a cast to integers. */
 int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in);
 
 /* --- what converters share --- */
 
-/* `a kind b` of two operands, at least one of them computed, with broadcasting
- * (onnx_import_elementwise.c). */
+/* Returns the node of `a kind b` for two operands, with broadcasting. At least one operand is
+ * computed (onnx_import_elementwise.c). */
 int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                      struct rfx_onnx_operand a, struct rfx_onnx_operand b);
 
-/* `a kind b` of two computed tensors of one layout, which broadcast. */
+/* Returns the node of `a kind b` for two nodes of the same layout, with broadcasting. */
 int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                        int a, int b);
 
-/* a where the condition holds, else b (onnx_import_logic.c). */
+/* Returns the node of `a` where the condition holds and `b` elsewhere (onnx_import_logic.c). */
 int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
                     struct rfx_onnx_operand a, struct rfx_onnx_operand b);
 
-/* Remembers the indices of the current MaxPool from map `in` to map `out`; finds those with that
- * name, or NULL; binds that name to a map of the indices, unless it is bound
- * (onnx_import_conv.c). */
+/* Indices of MaxPools (onnx_import_conv.c). rfx_onnx_keep_indices records the indices of the
+ * current MaxPool from map `in` to map `out`. rfx_onnx_indices_of returns the recorded indices with
+ * this name, or NULL. rfx_onnx_make_indices creates a map of the indices and binds their name to
+ * it, unless the name is bound already. */
 void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
                            const struct rfx_pool_attr *attr);
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name);
 void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *indices);
 
-/* The region that the current Slice takes of a tensor (onnx_import_shape.c). */
+/* Returns the region that the current Slice takes from a tensor (onnx_import_shape.c). */
 struct rfx_slice_attr rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in);
 
-/* The part of the current Split that begins at `at` and is output k: its size along the axis, of
- * `extent` elements. 0: no such part. */
+/* Returns the size of output k of the current Split along the split axis. `extent`: size of the
+ * axis; `at`: where output k begins. 0: the Split has no such output. */
 int64_t rfx_onnx_split_size(const int64_t *sizes, size_t n, int64_t extent, size_t k, int64_t at);
 
-/* x with axis perm[i] of it as axis i (onnx_import_shape.c). */
+/* Returns the transposed operand, whose axis i is axis perm[i] of x (onnx_import_shape.c). */
 struct rfx_onnx_operand rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                                          const int *perm);
 
-/* x [..., k] times a constant matrix [k, m], or [m, k] if `turned`: [..., m]; row by row when x
- * holds a map's tokens. Then the product of two tensors of rank 2 or more
- * (onnx_import_matmul.c). */
+/* Matrix products (onnx_import_matmul.c). rfx_onnx_by_matrix returns the node of x [..., k] times a
+ * constant matrix [k, m] ([m, k] if `turned`), of shape [..., m]. It works row by row when x holds
+ * the tokens of a map. rfx_onnx_product_of multiplies two tensors of rank 2 or more. */
 int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                        struct rfx_onnx_const *b, bool turned);
 int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);
 
-/* The sum over some axes, which are dropped (onnx_import_reduce.c). */
+/* Returns the node of the sum over the axes marked in axes[], which the result no longer has
+ * (onnx_import_reduce.c). */
 int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes, int in);
 
-/* The k of the current Trilu, and the axis of the current CumSum of a tensor of that rank
- * (onnx_import_elementwise.c). */
+/* Return the number k of the current Trilu, and the axis of the current CumSum for a tensor of this
+ * rank (onnx_import_elementwise.c). */
 int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx);
 int rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank);
 
-/* The broadcast shape of two; false when they do not fit. Then the index into a tensor of shape
- * `in` of element `flat` of the broadcast shape `out` (onnx_fold.c). */
+/* Broadcasting (onnx_fold.c). The first function sets *out to the broadcast shape of two shapes, or
+ * returns false when they do not match. The second returns the index into a tensor of shape `in`
+ * for element `flat` of the broadcast shape `out`. */
 bool rfx_onnx_broadcast(const struct rfx_shape *a, const struct rfx_shape *b,
                         struct rfx_shape *out);
 int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,

@@ -5,20 +5,23 @@
 
 #include "layers/graph/graph.h"
 
-/* Which masks a tensor may be: that of windows that wrap around in rows, in columns, or in both. */
+/* Which masks a tensor may be: the mask of windows that wrap around in rows, in columns, or in
+ * both.
+ */
 struct rfx_masks {
     bool rows, cols, both;
 };
 
-/* Windows of h x w pixels, `down` below each other and `across` beside each other, on a map that
- * was rolled by shift_h rows and shift_w columns. */
+/* A grid of down x across windows of h x w pixels each, on a map that was rolled by shift_h rows
+ * and shift_w columns. */
 struct rfx_mask_windows {
     int64_t down, across, h, w, shift_h, shift_w;
 };
 
-/* Which masks the tensor of a node may be, if it masks where it is not 0. Its axes are windows,
- * queries and keys. It is looked at part by part, so its size does not matter. *known is false
- * where it does not consist of such parts. Status: as rfx_weight_read. */
+/* Sets *masks to the masks that the tensor of a node may be, given that nonzero elements mask. The
+ * tensor's axes are windows, queries and keys. The cost depends on the number of the tree's parts,
+ * not on the size of the tensor. *known is false when the tensor is not a tree of such parts.
+ * Statuses: those of rfx_weight_read. */
 RFX_NODISCARD enum rfx_status rfx_mask_tree_check(const struct rfx_graph *graph, int node,
                                                   const struct rfx_mask_windows *windows,
                                                   struct rfx_masks *masks, bool *known,

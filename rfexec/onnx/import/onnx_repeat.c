@@ -1,5 +1,7 @@
-/* Constants whose elements repeat: patterns and parts, the operations that change only these, and
- * such constants as numbers, as weights, and as maps. */
+/* Constants whose elements repeat (onnx_repeat.h): their patterns and parts, the operations that
+ * change only patterns and parts, and the conversion of such constants to numbers, weights and
+ * maps.
+ */
 #include "rfexec/onnx/import/onnx_repeat.h"
 
 #include <string.h>
@@ -29,7 +31,8 @@ int64_t rfx_onnx_pattern_at(const struct rfx_onnx_pattern *p, int rank, const in
     return at;
 }
 
-/* The product of a shape's sizes; false: it does not fit, or there are no elements. */
+/* Sets *elems to the number of elements of a shape. Returns false when the product overflows or
+ * there are no elements. */
 static bool count_elems(const struct rfx_shape *shape, int64_t *elems) {
     *elems = 1;
     for (int i = 0; i < shape->rank; i++)
@@ -47,7 +50,7 @@ bool rfx_onnx_pattern_of(struct rfx_onnx_const *c, struct rfx_onnx_pattern *out)
     *out = (struct rfx_onnx_pattern){.stored = c};
     for (int i = 0; i < c->shape.rank; i++) {
         int64_t stride = c->filled ? 0 : rfx_onnx_product(&c->shape, i + 1, c->shape.rank);
-        (void)append_plain(out, c->shape.dims[i], stride); /* at most as many as axes */
+        (void)append_plain(out, c->shape.dims[i], stride); /* fits: at most one factor per axis */
         out->end[i] = out->count;
     }
     return true;
@@ -78,7 +81,7 @@ static int depth_of(const struct rfx_onnx_const *c) {
     return c->repeat == NULL ? 0 : c->repeat->depth;
 }
 
-/* Whether a constant has parts along that axis. */
+/* Returns whether a constant has parts along this axis. */
 static bool has_parts(const struct rfx_onnx_const *c, int axis) {
     return c->repeat != NULL && c->repeat->n_parts > 0 && c->repeat->axis == axis;
 }
@@ -117,13 +120,15 @@ struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
     return repeat->depth <= RFX_ONNX_MOST_DEPTH ? c : NULL;
 }
 
-/* A factor with cuts in which an axis of a new shape ends: it has to become two. */
+/* A factor with cuts that a new shape splits, because an axis of the shape ends inside the factor.
+ */
 struct halves {
     int factor; /* -1: there is none */
     int64_t inner;
 };
 
-/* Cuts factors where axes of the new shape end. */
+/* Splits factors where axes of the new shape end. Sets *halves to a factor with cuts that must be
+ * split first. */
 static bool cut_factors(const struct rfx_onnx_pattern *p, const struct rfx_shape *shape,
                         struct rfx_onnx_pattern *out, struct halves *halves) {
     struct rfx_digit rest = {.size = 1};
@@ -154,7 +159,7 @@ static bool cut_factors(const struct rfx_onnx_pattern *p, const struct rfx_shape
     return rest.size == 1 && next == p->count;
 }
 
-#define MOST_CLASSES 65536 /* stored elements of a pattern that is stored anew */
+#define MOST_CLASSES 65536 /* most elements of the new stored constant of a pattern */
 
 bool rfx_onnx_pattern_next_class(const struct rfx_onnx_pattern *pattern, int64_t *class_of) {
     for (int f = pattern->count - 1; f >= 0; f--) {
@@ -187,7 +192,8 @@ void rfx_onnx_copy_stored(struct rfx_onnx_import *ctx, struct rfx_onnx_const *to
     if (!rfx_onnx_failed(ctx)) rfx_onnx_copy_elem(to, i, reals, ints, at);
 }
 
-/* The same pattern with a factor as two, over a stored constant of its own. */
+/* Sets *out to the pattern with one factor split in two. The new pattern has a new stored constant.
+ */
 static bool split_factor(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
                          const struct halves *halves, struct rfx_onnx_pattern *out) {
     int at = halves->factor;
@@ -216,7 +222,7 @@ static bool split_factor(struct rfx_onnx_import *ctx, const struct rfx_onnx_patt
     return !rfx_onnx_failed(ctx);
 }
 
-/* The pattern in another shape. */
+/* Sets *out to the pattern in another shape. Returns false when that is not possible. */
 static bool reshape_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
                             const struct rfx_shape *shape, struct rfx_onnx_pattern *out) {
     struct rfx_onnx_pattern from = *p;
@@ -228,7 +234,7 @@ static bool reshape_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_p
     return true;
 }
 
-/* The axis of a new shape that is axis `axis` of the old one; -1: none is. */
+/* Returns the axis of the new shape that corresponds to axis `axis` of the old shape, or -1. */
 static int same_axis(const struct rfx_shape *old, int axis, const struct rfx_shape *shape) {
     int64_t before = rfx_onnx_product(old, 0, axis);
     for (int i = 0; i < shape->rank; i++)
@@ -236,7 +242,7 @@ static int same_axis(const struct rfx_shape *old, int axis, const struct rfx_sha
     return -1;
 }
 
-/* Room for a constant of each part, to be released; NULL after an error. */
+/* Returns an array with one entry for each part. The caller releases it. NULL after an error. */
 static struct rfx_onnx_const **list_of_parts(struct rfx_onnx_import *ctx,
                                              const struct rfx_onnx_repeat *r) {
     size_t bytes = (size_t)r->n_parts * sizeof(struct rfx_onnx_const *);
@@ -245,11 +251,11 @@ static struct rfx_onnx_const **list_of_parts(struct rfx_onnx_import *ctx,
     return parts;
 }
 
-/* A change of a constant, made part by part. The parts are then joined along `axis`. */
+/* A change of a constant that is applied to each part. The changed parts are then concatenated. */
 struct change {
-    struct rfx_shape shape; /* of a reshape, of an expansion */
+    struct rfx_shape shape; /* new shape of a reshape or an expansion */
     const int *perm;
-    int axis; /* of a slice */
+    int axis; /* axis of a slice */
     int64_t start, step, size;
     struct rfx_onnx_const *(*of_part)(struct rfx_onnx_import *ctx, struct rfx_onnx_const *part,
                                       const struct change *change, int axis);
@@ -282,8 +288,8 @@ static struct rfx_onnx_const *reshape_part(struct rfx_onnx_import *ctx, struct r
 
 #define MOST_INTERLEAVED 128 /* pieces */
 
-/* Parts whose axis becomes one with the axis before it: they are interleaved, position by position
- * of that. */
+/* Reshapes a constant with parts when the axis of the parts is merged with the axis before it. The
+ * parts are then interleaved: for each position of the axis before, one piece of each part. */
 static struct rfx_onnx_const *interleave(struct rfx_onnx_import *ctx,
                                          const struct rfx_onnx_const *c,
                                          const struct rfx_shape *shape) {
@@ -351,7 +357,7 @@ struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
     return rfx_onnx_repeat_new(ctx, c->type, &shape, &to);
 }
 
-/* Replaces the factors of an axis by one, or by none where its size is 1. */
+/* Replaces the factors of an axis by the single factor `factor`, or by none if its size is 1. */
 static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis, struct rfx_digit factor) {
     int begin = begin_of(p, axis), old = p->end[axis] - begin, kept = factor.size > 1 ? 1 : 0;
     memmove(p->factors + begin + kept, p->factors + begin + old,
@@ -361,7 +367,8 @@ static void set_axis(struct rfx_onnx_pattern *p, int rank, int axis, struct rfx_
     p->count += kept - old;
 }
 
-/* Merges consecutive factors that are one. */
+/* Merges consecutive factors that together are one factor. Returns the number of factors in `out`.
+ */
 static int merge(const struct rfx_digit *in, int n, struct rfx_digit *out) {
     int count = 0;
     for (int i = 0; i < n; i++) {
@@ -377,8 +384,10 @@ static int merge(const struct rfx_digit *in, int n, struct rfx_digit *out) {
     return count;
 }
 
-/* Takes positions start, start + step, ... of an axis of several factors: one position, or whole
- * blocks of all factors but the outermost. */
+/* Restricts an axis of several factors to the positions start, start + step, ... Works only for a
+ * single position, or for whole blocks of all factors except the outermost. Returns false
+ * otherwise.
+ */
 static bool slice_axis(struct rfx_onnx_pattern *p, int rank, int axis, int64_t start, int64_t step,
                        int64_t size) {
     struct rfx_digit all[RFX_DIGITS];
@@ -415,7 +424,7 @@ static struct rfx_onnx_const *slice_part(struct rfx_onnx_import *ctx, struct rfx
                                  change->size);
 }
 
-/* Some positions of the axis along which a constant has parts. */
+/* Returns the positions [start, start + size) along the axis of the constant's parts. */
 static struct rfx_onnx_const *slice_parts(struct rfx_onnx_import *ctx,
                                           const struct rfx_onnx_const *c, int64_t start,
                                           int64_t size) {
@@ -482,7 +491,8 @@ struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struc
     return rfx_onnx_repeat_new(ctx, c->type, shape, &to);
 }
 
-/* The innermost `size` positions of a factor, which keeps the rest; false: it would be cut. */
+/* Splits the innermost `size` positions off a factor into *out; *factor keeps the rest. Returns
+ * false when the factor cannot be split so. */
 static bool take_inner(struct rfx_digit *factor, int64_t size, struct rfx_digit *out) {
     *out = *factor;
     if (size == 1 || factor->size % size != 0 || (factor->size != size && factor->n_cuts > 0))
@@ -497,7 +507,8 @@ int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_
     struct rfx_digit x = {.size = 1}, y = {.size = 1}, made_a[2 * RFX_DIGITS],
                      made_b[2 * RFX_DIGITS];
     int n = 0;
-    while (x.size > 1 || y.size > 1 || n_a > 0 || n_b > 0) { /* from the innermost */
+    while (x.size > 1 || y.size > 1 || n_a > 0 ||
+           n_b > 0) { /* from the innermost factor outwards */
         if (x.size == 1 && n_a > 0) x = a[--n_a];
         if (y.size == 1 && n_b > 0) y = b[--n_b];
         int64_t size = rfx_min_i64(x.size, y.size);
@@ -514,14 +525,14 @@ int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_
     return n;
 }
 
-/* Where elements go. */
+/* The array that elements are written to. */
 struct target {
     double *reals;
     int64_t *ints;
     int64_t strides[RFX_MAX_RANK];
 };
 
-/* Writes the elements of a pattern, the first one to index `at`. */
+/* Writes the elements of a pattern. The first element goes to index `at`. */
 static void fill_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *p, int rank,
                          const struct target *to, int64_t at) {
     const double *reals = NULL;
@@ -558,7 +569,7 @@ static void fill_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_patt
     }
 }
 
-/* Writes the elements of a constant; recurses no deeper than RFX_ONNX_MOST_DEPTH. */
+/* Writes the elements of a constant. The recursion is at most RFX_ONNX_MOST_DEPTH deep. */
 static void fill(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, const struct target *to,
                  int64_t at) {
     struct rfx_onnx_pattern pattern;
@@ -587,11 +598,11 @@ struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
     return rfx_onnx_failed(ctx) ? NULL : out;
 }
 
-/* --- as weights whose elements are found when they are read (RFX_WEIGHT_REPEATED) --- */
+/* --- as weights whose elements are computed when they are read (RFX_WEIGHT_REPEATED) --- */
 
 #define MOST_BOXES 64
 
-/* The boxes of a constant, one for each part that has no parts. */
+/* The boxes of a constant: one box for each part that has no parts itself. */
 struct boxes {
     struct rfx_onnx_import *ctx;
     int rank, count;
@@ -602,7 +613,8 @@ struct boxes {
 
 static bool add_part(struct boxes *b, struct rfx_onnx_const *c, int64_t *lo);
 
-/* Parts side by side from `lo` on. As deep as parts are. */
+/* Adds the boxes of concatenated parts, of which the first begins at index `lo`. Recurses to the
+ * depth of the parts. */
 static bool add_parts(struct boxes *b, const struct rfx_onnx_repeat *r, int64_t *lo) {
     int64_t start = lo[r->axis];
     bool fits = true;
@@ -614,7 +626,8 @@ static bool add_parts(struct boxes *b, const struct rfx_onnx_repeat *r, int64_t 
     return fits;
 }
 
-/* Whether a constant, which lies at `lo`, comes to boxes, all added. */
+/* Adds the boxes of a constant that begins at index `lo`. Returns false when the constant cannot be
+ * expressed by boxes. */
 static bool add_part(struct boxes *b, struct rfx_onnx_const *c, int64_t *lo) {
     struct rfx_onnx_pattern p;
     if (!rfx_onnx_pattern_of(c, &p)) return c->repeat != NULL && add_parts(b, c->repeat, lo);
@@ -624,8 +637,8 @@ static bool add_part(struct boxes *b, struct rfx_onnx_const *c, int64_t *lo) {
     return rfx_checked_add_i64(b->stored, rfx_onnx_const_stored(p.stored), &b->stored);
 }
 
-/* Describes where box i reads its elements, and copies its stored values to `first` and on. Returns
- * their number. */
+/* Sets *places to the places from which box i reads its elements, and copies the stored values of
+ * the box to values[first] and on. Returns the number of values copied. */
 static int64_t give_places(const struct boxes *b, int i, int64_t first,
                            struct rfx_weight_places *places, float *values) {
     struct rfx_onnx_pattern p;
@@ -682,23 +695,25 @@ int rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c
     return !rfx_onnx_failed(ctx) && find_boxes(ctx, c, &b) ? add_weight(&b, c) : -1;
 }
 
-/* --- as maps that are made where they are read (RFX_OP_REPEAT) --- */
+/* --- as maps whose rows are computed when they are read (RFX_OP_REPEAT) --- */
 
-/* Constants up to this size that are no maps, beside tensors that are none, are weights whose
- * elements are found when they are read: so heads of detectors, which are taken apart into maps
- * (layers/fuse/heads.h), get the coordinates of their cells. */
+/* A constant of up to this many elements becomes a weight whose elements are computed when they are
+ * read, if neither the constant nor the tensor it is combined with is a map. The coordinates of the
+ * cells in the heads of detectors are such constants. The heads are later divided into maps
+ * (layers/fuse/heads.h). */
 #define STORED_PLAIN_UP_TO ((int64_t)1 << 22)
 
-/* How a tensor's axes make up a map: one holds its channels, the others rows and columns. */
+/* How the axes of a tensor correspond to a map: one axis is the channels, the others are rows and
+ * columns. */
 struct order {
-    int rank, channels; /* channels: -1: none of them, there is one */
+    int rank, channels; /* channels: the axis of the channels; -1: the map has a single channel */
     int end[RFX_MAX_RANK];
     struct rfx_pixels_factor factors[RFX_DIGITS]; /* of rows and columns */
     int64_t extent[2], roll[2];
 };
 
-/* A factor of the rows or columns: `step` of them are one position of a digit that moves among the
- * stored elements. */
+/* A factor of the rows or columns. `step` rows or columns are one position of the digit `stored`,
+ * which has a stride in the stored constant. */
 struct piece {
     int64_t step;
     struct rfx_digit stored;
@@ -721,7 +736,8 @@ static int64_t channels_of(const struct order *order, const struct rfx_onnx_cons
     return axis < 0 ? 1 : c->shape.dims[axis];
 }
 
-/* Channel `ch` of the constant, whose axes lie in that order; NULL: it has no such form. */
+/* Returns channel `ch` of a constant whose axes are in this order; NULL when the channel is neither
+ * a pattern nor stored. */
 static struct rfx_onnx_const *take_channel(struct rfx_onnx_import *ctx, const struct order *order,
                                            struct rfx_onnx_const *c, int64_t ch) {
     int axis = order->channels - (order->rank - c->shape.rank);
@@ -729,7 +745,7 @@ static struct rfx_onnx_const *take_channel(struct rfx_onnx_import *ctx, const st
     return rfx_onnx_repeat_slice(ctx, c, axis, ch, 1, 1);
 }
 
-/* The pieces of an axis of the tensor, which is axis `own` of the pattern. */
+/* Adds the pieces of an axis of the tensor to the line. `own`: the same axis in the pattern. */
 static bool add_pieces(const struct order *order, const struct rfx_onnx_pattern *p, int axis,
                        int own, struct line *line) {
     int lo = begins(order->end, axis), n = order->end[axis] - lo, from = begins(p->end, own);
@@ -752,7 +768,8 @@ static bool add_pieces(const struct order *order, const struct rfx_onnx_pattern 
     return true;
 }
 
-/* A channel's line; false: it changes along rows and columns, or has parts. */
+/* Sets *line to a channel's elements along rows and columns. Returns false when the channel has
+ * parts or its elements depend on row and column at once. */
 static bool find_line(const struct order *order, struct rfx_onnx_const *c, struct line *line) {
     struct rfx_onnx_pattern p;
     if (!rfx_onnx_pattern_of(c, &p)) return false;
@@ -769,8 +786,8 @@ static bool find_line(const struct order *order, struct rfx_onnx_const *c, struc
 
 /* The lines of all channels. */
 struct lines {
-    int64_t count;    /* channels */
-    int64_t *map;     /* of the node; lines of rows are counted from -1 down until the end */
+    int64_t count; /* channels */
+    int64_t *map;  /* map of the node; until the end, lines of rows have the numbers -1, -2, ... */
     float *values[2]; /* rows, columns */
     size_t capacity[2];
     int64_t made[2];
@@ -778,7 +795,7 @@ struct lines {
 
 static int axis_of(const struct order *order, const struct line *line) {
     if (line->n[0] > 0 || line->n[1] > 0) return line->n[0] > 0 ? 0 : 1;
-    return order->extent[0] < order->extent[1] ? 0 : 1; /* a number: the shorter line */
+    return order->extent[0] < order->extent[1] ? 0 : 1; /* one number: use the shorter line */
 }
 
 static void append_line(struct rfx_onnx_import *ctx, const struct order *order,
@@ -807,7 +824,7 @@ static void append_line(struct rfx_onnx_import *ctx, const struct order *order,
     lines->made[axis]++;
 }
 
-/* Adds the lines of all channels; false: a channel has none, or an error. */
+/* Adds the lines of all channels. Returns false when a channel has no line, and after an error. */
 static bool list_lines(struct rfx_onnx_import *ctx, const struct order *order,
                        struct rfx_onnx_const *c, struct lines *lines) {
     struct line line, before = {.stored = NULL};
@@ -834,7 +851,9 @@ static int own_lines(struct rfx_onnx_import *ctx, const struct lines *lines, int
     return rfx_onnx_own_weight(ctx, lines->values[axis], lines->made[axis] * extent);
 }
 
-/* A map of all channels of the constant in that order; -1: there is none. */
+/* Returns a node for the map of all channels of the constant in this order, or -1 when there is
+ * none.
+ */
 static int make_map(struct rfx_onnx_import *ctx, const struct order *order,
                     struct rfx_onnx_const *c) {
     struct lines lines = {.count = channels_of(order, c)};
@@ -857,7 +876,7 @@ static int make_map(struct rfx_onnx_import *ctx, const struct order *order,
     return out;
 }
 
-/* A tensor (1, c, h, w) as it is. */
+/* Sets *order to that of a tensor (1, c, h, w). Returns false for another shape. */
 static bool order_of_map(const struct rfx_shape *shape, struct order *order) {
     *order = (struct order){.rank = 4, .channels = 1};
     if (shape->rank != 4 || shape->dims[0] != 1) return false;
@@ -869,7 +888,7 @@ static bool order_of_map(const struct rfx_shape *shape, struct order *order) {
     return true;
 }
 
-/* A tensor whose last axis is a map's channels. */
+/* Sets *order to that of the tensor `like`, whose last axis is a map's channels. */
 static bool order_like(const struct rfx_pixels *like, const struct rfx_shape *shape,
                        struct order *order) {
     *order = (struct order){.rank = like->rank, .channels = like->rank - 1};
@@ -900,7 +919,7 @@ int rfx_onnx_repeat_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
 
 /* --- as a tensor of any shape --- */
 
-/* Adds the factors that all channels of an axis have in common. */
+/* Sets common[] to factors of an axis that fit the patterns of all channels. */
 static bool align_axis(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                        const struct order *order, int axis, struct rfx_digit *common, int *count) {
     int64_t channels = channels_of(order, c);
@@ -922,8 +941,8 @@ static bool align_axis(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
     return true;
 }
 
-/* Whether all axes but that of channels have at most two factors in channel 0. All channels
- * together have at least as many. */
+/* Returns whether all axes except the channel axis have at most two factors in channel 0. This is a
+ * quick test, as all channels together have at least as many factors as channel 0. */
 static bool may_be_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                        const struct order *order) {
     struct rfx_onnx_const *channel = take_channel(ctx, order, c, 0);
@@ -935,7 +954,8 @@ static bool may_be_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
     return n <= 2;
 }
 
-/* Whether all axes but that of channels consist of one factor of rows and one of columns. */
+/* Sets *order. Returns whether all axes except the channel axis consist of one factor of rows and
+ * one factor of columns. */
 static bool find_order(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int channels,
                        struct order *order) {
     *order = (struct order){.rank = c->shape.rank, .channels = channels, .extent = {1, 1}};
@@ -956,7 +976,7 @@ static bool find_order(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, in
     return n == 2;
 }
 
-/* The map in the order of the tensor. */
+/* Returns the node that rearranges a map to the order of the tensor. */
 static int emit_in_order(struct rfx_onnx_import *ctx, const struct order *order,
                          const struct rfx_onnx_const *c, int map) {
     if (order->rank == 4 && order->channels == 1 && order->end[1] == 0)
@@ -974,8 +994,9 @@ static int emit_in_order(struct rfx_onnx_import *ctx, const struct order *order,
     return rfx_onnx_emit_pixels(ctx, &p);
 }
 
-/* Lists the axes that may be channels, the likeliest first: that of parts, none, then short ones.
- */
+/* Lists the axes that may be the channels, the likeliest first. With parts, this is only the axis
+ * of the parts. Otherwise it is no axis (-1), then the axes longer than 1 by rising length. Returns
+ * their number. */
 static int list_channel_axes(const struct rfx_onnx_const *c, int *axes) {
     bool parts = c->repeat != NULL && c->repeat->n_parts > 0;
     int n = 0;
@@ -991,7 +1012,7 @@ static int list_channel_axes(const struct rfx_onnx_const *c, int *axes) {
     return n;
 }
 
-/* One map in the order of the tensor; -1: there is none. */
+/* Returns the constant as one map, rearranged to the order of the tensor; -1 when it is not one. */
 static int plain_of_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     struct order order;
     int axes[RFX_MAX_RANK + 1], n = list_channel_axes(c, axes);
@@ -1003,7 +1024,8 @@ static int plain_of_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     return -1;
 }
 
-/* Each part as a map where it has that form, side by side; recurses as deep as parts are. */
+/* Returns the concatenation of the parts, each made from a map if it has such a form. Recurses to
+ * the depth of the parts. */
 static int plain_of_parts(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     const struct rfx_onnx_repeat *r = c->repeat;
     struct rfx_node node = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = r->axis};
@@ -1026,7 +1048,7 @@ int rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c)
     return parts ? plain_of_parts(ctx, c) : out;
 }
 
-/* Whether nothing changes along an axis. */
+/* Returns whether the elements are the same at all positions of an axis. */
 bool rfx_onnx_repeat_is_same(struct rfx_onnx_const *c, int axis) {
     struct rfx_onnx_pattern p;
     bool same = true;

@@ -1,14 +1,14 @@
 /* Constants whose elements repeat: coordinates of rows and columns, grids, masks of sizes.
  *
- * Such a constant stores no elements of its own. It is either a pattern over a stored constant, or
- * several constants side by side along an axis, its parts.
+ * Such a constant does not store its elements. It is either a pattern over a smaller stored
+ * constant, or several constants (its parts) concatenated along an axis.
  *
- * In a pattern each axis is cut into factors, the outermost first. They are digits of the axis's
- * index (layers/graph/digit.h), and each digit says how far it moves among the stored elements.
+ * In a pattern each axis is split into factors, the outermost first. The factors are the digits of
+ * the index along the axis (layers/graph/digit.h). Each digit has a stride in the stored constant.
  * Reshapes, transposes and slices change only the pattern. Operators that work element by element
- * compute only the stored elements. Both give the same as for all elements. A mask of windows is a
- * pattern whose factors have cuts: the last row of windows, the last column of windows, and where a
- * window is cut in two. */
+ * compute only the stored elements. In both cases the result is the same as with all elements. A
+ * mask of windows is a pattern whose factors have cuts: at the last row of windows, at the last
+ * column of windows, and where a window is divided in two. */
 #ifndef RFX_RFEXEC_ONNX_IMPORT_ONNX_REPEAT_H
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_REPEAT_H
 
@@ -16,33 +16,35 @@
 #include "rfexec/onnx/import/onnx_import.h"
 
 #define RFX_ONNX_STORED_UP_TO 4096  /* elements: smaller constants are stored */
-#define RFX_ONNX_MOST_DEPTH 8       /* of parts that have parts */
+#define RFX_ONNX_MOST_DEPTH 8       /* nesting depth of parts */
 #define RFX_ONNX_MOST_CHANNELS 4096 /* of an axis that may be the channels of a map */
 
 struct rfx_onnx_pattern {
-    struct rfx_onnx_const *stored; /* without a pattern of its own */
+    struct rfx_onnx_const *stored; /* the smaller constant; it is not a pattern itself */
     int64_t first;                 /* stored element of index 0 */
-    int count, end[RFX_MAX_RANK];  /* axis i has the factors from end[i - 1] on, up to end[i] */
+    int count, end[RFX_MAX_RANK];  /* axis i has the factors [end[i - 1], end[i]); end[-1] is 0 */
     struct rfx_digit factors[RFX_DIGITS]; /* of size 2 and more */
 };
 
 struct rfx_onnx_repeat {
-    struct rfx_onnx_pattern pattern; /* where there are no parts */
-    struct rfx_onnx_const **parts;   /* n_parts >= 2, of one rank and type */
+    struct rfx_onnx_pattern pattern; /* used when n_parts is 0 */
+    struct rfx_onnx_const **parts;   /* n_parts >= 2, all of the same rank and type */
     int n_parts, axis, depth;
 };
 
-/* The functions that return a constant return NULL where the result has no such form, and after an
- * error (ctx->status). */
+/* The functions that return a constant return NULL when the result cannot be expressed as a pattern
+ * or parts, and after an error (ctx->status). */
 
-/* The pattern of a constant without parts; also of one that stores its elements. */
+/* Sets *out to the pattern of a constant. A constant that stores its elements has a pattern too.
+ * Returns false for a constant with parts. */
 bool rfx_onnx_pattern_of(struct rfx_onnx_const *c, struct rfx_onnx_pattern *out);
 
 struct rfx_onnx_const *rfx_onnx_repeat_new(struct rfx_onnx_import *ctx, int32_t type,
                                            const struct rfx_shape *shape,
                                            const struct rfx_onnx_pattern *pattern);
 
-/* Constants side by side; parts along the same axis are merged. One constant alone is returned. */
+/* Returns n constants concatenated along an axis. Operands with parts along the same axis are
+ * merged. With n 1 returns the constant itself. */
 struct rfx_onnx_const *rfx_onnx_repeat_join(struct rfx_onnx_import *ctx,
                                             struct rfx_onnx_const *const *parts, int n, int axis);
 
@@ -54,15 +56,16 @@ struct rfx_onnx_const *rfx_onnx_repeat_transpose(struct rfx_onnx_import *ctx,
 struct rfx_onnx_const *rfx_onnx_repeat_slice(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                              int axis, int64_t start, int64_t step, int64_t size);
 
-/* Broadcast to a shape, as ONNX's Expand. */
+/* Returns the constant broadcast to a shape, as ONNX's Expand does. */
 struct rfx_onnx_const *rfx_onnx_repeat_expand(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
 
-/* Gives a pattern a new stored constant, with one element for each combination of the classes of
- * its factors, the innermost side by side. Before, the strides of the factors only say whether a
- * factor moves; after, they are strides in that constant. NULL: there would be too many elements.
- * Then the next combination of classes, in the order of those elements, from all 0 on; false: there
- * is none. */
+/* rfx_onnx_pattern_store gives a pattern a new stored constant and returns it. The constant has one
+ * element for each combination of the factors' classes; the innermost factor varies fastest. On
+ * entry the strides of the factors only tell (0 or not 0) whether the element depends on a factor;
+ * on return they are strides in the new constant. NULL: there would be too many elements.
+ * rfx_onnx_pattern_next_class sets class_of[] to the next combination in the order of the stored
+ * elements, beginning from all 0. It returns false after the last combination. */
 struct rfx_onnx_const *rfx_onnx_pattern_store(struct rfx_onnx_import *ctx, int32_t type,
                                               struct rfx_onnx_pattern *pattern);
 bool rfx_onnx_pattern_next_class(const struct rfx_onnx_pattern *pattern, int64_t *class_of);
@@ -71,11 +74,12 @@ bool rfx_onnx_pattern_next_class(const struct rfx_onnx_pattern *pattern, int64_t
 void rfx_onnx_copy_stored(struct rfx_onnx_import *ctx, struct rfx_onnx_const *to, int64_t i,
                           struct rfx_onnx_const *from, int64_t at);
 
-/* Which stored element has that index along each axis. */
+/* Returns the stored element for the index[rank] along the axes. */
 int64_t rfx_onnx_pattern_at(const struct rfx_onnx_pattern *p, int rank, const int64_t *index);
 
-/* Cuts factors of two lists, outermost first and of equal products, so that both have the same
- * sizes. Returns their number, or -1: it is not possible. A factor with cuts stays whole. */
+/* Splits the factors of two lists so that both lists have the same sizes. Both lists have the
+ * outermost factor first and the same product. A factor with cuts is never split. Returns the
+ * number of factors in out_a and out_b, or -1 when that is not possible. */
 int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_digit *b, int n_b,
                            struct rfx_digit *out_a, struct rfx_digit *out_b);
 
@@ -83,37 +87,42 @@ int rfx_onnx_factors_align(const struct rfx_digit *a, int n_a, const struct rfx_
 void rfx_onnx_repeat_fill(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                           double *reals, int64_t *ints);
 
-/* A constant that stores the elements of a pattern, in another shape. */
+/* Returns a constant that stores all elements of a pattern, with another shape. */
 struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
 
-/* Whether a large constant can be a weight that is read without storing its elements; that weight,
- * or -1. */
+/* The first function returns whether a large constant can be a weight whose elements are computed
+ * when they are read, not stored. The second adds such a weight and returns its index, or -1. */
 bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 int rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* Evaluates the current node, of constants, where its result repeats, and binds its outputs.
- * Returns whether it did; otherwise the operands have to be stored, or computed by operators.
- * `evaluate` evaluates a node of constants that do not repeat (onnx_fold_repeat.c). */
+/* Evaluates the current node, whose operands are constants, and binds its outputs, if the result
+ * repeats. Returns whether it did. Otherwise the caller must store the operands or compute the
+ * result by operators. `evaluate` evaluates a node of constants that do not repeat
+ * (onnx_fold_repeat.c). */
 bool rfx_onnx_fold_repeat(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op,
                           void (*evaluate)(struct rfx_onnx_import *ctx,
                                            const struct rfx_onnx_op *op));
 
-/* The constant as a map (1, c, h, w) whose rows are made when they are read. `like` not NULL: the
- * constant stands beside a tensor that is a map in another order; the map is in the same order. -1:
- * the constant changes along rows and columns at once, or repeats little. */
+/* Returns a node for the constant as a map (1, c, h, w) whose rows are computed when they are read.
+ * like (may be NULL): the constant is combined with a tensor that is a reordered map; the result is
+ * a map that becomes this constant by the same reordering. Returns -1 when the constant depends on
+ * row and column at once, or repeats little. */
 int rfx_onnx_repeat_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                         const struct rfx_pixels *like);
 
-/* The same as a tensor of the constant's shape. */
+/* Returns a node for the constant as a PLAIN tensor of the constant's shape, made from such maps;
+ * -1 when it has no such form. */
 int rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
-/* Whether nothing changes along an axis; recurses as deep as parts are. */
+/* Returns whether the constant has the same elements at all positions of an axis. Recurses to the
+ * depth of the parts. */
 bool rfx_onnx_repeat_is_same(struct rfx_onnx_const *c, int axis);
 
-/* A constant beside a tensor with which it is broadcast. Axes along which a pattern does not change
- * become 1 long where the tensor has them; another constant is returned as it is. */
+/* Returns a smaller constant that broadcasts to `c` when combined with a tensor of shape `beside`.
+ * An axis along which the pattern does not change gets the size 1 if the tensor has that axis. A
+ * constant that is not a pattern is returned unchanged. */
 struct rfx_onnx_const *rfx_onnx_repeat_shrink(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                                               const struct rfx_shape *beside);
 #endif
