@@ -15,8 +15,8 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/temp_file.h"
 
-/* After each so many bytes, data are pushed to the disk; at most twice as many are unwritten. So
- * the last sync, which nothing can interrupt, is short. */
+/* Bytes after which written data are pushed to the disk; at most twice as many wait. So the last
+ * sync, which nothing can interrupt, is short. */
 #define PUSH_BYTES ((uint64_t)16 << 20)
 
 struct rfx_output_file {
