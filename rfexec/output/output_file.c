@@ -21,7 +21,7 @@
 
 struct rfx_output_file {
     struct rfx_memory *mem;
-    char *path;   /* as it was given */
+    char *path;   /* path as the caller gave it */
     char *base;   /* final name in the folder; NULL: no name is given */
     int folder;   /* folder of the temporary file; -1: written in place */
     int fd;       /* descriptor that is written to */
