@@ -88,8 +88,8 @@ enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture
 }
 
 /* Opens the picture with the number of channels that it has. If that is not the network's number,
- * or if mean or std have a number for each channel, opens it again with the network's number of
- * channels. The network's number of channels decides whether the picture is refused. */
+ * or if mean or std have a number for each channel, opens the picture once more with the network's
+ * number of channels. MALFORMED: the picture's size is not the network's. */
 enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                     struct rfx_error *err) {
     struct rfx_memory *mem = job->mem;

@@ -24,7 +24,7 @@ struct rfx_model {
     struct rfx_memory *mem;
     atomic_int users;
     struct rfx_open_options options;
-    char *name;                   /* as it was opened; NULL: bytes in memory */
+    char *name;                   /* name with which the model was opened; NULL: bytes in memory */
     struct rfx_onnx_files *files; /* NULL: a built-in network */
     pthread_mutex_t loading;      /* held while a graph is loaded from `files` */
 };

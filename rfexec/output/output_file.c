@@ -15,13 +15,13 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/temp_file.h"
 
-/* After each so many bytes, data are pushed to the disk; at most twice as many are unwritten. So
- * the last sync, which nothing can interrupt, is short. */
+/* Bytes after which written data are pushed to the disk; at most twice as many wait. So the last
+ * sync, which nothing can interrupt, is short. */
 #define PUSH_BYTES ((uint64_t)16 << 20)
 
 struct rfx_output_file {
     struct rfx_memory *mem;
-    char *path;   /* as it was given */
+    char *path;   /* path as the caller gave it */
     char *base;   /* final name in the folder; NULL: no name is given */
     int folder;   /* folder of the temporary file; -1: written in place */
     int fd;       /* descriptor that is written to */

@@ -23,7 +23,7 @@ enum { MOST_DEPTH = 16, MOST_NAME = 256 };
 
 struct rfx_output_folder {
     struct rfx_memory *mem;
-    char *path;       /* as it was given */
+    char *path;       /* path as the caller gave it */
     const char *base; /* last part of the path */
     int above;        /* descriptor of the parent folder */
     int fd;           /* descriptor of the temporary folder */

@@ -7,7 +7,7 @@
 #include "layers/graph/graph.h"
 
 struct rfx_fit_size {
-    int64_t multiple; /* of rows and columns; 0 and 1: images are not padded */
+    int64_t multiple; /* multiple for rows and columns; 0 and 1: images are not padded */
     /* values of the padding; CONSTANT: zeros, after mean and std were applied */
     enum rfx_pad_mode mode;
 };

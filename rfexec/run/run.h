@@ -12,14 +12,15 @@ struct rfx_run { /* all pointers are borrowed, until rfx_run_release */
     const struct rfx_plan *plan;
     /* shared with other runs; NULL: the run packs its own */
     const struct rfx_packed_weights *weights;
-    struct rfx_memory *mem; /* of the run's own allocations; NULL: the memory of the plan's graph */
+    /* memory for the run's own allocations; NULL: the memory of the plan's graph */
+    struct rfx_memory *mem;
     const struct rfx_output_sink *sink;       /* receives the outputs; NULL: none */
     const struct rfx_state_sink *states;      /* receives states of reductions; NULL: none */
     const struct rfx_step_observer *observer; /* NULL: none, and no step is timed */
     struct rfx_row_sums *sums;                /* checksums of the image rows read; NULL: none */
     const char *spill_folder;                 /* folder for spilled maps; NULL: none */
     rfx_progress_fn *progress;                /* called between steps; NULL: none */
-    void *user;                               /* for progress */
+    void *user;                               /* first argument of progress */
     struct rfx_session *session;              /* made by rfx_run_prepare */
 };
 

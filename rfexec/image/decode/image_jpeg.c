@@ -238,7 +238,7 @@ static enum rfx_status start(struct jpeg_source *s, struct rfx_error *err) {
     s->errors.emit_message = on_message;
     s->jpeg.client_data = s;
     s->created = true;
-    s->jpeg.mem = NULL; /* so that destroy is safe when create fails */
+    s->jpeg.mem = NULL; /* makes destroy safe if create fails */
     if (setjmp(s->escape) != 0) return failed(s, "header", err);
     jpeg_create_decompress(&s->jpeg);
     use_pool(s);

@@ -101,8 +101,8 @@ struct turned_source {
     int fd;
     int64_t held; /* number of the group in memory; -1: none */
     size_t pixel_bytes;
-    unsigned char
-        *group; /* GROUP rows of the longer side; holds stored rows while the file is written */
+    /* GROUP rows of the longer side; holds stored rows while the file is written */
+    unsigned char *group;
     unsigned char *block; /* GROUP x GROUP pixels, or one row */
 };
 

@@ -8,7 +8,7 @@
  * for cells that begin at the nearest whole pixel of level 0. Transparent pixels, where the slide
  * has no data, get its background colour, or white if it has none. Invariants: 1. fixed_bytes also
  * bounds the memory that OpenSlide allocates by itself; 2. column x of row y lies in cache row y
- * mod cell_rows, valid if cell_row_of of its column of cells says that row of cells. */
+ * mod cell_rows, valid if cell_row_of of its column of cells is that row of cells. */
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>

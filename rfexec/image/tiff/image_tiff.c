@@ -74,8 +74,8 @@ static size_t largest_raw_bytes(const struct rfx_tiff_library *lib, TIFF *tif, i
     return (size_t)(largest < all ? largest : all);
 }
 
-/* Returns the bytes of a codec's code pages that are used: none without compression, few of zlib
- * (libdeflate) and of libtiff's own codecs. */
+/* Returns the resident memory of a codec's library: none without compression, little for zlib
+ * (libdeflate) and libtiff's own codecs. *has_tables: the codec has large tables. */
 static size_t codec_bytes(int compression, bool *has_tables) {
     *has_tables = false;
     switch (compression) {

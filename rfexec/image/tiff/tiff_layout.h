@@ -37,9 +37,9 @@ struct rfx_tiff_layout {
     struct rfx_image_bands bands; /* for each of the c channels its sample, from 0 */
 };
 
-/* Reads the current directory. chosen: bands from 1, in the order of delivery. NULL: all but alpha,
- * or all if the file has exactly `wanted` samples (0: any number). MALFORMED or UNSUPPORTED; the
- * text does not have the file's name. */
+/* Reads the current directory. chosen: bands from 1, in the order of delivery. NULL: all samples if
+ * the file has exactly `wanted` of them, else all but alpha. wanted 0: the network takes any
+ * number. MALFORMED or UNSUPPORTED; the text does not have the file's name. */
 RFX_NODISCARD enum rfx_status rfx_tiff_layout_read(const struct rfx_tiff_library *lib, TIFF *tif,
                                                    const struct rfx_image_bands *chosen,
                                                    int64_t wanted, struct rfx_tiff_layout *out,

@@ -320,7 +320,8 @@ enum rfx_step_work {
 struct rfx_step_report {
     size_t size; /* bytes of this struct that the library has set; later versions add members at the
                     end */
-    int stage, n_stages; /* from 0; rfx_network_stages and rfx_runner_stages describe them */
+    int stage, n_stages; /* number of the stage, from 0, and number of stages; rfx_network_stages
+                            and rfx_runner_stages describe them */
     enum rfx_step_work work;
     int layer; /* number of the layer, as in rfx_network_layers; if one step computes several layers
                   piece by piece, the last of them */
@@ -333,7 +334,7 @@ struct rfx_step_report {
      * the network lists one tensor twice as an output, this is the first number. */
     int output;
     int64_t step;        /* number of the step, from 1 */
-    int64_t done, total; /* as passed to progress before the step */
+    int64_t done, total; /* values passed to progress before the step */
     /* The rectangle. A tensor that is not a map counts as one row and column with its elements as
      * channels. The rectangles of a layer cover the part of its map that is needed; tiles and
      * strips overlap. */
@@ -435,7 +436,7 @@ struct rfx_run_options {
      * network's channels. A band may be named several times. bgr must then be 0. The array must not
      * change during the call. NULL and 0: all bands but alpha. */
     const int *channels;
-    int n_channels; /* at most 512 */
+    int n_channels; /* number of elements of channels, at most 512 */
     int as_stored;  /* not 0: the orientation in EXIF data or the TIFF tag is not applied */
     /* Called with `user` after each step, in the calling thread, while the other threads wait. A
      * run has thousands of steps, large plans more. Each call costs about 0.1 microseconds besides
@@ -484,7 +485,7 @@ struct rfx_forecast {
     size_t size;       /* sizeof(struct rfx_forecast): set by the caller */
     size_t peak_bytes; /* sum of the next five members: the smallest memory_bytes for this plan */
     size_t activation_bytes; /* feature maps and other data of the run's arena */
-    size_t weight_bytes;     /* as packed for the run */
+    size_t weight_bytes;     /* packed weights of the run */
     size_t scratch_bytes;
     size_t picture_bytes;   /* memory of the picture's decoder; 0 for the caller's own values */
     size_t reserve_bytes;   /* see memory_bytes; includes the bytes of a model in memory */

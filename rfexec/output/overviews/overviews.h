@@ -2,12 +2,12 @@
  * of the one before, rounded up, until both are at most `side`.
  *
  * A sample of the next level is made of 2 x 2 samples of a channel (fewer at odd edges). It is
- * their mean, or the first of them, which maps of labels need. A mean of floats leaves out NaNs and
- * the no-data value, is computed in double and rounded once; if no value is left, the first sample
- * is used. A mean of integers is rounded to the nearest, halves up (of signed ones away from zero).
- * Levels are stored in a temporary file without a name beside the output, because files hold one
- * level after the other. It takes a third of the picture's bytes. With `planes` the picture is
- * stored there too, and each channel of a level is a picture of its own. */
+ * their mean, or the first of them, which maps of labels need. A mean leaves out the no-data value
+ * and NaNs; if no value is left, it is the first sample. Means of floats are computed in double and
+ * rounded once. Means of integers are rounded to the nearest, halves up (for signed integers away
+ * from zero). Levels are stored in a temporary file without a name beside the output, because files
+ * hold one level after the other. It takes a third of the picture's bytes. With `planes` the
+ * picture is stored there too, and each channel of a level is a picture of its own. */
 #ifndef RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 #define RFX_RFEXEC_OUTPUT_OVERVIEWS_OVERVIEWS_H
 
