@@ -3,11 +3,12 @@
  * `--report` shows a small copy. If only the small copy is wanted, not every row is drawn.
  *
  * While the network runs, one value for each pixel of the map is written to a file without a name,
- * in the folder of the overlay. After the run the input is read again, and image and values are
- * combined row by row. A float image is read twice, first to find its values of black and white. So
- * the overlay takes only a few rows of memory (rfx_overlay_bytes), whatever the size of the image;
- * they count in the budget. Invariants: 1. no bit of an output changes; 2. the file gets its name
- * only from rfx_overlay_draw; 3. its bytes do not depend on the plan or on the small copy. */
+ * in the folder of the overlay or the report. After the run the input is read again, and image and
+ * values are combined row by row. A float image is read twice, first to find its values of black
+ * and white. So the overlay takes only a few rows of memory (rfx_overlay_bytes), whatever the size
+ * of the image; they count in the budget. Invariants: 1. no bit of an output changes; 2. the file
+ * gets its name only from rfx_overlay_draw; 3. its bytes do not depend on the plan or on the small
+ * copy. */
 #ifndef RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
 #define RFX_TOOLS_REPORT_IMAGE_OVERLAY_H
 
