@@ -48,7 +48,7 @@ struct rfx_end rfx_shard_file_end(const struct rfx_shard_file *shard) {
 
 enum { SHAPE_CHARS = 160 };
 
-/* "1 x 84 x 126" */
+/* Writes a shape such as "1 x 84 x 126" to `text` and returns `text`. */
 static const char *shape_text(const struct rfx_shape *shape, char text[SHAPE_CHARS]) {
     size_t used = 0;
     text[0] = '\0';
@@ -71,7 +71,8 @@ static json_t *shape_json(const struct rfx_shape *shape) {
     return list;
 }
 
-/* NULL: the output is stored as a float32 map or tensor, as it is computed. */
+/* Returns the JSON member "stored". NULL: the output is declared as it is computed, as a float32
+ * map or tensor. */
 static json_t *stored_json(const struct rfx_stored *stored) {
     if (!stored->reshaped && stored->type == RFX_TYPE_FLOAT32) return NULL;
     json_t *json = json_pack("{s:s, s:I}", "type", rfx_type_name(stored->type), "most",
@@ -100,7 +101,7 @@ enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *shard,
     return rfx_part_graph_after(base, k, known, n_known, shard->rect, out, err);
 }
 
-/* A new reference; NULL: no memory. */
+/* Returns a new JSON document that describes the shard; NULL: no memory. */
 static json_t *shard_json(const struct rfx_shard_file *shard) {
     bool cells = shard->cells.of > 0;
     json_t *document =
@@ -309,8 +310,8 @@ enum rfx_status rfx_shard_file_values(const char *path, int fd, int64_t offset, 
     return RFX_OK;
 }
 
-/* Number of runs: elements that follow each other in the array and are `step` apart in the output.
- * A run is a row of one channel of a map, or a span of cells. */
+/* Returns the number of runs of the shard. A run is a row of one channel of a map, or a span of
+ * cells: elements that are contiguous in the array and have a fixed step in the output. */
 static int64_t count_runs(const struct rfx_shard_file *shard) {
     if (shard->cells.of > 0) return rfx_shard_cells_spans(&shard->cells);
     return shard->shape.dims[1] * rfx_rect_rows(shard->rect);
@@ -331,7 +332,7 @@ static struct rfx_shard_span run_of(const struct rfx_shard_file *shard, int64_t 
 
 enum { CHECK_CHUNK = 16384 };
 
-/* Adds n values, which are elements `to`, `to` + step, ... of the output. */
+/* Adds n values to the fingerprint. They are the elements to, to + step, ... of the output. */
 static void add_values(struct rfx_fingerprint *hash, int64_t to, int64_t step, float *values,
                        int64_t n) {
     struct rfx_rect row = rfx_rect_make(0, 1, 0, n);
@@ -384,7 +385,7 @@ enum rfx_status rfx_shard_file_check(struct rfx_memory *mem, const char *path,
     return status;
 }
 
-/* Writes a JSON value as text, cut off where it is long. */
+/* Writes a JSON value as text. A long text is cut. */
 static void show(const json_t *value, char *text, size_t size) {
     char *dump =
         value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
@@ -451,8 +452,9 @@ static bool is_covered(const struct rfx_shard_file *shards, int n, int64_t y, in
     return false;
 }
 
-/* The first element in no rectangle. A gap begins at the map's first row or column, or where a
- * rectangle ends. false: there is none. */
+/* Finds the first element of the map that is in no rectangle. Returns false when there is none. A
+ * gap begins at the map's first row or column, or where a rectangle ends, so only these are tested.
+ */
 static bool find_gap(const struct rfx_shard_file *shards, int n, struct rfx_tensor map,
                      int64_t *row, int64_t *column) {
     bool found = false;
@@ -471,7 +473,8 @@ static bool find_gap(const struct rfx_shard_file *shards, int n, struct rfx_tens
     return found;
 }
 
-/* Whether two shards have a cell in common; *common: the first such cells. */
+/* Returns whether two shards have a cell in common. Sets *common to the first range of such cells.
+ */
 static bool find_common(const struct rfx_shard_cells *a, const struct rfx_shard_cells *b,
                         struct rfx_range *common) {
     for (int i = 0, j = 0; i < a->n && j < b->n;) {
@@ -486,7 +489,7 @@ static bool find_common(const struct rfx_shard_cells *a, const struct rfx_shard_
     return false;
 }
 
-/* The end of the range that holds cell p; p itself where no shard holds it. */
+/* Returns the end of the range that contains cell p, or p when no shard contains the cell. */
 static int64_t end_of_range(const struct rfx_shard_file *shards, int n, int64_t p) {
     for (int i = 0; i < n; i++)
         for (int r = 0; r < shards[i].cells.n; r++)
@@ -555,7 +558,8 @@ static enum rfx_status put(void *user, struct rfx_rect rect, const struct rfx_vi
     return rfx_output_stream_write(user, rect, view, err);
 }
 
-/* Takes rows of one of the maps that the output is joined of: end i of the shard's graph. */
+/* Writes rows of one of the maps that the output is joined of. i: number of the output piece of the
+ * shard's graph. */
 static enum rfx_status receive_cells(struct rfx_shard_writer *w, int i, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_end end = rfx_part_share_end(w->base, w->k, w->index, w->count, i);

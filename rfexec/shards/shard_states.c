@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* Inlined, as in the fingerprints of outputs. */
+/* XXH_INLINE_ALL: xxHash is inlined, as in the fingerprints of outputs. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -92,7 +92,7 @@ static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_s
     return list;
 }
 
-/* A new reference; NULL: no memory. */
+/* Returns a new JSON document that describes the states; NULL: no memory. */
 static json_t *states_json(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
     char hash[33];
     rfx_shard_states_hash(states, hash);
@@ -107,7 +107,7 @@ enum rfx_status rfx_shard_states_write(const char *path, const struct rfx_graph 
                                        const struct rfx_shard_states *states,
                                        struct rfx_error *err) {
     json_t *document = states_json(graph, states);
-    /* the JSON first: a file of states with its name is complete */
+    /* The JSON file comes first, so that a file of states that has its name is complete. */
     enum rfx_status status = rfx_shard_json_write(states->mem, path, document, "", err);
     if (status == RFX_OK) status = write_states(path, states, err);
     json_decref(document);
@@ -172,7 +172,7 @@ enum rfx_status rfx_shard_states_peek(struct rfx_memory *mem, const char *path,
     return status;
 }
 
-/* The hash of an open file; *bytes: its length. */
+/* Writes the hash of an open file to `hex`. Sets *bytes to the length of the file. */
 static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uint64_t *bytes,
                                  struct rfx_error *err) {
     unsigned char chunk[4096];
@@ -416,7 +416,8 @@ static int64_t size_at(const json_t *run, size_t i) {
     return json_integer_value(json_array_get(json_object_get(run, "image"), i));
 }
 
-/* Finds the model file: as it is named, or in the folder of `path`. */
+/* Finds the model file: under its own path `model`, or under the same name in the folder of `path`.
+ */
 static enum rfx_status find_model(const char *model, const char *path, char *found, size_t size,
                                   struct rfx_error *err) {
     const char *folder_end = strrchr(path, '/'), *base = strrchr(model, '/');
@@ -432,7 +433,7 @@ static enum rfx_status find_model(const char *model, const char *path, char *fou
                     path, model, found);
 }
 
-/* Whether the network takes an image of the size that the shards had. */
+/* Checks that the network takes images of the size that the shards had. */
 static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *run,
                                   const char *path, struct rfx_error *err) {
     const struct rfx_tensor *in = &graph->nodes[graph->input].out;

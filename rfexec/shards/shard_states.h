@@ -1,16 +1,17 @@
-/* Mergeable states of global operations, and their files. A shard's states hold what its rows add
- * to the operation; added up over all shards in any order, they give the bits of one run.
+/* Mergeable states of global operations, and their files. A shard's state is the contribution of
+ * the shard's rows to the operation. The sum of the states of all shards, in any order, gives the
+ * same bits as a run of the whole image.
  *
  *     NAME        the states, one after the other
  *     NAME.json   {"format": "rfexec states", "version", "run", "output", "round", "part": [I, N],
  *                  "states": [{"node", "round", "bytes"}], "hash", "about", "picture"}
  *
- * "part" is [0, 0] where the states of all shards are merged. "picture" (shard_json.h) says which
- * rows of the image a shard has read; merged states have none. "about" is for merge --status:
- * "words" of the command, the file of "states" that it was given, the number of "rounds" in all,
- * and "last_by_merge", whether merge makes the output after the last round. A file of round r also
- * holds the merged states of the rounds before. Only the version that wrote states can read them
- * ("run" names it). */
+ * "part" is [0, 0] for merged states of all shards. "picture" (shard_json.h) describes the image
+ * rows that a shard has read; merged states have no "picture". "about" is for merge --status:
+ * "words" of the command, the "states" file given to it, the total number of "rounds", and
+ * "last_by_merge": whether merge computes the output after the last round. A file of round r also
+ * contains the merged states of the rounds before. Only the version of rfexec that wrote states can
+ * read them ("run" contains the version). */
 #ifndef RFX_RFEXEC_SHARDS_SHARD_STATES_H
 #define RFX_RFEXEC_SHARDS_SHARD_STATES_H
 
@@ -33,39 +34,41 @@ struct rfx_shard_states {
     int64_t index, count; /* shard `index` (from 1) of `count`; 0, 0: merged */
     json_t *run, *about;  /* owned */
     json_t *picture;      /* owned; may be NULL */
-    json_t *shards;       /* of a sum of some shards, in memory only; owned; NULL: one, or all */
+    json_t *shards;       /* the shards in a partial sum, not written to files; owned; NULL: the
+                           * states are of one shard or of all shards */
     int n;
     struct rfx_shard_state *items; /* owned; sorted by round, then by node */
 };
 
 void rfx_shard_states_release(struct rfx_shard_states *states);
 
-/* Writes 32 hexadecimal digits, a hash of all bytes. */
+/* Writes the hash of all states to `hex`, as 32 hexadecimal digits. */
 void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]);
 
-/* Whether the JSON beside `path` describes states. */
+/* Returns whether the JSON file of `path` describes states. */
 bool rfx_shard_states_is_file(const char *path);
 
-/* Appends zeroed room for the state of a reduction and returns it. NULL: no memory. */
+/* Appends a zeroed state for a reduction and returns its memory. NULL: no memory. */
 void *rfx_shard_states_add(struct rfx_shard_states *states, const struct rfx_graph *graph, int node,
                            int round);
 
-/* Writes the JSON, then the states. */
+/* Writes the JSON file, then the file of states. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_write(const char *path,
                                                      const struct rfx_graph *graph,
                                                      const struct rfx_shard_states *states,
                                                      struct rfx_error *err);
 
-/* Reads the JSON, without the states. To be released. */
+/* Reads only the JSON file. The caller frees `states` with rfx_shard_states_release. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_peek(struct rfx_memory *mem, const char *path,
                                                     struct rfx_shard_states *states,
                                                     struct rfx_error *err);
 
-/* Checks the length and hash of the file against its JSON; needs no graph. MALFORMED. */
+/* Checks that the file has the length and hash given in its JSON file. Needs no graph. MALFORMED:
+ * it has not. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err);
 
-/* Reads the JSON and the states, to be released. MALFORMED: they are not of this graph, or were
- * changed since they were written. */
+/* Reads the JSON file and the states. The caller frees `states` with rfx_shard_states_release.
+ * MALFORMED: the states are not of this graph, or were changed since they were written. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_read(const char *path, const struct rfx_graph *graph,
                                                     struct rfx_shard_states *states,
                                                     struct rfx_error *err);
@@ -76,32 +79,34 @@ RFX_NODISCARD enum rfx_status rfx_shard_states_pack(const struct rfx_shard_state
                                                     unsigned char **out, size_t *n_bytes,
                                                     struct rfx_error *err);
 
-/* Reads such a block, which is not kept, as rfx_shard_states_read reads files. MALFORMED also: they
- * are of another run than `run`. */
+/* Reads a block made by rfx_shard_states_pack, as rfx_shard_states_read reads files. The states are
+ * copied, so the block may be freed. MALFORMED also when the states are of another run than `run`.
+ */
 RFX_NODISCARD enum rfx_status rfx_shard_states_unpack(const struct rfx_graph *graph,
                                                       const json_t *run, const void *bytes,
                                                       size_t n_bytes,
                                                       struct rfx_shard_states *states,
                                                       struct rfx_error *err);
 
-/* Adds another shard's states of the same round to `all`. MALFORMED: they are of another round,
- * number of shards or other operations, or the sum is more than any network can make. */
+/* Adds the states `other` of the same round to `all`. MALFORMED: they are of another round, of
+ * another number of shards or of other operations, or the sum exceeds that of any network. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_merge(struct rfx_shard_states *all,
                                                      const struct rfx_graph *graph,
                                                      struct rfx_shard_states *other,
                                                      struct rfx_error *err);
 
-/* Computes the results of merged states: *known has states->n entries, freed with release_known. */
+/* Computes the results of the operations from merged states. *known has states->n entries; the
+ * caller frees it with rfx_shard_states_release_known. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_finish(const struct rfx_shard_states *states,
                                                       const struct rfx_graph *graph,
                                                       struct rfx_part_known **known,
                                                       struct rfx_error *err);
 void rfx_shard_states_release_known(struct rfx_memory *mem, struct rfx_part_known *known, int n);
 
-/* Loads the network that states are of, after rfx_shard_states_peek, and finds their output *k. The
- * model is a built-in, the file named in the JSON, or a file of that name in the folder of the
- * states. MALFORMED: the model cannot be found or has another hash, or the JSON does not say what
- * was run. Free with rfx_graph_free. */
+/* Loads the network of the states and sets *k to their output. Called after rfx_shard_states_peek.
+ * The model is a built-in network, the file named in the JSON file, or a file of the same name in
+ * the folder of the states. The caller frees *out with rfx_graph_free. MALFORMED: the model cannot
+ * be found or has another hash, or the JSON file does not identify the run. */
 RFX_NODISCARD enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,
                                                             const struct rfx_shard_states *states,
                                                             const char *path, size_t memory_bytes,

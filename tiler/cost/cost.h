@@ -1,5 +1,6 @@
-/* The cost model: predicts time from what a plan computes and moves, counted from the shapes of its
- * stages, times the measured cost of each unit on this instruction set (cost_constants.h).
+/* The cost model predicts the time of a plan. It counts the operations and the moved bytes of the
+ * plan's stages from their shapes, and multiplies each count by the measured cost of its unit on
+ * this instruction set (cost_constants.h).
  *
  * The predicted time is a sum of counts times constants and nothing else. So the constants can be
  * fitted to measured times, and a candidate is predicted without being placed. Invariants: 1.
@@ -31,11 +32,11 @@ enum rfx_cost_unit {
     RFX_COST_IMAGE_ELEMENT, /* read from the image */
     RFX_COST_RUN,           /* one call of a kernel: a row of pixels for a panel of channels */
     RFX_COST_STEP,          /* one node computing one rectangle */
-    RFX_COST_MEETING,       /* the same, where several threads share it */
+    RFX_COST_MEETING,       /* one node computing one rectangle by several threads together */
     RFX_COST_WEIGHT_BYTE,   /* weights read from outside a core's own cache */
     RFX_COST_SHARED_BYTE,   /* maps read from outside a core's own cache while multiply-adds go on
                                (dense convolutions) */
-    RFX_COST_PLAIN_BYTE,    /* the same for all other nodes */
+    RFX_COST_PLAIN_BYTE,    /* maps read from outside a core's own cache by all other nodes */
     RFX_COST_COLD_BYTE,     /* weights that no cache holds, prefetched */
     RFX_COST_AHEAD_BYTE,    /* maps that no cache holds, prefetched by dense convolutions */
     RFX_COST_DRAM_BYTE,     /* maps that no cache holds, of all other nodes */
@@ -93,30 +94,33 @@ struct rfx_cost_model {
     struct rfx_node_rows *whole_rows;
 };
 
-/* Makes the model of a graph, grouped or not; caches of 0 bytes become usual sizes. Tables come
- * from graph->mem; free with rfx_cost_release. */
+/* Makes the cost model of a graph with or without layer groups. Caches of 0 bytes are replaced by
+ * usual sizes. Tables are allocated from graph->mem; the caller frees them with rfx_cost_release.
+ */
 RFX_NODISCARD enum rfx_status rfx_cost_init(struct rfx_cost_model *model,
                                             const struct rfx_graph *graph,
                                             const struct rfx_caches *caches, int threads,
                                             struct rfx_error *err);
 void rfx_cost_release(struct rfx_cost_model *model);
 
-/* From now on counts decoding passes over this image: one for each stage that begins there, in
- * column strips one for each strip. */
+/* Lets later counts include decoding passes over this image: one for each stage that begins at the
+ * image or, in column strips, one for each strip. */
 void rfx_cost_read(struct rfx_cost_model *model, const struct rfx_source_traits *source);
 
-/* Adds the counts of a stage; of node `only`, or of all nodes (-1). O(edges). */
+/* Adds the counts of a stage to *counts: of the node `only`, or of all nodes (-1). Cost: O(edges).
+ */
 void rfx_cost_count(const struct rfx_cost_model *model, const struct rfx_stage_shape *shape,
                     int only, struct rfx_cost_counts *counts);
 
 /* Adds the counts of the whole graph run node by node. */
 void rfx_cost_count_untiled(const struct rfx_cost_model *model, struct rfx_cost_counts *counts);
 
-/* Fills what does not depend on the steps and strips of a group: all but ring_bytes. */
+/* Fills the members of *fact that do not depend on the steps and strips of a group: all except
+ * ring_bytes. */
 void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost_group *fact);
 
-/* Adds the counts of a node of the base, or of a group of its nodes, computed whole between nodes
- * that are computed whole. */
+/* Add the counts of a node of the base graph, or of a group of such nodes, when this node or group
+ * and its neighbours are computed whole. */
 void rfx_cost_count_whole(const struct rfx_cost_model *model, int node,
                           struct rfx_cost_counts *counts);
 void rfx_cost_count_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,

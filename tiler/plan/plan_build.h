@@ -34,7 +34,7 @@ struct rfx_plan_staging {
     int last_reader;
 };
 
-/* What all candidates share, and scratch tables for the current candidate. */
+/* Data that all candidates share, and scratch tables for the current candidate. */
 struct rfx_plan_context {
     const struct rfx_graph *graph;
     const struct rfx_plan_request *request;
@@ -97,9 +97,10 @@ void rfx_plan_sliding_release(struct rfx_plan_sliding *sliding, struct rfx_memor
 /* Returns the number of time steps: every stage has one step per node and one at its end. */
 int rfx_plan_count_steps(const struct rfx_graph *graph, int n_stages);
 
-/* Rows of a local node's buffer; and whether the node has staging rows. */
+/* Returns the number of rows of a local node's buffer. */
 int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node);
-/* Rows per step of a node that is computed row by row; 0: all at once. */
+/* rfx_stage_step_rows returns the rows per step of a node that is computed row by row; 0: all rows
+ * at once. rfx_stage_has_staging returns whether a node has staging rows. */
 int64_t rfx_stage_step_rows(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                             int node);
 bool rfx_stage_has_staging(const struct rfx_stage_shape *shape, int node);

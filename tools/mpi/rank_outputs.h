@@ -1,13 +1,15 @@
-/* What ranks do with their shares of the outputs.
+/* Writes the outputs of a run by several MPI ranks. A rank's share of an output is the part of its
+ * rows that the rank computes.
  *
  * An .npy file with a name in a folder is written by all ranks through MPI, each its own rows, into
  * one temporary file that gets the final name at the end. All ranks must see the folder. Every
  * other file (TIFF, PNG, standard output, a device) is written by rank 0: the other ranks keep
- * their shares in files without names and send them, band by band, when the network has run. What
- * is not a map is computed by rank 0 alone. Invariants: 1. fingerprints and files are those of one
- * process, whatever the number of ranks; 2. a file gets its name after all ranks have succeeded and
- * every element has come once; 3. when the job ends early nothing is left of a temporary without a
- * name; one with a name is removed by any rank that still can, even in a signal handler. */
+ * their shares in files without names and send them, band by band, when the network has run. An
+ * output that is not a map is computed by rank 0 alone. Invariants: 1. fingerprints and files are
+ * the same as in a run by one process, whatever the number of ranks; 2. a file gets its name after
+ * all ranks have succeeded and every element was received once; 3. when the job ends early,
+ * temporary files without a name vanish, and a temporary file with a name is removed by any rank
+ * that still runs, even in a signal handler. */
 #ifndef RFX_TOOLS_MPI_RANK_OUTPUTS_H
 #define RFX_TOOLS_MPI_RANK_OUTPUTS_H
 
@@ -24,9 +26,9 @@ struct rfx_rank_outputs {
     struct rfx_memory *mem;
     const struct rfx_graph *whole;
     const struct rfx_cli_run_options *options;
-    const struct rfx_geo_source *source; /* of the image, as for rfx_cli_outputs_open */
-    const char *folder;                  /* for shares that wait */
-    struct rfx_cli_outputs outputs;      /* of the whole network, with this rank's streams */
+    const struct rfx_geo_source *source; /* georeference, as for rfx_cli_outputs_open */
+    const char *folder;                  /* folder for the files of waiting shares */
+    struct rfx_cli_outputs outputs;      /* outputs of the whole network, this rank's streams */
     struct rfx_shared_file **shared;     /* [outputs] files that all ranks write; NULL: none */
     struct rfx_npy_target *targets;      /* [outputs] */
     struct rfx_output_spool *
@@ -35,30 +37,31 @@ struct rfx_rank_outputs {
     int *ends;    /* [ends of the share's graph] which end of the whole graph each is */
 };
 
-/* Bytes that the outputs hold while the network runs. */
+/* Returns the bytes of memory that the outputs take while the network runs. */
 size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_graph *whole,
                               const struct rfx_cli_run_options *options,
                               const struct rfx_geo_source *source);
 
-/* Whether the files of -o can be made, before hours of rounds: rank 0 opens and drops them. Returns
- * an exit code that all ranks agree on. */
+/* Checks, before rounds that may take hours, that the files of -o can be created: rank 0 opens and
+ * discards them. Returns the same exit code on all ranks. */
 RFX_NODISCARD int rfx_rank_outputs_check(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                          const struct rfx_graph *whole,
                                          const struct rfx_cli_run_options *options);
 
-/* All ranks together: opens everything. Returns the same exit code on all ranks, after a message.
- * rfx_rank_outputs_free may follow whatever it is. */
+/* Opens all files and buffers. All ranks must call it together. Returns the same exit code on all
+ * ranks; prints a message when it is not RFX_EXIT_DONE. rfx_rank_outputs_free may be called after
+ * any exit code. */
 RFX_NODISCARD int rfx_rank_outputs_open(struct rfx_ranks *ranks, struct rfx_memory *mem,
                                         const struct rfx_graph *whole,
                                         const struct rfx_cli_run_options *options,
                                         const struct rfx_geo_source *source,
                                         struct rfx_rank_outputs *outputs);
 
-/* Takes the outputs of this rank's share. Valid as long as the outputs. */
+/* Returns a sink for the outputs of this rank's share. Valid as long as `outputs`. */
 struct rfx_output_sink rfx_rank_outputs_sink(struct rfx_rank_outputs *outputs);
 
-/* All ranks together, after the run: sends waiting shares to rank 0, adds the fingerprints up there
- * and completes the files. Returns an exit code as open does. */
+/* Called after the run by all ranks together. Sends waiting shares to rank 0, adds up the
+ * fingerprints on rank 0, and completes the files. Returns the same exit code on all ranks. */
 RFX_NODISCARD int rfx_rank_outputs_finish(struct rfx_rank_outputs *outputs);
 
 void rfx_rank_outputs_free(struct rfx_rank_outputs *outputs);

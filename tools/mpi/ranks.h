@@ -3,9 +3,9 @@
  * All functions are called by the thread that started MPI. A waiting rank watches for signals and
  * sleeps, so that its processor is free for others. Long data is sent in pieces.
  *
- * While all ranks do the same (opening, planning) messages are kept until the next rfx_ranks_agree,
- * where rank 0 prints its own and what differs from it on other ranks. Otherwise each rank prints
- * at once. What only one rank says begins with its number.
+ * While all ranks do the same (opening, planning) messages are kept until the next rfx_ranks_agree.
+ * Then rank 0 prints its own messages and those messages of other ranks that differ. At other times
+ * each rank prints at once. A message of a single rank begins with the number of the rank.
  *
  * Invariants: 1. after a call that failed (an exit code of rfx_ranks_agree aside) the job can only
  * be ended, by rfx_ranks_end_job, or by rfx_ranks_finish with a code other than 0; 2. ranks call
@@ -30,14 +30,14 @@ enum { RFX_RANKS_PIECE_BYTES = 65536 };
 struct rfx_ranks {
     int rank, size;
     bool together; /* all ranks do the same; messages are kept */
-    bool broken;   /* ranks cannot agree any more: MPI failed, or the program is to stop */
+    bool broken;   /* ranks can no longer agree, as MPI failed or the program must stop */
 };
 
 /* Starts MPI, once per process. Ranks above 0 have no standard output from here on. Returns an exit
  * code. */
 RFX_NODISCARD int rfx_ranks_start(struct rfx_ranks *ranks, int *argc, char ***argv);
 
-/* Ends MPI after all ranks have agreed on the code, otherwise the whole job. Returns the code. */
+/* Ends MPI if all ranks have agreed on the code; otherwise ends the whole job. Returns the code. */
 int rfx_ranks_finish(struct rfx_ranks *ranks, int code);
 
 /* Ends all ranks at once with this exit code, for a failure of one rank. */
@@ -49,7 +49,8 @@ void rfx_ranks_before_end(void (*clean)(void));
 /* Returns the largest exit code of all ranks, after printing their messages. */
 RFX_NODISCARD int rfx_ranks_agree(struct rfx_ranks *ranks, int code);
 
-/* The same with the exit code of a status; err is printed where that is not RFX_OK. */
+/* Calls rfx_ranks_agree with the exit code of a status. Prints err when the status is not RFX_OK.
+ */
 RFX_NODISCARD int rfx_ranks_agree_on(struct rfx_ranks *ranks, enum rfx_status status,
                                      const struct rfx_error *err);
 
@@ -67,7 +68,8 @@ RFX_NODISCARD enum rfx_status rfx_ranks_send(struct rfx_ranks *ranks, int to, vo
 RFX_NODISCARD enum rfx_status rfx_ranks_receive(struct rfx_ranks *ranks, int from, void *data,
                                                 size_t bytes, struct rfx_error *err);
 
-/* Sums (modulo 2^64) and maxima over all ranks, for rank 0; other ranks' values stay. */
+/* Replace values[n] on rank 0 by the sums (modulo 2^64) or the maxima over all ranks. The values of
+ * other ranks do not change. */
 RFX_NODISCARD enum rfx_status rfx_ranks_sum(struct rfx_ranks *ranks, uint64_t *values, int n,
                                             struct rfx_error *err);
 RFX_NODISCARD enum rfx_status rfx_ranks_most(struct rfx_ranks *ranks, uint64_t *values, int n,

@@ -1,14 +1,13 @@
-/* What a report keeps of an output: figures of its values with a histogram, and a small image of
- * it.
+/* Summary of an output for a report: figures and a histogram of its values, and a small image.
  *
  * The histogram is made in one pass without knowing the range of the values before. A bin is as
  * wide as a power of two and begins at a multiple of its width, so bins are joined in pairs exactly
- * when the range grows. Invariants: 1. every finite value is counted in the bin that it lies in; 2.
- * the bins follow from the smallest and the largest value alone, whatever the order of the values;
- * 3. NaN and infinities are counted apart and are in no bin, range or mean.
+ * when the range grows. Invariants: 1. every finite value is counted in its bin; 2. the bins depend
+ * only on the smallest and the largest value, not on the order of the values; 3. NaN and infinities
+ * are counted separately and are in no bin, range or mean.
  *
- * The image has the first channels of a map that comes in rectangles. Each of its cells is the mean
- * of the pixels that it stands for, without those that are not finite. */
+ * The small image shows the first channels of a map that arrives in rectangles. Each cell of it is
+ * the mean of the finite pixels of its part of the map. */
 #ifndef RFX_TOOLS_REPORT_OUTPUT_SUMMARY_H
 #define RFX_TOOLS_REPORT_OUTPUT_SUMMARY_H
 
@@ -32,10 +31,12 @@ struct rfx_value_sketch { /* all zeros: no values yet */
 
 void rfx_value_sketch_add(struct rfx_value_sketch *sketch, const float *values, int64_t n);
 
-/* Where bin i begins. i may be the number of used bins: where the last one ends. */
+/* Returns the lower edge of bin i. With i equal to the number of used bins, returns the upper edge
+ * of the last bin. */
 double rfx_value_sketch_edge(const struct rfx_value_sketch *sketch, int i);
 
-/* Number of bins from the smallest value's to the largest one's; 0: there are no finite values. */
+/* Returns the number of bins from that of the smallest value to that of the largest value; 0 when
+ * there are no finite values. */
 int rfx_value_sketch_used(const struct rfx_value_sketch *sketch);
 
 enum { RFX_PREVIEW_SIDE = 160, RFX_PREVIEW_CHANNELS = 4 };
@@ -48,13 +49,14 @@ struct rfx_map_preview { /* all zeros: no preview */
     uint32_t *count;              /* likewise */
 };
 
-/* Whether a tensor is a map with more than one pixel. */
+/* Returns whether a tensor is a map with more than one pixel. */
 bool rfx_map_preview_suits(const struct rfx_tensor *tensor);
 
-/* Bytes that the preview of a tensor takes. */
+/* Returns the bytes of memory that the preview of a tensor takes. */
 size_t rfx_map_preview_bytes(const struct rfx_tensor *tensor);
 
-/* OUT_OF_MEMORY. Freed with rfx_map_preview_free. */
+/* Creates an empty preview. The caller frees it with rfx_map_preview_free. Status: OUT_OF_MEMORY.
+ */
 RFX_NODISCARD enum rfx_status rfx_map_preview_create(struct rfx_memory *mem,
                                                      const struct rfx_tensor *tensor,
                                                      struct rfx_map_preview *preview,
@@ -65,7 +67,7 @@ void rfx_map_preview_free(struct rfx_map_preview *preview);
 void rfx_map_preview_add(struct rfx_map_preview *preview, struct rfx_rect rect,
                          const struct rfx_view *view);
 
-/* The mean of a cell; NaN where no pixel was finite. */
+/* Returns the mean of a cell, or NaN when no pixel of the cell was finite. */
 double rfx_map_preview_mean(const struct rfx_map_preview *preview, int64_t channel, int64_t row,
                             int64_t col);
 #endif

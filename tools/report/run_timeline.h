@@ -3,10 +3,10 @@
  * run gets longer. The timeline passes each step on to the counts of layers, because a session has
  * one observer.
  *
- * The use of the arena is read off a finished plan, stage by stage, as boxes of steps and bytes. A
- * stage has one step for each node and one at its end. A map is in use from the stage that makes it
- * to its last reader. The buffers of a streaming stage are in use for the whole stage where they
- * share no bytes. */
+ * The use of the arena is computed from a finished plan, stage by stage, as boxes of steps x bytes.
+ * A stage has one step for each node and one at its end. A map is in use from the stage that
+ * computes it to its last reader. Buffers of a streaming stage that share no bytes are in use for
+ * the whole stage. */
 #ifndef RFX_TOOLS_REPORT_RUN_TIMELINE_H
 #define RFX_TOOLS_REPORT_RUN_TIMELINE_H
 
@@ -39,18 +39,19 @@ struct rfx_arena_use {
     int *last_stage; /* [n_steps] of each node: the last stage that reads its stored map */
 };
 
-/* Bytes that it takes for a graph. */
+/* Returns the bytes of memory that struct rfx_arena_use takes for a graph. */
 size_t rfx_arena_use_bytes(const struct rfx_graph *graph);
 
-/* OUT_OF_MEMORY. Freed with rfx_arena_use_free; NULL is fine. */
+/* Creates the description of a plan's arena. The caller frees it with rfx_arena_use_free, which
+ * accepts NULL. Status: OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_arena_use_create(struct rfx_memory *mem,
                                                    const struct rfx_plan *plan,
                                                    struct rfx_arena_use **out,
                                                    struct rfx_error *err);
 void rfx_arena_use_free(struct rfx_arena_use *use);
 
-/* Describes a stage in boxes and live, unless they do already. O(nodes * boxes); allocates nothing.
- */
+/* Fills use->boxes and use->live for a stage, unless they describe it already. Cost: O(nodes *
+ * boxes). Allocates nothing. */
 void rfx_arena_use_stage(struct rfx_arena_use *use, int stage);
 
 enum { RFX_TIMELINE_INTERVALS = 240 };
@@ -67,7 +68,8 @@ struct rfx_run_timeline {
     size_t resident[RFX_TIMELINE_INTERVALS]; /* most bytes of the process; 0: not known */
 };
 
-/* Begins now. Ended with rfx_run_timeline_end; a zeroed timeline may be ended too. */
+/* Starts a timeline now. The caller ends it with rfx_run_timeline_end, which accepts a timeline of
+ * zeros. */
 void rfx_run_timeline_start(struct rfx_run_timeline *timeline, struct rfx_arena_use *use,
                             const struct rfx_step_observer *next);
 
