@@ -119,7 +119,7 @@ static void runners_write_files(void **state) {
     struct rfx_forecast forecast = {.size = sizeof forecast};
     struct rfx_runner *runner = NULL;
     struct rfx_why why;
-    float *values = network_random_image(1, H, W);
+    float *values = network_random_image(3, H, W);
     const struct rfx_source source = {.size = sizeof source, .values = values};
     options.files = &file;
     options.n_files = 1;
