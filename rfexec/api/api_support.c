@@ -109,6 +109,16 @@ enum rfx_status rfx_api_need(const void *pointer, const char *name, struct rfx_e
                            : rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s is NULL", name);
 }
 
+void *rfx_api_create(const struct rfx_memory_hooks *hooks, size_t bytes, const char *what,
+                     struct rfx_memory **mem, struct rfx_error *err) {
+    *mem = rfx_memory_create_with(hooks);
+    void *object = *mem != NULL ? rfx_memory_calloc(*mem, 1, bytes) : NULL;
+    if (object != NULL) return object;
+    rfx_memory_free(*mem);
+    (void)rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory: cannot allocate %s", what);
+    return NULL;
+}
+
 enum rfx_status rfx_api_opening(enum rfx_status status, const char *path) {
     struct stat info;
     if (status != RFX_STATUS_IO && status != RFX_STATUS_INVALID_ARGUMENT) return status;

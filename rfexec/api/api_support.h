@@ -8,6 +8,7 @@
 #ifndef RFX_RFEXEC_API_API_SUPPORT_H
 #define RFX_RFEXEC_API_API_SUPPORT_H
 
+#include "layers/core/memory.h"
 #include "layers/core/status.h"
 #include "layers/graph/graph.h"
 #include "rfexec/image/image_source.h"
@@ -25,6 +26,12 @@ enum rfx_code rfx_api_result(enum rfx_status status, const struct rfx_error *err
 /* Checks a pointer that a call needs. INVALID_ARGUMENT: it is NULL; the text contains `name`. */
 RFX_NODISCARD enum rfx_status rfx_api_need(const void *pointer, const char *name,
                                            struct rfx_error *err);
+
+/* Makes an object of `bytes` zeros in an allocator of its own, *mem, whose blocks come from the
+ * hooks. To be freed with rfx_memory_release, and then rfx_memory_free of *mem. NULL: no memory for
+ * `what`, which the error says. */
+void *rfx_api_create(const struct rfx_memory_hooks *hooks, size_t bytes, const char *what,
+                     struct rfx_memory **mem, struct rfx_error *err);
 
 /* Returns the status to report when a file cannot be opened. MALFORMED if it is missing, unreadable
  * or no regular file (a directory, a pipe), whatever the system's reason; else `status`. */

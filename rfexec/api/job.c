@@ -1,8 +1,6 @@
 /* Sources, plans and sessions of the public header's calls; see job.h. */
 #include "rfexec/api/job.h"
 
-#include <rfx_build.h>
-
 #include "layers/core/checked.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
@@ -85,6 +83,21 @@ enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture
     enum rfx_status status = rfx_image_open(mem, picture, options, out, err);
     status = rfx_memory_settle(mem, status, err);
     return status == RFX_STATUS_IO ? rfx_api_opening(status, picture) : status;
+}
+
+enum rfx_status rfx_job_picture_traits(const char *picture, const struct rfx_run_options *read,
+                                       struct rfx_source_traits *traits, struct rfx_error *err) {
+    struct rfx_image_bands bands;
+    struct rfx_image_options options = rfx_api_image_options(read, 0, &bands);
+    struct rfx_image *image = NULL;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    options.max_pixels = 0; /* reads only the header */
+    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
+    if (mem != NULL) status = rfx_job_open_picture(mem, picture, &options, &image, err);
+    if (status == RFX_OK) *traits = rfx_image_traits(image);
+    rfx_image_free(image);
+    rfx_memory_free(mem);
+    return status;
 }
 
 /* Opens the picture with the number of channels that it has. If that is not the network's number,
@@ -192,7 +205,6 @@ void rfx_job_follow(struct rfx_job *job, const struct rfx_plan *plan,
     job->weights = weights;
 }
 
-#if RFX_WITH_JSON
 /* Sets the request to the plan of options.plan_file, if there is one. */
 static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
                                       struct rfx_plan_file **file, struct rfx_error *err) {
@@ -204,25 +216,6 @@ static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan
     if (job->threads_given) request->threads = threads;
     return RFX_OK;
 }
-
-static void free_plan_file(struct rfx_plan_file *file) {
-    rfx_plan_file_free(file);
-}
-#else
-static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan_request *request,
-                                      struct rfx_plan_file **file, struct rfx_error *err) {
-    (void)request;
-    (void)file;
-    if (job->options.plan_file == NULL) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                    "plan file '%.200s': this build reads no plan files (RFX_WITH_JSON=OFF)",
-                    job->options.plan_file);
-}
-
-static void free_plan_file(struct rfx_plan_file *file) {
-    (void)file;
-}
-#endif
 
 enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;
@@ -237,7 +230,7 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     if (status == RFX_OK)
         status =
             rfx_plan_create_or_smallest(job->graph, &request, &job->own_plan, &job->smallest, err);
-    free_plan_file(file);
+    rfx_plan_file_free(file);
     job->plan = job->own_plan;
     return rfx_memory_settle(job->mem, status, err);
 }
@@ -272,24 +265,43 @@ static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *e
                     (double)files / (1 << 20));
 }
 
+/* Takes an output of a round of states: its result goes nowhere, only its state counts. */
+static enum rfx_status take_nothing(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                    const struct rfx_view *view, struct rfx_error *err) {
+    (void)user, (void)end, (void)rect, (void)view, (void)err;
+    return RFX_OK;
+}
+
 /* Opens the files that receive outputs. */
 static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
     return rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
 }
 
+/* Completes the files, unless the observer has stopped the run after its last step. */
+static enum rfx_status end_outputs(void *user, struct rfx_error *err) {
+    struct rfx_job *job = user;
+    if (job->teller->ends)
+        return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
+                        (long long)job->teller->steps);
+    return rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
+}
+
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     enum rfx_status status = check_room(job, err);
     if (status != RFX_OK) return status;
-    const struct rfx_output_sink sink = {.begin = begin_outputs,
-                                         .look = rfx_output_look,
-                                         .write = rfx_output_take_part,
-                                         .user = job};
+    const struct rfx_output_sink sink = {
+        .begin = begin_outputs,
+        .look = rfx_output_look,
+        .write = job->states != NULL ? take_nothing : rfx_output_take_part,
+        .end = end_outputs,
+        .user = job};
     struct rfx_step_teller teller;
     struct rfx_run *run = &job->run;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
     teller.no_outputs = job->states != NULL;
-    run->sink = job->states == NULL ? &sink : NULL;
+    job->teller = &teller;
+    run->sink = &sink;
     run->states = job->states;
     run->sums = job->sums;
     run->spill_folder = job->options.spill_folder;
@@ -299,11 +311,7 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     status = rfx_run_image(run, job->image, NULL, err);
     run->sink = NULL;
     run->observer = NULL;
-    if (status == RFX_OK && teller.ends)
-        status = rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
-                          (long long)teller.steps);
-    if (status == RFX_OK)
-        status = rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
+    job->teller = NULL;
     rfx_result_files_close(&job->files);
     return rfx_memory_settle(job->mem, status, err);
 }

@@ -15,6 +15,8 @@
 #include "rfexec/run/run.h"
 #include "tiler/plan/plan.h"
 
+struct rfx_step_teller;
+
 struct rfx_job {
     const struct rfx_graph *graph;
     /* memory of the job: the graph's, or the one of a single run of a shared plan */
@@ -34,6 +36,7 @@ struct rfx_job {
     /* one for each output of the graph; NULL: all go to options.write or files */
     float *const *outputs;
     struct rfx_result_files files;
+    struct rfx_step_teller *teller; /* during rfx_job_execute */
     /* Used by a round of states, whose graph has reductions as outputs: */
     const struct rfx_state_sink *states; /* receives the states; NULL: the job computes outputs */
     struct rfx_row_sums *sums;           /* checksums of the image rows that are read; NULL: none */
@@ -50,6 +53,13 @@ RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx
  * `outputs` may be NULL with n_outputs 0 if options.write or files take the outputs. */
 RFX_NODISCARD enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs,
                                                   int n_outputs, struct rfx_error *err);
+
+/* Reads the size and channels of a picture from its header. `read` are options that
+ * rfx_api_read_run_options has read. Fails like rfx_job_open_picture. */
+RFX_NODISCARD enum rfx_status rfx_job_picture_traits(const char *picture,
+                                                     const struct rfx_run_options *read,
+                                                     struct rfx_source_traits *traits,
+                                                     struct rfx_error *err);
 
 RFX_NODISCARD enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
                                                   struct rfx_error *err);

@@ -6,7 +6,6 @@
  * external data files, which are opened under the model's lock; 2. a plan keeps its model alive,
  * and a runner keeps its plan alive. */
 #include <pthread.h>
-#include <rfx_build.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -92,13 +91,10 @@ static enum rfx_status open_model(const char *name, const void *bytes, size_t n_
     if (status == RFX_OK) status = rfx_api_read_open_options(given, &options, err);
     if (status != RFX_OK) return status;
     const struct rfx_memory_hooks hooks = hooks_of(&options);
-    struct rfx_memory *mem = rfx_memory_create_with(&hooks);
-    struct rfx_model *model = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *model) : NULL;
-    if (model == NULL || pthread_mutex_init(&model->loading, NULL) != 0) {
-        if (model != NULL) rfx_memory_release(mem, model);
-        rfx_memory_free(mem);
-        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for a model");
-    }
+    struct rfx_memory *mem;
+    struct rfx_model *model = rfx_api_create(&hooks, sizeof *model, "a model", &mem, err);
+    if (model == NULL) return RFX_STATUS_OUT_OF_MEMORY;
+    (void)pthread_mutex_init(&model->loading, NULL); /* of default attributes: it cannot fail */
     model->mem = mem;
     model->options = options;
     atomic_init(&model->users, 1);
@@ -157,7 +153,8 @@ void rfx_model_plan_free(struct rfx_model_plan *plan) {
 static enum rfx_status choose_size(struct rfx_open_options *options, int64_t rows, int64_t columns,
                                    const char *picture, const struct rfx_run_options *run,
                                    struct rfx_error *err) {
-    struct rfx_why why;
+    struct rfx_run_options read;
+    struct rfx_source_traits traits;
     if (rows < 0 || columns < 0 || (rows == 0) != (columns == 0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "an image of %lld rows and %lld columns: both must be positive, or both 0",
@@ -168,13 +165,12 @@ static enum rfx_status choose_size(struct rfx_open_options *options, int64_t row
         return RFX_OK;
     }
     if (picture == NULL) return RFX_OK;
-    enum rfx_code code =
-        rfx_picture_size_with(picture, run, &options->rows, &options->columns, NULL, &why);
-    if (code == RFX_CODE_OK) return RFX_OK;
-    enum rfx_status status = code == RFX_CODE_USAGE    ? RFX_STATUS_INVALID_ARGUMENT
-                             : code == RFX_CODE_SYSTEM ? RFX_STATUS_IO
-                                                       : RFX_STATUS_MALFORMED;
-    return rfx_fail(err, status, "%s", why.text);
+    enum rfx_status status = rfx_api_read_run_options(run, &read, err);
+    if (status == RFX_OK) status = rfx_job_picture_traits(picture, &read, &traits, err);
+    if (status != RFX_OK) return status;
+    options->rows = traits.h;
+    options->columns = traits.w;
+    return RFX_OK;
 }
 
 static enum rfx_status load_network(struct rfx_model_plan *plan,
@@ -197,10 +193,11 @@ static enum rfx_status own_options(struct rfx_model_plan *plan, struct rfx_error
                                         .scale = options->scale,
                                         .spill_folder = options->spill_folder};
     if (options->spill_folder == NULL) return RFX_OK;
-    plan->spill_folder = rfx_memory_strdup(plan->mem, options->spill_folder);
+    const char *caller = options->spill_folder;
+    plan->spill_folder = rfx_memory_strdup(plan->mem, caller);
     options->spill_folder = plan->spill_folder;
     if (plan->spill_folder != NULL) return RFX_OK;
-    return rfx_memory_fail(plan->mem, "spill folder", 1, err);
+    return rfx_memory_fail(plan->mem, "spill folder", strlen(caller) + 1, err);
 }
 
 static enum rfx_status make_plan(struct rfx_model_plan *plan, int64_t rows, int64_t columns,
@@ -236,13 +233,9 @@ enum rfx_code rfx_model_plan_create(struct rfx_model *model, int64_t rows, int64
     if (status == RFX_OK) status = rfx_api_need(out, "out", &err);
     if (status != RFX_OK) return rfx_api_result(status, &err, why);
     const struct rfx_memory_hooks hooks = hooks_of(&model->options);
-    struct rfx_memory *mem = rfx_memory_create_with(&hooks);
-    struct rfx_model_plan *plan = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *plan) : NULL;
-    if (plan == NULL) {
-        rfx_memory_free(mem);
-        status = rfx_fail(&err, RFX_STATUS_OUT_OF_MEMORY, "no memory for a plan");
-        return rfx_api_result(status, &err, why);
-    }
+    struct rfx_memory *mem;
+    struct rfx_model_plan *plan = rfx_api_create(&hooks, sizeof *plan, "a plan", &mem, &err);
+    if (plan == NULL) return rfx_api_result(RFX_STATUS_OUT_OF_MEMORY, &err, why);
     plan->mem = mem;
     plan->model = model;
     atomic_init(&plan->users, 1);
@@ -279,7 +272,6 @@ enum rfx_code rfx_model_plan_stages(const struct rfx_model_plan *plan,
     return rfx_api_result(status, &err, why);
 }
 
-#if RFX_WITH_JSON
 static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
                             struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
@@ -293,15 +285,6 @@ static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
     rfx_memory_release(plan->mem, text);
     return status;
 }
-#else
-static enum rfx_status save(const struct rfx_model_plan *plan, const char *path,
-                            struct rfx_error *err) {
-    (void)plan;
-    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                    "plan file '%.200s': this build writes no plan files (RFX_WITH_JSON=OFF)",
-                    path);
-}
-#endif
 
 enum rfx_code rfx_model_plan_save(const struct rfx_model_plan *plan, const char *path,
                                   struct rfx_why *why) {

@@ -307,29 +307,20 @@ enum rfx_code rfx_picture_size_with(const char *picture, const struct rfx_run_op
                                     int64_t *rows, int64_t *columns, int64_t *channels,
                                     struct rfx_why *why) {
     RFX_DEFAULT_FLOAT_ENV;
-    struct rfx_run_options known;
-    struct rfx_image_bands bands;
+    struct rfx_run_options options;
+    struct rfx_source_traits traits;
     struct rfx_error err = {{0}};
-    struct rfx_image *image = NULL;
-    enum rfx_status status = rfx_api_read_run_options(given, &known, &err);
+    enum rfx_status status = rfx_api_read_run_options(given, &options, &err);
     if (status == RFX_OK) status = rfx_api_need(rows, "rows", &err);
     if (status == RFX_OK) status = rfx_api_need(columns, "columns", &err);
     if (status == RFX_OK && picture == NULL)
         status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT, "no picture is named");
-    if (status != RFX_OK) return rfx_api_result(status, &err, why);
-    struct rfx_image_options options = rfx_api_image_options(&known, 0, &bands);
-    struct rfx_memory *mem = rfx_memory_create(0);
-    options.max_pixels = 0; /* only the header is read */
-    status = RFX_STATUS_OUT_OF_MEMORY;
-    if (mem != NULL) status = rfx_job_open_picture(mem, picture, &options, &image, &err);
+    if (status == RFX_OK) status = rfx_job_picture_traits(picture, &options, &traits, &err);
     if (status == RFX_OK) {
-        struct rfx_source_traits traits = rfx_image_traits(image);
         *rows = traits.h;
         *columns = traits.w;
         if (channels != NULL) *channels = traits.c;
     }
-    rfx_image_free(image);
-    rfx_memory_free(mem);
     return rfx_api_result(status, &err, why);
 }
 

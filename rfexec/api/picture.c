@@ -34,13 +34,11 @@ const char *rfx_picture_name(const struct rfx_picture *picture) {
 
 /* Makes a picture with an empty file. */
 static enum rfx_status create(const char *folder, struct rfx_picture **out, struct rfx_error *err) {
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_picture *picture = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *picture) : NULL;
-    if (picture == NULL) {
-        rfx_memory_free(mem);
-        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
-                        "out of memory: cannot allocate a picture handle");
-    }
+    static const struct rfx_memory_hooks system = {0};
+    struct rfx_memory *mem;
+    struct rfx_picture *picture =
+        rfx_api_create(&system, sizeof *picture, "a picture handle", &mem, err);
+    if (picture == NULL) return RFX_STATUS_OUT_OF_MEMORY;
     picture->mem = mem;
     folder = rfx_temp_folder(folder);
     picture->fd = rfx_temp_file_open(folder);

@@ -1,6 +1,7 @@
 /* Runners of the public header. A runner is a job that is planned and packed once and executed any
  * number of times. */
 #include "rfexec/api/runner.h"
+
 #include "layers/core/float_env.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/network.h"
@@ -46,12 +47,9 @@ static enum rfx_status create_of_plan(struct rfx_model_plan *plan,
                                       const struct rfx_memory_hooks *hooks, struct rfx_runner **out,
                                       struct rfx_error *err) {
     const struct rfx_job *planned = rfx_model_plan_job(plan);
-    struct rfx_memory *mem = rfx_memory_create_with(hooks);
-    struct rfx_runner *runner = mem != NULL ? rfx_memory_calloc(mem, 1, sizeof *runner) : NULL;
-    if (runner == NULL) {
-        rfx_memory_free(mem);
-        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for a runner");
-    }
+    struct rfx_memory *mem;
+    struct rfx_runner *runner = rfx_api_create(hooks, sizeof *runner, "a runner", &mem, err);
+    if (runner == NULL) return RFX_STATUS_OUT_OF_MEMORY;
     runner->mem = mem;
     struct rfx_job *job = &runner->job;
     *job = (struct rfx_job){.graph = planned->graph, .mem = mem, .options = planned->options};

@@ -8,7 +8,9 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "layers/conv/winograd/conv_tile_rows.h"
 #include "layers/graph/near_names.h"
+#include "rfexec/run/keep_tensors.h"
 
 enum { NEAR_EDITS = 3 };
 
@@ -67,4 +69,12 @@ enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
     if (status != RFX_OK) return status;
     return builtin ? build(mem, model, options, out, err)
                    : rfx_onnx_load(mem, model, options, out, err);
+}
+
+enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_options *options,
+                                 struct rfx_error *err) {
+    enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
+    if (status == RFX_OK) status = rfx_graph_keep(graph, options->keep, options->n_keep, err);
+    if (status == RFX_OK) status = rfx_conv_set_tile_rows(graph, err);
+    return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
 }

@@ -28,11 +28,3 @@ void rfx_run_release(struct rfx_run *run) {
     rfx_session_free(run->session);
     run->session = NULL;
 }
-
-enum rfx_status rfx_run_once(struct rfx_run *run, struct rfx_image *image,
-                             struct rfx_run_report *report, struct rfx_error *err) {
-    enum rfx_status status = rfx_run_prepare(run, err);
-    if (status == RFX_OK) status = rfx_run_image(run, image, report, err);
-    rfx_run_release(run);
-    return status;
-}

@@ -1,8 +1,7 @@
 /* One run object: how a plan is run on an image, and where its outputs go. The library, the
  * program, ranks and shards all run plans through it.
  *
- * Life: fill in the members, rfx_run_prepare, rfx_run_image as often as needed, rfx_run_release; or
- * rfx_run_once for a single image. */
+ * Life: fill in the members, rfx_run_prepare, rfx_run_image as often as needed, rfx_run_release. */
 #ifndef RFX_RFEXEC_RUN_RUN_H
 #define RFX_RFEXEC_RUN_RUN_H
 
@@ -35,8 +34,4 @@ RFX_NODISCARD enum rfx_status rfx_run_image(struct rfx_run *run, struct rfx_imag
 
 /* Frees everything that rfx_run_prepare made. A struct of zeros is fine. */
 void rfx_run_release(struct rfx_run *run);
-
-/* Prepares, runs on one image and releases. */
-RFX_NODISCARD enum rfx_status rfx_run_once(struct rfx_run *run, struct rfx_image *image,
-                                           struct rfx_run_report *report, struct rfx_error *err);
 #endif

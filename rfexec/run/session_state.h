@@ -42,7 +42,7 @@ void rfx_session_prefer_huge_pages(void *block, size_t bytes);
 
 /* session_guard.c. In builds with AddressSanitizer a step may touch only the buffers that it names
  * and nothing else of the arena. In other builds these functions do nothing. A failed run leaves
- * the arena guarded; the next run starts from that. */
+ * the arena guarded; the next run sets the guards of each of its steps anew. */
 void rfx_session_guard_all(const struct rfx_session *session);
 void rfx_session_guard_nothing(const struct rfx_session *session);
 void rfx_session_guard_step(const struct rfx_session *session, const struct rfx_step *step);

@@ -1,4 +1,4 @@
-/* One run of a plan (rfx_run_once) with a progress bar. */
+/* One run of a plan, prepared, run with a progress bar and released. */
 #ifndef RFX_TOOLS_CLI_RUN_ONCE_H
 #define RFX_TOOLS_CLI_RUN_ONCE_H
 
@@ -17,7 +17,7 @@ struct rfx_cli_run {
 };
 
 /* Runs the plan. All memory of the run is freed before the function returns. Statuses: those of
- * rfx_run_once; CANCELLED also when a signal came after the last step. */
+ * rfx_run_prepare and rfx_run_image; CANCELLED also when a signal came after the last step. */
 RFX_NODISCARD enum rfx_status rfx_cli_run_once(const struct rfx_cli_run *run,
                                                struct rfx_run_report *report,
                                                struct rfx_error *err);

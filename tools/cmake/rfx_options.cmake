@@ -43,7 +43,7 @@ rfx_part(SLIDES "Slides of microscopes, by OpenSlide, which is loaded when one i
 
 # Files that stand for what is left out.
 foreach(pair OPENMP:/core/team_start_posix OPENBLAS:/conv/no_blas JSON:/api/no_rounds
-        BUILTINS:/run/no_builtins)
+        JSON:/plan/no_plan_file BUILTINS:/run/no_builtins)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
   list(GET pair 1 source)
