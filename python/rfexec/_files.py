@@ -109,3 +109,14 @@ def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
         call.options.files, call.options.n_files = raw, len(files)
     call.keep(raw)
     return list(files)
+
+
+def returned(call: Call, target: Any, infos: Sequence[Any], names: Any, out: Any) -> Any:
+    """Makes the call write files of `target` (None: no files). Returns the names of the outputs that the
+    run returns: `names`, or if neither names nor out are given, the outputs without a file."""
+    if target is None:
+        return names
+    written = set_files(call, target, infos)
+    if names is None and out is None:
+        return [info.name for info in infos if info.name not in written]
+    return names

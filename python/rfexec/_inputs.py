@@ -32,6 +32,19 @@ def layout_of(image: Any, wanted: tuple[Any, ...], layout: Optional[str]) -> str
     return "NHWC" if last else "NCHW"
 
 
+def size_of(image: Any, layout: Optional[str], channels: Callable[[], int]) -> tuple[int, int]:
+    """Rows and columns of an array. channels: returns the network's number, which tells the layout where
+    none is given: channels last if only the last axis has that length."""
+    shape = shape_of(image)
+    if len(shape) not in (3, 4):
+        raise UsageError(f"the image has shape {shape}: three axes, or four")
+    if layout is None:
+        n = channels()
+        layout = "NHWC" if shape[-1] == n and shape[-3] != n else "NCHW"
+    rows, columns = shape[-2:] if layout == "NCHW" else shape[-3:-1]
+    return int(rows), int(columns)
+
+
 def images_in(image: Any, wanted: tuple[Any, ...], layout: str) -> int:
     """The number of images in an array or array-like; 1 if the shape fits no image, which Input reports."""
     _, channels, rows, columns = wanted

@@ -2,45 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import threading
+import weakref
 from collections import OrderedDict
-from typing import Any, Iterable, Mapping, Optional, Union
+from typing import Any, Iterable, Iterator, Mapping, Optional, Union
 
 import numpy as np
 
 from . import _c
-from ._call import Call, progress_of_image
+from ._batch import run_images
+from ._call import Call
 from ._errors import UsageError
-from ._files import Target, set_files
+from ._files import Target, returned, set_files
 from ._forecast import Forecast, forecast_of
-from ._inputs import Input, as_array, images_in, layout_of
+from ._held import Held
+from ._inputs import Input, size_of
 from ._models import Model as ModelFile
-from ._models import model_bytes
-from ._network import Memory, Observer, TensorInfo, inputs_of, open_options, outputs_of
+from ._models import Origin
+from ._network import Memory, Network, Observer, TensorInfo, inputs_of, open_options, outputs_of
 from ._outputs import Outputs
 from ._pictures import Picture, is_picture, picture_size, take_picture
-from ._reports import Stages, stages_of
-from ._samples import is_samples, shape_of
+from ._reports import Stages, read_stages
 from ._sizes import c_name, parse_size
 from ._steps import observe
 
 PathLike = Union[str, "os.PathLike[str]"]
-_MOST_STAGES = 1000
 _MOST_PLANS = 4  # that a model keeps for its run()
 
 
-class Model:
-    """A model, opened once, for images of any size, in any number of threads.
+class Model(Held):
+    """A model that is opened once, for images of any size, in any number of threads.
 
         model = rfexec.Model("net.onnx")
-        maps = model.run(image, memory="64MiB")          # plans, packs the weights, runs
-        plan = model.plan((1024, 1024), memory="64MiB")  # once,
+        maps = model.run(image, memory="64MiB")          # plans, packs the weights and runs
+        plan = model.plan((1024, 1024), memory="64MiB")  # plans and packs once,
         maps = plan.run(image)                           # for many runs, also in several threads
 
-    model, conv, seed, pad_to, padding: as in rfexec.open(). size: (rows, columns) of plans that name
-    none. A context manager; close() gives the memory back when no plan needs it any more.
+    A model is a context manager. close() frees its memory when no plan in use needs it any more. It
+    cannot be copied or pickled.
+
+    Args:
+        model, conv, seed, pad_to, padding: as in rfexec.open().
+        size: (rows, columns) of plans that are made without a size.
     """
 
     def __init__(
@@ -55,28 +61,16 @@ class Model:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
-        self._size = parse_size(size)
+        self._channels: Optional[int] = None
+        self._given = (model, size, conv, seed, pad_to, padding)
         options = open_options(conv, seed, pad_to, padding)
-        options.rows, options.columns = self._size
-        call = Call()
-        out = ctypes.byref(self._handle)
-        if isinstance(model, (str, os.PathLike)):
-            self.model = os.fspath(model)
-            name = c_name(model, "model")
-            if isinstance(model, os.PathLike) and b"/" not in name:
-                name = b"./" + name  # a file, also where a built-in has its name
-            call.path = name
-            call.make(_c.library.rfx_model_open, name, options, out)
-        else:
-            self._bytes = model_bytes(model)  # C reads them as long as there is a handle
-            self.model = f"<{self._bytes.size:,} bytes>"
-            call.make(
-                _c.library.rfx_model_open_memory,
-                self._bytes.ctypes.data,
-                self._bytes.size,
-                options,
-                out,
-            )
+        options.rows, options.columns = parse_size(size)
+        self._origin = Origin(model)  # C reads its bytes as long as the handle exists
+        self.model = self._origin.shown
+        self._handle = self._origin.open(
+            _c.library.rfx_model_open, _c.library.rfx_model_open_memory, options
+        )
+        _locked.add(self)
 
     def plan(
         self,
@@ -90,11 +84,17 @@ class Model:
     ) -> "Plan":
         """Plans for one size and packs the weights, for any number of runs.
 
-        size: (rows, columns) of images; None: that of `picture`, or else the model's own. picture: a
-        picture whose decoder the plan has room for; None: runs are on arrays. memory, threads,
-        spill: as in Network.plan(); memory holds for one run at a time, every further one at the
-        same time takes its feature maps once more. output: files that runs may write (their names
-        may differ). plan_file: a file that Plan.save() or `rfexec plan -o` wrote, which is followed.
+        Args:
+            size: (rows, columns) of images; None: the picture's size, or the model's own.
+            memory: the budget, as in Network.plan(), of a process with one run at a time. Every further
+                run at the same time takes its feature maps once more.
+            threads, spill: as in Network.plan().
+            picture: a picture whose decoder counts in the budget; None: runs are on arrays.
+            output: files that runs may write; their names may differ from run to run.
+            plan_file: a file that Plan.save() or `rfexec plan -o` wrote; the plan follows it.
+
+        Raises:
+            BudgetError: no plan fits the budget.
         """
         return Plan(self, size, memory, threads, picture, spill, output, plan_file)
 
@@ -111,39 +111,38 @@ class Model:
         observer: Observer = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> dict[str, np.ndarray]:
-        """Runs one image of any size that the model takes; arguments and result as of Network.run().
+        """Runs one image of any size that the model takes; arguments and result as in Network.run().
 
-        Plans of the last sizes are kept, so that the next image of a size is neither planned nor
-        packed again. Under a budget only the plan in use is kept. Calls of several threads run side
-        by side.
+        The plans of the last sizes are kept, so the next image of such a size is neither planned nor
+        packed again. Under a budget only the plan in use is kept. Runs in several threads run in
+        parallel; one thread at a time makes a plan.
         """
         picture = is_picture(image)
-        size = None if picture else _size_of(image, layout, self._channels)
+        size = None if picture else size_of(image, layout, self._count_channels)
         found = picture_size(image)[:2] if picture else size
-        # A picture's decoder and files have their place in a budget, so they are part of the plan.
+        # The decoder of a picture and the files of outputs count in the budget of a plan.
         key = (found, memory, threads, spill, repr(image) if picture else None, repr(output))
         with self._lock:
             plan = self._plans.pop(key, None)
             if plan is None:
                 self._drop(0 if memory is not None else _MOST_PLANS - 1)
-                plan = self.plan(
-                    size, memory, threads, image if picture else None, spill, output
-                )
+                plan = self.plan(size, memory, threads, image if picture else None, spill, output)
             self._plans[key] = plan
         return plan.run(image, out, progress, outputs, layout, observer, output)
 
-    @property
-    def _channels(self) -> Optional[int]:
-        """Channels of the image, where a plan has told them."""
-        plan = next(iter(self._plans.values()), None)
-        return None if plan is None else int(plan.inputs[0].shape[1])
+    def _count_channels(self) -> int:
+        """Channels of the image, which do not depend on its size."""
+        if self._channels is None:
+            with Network(*self._given) as network:
+                self._channels = network._channels()
+        return self._channels
 
     def _drop(self, most: int) -> None:
         while len(self._plans) > most:
-            self._plans.popitem(last=False)  # runs that use it keep it
+            self._plans.popitem(last=False)  # a run that uses the plan keeps it alive
 
     def close(self) -> None:
-        """Gives back what no plan in use needs."""
+        """Frees the memory that no plan in use needs."""
         with self._lock:
             self._drop(0)
             self._free()
@@ -157,41 +156,22 @@ class Model:
         if getattr(self, "_handle", None):
             self._free()
 
-    def __enter__(self) -> "Model":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         return f"<rfexec.Model {self.model}{'' if self._handle else ': closed'}>"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "a rfexec.Model cannot be copied or pickled: it holds memory of the C library; open it "
-            "again where it is needed"
-        )
 
+class Plan(Held):
+    """A model at one size under one budget, with its packed weights; Model.plan() makes it.
 
-def _size_of(image: Any, layout: Optional[str], channels: Optional[int]) -> tuple[int, int]:
-    """Rows and columns of an array; without a layout, channels last where that alone fits."""
-    shape = shape_of(image)
-    if len(shape) not in (3, 4):
-        raise UsageError(f"the image has shape {shape}: three axes, or four")
-    if layout is None:
-        few = 4 if channels is None else channels
-        last = shape[-1] <= few < shape[-3] if channels is None else shape[-1] == few != shape[-3]
-        layout = "NHWC" if last else "NCHW"
-    rows, columns = shape[-2:] if layout == "NCHW" else shape[-3:-1]
-    return int(rows), int(columns)
+    Several threads may call run() at once. A plan is a context manager. close() frees its memory when no
+    run uses it any more. It cannot be copied or pickled.
 
-
-class Plan:
-    """A model at one size under one budget, with its packed weights; made by Model.plan().
-
-    run() may be called from several threads at once. `forecast` says what the process takes with one
-    run at a time. A context manager; close() gives the memory back when no run uses it any more.
+    Attributes:
+        forecast: a Forecast of the process with one run at a time.
+        inputs, outputs: a TensorInfo of each, as of a Network.
     """
+
+    _instead = "save() writes it as a file"
 
     def __init__(
         self,
@@ -206,7 +186,7 @@ class Plan:
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
-        self._idle: list[ctypes.c_void_p] = []
+        self._idle: list[ctypes.c_void_p] = []  # runners that no thread uses
         self._model = model
         self._budget = memory is not None
         if not model._handle:
@@ -217,7 +197,7 @@ class Plan:
             call.options.plan_file = c_name(plan_file, "plan_file")
         name = take_picture(picture, call)
         if output is not None:
-            set_files(call, output, self._known_outputs(rows, columns, picture))
+            set_files(call, output, self._find_outputs(rows, columns, picture))
         raw = _c.Forecast(size=ctypes.sizeof(_c.Forecast))
         call.make(
             _c.library.rfx_model_plan_create,
@@ -233,32 +213,24 @@ class Plan:
         network = _c.library.rfx_model_plan_network(self._handle)
         self.inputs: tuple[TensorInfo, ...] = inputs_of(network)
         self.outputs: tuple[TensorInfo, ...] = outputs_of(network)
+        _locked.add(self)
 
-    def _known_outputs(self, rows: int, columns: int, picture: Any) -> tuple[TensorInfo, ...]:
-        """Names of outputs, by a plan without a budget: files are named before a plan is made."""
+    def _find_outputs(self, rows: int, columns: int, picture: Any) -> tuple[TensorInfo, ...]:
+        """The outputs, from a plan without a budget: files need their names before the plan is made."""
         size = (rows, columns) if rows else None
         if size is None and picture is not None:
             size = picture_size(picture)[:2]
         with self._model.plan(size) as plan:
-            return plan.outputs
+            outputs: tuple[TensorInfo, ...] = plan.outputs
+        return outputs
 
     def stages(self) -> Stages:
-        """The stages of the plan; a list that prints as a table."""
-        raw = (_c.StageReport * _MOST_STAGES)()
-        count = ctypes.c_int()
-        Call().make(
-            _c.library.rfx_model_plan_stages,
-            self._open(),
-            raw,
-            ctypes.sizeof(_c.StageReport),
-            _MOST_STAGES,
-            ctypes.byref(count),
-        )
-        return stages_of(raw[: count.value])
+        """Returns the stages of the plan: a list of Stage that prints as a table."""
+        return read_stages(Call(), _c.library.rfx_model_plan_stages, self._need())
 
     def save(self, path: PathLike) -> None:
         """Writes the plan as a file for Model.plan(plan_file=...) and `rfexec run --plan`."""
-        Call().make(_c.library.rfx_model_plan_save, self._open(), c_name(path, "path"))
+        Call().make(_c.library.rfx_model_plan_save, self._need(), c_name(path, "path"))
 
     def run(
         self,
@@ -270,25 +242,12 @@ class Plan:
         observer: Observer = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
     ) -> dict[str, np.ndarray]:
-        """Runs one image of the plan's size, or a batch of them; as Network.run()."""
-        runner = self._take()
-        try:
+        """Runs one image of the plan's size, or a batch; arguments and result as in Network.run()."""
+        with self._runner() as runner:
             if is_picture(image):
                 return self._run_picture(runner, image, out, progress, outputs, observer, output)
-            wanted = self.inputs[0].shape
-            layout = layout_of(image, wanted, layout)
-            images = images_in(image, wanted, layout)
-            if images > 1 and output is not None:
-                raise UsageError("a batch is returned: a file takes the output of one image")
-            results: Optional[Outputs] = None
-            for n in range(images):
-                call = Call(progress=progress_of_image(progress, n, images))
-                observe(call, observer, self.outputs)
-                names = self._not_written(call, output, outputs, out)
-                source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
-                if results is None:
-                    given = None if is_samples(image) else as_array(image)
-                    results = Outputs(self.outputs, names, out, given, images)
+
+            def run_one(call: Call, source: Input, results: Outputs, n: int) -> None:
                 call.make(
                     _c.library.rfx_runner_run,
                     runner,
@@ -297,10 +256,11 @@ class Plan:
                     results.count,
                     call.options,
                 )
-            assert results is not None
-            return results.typed()
-        finally:
-            self._give_back(runner)
+
+            wanted = self.inputs[0].shape
+            return run_images(
+                image, wanted, self.outputs, layout, progress, observer, outputs, out, run_one, output
+            )
 
     def _run_picture(
         self, runner: Any, image: Any, out: Any, progress: Any, names: Any, observer: Any, output: Any
@@ -308,7 +268,7 @@ class Plan:
         call = Call(progress=progress)
         observe(call, observer, self.outputs)
         name = take_picture(image, call)
-        results = Outputs(self.outputs, self._not_written(call, output, names, out), out, None)
+        results = Outputs(self.outputs, returned(call, output, self.outputs, names, out), out, None)
         call.make(
             _c.library.rfx_runner_run_file,
             runner,
@@ -319,39 +279,33 @@ class Plan:
         )
         return results.typed()
 
-    def _not_written(self, call: Call, output: Any, names: Any, out: Any) -> Any:
-        """The outputs that are returned: those that are named, or that no file gets."""
-        if output is None:
-            return names
-        written = set_files(call, output, self.outputs)
-        if names is None and out is None:
-            return [info.name for info in self.outputs if info.name not in written]
-        return names
-
-    def _open(self) -> ctypes.c_void_p:
+    def _need(self) -> ctypes.c_void_p:
         if not self._handle:
             raise UsageError("the plan is closed")
         return self._handle
 
-    def _take(self) -> ctypes.c_void_p:
-        """A runner that no other thread uses."""
+    @contextlib.contextmanager
+    def _runner(self) -> Iterator[ctypes.c_void_p]:
+        """A runner that no other thread uses. Under a budget one idle runner is kept, else all."""
         with self._lock:
-            self._open()
+            self._need()
             if self._idle:
-                return self._idle.pop()
-            runner = ctypes.c_void_p()
-            Call().make(_c.library.rfx_model_plan_runner, self._handle, ctypes.byref(runner))
-            return runner
-
-    def _give_back(self, runner: ctypes.c_void_p) -> None:
-        with self._lock:
-            if self._handle and not (self._budget and self._idle):
-                self._idle.append(runner)
-                return
-        _c.library.rfx_runner_free(runner)
+                runner = self._idle.pop()
+            else:
+                runner = ctypes.c_void_p()
+                Call().make(_c.library.rfx_model_plan_runner, self._handle, ctypes.byref(runner))
+        try:
+            yield runner
+        finally:
+            with self._lock:
+                keep = bool(self._handle) and not (self._budget and self._idle)
+                if keep:
+                    self._idle.append(runner)
+            if not keep:
+                _c.library.rfx_runner_free(runner)
 
     def close(self) -> None:
-        """Gives back what no run in another thread uses."""
+        """Frees the memory that no run in another thread uses."""
         with self._lock:
             self._free()
 
@@ -370,19 +324,19 @@ class Plan:
         if getattr(self, "_handle", None):
             self._free()
 
-    def __enter__(self) -> "Plan":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         if not self._handle:
             return f"<rfexec.Plan of {self._model.model}: closed>"
         return f"<rfexec.Plan of {self._model.model}: {list(self.inputs[0].shape)}, {self.forecast.words}>"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "a rfexec.Plan cannot be copied or pickled: it holds memory of the C library; save() "
-            "writes it as a file"
-        )
+
+_locked: weakref.WeakSet[Any] = weakref.WeakSet()  # models and plans
+
+
+def _after_fork() -> None:
+    """In a child process: a lock that another thread held would stay held."""
+    for held in list(_locked):
+        held._lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Op
 import numpy as np
 
 from . import _bands, _c, _call
-from ._call import Call, progress_of_image
+from ._batch import run_images
+from ._call import Call
 from ._errors import BudgetError, RefusedError, UsageError
-from ._files import Target, set_files
+from ._files import Target, returned, set_files
 from ._forecast import Forecast, forecast_of
-from ._inputs import Input, as_array, images_in, layout_of
-from ._models import Model, model_bytes
+from ._held import Held
+from ._inputs import Input, images_in, layout_of, size_of
+from ._models import Model, Origin
 from ._outputs import Outputs
 from ._pictures import Picture, is_picture, picture_size, take_picture
-from ._reports import Layers, Stages, layers_of, stages_of
-from ._samples import is_samples, shape_of
-from ._sizes import c_name, c_number, parse_size
+from ._reports import Layers, Stages, layers_of, read_stages
+from ._sizes import c_number, parse_size
 from ._steps import Step, observe
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ CONVOLUTIONS = {"direct": 0, "openblas": 1, "winograd": 2}
 PADDINGS = {"reflect": 0, "edge": 1, "zero": 2}
 Memory = Union[None, int, str]
 Observer = Optional[Callable[[Step], Any]]
-_MOST_STAGES = 1000  # more than any plan has
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def open_options(conv: str, seed: int, pad_to: int, padding: str) -> _c.OpenOpti
 _networks: weakref.WeakSet[Network]
 
 
-class Network:
+class Network(Held):
     """A network for images of one size; rfexec.open() makes it.
 
     One thread at a time uses a network; calls from other threads wait. Different networks run in
@@ -140,15 +140,8 @@ class Network:
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
         self._options = open_options(conv, seed, pad_to, padding)
-        self._name: Optional[bytes] = None
-        if isinstance(model, (str, os.PathLike)):
-            self.model = os.fspath(model)
-            self._name = c_name(model, "model")
-            if isinstance(model, os.PathLike) and b"/" not in self._name:
-                self._name = b"./" + self._name  # a file, even if a built-in network has that name
-        else:
-            self._bytes = model_bytes(model)  # C reads them as long as the handle exists
-            self.model = f"<{self._bytes.size:,} bytes>"
+        self._origin = Origin(model)
+        self.model = self._origin.shown
         self._inputs: tuple[TensorInfo, ...] = ()
         self._outputs: tuple[TensorInfo, ...] = ()
         open_size = None
@@ -164,21 +157,9 @@ class Network:
     def _open(self, rows: int, columns: int) -> None:
         """Opens the model at a size; 0, 0: the model's own size."""
         self._options.rows, self._options.columns = rows, columns
-        handle, call = ctypes.c_void_p(), Call()
-        if self._name is not None:
-            call.path = self._name
-            call.make(
-                _c.library.rfx_network_open, self._name, self._options, ctypes.byref(handle)
-            )
-        else:
-            call.make(
-                _c.library.rfx_network_open_memory,
-                self._bytes.ctypes.data,
-                self._bytes.size,
-                self._options,
-                ctypes.byref(handle),
-            )
-        self._handle = handle
+        self._handle = self._origin.open(
+            _c.library.rfx_network_open, _c.library.rfx_network_open_memory, self._options
+        )
         self._inputs = inputs_of(self._handle)
         self._outputs = outputs_of(self._handle)
 
@@ -221,18 +202,14 @@ class Network:
             if is_picture(image):
                 size = picture_size(image)[:2]
             else:
-                shape = shape_of(image)
-                if len(shape) not in (3, 4):
-                    raise UsageError(f"the image has shape {shape}: three axes, or four")
-                if layout is None:
-                    self._probe()
-                    channels = self._inputs[0].shape[1]
-                    last = shape[-1] == channels and shape[-3] != channels
-                    layout = "NHWC" if last else "NCHW"
-                rows, columns = shape[-2:] if layout == "NCHW" else shape[-3:-1]
-                size = int(rows), int(columns)
+                size = size_of(image, layout, self._channels)
             self._open(*size)
             self._bound = True
+
+    def _channels(self) -> int:
+        """Channels of the image, also of a network without a size."""
+        self._probe()
+        return int(self._inputs[0].shape[1])
 
     def _need(self) -> None:
         """Raises UsageError if the network is closed or has no size."""
@@ -255,18 +232,6 @@ class Network:
             self._closed = True
             handle, self._handle = self._handle, ctypes.c_void_p()
             self._free(handle)
-
-    def __enter__(self) -> "Network":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            f"a rfexec.{type(self).__name__} cannot be copied or pickled: it holds memory of the C "
-            "library; open it again where it is needed"
-        )
 
     def __repr__(self) -> str:
         if self._closed or not self._bound:
@@ -411,20 +376,8 @@ class Network:
         if picture is not None:
             self._bind(picture, None)
         name = take_picture(picture, call)
-        raw = (_c.StageReport * _MOST_STAGES)()
-        count = ctypes.c_int()
         with self._busy(call):
-            call.make(
-                _c.library.rfx_network_stages,
-                self._handle,
-                name,
-                call.options,
-                raw,
-                ctypes.sizeof(_c.StageReport),
-                _MOST_STAGES,
-                ctypes.byref(count),
-            )
-        return stages_of(raw[: count.value])
+            return read_stages(call, _c.library.rfx_network_stages, self._handle, name, call.options)
 
     def _start(
         self, image: Any, layout: Optional[str], call: Call
@@ -502,10 +455,7 @@ class Network:
                     return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
         observe(call, observer, self._outputs)
-        if output is not None:
-            written = set_files(call, output, self._outputs)
-            if outputs is None and out is None:
-                outputs = [info.name for info in self._outputs if info.name not in written]
+        outputs = returned(call, output, self._outputs, outputs, out)
         function, arguments, source = self._start(image, layout, call)
         results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
         with self._busy(call):
@@ -693,7 +643,7 @@ class Network:
         return Part(self, self._number_of(output), rows, columns, states)
 
 
-class Runner:
+class Runner(Held):
     """A network with its plan, packed weights and memory ready for many images; Network.prepare() makes it.
 
     A runner is a context manager, and close() frees its memory. It cannot be copied or pickled.
@@ -704,6 +654,7 @@ class Runner:
     """
 
     _closed = False
+    _instead = "Network.prepare makes another"
 
     def __init__(
         self,
@@ -764,19 +715,9 @@ class Runner:
         if not self._handle:
             self._make()
         wanted, known = self.network.inputs[0].shape, self.network.outputs
-        layout = layout_of(image, wanted, layout)
-        images = images_in(image, wanted, layout)
-        results: Optional[Outputs] = None
-        for n in range(images):
-            call = Call(progress=progress_of_image(progress, n, images))
-            observe(call, observer, known)
-            source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
-            if results is None:
-                given = None if is_samples(image) else as_array(image)
-                results = Outputs(known, outputs, out, given, images)
-            self._run_one(call, source, results, n)
-        assert results is not None
-        return results.typed()
+        return run_images(
+            image, wanted, known, layout, progress, observer, outputs, out, self._run_one
+        )
 
     def _run_one(self, call: Call, source: Input, results: Outputs, n: int) -> None:
         with self.network._busy(call):
@@ -792,22 +733,12 @@ class Runner:
 
     def stages(self) -> Stages:
         """Returns the stages of the runner's plan."""
-        raw = (_c.StageReport * _MOST_STAGES)()
-        count = ctypes.c_int()
         call = Call()
         if not self._handle and not self._closed:
             self._make()
         with self.network._busy(call):
             self._need()
-            call.make(
-                _c.library.rfx_runner_stages,
-                self._handle,
-                raw,
-                ctypes.sizeof(_c.StageReport),
-                _MOST_STAGES,
-                ctypes.byref(count),
-            )
-        return stages_of(raw[: count.value])
+            return read_stages(call, _c.library.rfx_runner_stages, self._handle)
 
     def close(self) -> None:
         """Frees the runner's memory. The network stays open."""
@@ -820,23 +751,11 @@ class Runner:
         if self._closed or self._handle.value not in self.network._runners:
             raise UsageError("the runner is closed")
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        raise TypeError(
-            "a rfexec.Runner cannot be copied or pickled: it holds memory of the C library; "
-            "Network.prepare makes another"
-        )
-
     def _free(self, _free: Any = _c.library.rfx_runner_free) -> None:
         handle, self._handle.value = self._handle.value, None
         if handle in self.network._runners:
             self.network._runners.discard(handle)
             _free(handle)
-
-    def __enter__(self) -> "Runner":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):  # no call can be using it

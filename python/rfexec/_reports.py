@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Iterable, Optional
 
 from . import _c
+from ._call import Call
 from ._forecast import show_bytes
 
 
@@ -181,3 +182,15 @@ def stages_of(raw: Iterable[_c.StageReport]) -> Stages:
         )
         for r in raw
     )
+
+
+_MOST_STAGES = 1000  # more than any plan has
+
+
+def read_stages(call: Call, function: Any, *arguments: Any) -> Stages:
+    """Calls a C function that describes the stages of a plan."""
+    raw = (_c.StageReport * _MOST_STAGES)()
+    count = ctypes.c_int()
+    size = ctypes.sizeof(_c.StageReport)
+    call.make(function, *arguments, raw, size, _MOST_STAGES, ctypes.byref(count))
+    return stages_of(raw[: count.value])
