@@ -31,6 +31,25 @@ def test_sizes(network_file):
                 assert np.array_equal(got[name], array)
 
 
+def test_plans_are_kept(network_file, monkeypatch):
+    made = []
+    make = rfexec.Model.plan
+
+    def count(self, size=None, *arguments, **named):
+        made.append(size)
+        return make(self, size, *arguments, **named)
+
+    monkeypatch.setattr(rfexec.Model, "plan", count)
+    model = rfexec.Model(network_file)
+    images = [random_image(40, 48), random_image(48, 40)]
+    for image in images + images:
+        model.run(image)
+    assert made == [(40, 48), (48, 40)]
+    for image in images + images:  # under a budget there is room for one plan
+        model.run(image, memory="64MiB")
+    assert made[2:] == [(40, 48), (48, 40)] * 2
+
+
 def test_pictures_layouts_and_bytes(network_file, tmp_path, program):
     (tmp_path / "net2.onnx").write_bytes(network_file.read_bytes())
     model = rfexec.Model((tmp_path / "net2.onnx").read_bytes())
