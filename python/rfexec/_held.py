@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+_Self = TypeVar("_Self", bound="Held")
 
 
 class Held:
@@ -14,7 +16,7 @@ class Held:
         """Frees the memory."""
         raise NotImplementedError
 
-    def __enter__(self) -> Any:
+    def __enter__(self: _Self) -> _Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -386,8 +386,9 @@ struct rfx_run_options {
     int threads; /* at most 1024; 0: the number of processors that the process may use */
     /* How samples of picture files become values: (sample * scale - mean[c]) / std[c]. 8-bit
      * samples are 0 to 255. 16-bit samples are divided by 257, so that they have the same range;
-     * with `raw` not 0 they are used as stored. .npy files, float TIFF files and the caller's own
-     * values are used unchanged: none of these members applies to them. */
+     * with `raw` not 0 they are used as stored. The caller's samples (rfx_source.samples) become
+     * values in the same way. .npy files, float TIFF files and the caller's float values are used
+     * unchanged: none of these members applies to them. */
     int bgr; /* not 0: channels in the order blue, green, red, and mean and std in that order */
     int raw;
     float scale; /* 1/255 by default; `raw` with scale 1 uses samples as they are */
@@ -561,8 +562,9 @@ RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_run_values(struct rfx_network *
                                                             const struct rfx_run_options *options,
                                                             struct rfx_why *why);
 
-/* An image that is neither in a file nor in one array in ONNX order. Set either `values` with its
- * steps, or `read` with user and concurrent; set the other members to 0. */
+/* An image that is neither in a file nor in one array in ONNX order. Set one of `values` (with the
+ * steps), `read` (with user and concurrent) and `samples` (with sample_bits and the steps); set the
+ * other members to 0. */
 struct rfx_source {
     size_t size; /* sizeof(struct rfx_source): set by the caller */
     /* A read-only array: the value of row y, column x and channel c of the image is values[y *
@@ -579,9 +581,9 @@ struct rfx_source {
     int (*read)(void *user, const struct rfx_area *part, float *values);
     void *user;
     int concurrent;
-    /* Unsigned samples of 8 or 16 bits, as sample_bits says, in the place of `values`; the steps
-     * are in samples then. They become values as those of picture files do, by bgr, raw, scale,
-     * mean and std of the run's options. NULL and 0: there are none. */
+    /* A read-only array of unsigned samples in place of `values`; sample_bits is 8 or 16. The steps
+     * are in samples. The samples become values with bgr, raw, scale, mean and std of the run's
+     * options, as those of a picture file do. NULL and 0: no samples. */
     const void *samples;
     int sample_bits;
 };
