@@ -48,13 +48,14 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     return rfx_result_files_read(&job->options, job->graph, job->mem, &job->files, err);
 }
 
-void rfx_job_drop_source(struct rfx_job *job) {
+/* Closes the source. */
+static void drop_source(struct rfx_job *job) {
     rfx_image_free(job->image);
     job->image = NULL;
 }
 
 void rfx_job_rest(struct rfx_job *job) {
-    rfx_job_drop_source(job);
+    drop_source(job);
     if (job->options.stop != NULL) rfx_memory_set_stop(job->mem, NULL, NULL);
     job->options.stop = NULL;
 }
@@ -77,9 +78,10 @@ enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs, 
                     outputs != NULL ? n_outputs : 0, job->graph->n_outputs);
 }
 
-enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture,
-                                     const struct rfx_image_options *options,
-                                     struct rfx_image **out, struct rfx_error *err) {
+/* Opens a picture. A file that cannot be opened is MALFORMED, like a broken one. */
+static enum rfx_status open_picture(struct rfx_memory *mem, const char *picture,
+                                    const struct rfx_image_options *options, struct rfx_image **out,
+                                    struct rfx_error *err) {
     enum rfx_status status = rfx_image_open(mem, picture, options, out, err);
     status = rfx_memory_settle(mem, status, err);
     return status == RFX_STATUS_IO ? rfx_api_opening(status, picture) : status;
@@ -93,7 +95,7 @@ enum rfx_status rfx_job_picture_traits(const char *picture, const struct rfx_run
     struct rfx_memory *mem = rfx_memory_create(0);
     options.max_pixels = 0; /* reads only the header */
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
-    if (mem != NULL) status = rfx_job_open_picture(mem, picture, &options, &image, err);
+    if (mem != NULL) status = open_picture(mem, picture, &options, &image, err);
     if (status == RFX_OK) *traits = rfx_image_traits(image);
     rfx_image_free(image);
     rfx_memory_free(mem);
@@ -109,14 +111,14 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
     const struct rfx_tensor *input = input_of(job);
     struct rfx_image_bands bands;
     struct rfx_image_options options = rfx_api_image_options(&job->options, 0, &bands);
-    enum rfx_status status = rfx_job_open_picture(mem, picture, &options, &job->image, err);
+    enum rfx_status status = open_picture(mem, picture, &options, &job->image, err);
     if (status != RFX_OK) return status;
     bool counted =
         options.n_mean > 1 || options.n_std > 1; /* the counts must match the network's channels */
     if (rfx_image_traits(job->image).c != input->c || counted) {
-        rfx_job_drop_source(job);
+        drop_source(job);
         options.channels = input->c;
-        status = rfx_job_open_picture(mem, picture, &options, &job->image, err);
+        status = open_picture(mem, picture, &options, &job->image, err);
         if (status != RFX_OK) return status;
     }
     job->traits = rfx_image_traits(job->image);

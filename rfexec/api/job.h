@@ -55,7 +55,8 @@ RFX_NODISCARD enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *co
                                                   int n_outputs, struct rfx_error *err);
 
 /* Reads the size and channels of a picture from its header. `read` are options that
- * rfx_api_read_run_options has read. Fails like rfx_job_open_picture. */
+ * rfx_api_read_run_options has read. A file that cannot be opened is MALFORMED, like a broken one
+ * (rfx_api_opening). */
 RFX_NODISCARD enum rfx_status rfx_job_picture_traits(const char *picture,
                                                      const struct rfx_run_options *read,
                                                      struct rfx_source_traits *traits,
@@ -98,14 +99,5 @@ RFX_NODISCARD enum rfx_status rfx_job_wake(struct rfx_job *job,
 /* Ends an execution: closes the source and stops calling options.stop. */
 void rfx_job_rest(struct rfx_job *job);
 
-/* Closes the source only. */
-void rfx_job_drop_source(struct rfx_job *job);
-
 void rfx_job_close(struct rfx_job *job);
-
-/* Opens a picture. A file that cannot be opened is MALFORMED, like a broken one (rfx_api_opening).
- */
-RFX_NODISCARD enum rfx_status rfx_job_open_picture(struct rfx_memory *mem, const char *picture,
-                                                   const struct rfx_image_options *options,
-                                                   struct rfx_image **out, struct rfx_error *err);
 #endif

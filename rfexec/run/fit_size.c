@@ -6,13 +6,14 @@
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 
-int64_t rfx_fit_extent(const struct rfx_fit_size *fit, int64_t extent) {
+/* Returns the smallest multiple of fit->multiple that is at least `extent`, the image's number of
+ * rows or columns. */
+static int64_t fit_extent(const struct rfx_fit_size *fit, int64_t extent) {
     return fit->multiple > 1 ? rfx_ceil_div(extent, fit->multiple) * fit->multiple : extent;
 }
 
 bool rfx_fit_pad(const struct rfx_fit_size *fit, int64_t h, int64_t w, struct rfx_node *pad) {
-    struct rfx_pads pads = {.bottom = rfx_fit_extent(fit, h) - h,
-                            .right = rfx_fit_extent(fit, w) - w};
+    struct rfx_pads pads = {.bottom = fit_extent(fit, h) - h, .right = fit_extent(fit, w) - w};
     *pad = (struct rfx_node){.op = RFX_OP_PAD};
     pad->attr.pad.pads = pads;
     pad->attr.pad.mode = fit->mode;
@@ -40,8 +41,8 @@ static enum rfx_status cut_output(struct rfx_graph *graph, const struct rfx_fit_
     char name[256];
     struct rfx_node cut = {.op = RFX_OP_CROP, .name = name, .n_in = 1, .in = &in};
     cut.attr.crop.sy = cut.attr.crop.sx = 1;
-    cut.attr.crop.oh = rfx_ceil_div(rows, rfx_fit_extent(fit, image->h));
-    cut.attr.crop.ow = rfx_ceil_div(cols, rfx_fit_extent(fit, image->w));
+    cut.attr.crop.oh = rfx_ceil_div(rows, fit_extent(fit, image->h));
+    cut.attr.crop.ow = rfx_ceil_div(cols, fit_extent(fit, image->w));
     if (cut.attr.crop.oh == map->h && cut.attr.crop.ow == map->w) return RFX_OK;
     name_cut(graph, graph->outputs[k].name, name, sizeof name);
     int made;

@@ -14,10 +14,6 @@ struct rfx_fit_size {
 
 #define RFX_FIT_MOST 65536 /* largest multiple */
 
-/* Returns the smallest multiple of fit->multiple that is at least `extent`, the image's number of
- * rows or columns. */
-int64_t rfx_fit_extent(const struct rfx_fit_size *fit, int64_t extent);
-
 /* Writes the op and attributes of the node that pads an image of h x w to *pad; its other members
  * are 0. Returns false if the image needs no padding. */
 bool rfx_fit_pad(const struct rfx_fit_size *fit, int64_t h, int64_t w, struct rfx_node *pad);
