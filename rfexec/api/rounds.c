@@ -214,8 +214,6 @@ static enum rfx_status identify(struct rfx_network *network, json_t **out, struc
     return rfx_shard_network_identity(rfx_network_graph(network), rfx_network_fit(network),
                                       rfx_network_hash(network), out, err);
 }
-_Static_assert((int)RFX_NETWORK_HASH_CHARS == (int)RFX_SHARD_HASH_CHARS,
-               "a network has room for its hash");
 
 /* Reads states of this network. Release *out after success. */
 static enum rfx_status read_states(struct rfx_network *network, const void *bytes, size_t n_bytes,

@@ -20,15 +20,15 @@
 #include "rfexec/image/zarr/zarr_folder.h"
 #include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/onnx/file/onnx_file.h"
-#include "rfexec/output/fingerprint.h"
 #include "rfexec/rfexec.h"
+#include "rfexec/shards/shard_json.h"
 
 enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
 #define WHOLE_BYTES ((int64_t)256 << 20) /* files up to this size are hashed whole */
 
-static void write_hex(const XXH3_state_t *state, char out[RFX_SHARD_HASH_CHARS]) {
+static void write_hex(const XXH3_state_t *state, char out[RFX_FINGERPRINT_CHARS]) {
     XXH128_hash_t hash = XXH3_128bits_digest(state);
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, out);
+    rfx_shard_json_hash(hash.high64, hash.low64, out);
 }
 
 static enum rfx_status fail_reading(const char *path, int number, struct rfx_error *err) {
@@ -98,7 +98,7 @@ static enum rfx_status add_weights(XXH3_state_t *state, const struct rfx_graph *
 }
 
 enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                     const char *model, char out[RFX_SHARD_HASH_CHARS],
+                                     const char *model, char out[RFX_FINGERPRINT_CHARS],
                                      struct rfx_error *err) {
     unsigned char *chunk = rfx_memory_alloc(mem, CHUNK_BYTES);
     if (chunk == NULL) return rfx_memory_fail(mem, "hashing", CHUNK_BYTES, err);
@@ -295,7 +295,7 @@ bool rfx_shard_hashes_all(const char *input, bool whole_input) {
 
 enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out,
                                    struct rfx_error *err) {
-    char model[RFX_SHARD_HASH_CHARS], input[RFX_SHARD_HASH_CHARS], processor[256];
+    char model[RFX_FINGERPRINT_CHARS], input[RFX_FINGERPRINT_CHARS], processor[256];
     const struct rfx_graph *graph = run->graph;
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;
     XXH3_state_t state;
@@ -335,7 +335,7 @@ static enum rfx_status add_model_file(XXH3_state_t *state, const struct rfx_grap
     return RFX_OK;
 }
 
-static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_SHARD_HASH_CHARS],
+static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_FINGERPRINT_CHARS],
                                     struct rfx_error *err) {
     XXH3_state_t state;
     XXH3_INITSTATE(&state);
@@ -355,7 +355,7 @@ static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_
 
 enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
                                            const struct rfx_fit_size *fit,
-                                           char hash[RFX_SHARD_HASH_CHARS], json_t **out,
+                                           char hash[RFX_FINGERPRINT_CHARS], json_t **out,
                                            struct rfx_error *err) {
     char processor[256];
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;

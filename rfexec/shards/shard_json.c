@@ -16,7 +16,6 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/shards/shard_file.h"
 
@@ -83,6 +82,10 @@ enum rfx_status rfx_shard_json_load(const char *what, const char *path, json_t *
                     where.text);
 }
 
+void rfx_shard_json_hash(uint64_t high, uint64_t low, char out[RFX_FINGERPRINT_CHARS]) {
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){.high = high, .low = low}, out);
+}
+
 /* The checksum of all members but "sum"; their order does not matter. */
 static bool sum_members(const json_t *document, char sum[RFX_FINGERPRINT_CHARS]) {
     json_t *rest = json_object();
@@ -99,7 +102,7 @@ static bool sum_members(const json_t *document, char sum[RFX_FINGERPRINT_CHARS])
     json_decref(rest);
     if (text == NULL) return false;
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, sum);
+    rfx_shard_json_hash(hash.high64, hash.low64, sum);
     free(text);
     return true;
 }

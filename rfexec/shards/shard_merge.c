@@ -107,13 +107,7 @@ struct rfx_tensor rfx_shards_tensor(const struct rfx_shards *shards) {
     const struct rfx_shard_file *first = &shards->files[0];
     int64_t elems = first->cells.of * first->cells.channels;
     if (are_of_map(shards)) return rfx_shard_file_map(first);
-    return (struct rfx_tensor){.layout = RFX_LAYOUT_PLAIN,
-                               .shape = first->shape,
-                               .c = elems,
-                               .h = 1,
-                               .w = 1,
-                               .elems = elems,
-                               .type = RFX_TYPE_FLOAT32};
+    return rfx_tensor_plain(&first->shape, elems);
 }
 
 const struct rfx_shape *rfx_shards_shape(const struct rfx_shards *shards) {

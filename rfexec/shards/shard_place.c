@@ -98,15 +98,9 @@ int64_t rfx_shard_cells_count(const struct rfx_shard_cells *cells) {
 }
 
 struct rfx_tensor rfx_shard_cells_tensor(const struct rfx_shard_cells *cells) {
-    int64_t n = rfx_shard_cells_count(cells), c = cells->channels, elems = n * c;
-    struct rfx_tensor tensor = {.layout = RFX_LAYOUT_PLAIN,
-                                .shape = {3, {1, cells->last ? c : n, cells->last ? n : c}},
-                                .c = elems,
-                                .h = 1,
-                                .w = 1,
-                                .elems = elems,
-                                .type = RFX_TYPE_FLOAT32};
-    return tensor;
+    int64_t n = rfx_shard_cells_count(cells), c = cells->channels;
+    const struct rfx_shape shape = {3, {1, cells->last ? c : n, cells->last ? n : c}};
+    return rfx_tensor_plain(&shape, n * c);
 }
 
 struct rfx_end rfx_shard_cells_end(const struct rfx_shard_cells *cells, const struct rfx_end *end,

@@ -57,12 +57,12 @@ void *rfx_shard_states_add(struct rfx_shard_states *states, const struct rfx_gra
     return state;
 }
 
-static void write_hex(const XXH3_state_t *hash, char hex[33]) {
+static void write_hex(const XXH3_state_t *hash, char hex[RFX_FINGERPRINT_CHARS]) {
     XXH128_hash_t sum = XXH3_128bits_digest(hash);
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){sum.high64, sum.low64, 0}, hex);
+    rfx_shard_json_hash(sum.high64, sum.low64, hex);
 }
 
-void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) {
+void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[RFX_FINGERPRINT_CHARS]) {
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     (void)XXH3_128bits_reset(&hash);
@@ -94,7 +94,7 @@ static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_s
 
 /* Returns a new JSON document that describes the states; NULL: no memory. */
 static json_t *states_json(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     rfx_shard_states_hash(states, hash);
     return json_pack("{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*, s:O*}", "format",
                      STATES_FORMAT, "version", STATES_VERSION, "run", states->run, "output",
@@ -173,8 +173,8 @@ enum rfx_status rfx_shard_states_peek(struct rfx_memory *mem, const char *path,
 }
 
 /* Writes the hash of an open file to `hex`. Sets *bytes to the length of the file. */
-static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uint64_t *bytes,
-                                 struct rfx_error *err) {
+static enum rfx_status hash_file(FILE *file, const char *path, char hex[RFX_FINGERPRINT_CHARS],
+                                 uint64_t *bytes, struct rfx_error *err) {
     unsigned char chunk[4096];
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
@@ -191,7 +191,7 @@ static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uin
 enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) {
     struct rfx_shard_states read = {.mem = NULL};
     json_t *document = NULL;
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     uint64_t bytes = 0, wanted = 0;
     enum rfx_status status = peek(path, &read, &document, err);
     FILE *file = status == RFX_OK ? fopen(path, "rbe") : NULL;
@@ -218,7 +218,7 @@ static enum rfx_status read_list(FILE *file, const char *path, const json_t *doc
     const json_t *list = json_object_get(document, "states");
     const char *wanted = json_string_value(json_object_get(document, "hash"));
     enum rfx_status status = RFX_OK;
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     for (size_t i = 0; i < json_array_size(list) && status == RFX_OK; i++) {
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "node"));
@@ -450,7 +450,7 @@ static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *r
 static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph *graph,
                                   const char *model, const char *wanted, const char *path,
                                   struct rfx_error *err) {
-    char hash[RFX_SHARD_HASH_CHARS];
+    char hash[RFX_FINGERPRINT_CHARS];
     enum rfx_status status = rfx_shard_hash_model(mem, graph, model, hash, err);
     if (status != RFX_OK || strcmp(hash, wanted) == 0) return status;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
