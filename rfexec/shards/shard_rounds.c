@@ -64,14 +64,14 @@ static enum rfx_status plan_stage(const struct rfx_graph *graph, struct rfx_plan
                                   struct rfx_error *err) {
     static const struct {
         int64_t bands, strips;
-        bool tight, by_stage;
+        bool staging, by_stage;
     } candidates[] = {{64, 1, false, false}, {16, 1, false, false}, {4, 1, true, false},
                       {2, 2, true, false},   {2, 4, true, true},    {2, 8, true, true},
                       {1, 16, true, true}};
     enum rfx_status status = RFX_OK;
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         struct rfx_stage_spec stage = rfx_ask_bands(candidates[i].bands, candidates[i].strips);
-        stage.staging = candidates[i].tight;
+        stage.staging = candidates[i].staging;
         stage.weights_by_stage = candidates[i].by_stage || request->asked.weights_by_stage;
         stage.targets = targets;
         stage.n_targets = graph->n_outputs;
@@ -180,15 +180,22 @@ static enum rfx_status check_shard(const struct reading *r, const char *path,
     return RFX_OK;
 }
 
+/* Checks the states of file i against those of the files before, and notes their shard. */
+static enum rfx_status note_shard(struct reading *r, int i, const struct rfx_shard_states *shard,
+                                  struct rfx_error *err) {
+    enum rfx_status status = check_shard(r, r->paths[i], shard, err);
+    if (status != RFX_OK) return status;
+    r->seen[shard->index - 1] = true;
+    return check_image(r, i, shard, err);
+}
+
 static enum rfx_status add_shard(struct reading *r, int i, struct rfx_error *err) {
     const char *path = r->paths[i];
     struct rfx_shard_states shard;
     enum rfx_status status = rfx_shard_states_read(path, r->sum->graph, &shard, err);
     if (status != RFX_OK) return status;
-    status = check_shard(r, path, &shard, err);
-    if (status == RFX_OK) r->seen[shard.index - 1] = true;
-    if (status == RFX_OK) status = check_image(r, i, &shard, err);
-    if (status == RFX_OK && i > 0) {
+    status = note_shard(r, i, &shard, err);
+    if (status == RFX_OK) {
         status = rfx_shard_states_merge(&r->sum->made.states, r->sum->graph, &shard, err);
         if (status == RFX_STATUS_MALFORMED)
             status =
@@ -209,10 +216,9 @@ static enum rfx_status add_shards(struct reading *r, struct rfx_error *err) {
                         r->paths[0]);
     r->seen = rfx_memory_calloc(mem, (size_t)count, sizeof *r->seen);
     if (r->seen == NULL) return rfx_memory_fail(mem, "parts", (size_t)count, err);
-    for (int i = 0; i < r->n; i++) {
-        enum rfx_status status = add_shard(r, i, err);
-        if (status != RFX_OK) return status;
-    }
+    enum rfx_status status = note_shard(r, 0, &r->sum->made.states, err); /* read already */
+    for (int i = 1; i < r->n && status == RFX_OK; i++) status = add_shard(r, i, err);
+    if (status != RFX_OK) return status;
     for (int64_t i = count; i > 0; i--)
         if (!r->seen[i - 1]) {
             missing++;
