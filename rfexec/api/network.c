@@ -17,6 +17,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
+#include "rfexec/output/fingerprint.h"
 #include "rfexec/run/model.h"
 
 struct rfx_network {
@@ -24,7 +25,7 @@ struct rfx_network {
     bool owns_mem;
     struct rfx_graph *graph;
     struct rfx_fit_size fit; /* padding that the graph was loaded with */
-    char hash[RFX_NETWORK_HASH_CHARS];
+    char hash[RFX_FINGERPRINT_CHARS];
     /* in a part: the network whose graph and memory it uses; else NULL */
     struct rfx_network *whole;
     /* number of users (the caller, parts and runners); the last one frees the network */

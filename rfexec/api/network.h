@@ -61,10 +61,9 @@ RFX_NODISCARD enum rfx_status rfx_network_read_part(const struct rfx_network *ne
 /* Returns the padding of images that the graph was loaded with. */
 const struct rfx_fit_size *rfx_network_fit(const struct rfx_network *network);
 
-/* Returns a buffer of RFX_NETWORK_HASH_CHARS for the hash of the network
- * (rfx_shard_network_identity). It holds "" until the hash was computed, which needs a pass over
+/* Returns a buffer of RFX_FINGERPRINT_CHARS for the hash of the network
+ * (rfx_shard_network_identity). It holds "" until the hash is computed, which needs a pass over
  * all weights. Valid as long as the network. */
-enum { RFX_NETWORK_HASH_CHARS = 33 };
 char *rfx_network_hash(struct rfx_network *network);
 
 /* Returns the network's graph. Valid as long as the network. */

@@ -49,6 +49,7 @@ void rfx_bytes_free(struct rfx_bytes *bytes) {
     rfx_network_free(network);
 }
 
+/* Sets *out to the states as bytes. */
 static enum rfx_status pack(struct rfx_network *network, const struct rfx_shard_states *states,
                             struct rfx_bytes **out, struct rfx_error *err) {
     struct rfx_graph *graph = rfx_network_graph(network);
@@ -90,12 +91,13 @@ enum rfx_code rfx_network_rounds(struct rfx_network *network, int k, int *rounds
     return rfx_api_result(status, &err, why);
 }
 
-/* Zeros that replace the results of global operations, for finding which pixels are read. */
+/* Zeros in place of the results of global operations. Which pixels a round reads does not depend on
+ * the results (invariant 2). */
 struct stand_ins {
     struct rfx_memory *mem;
     int n;
     struct rfx_part_known *known; /* owned */
-    float *zeros;                 /* as many as the largest result; shared by all; owned */
+    float *zeros; /* as long as the largest result; all of `known` share them; owned */
 };
 
 static void release_stand_ins(struct stand_ins *s) {
@@ -103,7 +105,8 @@ static void release_stand_ins(struct stand_ins *s) {
     rfx_memory_release(s->mem, s->zeros);
 }
 
-/* Lists the global operations of the first `rounds` rounds. Release *out whatever the status. */
+/* Lists the global operations of the first `rounds` rounds. The caller releases *out, whatever the
+ * status. */
 static enum rfx_status list_stand_ins(const struct rfx_graph *graph, int k, int rounds,
                                       struct stand_ins *out, struct rfx_error *err) {
     size_t n = (size_t)graph->n_nodes, elems = 1;
@@ -128,7 +131,7 @@ static enum rfx_status list_stand_ins(const struct rfx_graph *graph, int k, int 
     return RFX_OK;
 }
 
-/* Finds the rectangle of the image that the shard reads. */
+/* Sets round->image to the rectangle of the image that the shard reads. */
 static enum rfx_status find_image(struct rfx_round *round, struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(round->network);
     struct stand_ins before;
@@ -144,6 +147,7 @@ static enum rfx_status find_image(struct rfx_round *round, struct rfx_error *err
     return RFX_OK;
 }
 
+/* rfx_round_open after the checks for NULL. */
 static enum rfx_status open_round(struct rfx_network *network, int k, int number, int64_t index,
                                   int64_t count, struct rfx_round **out, struct rfx_error *err) {
     struct rfx_graph *graph = rfx_network_graph(network);
@@ -214,10 +218,8 @@ static enum rfx_status identify(struct rfx_network *network, json_t **out, struc
     return rfx_shard_network_identity(rfx_network_graph(network), rfx_network_fit(network),
                                       rfx_network_hash(network), out, err);
 }
-_Static_assert((int)RFX_NETWORK_HASH_CHARS == (int)RFX_SHARD_HASH_CHARS,
-               "a network has room for its hash");
 
-/* Reads states of this network. Release *out after success. */
+/* Reads states of this network. The caller releases *out after success. */
 static enum rfx_status read_states(struct rfx_network *network, const void *bytes, size_t n_bytes,
                                    struct rfx_shard_states *out, struct rfx_error *err) {
     json_t *identity = NULL;
@@ -233,8 +235,8 @@ static enum rfx_status read_states(struct rfx_network *network, const void *byte
                     "the states do not say which rows of the image they are of");
 }
 
-/* Reads the merged states after round `done` of the `rounds` rounds of output k. done 0: there must
- * be no states. Release *before whatever the status. */
+/* Reads the merged states of round `done` of the `rounds` rounds of output k. If `done` is 0, no
+ * states may be given. The caller releases *before, whatever the status. */
 static enum rfx_status read_before(struct rfx_network *network, int k, int done, int rounds,
                                    const void *bytes, size_t n_bytes,
                                    struct rfx_shard_before *before, struct rfx_error *err) {
@@ -268,8 +270,8 @@ static enum rfx_status read_before(struct rfx_network *network, int k, int done,
                     "the states of round %d are not those of all its operations", done);
 }
 
-/* Returns the first row of the image whose values differ between this shard and an earlier round;
- * -1: none. */
+/* Returns the first row of the image that has another checksum in this shard than in an earlier
+ * round; -1 when there is none. */
 static int64_t find_other_row(const struct rfx_shard_states *before,
                               const struct rfx_shard_states *states) {
     int64_t row;
@@ -324,7 +326,7 @@ static enum rfx_status plan(const struct rfx_round *round, const struct rfx_job 
     return rfx_shard_round_plan(job->graph, &request, round->k, before, NULL, states, planned, err);
 }
 
-/* Runs the round on the picture, or if it is NULL on the source. */
+/* Runs the round on the image file `picture`, or on the source when `picture` is NULL. */
 static enum rfx_status run_round(const struct rfx_round *round, struct rfx_job *job,
                                  const void *bytes, size_t n_bytes, const char *picture,
                                  const struct rfx_source *source, struct rfx_bytes **out,
@@ -405,8 +407,8 @@ struct shard_set {
     struct rfx_range *items; /* owned */
 };
 
-/* Reads the set of shards whose states were added up. `more`: free places to add in the array.
- * MALFORMED: the states of all shards are merged already, or the list is not valid. */
+/* Reads the set of shards whose states were added up. The array has memory for `more` further
+ * ranges. MALFORMED: the states of all shards are merged already, or the list is not valid. */
 static enum rfx_status read_set(const struct rfx_shard_states *states, int more,
                                 struct shard_set *out, struct rfx_error *err) {
     size_t n = states->shards != NULL ? json_array_size(states->shards) : 1;
@@ -422,7 +424,7 @@ static enum rfx_status read_set(const struct rfx_shard_states *states, int more,
         bool one = states->shards == NULL;
         struct rfx_range *item = &out->items[i];
         item->lo = one ? states->index : json_integer_value(json_array_get(pair, 0));
-        item->hi = (one ? states->index : json_integer_value(json_array_get(pair, 1)));
+        item->hi = one ? states->index : json_integer_value(json_array_get(pair, 1));
         if (item->lo <= end || item->hi < item->lo || item->hi > states->count)
             return rfx_fail(err, RFX_STATUS_MALFORMED, "states: their list of shards is not valid");
         end = item->hi++;
@@ -456,7 +458,8 @@ static enum rfx_status unite(struct shard_set *a, const struct shard_set *b, int
     return RFX_OK;
 }
 
-/* Writes the set of shards into the states. */
+/* Sets the members of the states that tell their shards: index 0 and count 0 when the set is of all
+ * shards, else index and `shards`. */
 static enum rfx_status write_set(struct rfx_shard_states *states, const struct shard_set *set,
                                  struct rfx_error *err) {
     json_decref(states->shards);
@@ -474,6 +477,7 @@ static enum rfx_status write_set(struct rfx_shard_states *states, const struct s
     return RFX_OK;
 }
 
+/* Sets the shards of `all` to those of both. MALFORMED: a shard is in both. */
 static enum rfx_status merge_sets(struct rfx_shard_states *all,
                                   const struct rfx_shard_states *other, struct rfx_error *err) {
     struct shard_set a = {0}, b = {0};
@@ -501,6 +505,7 @@ static enum rfx_status merge_images(struct rfx_shard_states *all,
     return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for states");
 }
 
+/* Reads states and adds them to `all`. */
 static enum rfx_status add_states(struct rfx_network *network, const void *bytes, size_t n_bytes,
                                   struct rfx_shard_states *all, struct rfx_error *err) {
     struct rfx_shard_states other;
@@ -522,6 +527,7 @@ static enum rfx_status add_states(struct rfx_network *network, const void *bytes
     return status;
 }
 
+/* rfx_network_merge_states after the checks for NULL. */
 static enum rfx_status merge(struct rfx_network *network, const void *const *states,
                              const size_t *n_bytes, int n, struct rfx_bytes **out,
                              struct rfx_error *err) {
@@ -566,6 +572,7 @@ static enum rfx_status read_part(const struct rfx_network *network, int k,
     return rfx_network_read_part(network, k, part, out, err);
 }
 
+/* rfx_network_open_part_after after the checks for NULL. */
 static enum rfx_status open_part(struct rfx_network *network, int k, const struct rfx_area *part,
                                  const void *states, size_t n_bytes, struct rfx_network **out,
                                  struct rfx_error *err) {
@@ -596,6 +603,7 @@ enum rfx_code rfx_network_open_part_after(struct rfx_network *network, int k,
     return rfx_api_result(status, &err, why);
 }
 
+/* rfx_network_part_area_after after the checks for NULL. */
 static enum rfx_status find_part_area(struct rfx_network *network, int k,
                                       const struct rfx_area *part, struct rfx_area *area,
                                       struct rfx_error *err) {

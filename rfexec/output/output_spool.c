@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -21,6 +22,8 @@ struct rfx_output_spool {
     int fd;
     unsigned char chunk[CHUNK_BYTES];
 };
+_Static_assert(sizeof(struct rfx_output_spool) + PATH_MAX <= RFX_OUTPUT_SPOOL_BYTES,
+               "plans count all memory of an open file");
 
 static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char *doing, int number,
                                struct rfx_error *err) {

@@ -11,6 +11,9 @@
 
 struct rfx_output_spool;
 
+/* Memory to plan for an open file, which takes a little less: its chunk and its path. */
+#define RFX_OUTPUT_SPOOL_BYTES ((size_t)32 << 10)
+
 /* Makes a file without a name beside `path` and reserves disk space for the whole map, map->c x
  * map->h x map->w. IO: it cannot be made, or the disk is full. */
 RFX_NODISCARD enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,

@@ -17,6 +17,7 @@ size_t rfx_mask_bytes(const struct rfx_mask *mask) {
     return (size_t)mask->h * mask->row_bytes;
 }
 
+/* Sets the bits of all mask pixels that are not 0 and not NaN. row: buffer for [w] values. */
 static enum rfx_status read_rows(struct rfx_mask *mask, struct rfx_image *image, float *row,
                                  struct rfx_error *err) {
     enum rfx_status status = rfx_image_set_window(image, 1, err);
@@ -33,6 +34,7 @@ static enum rfx_status read_rows(struct rfx_mask *mask, struct rfx_image *image,
     return status;
 }
 
+/* Allocates the bits, within the limit, and reads the image into them. */
 static enum rfx_status read_image(struct rfx_mask *mask, struct rfx_image *image, const char *path,
                                   size_t most_bytes, struct rfx_error *err) {
     const struct rfx_source_traits t = rfx_image_traits(image);
@@ -74,7 +76,8 @@ enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path, size_t m
     return status;
 }
 
-/* The n mask pixels that lie over positions [lo, hi) of `of`. */
+/* Returns the range of the n rows (or columns) of the mask that lie over rows [lo, hi) of an output
+ * of `of` rows. */
 static struct rfx_range over(int64_t n, int64_t of, int64_t lo, int64_t hi) {
     return (struct rfx_range){lo * n / of, rfx_ceil_div(hi * n, of)}; /* below 2^31 * 2^20 */
 }
@@ -94,12 +97,13 @@ bool rfx_mask_any(const struct rfx_mask *mask, int64_t h, int64_t w, struct rfx_
     return false;
 }
 
-/* Rectangles are found in two steps: runs of wanted cells are extended downwards, then rectangles
- * are merged where one around them costs less. */
+/* Rectangles are found in two steps. First, each run of selected cells in a row is extended
+ * downwards to a rectangle. Then rectangles are merged if the rectangle around them costs less. */
 
 enum { MOST_CELLS = 64 };
 
-/* A map of h x w, divided into rows x cols cells. */
+/* A map of h x w, divided into rows x cols cells. A cell is wanted if the mask selects any of its
+ * pixels. */
 struct cells {
     int64_t h, w, rows, cols;
     bool wanted[MOST_CELLS][MOST_CELLS];
@@ -128,7 +132,8 @@ static bool all_wanted(const struct cells *c, int64_t y, int64_t x0, int64_t x1)
     return true;
 }
 
-/* Covers the wanted cells with rectangles. false: more than RFX_MASK_MOST_RECTS are needed. */
+/* Covers the wanted cells with rectangles, and clears these cells. Returns false when more than
+ * RFX_MASK_MOST_RECTS rectangles are needed. */
 static bool take_cells(struct cells *c, struct rfx_mask_rects *out) {
     out->n = 0;
     for (int64_t y = 0; y < c->rows; y++)
@@ -145,29 +150,24 @@ static bool take_cells(struct cells *c, struct rfx_mask_rects *out) {
     return true;
 }
 
-/* Cost of a rectangle in pixels. The first layers compute the whole halo and the last ones none of
- * it: half on average. */
+/* Returns the cost of a rectangle in pixels. Half of the halo is counted: the first layers compute
+ * the whole halo, the last layers nothing of it. */
 static double rect_cost(struct rfx_rect r, double halo_rows, double halo_cols) {
     return ((double)rfx_rect_rows(r) + halo_rows / 2.0) *
            ((double)rfx_rect_cols(r) + halo_cols / 2.0);
 }
 
-static struct rfx_rect hull(struct rfx_rect a, struct rfx_rect b) {
-    return rfx_rect_make(rfx_min_i64(a.y0, b.y0), rfx_max_i64(a.y1, b.y1), rfx_min_i64(a.x0, b.x0),
-                         rfx_max_i64(a.x1, b.x1));
-}
-
-/* The smallest rectangle around rectangles i and j that overlaps no other one without containing
- * it. *apart: the cost of all that it contains, one by one. */
+/* Returns the smallest rectangle that contains rectangles i and j, and every rectangle that it
+ * overlaps. Sets *apart to the sum of the costs of all contained rectangles. */
 static struct rfx_rect closed_hull(const struct rfx_mask_rects *s, int i, int j, double halo_rows,
                                    double halo_cols, double *apart) {
-    struct rfx_rect all = hull(s->rects[i], s->rects[j]);
+    struct rfx_rect all = rfx_rect_union(s->rects[i], s->rects[j]);
     for (bool grown = true; grown;) {
         grown = false;
         *apart = 0.0;
         for (int k = 0; k < s->n; k++) {
             if (rfx_rect_is_empty(rfx_rect_intersect(all, s->rects[k]))) continue;
-            struct rfx_rect more = hull(all, s->rects[k]);
+            struct rfx_rect more = rfx_rect_union(all, s->rects[k]);
             grown |= !rfx_rect_equal(more, all);
             all = more;
             *apart += rect_cost(s->rects[k], halo_rows, halo_cols);
@@ -176,7 +176,8 @@ static struct rfx_rect closed_hull(const struct rfx_mask_rects *s, int i, int j,
     return all;
 }
 
-/* Merges rectangles whose common one costs less. false: there are none. */
+/* Replaces the first pair of rectangles, and what lies between them, by one rectangle that costs
+ * not more. Returns false when there is no such pair. */
 static bool merge_one(struct rfx_mask_rects *s, double halo_rows, double halo_cols) {
     for (int i = 0; i < s->n; i++)
         for (int j = i + 1; j < s->n; j++) {
@@ -223,7 +224,8 @@ void rfx_mask_find_rects(const struct rfx_mask *mask, int64_t h, int64_t w, doub
     sort_rects(out);
 }
 
-/* Views are copied into blocks of at least one row, because the caller's values must not change. */
+/* Pixels are copied into a block of at least one row, because the values in the caller's view must
+ * not change. */
 
 #define BLOCK_BYTES ((size_t)1 << 20)
 
@@ -243,7 +245,7 @@ void rfx_masked_output_release(struct rfx_masked_output *output) {
     output->block = NULL;
 }
 
-/* Writes the block, which holds `rect`. */
+/* Adds the block, which holds `rect`, to the fingerprint, and writes it to the stream. */
 static enum rfx_status put_block(struct rfx_masked_output *o, struct rfx_rect rect,
                                  struct rfx_error *err) {
     struct rfx_view view = rfx_view_dense(o->block, rect, o->map.c);
@@ -251,12 +253,14 @@ static enum rfx_status put_block(struct rfx_masked_output *o, struct rfx_rect re
     return o->stream == NULL ? RFX_OK : rfx_output_stream_write(o->stream, rect, &view, err);
 }
 
+/* Returns how many rows of `rect` the block holds, at least 1. */
 static int64_t block_rows(const struct rfx_masked_output *o, struct rfx_rect rect) {
     size_t row = rfx_tensor_pixel_bytes(&o->map, rfx_rect_cols(rect));
     return rfx_max_i64(1, (int64_t)(rfx_masked_output_bytes(&o->map) / row));
 }
 
-/* Copies a row of the view into `to`, with the fill value where pixels are not wanted. */
+/* Copies columns [x0, x1) of row y from the view to `to`. Pixels that the mask does not select get
+ * the fill value. */
 static void copy_row(const struct rfx_masked_output *o, const struct rfx_view *view, int64_t y,
                      int64_t x0, int64_t x1, float *to) {
     for (int64_t x = x0; x < x1; x++, to += o->map.c) {
@@ -294,7 +298,7 @@ static enum rfx_status fill_rect(struct rfx_masked_output *o, struct rfx_rect re
     return status;
 }
 
-/* The next row behind y at which a rectangle begins or ends. */
+/* Returns the first row after y at which a rectangle begins or ends; h when there is none. */
 static int64_t next_change(const struct rfx_mask_rects *rects, int64_t y, int64_t h) {
     int64_t next = h;
     for (int i = 0; i < rects->n; i++) {
@@ -304,8 +308,8 @@ static int64_t next_change(const struct rfx_mask_rects *rects, int64_t y, int64_
     return next;
 }
 
-/* The first column from x on at which a rectangle of row y begins; *end: where that rectangle ends.
- */
+/* Returns the first column from x on at which a rectangle begins in row y, and sets *end to the end
+ * of that rectangle. Returns w and sets *end to w when there is none. */
 static int64_t next_rect(const struct rfx_mask_rects *rects, int64_t y, int64_t x, int64_t w,
                          int64_t *end) {
     int64_t next = w;

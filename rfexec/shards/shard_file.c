@@ -18,8 +18,8 @@
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/shards/shard_json.h"
 
-#define RFX_SHARD_VERSION 3
-#define RFX_SHARD_CELLS_VERSION 4
+#define VERSION 3 /* of rectangles */
+#define CELLS_VERSION 4
 
 void rfx_shard_file_release(struct rfx_shard_file *shard) {
     json_decref(shard->run);
@@ -106,10 +106,10 @@ static json_t *shard_json(const struct rfx_shard_file *shard) {
     bool cells = shard->cells.of > 0;
     json_t *document =
         json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*, s:O*}", "format",
-                  RFX_SHARD_FORMAT, "version", cells ? RFX_SHARD_CELLS_VERSION : RFX_SHARD_VERSION,
-                  "run", shard->run, "output", shard->output, "shape", shape_json(&shard->shape),
-                  "fingerprint", shard->fingerprint, "about", shard->about, "georeference",
-                  shard->geo, "stored", stored_json(&shard->stored), "picture", shard->picture);
+                  RFX_SHARD_FORMAT, "version", cells ? CELLS_VERSION : VERSION, "run", shard->run,
+                  "output", shard->output, "shape", shape_json(&shard->shape), "fingerprint",
+                  shard->fingerprint, "about", shard->about, "georeference", shard->geo, "stored",
+                  stored_json(&shard->stored), "picture", shard->picture);
     json_t *where = cells ? json_pack("{s:o}", "cells", rfx_shard_cells_json(&shard->cells))
                           : rfx_shard_file_place_json(shard);
     bool whole = document != NULL && where != NULL && json_object_update(document, where) == 0;
@@ -127,6 +127,8 @@ enum rfx_status rfx_shard_file_write(struct rfx_memory *mem, const char *path,
     return status;
 }
 
+/* Reads the range [lo, hi) under `key`. Returns false when it is empty or not inside [0, extent).
+ */
 static bool read_range(const json_t *document, const char *key, int64_t extent, int64_t *lo,
                        int64_t *hi) {
     const json_t *list = json_object_get(document, key);
@@ -138,7 +140,7 @@ static bool read_range(const json_t *document, const char *key, int64_t extent, 
     return *lo >= 0 && *lo < *hi && *hi <= extent;
 }
 
-/* Largest rows or columns. The product of four sizes and 4 bytes is checked for overflow. */
+/* Largest dimension of a shape. The product of the dimensions is checked for overflow. */
 #define MOST_EXTENT ((int64_t)1 << 31)
 
 static bool read_type(const json_t *document, enum rfx_type *type) {
@@ -168,7 +170,7 @@ static bool read_shape(const json_t *document, struct rfx_shape *shape, int64_t 
     return *elems < INT64_MAX / 8;
 }
 
-/* Reads how the network declares the output; the map's shape is known already. */
+/* Reads the member "stored". The shape and the cells of the shard must have been read before. */
 static bool read_stored(const json_t *document, const struct rfx_shard_file *shard,
                         struct rfx_stored *stored) {
     const json_t *given = json_object_get(document, "stored");
@@ -185,11 +187,11 @@ static bool read_stored(const json_t *document, const struct rfx_shard_file *sha
     return stored->most >= 0 && rfx_shape_is_of_map(&stored->shape, &map, stored->last);
 }
 
-/* Reads which rectangle or cells the shard holds, depending on the version. Returns the member that
+/* Reads the rectangle or, in version 4, the cells of the shard. Returns the name of the member that
  * is wrong, or NULL. */
 static const char *read_place(const json_t *document, int64_t elems, struct rfx_shard_file *shard) {
     json_int_t version = json_integer_value(json_object_get(document, "version"));
-    if (version == RFX_SHARD_CELLS_VERSION)
+    if (version == CELLS_VERSION)
         return rfx_shard_cells_read(json_object_get(document, "cells"), elems, &shard->cells)
                    ? NULL
                    : "cells";
@@ -213,7 +215,7 @@ static const char *read_members(const json_t *document, struct rfx_shard_file *s
     const char *format = json_string_value(json_object_get(document, "format"));
     if (format == NULL || strcmp(format, RFX_SHARD_FORMAT) != 0) return "format";
     json_int_t version = json_integer_value(json_object_get(document, "version"));
-    if (version != RFX_SHARD_VERSION && version != RFX_SHARD_CELLS_VERSION) return "version";
+    if (version != VERSION && version != CELLS_VERSION) return "version";
     int64_t elems;
     if (!read_shape(document, &shard->shape, &elems)) return "shape";
     if (!read_text(document, "output", shard->output, sizeof shard->output)) return "output";
@@ -253,6 +255,7 @@ enum rfx_status rfx_shard_file_read(const char *path, struct rfx_shard_file *sha
     return RFX_OK;
 }
 
+/* Checks the header and the length of the open .npy file, and sets *data_offset. */
 static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *shard, int fd,
                                  int64_t *data_offset, struct rfx_error *err) {
     unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];
@@ -317,6 +320,7 @@ static int64_t count_runs(const struct rfx_shard_file *shard) {
     return shard->shape.dims[1] * rfx_rect_rows(shard->rect);
 }
 
+/* Returns run i. Sets *step to the distance of its elements in the output. */
 static struct rfx_shard_span run_of(const struct rfx_shard_file *shard, int64_t i, int64_t *step) {
     *step = 1;
     if (shard->cells.of > 0) return rfx_shard_cells_span(&shard->cells, i);
@@ -332,7 +336,7 @@ static struct rfx_shard_span run_of(const struct rfx_shard_file *shard, int64_t 
 
 enum { CHECK_CHUNK = 16384 };
 
-/* Adds n values to the fingerprint. They are the elements to, to + step, ... of the output. */
+/* Adds n values to the fingerprint. They are the elements `to`, `to` + step, ... of the output. */
 static void add_values(struct rfx_fingerprint *hash, int64_t to, int64_t step, float *values,
                        int64_t n) {
     struct rfx_rect row = rfx_rect_make(0, 1, 0, n);
@@ -341,6 +345,7 @@ static void add_values(struct rfx_fingerprint *hash, int64_t to, int64_t step, f
     rfx_fingerprint_add_end(hash, &end, row, &view);
 }
 
+/* Reads a run of the open file, chunk by chunk, and adds its values to the fingerprint. */
 static enum rfx_status hash_run(const char *path, int fd, int64_t offset, struct rfx_shard_span run,
                                 int64_t step, float *chunk, struct rfx_fingerprint *hash,
                                 struct rfx_error *err) {
@@ -385,7 +390,7 @@ enum rfx_status rfx_shard_file_check(struct rfx_memory *mem, const char *path,
     return status;
 }
 
-/* Writes a JSON value as text. A long text is cut. */
+/* Writes a JSON value, or "nothing" for NULL, to text[size]. A long text is cut. */
 static void show(const json_t *value, char *text, size_t size) {
     char *dump =
         value == NULL ? NULL : json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
@@ -393,6 +398,8 @@ static void show(const json_t *value, char *text, size_t size) {
     free(dump);
 }
 
+/* Returns whether the member `key` of a and b differs or is missing. If so, writes both values to
+ * why[size]. */
 static bool is_other(const json_t *a, const json_t *b, const char *key, char *why, size_t size) {
     const json_t *of_a = json_object_get(a, key), *of_b = json_object_get(b, key);
     char text_a[120], text_b[120];
@@ -433,8 +440,8 @@ bool rfx_shard_file_same_run(const struct rfx_shard_file *a, const struct rfx_sh
     return false;
 }
 
-/* Rectangles are compared pair by pair. If none overlap, they cover the map exactly when their
- * areas add up to its area. */
+/* Rectangles are compared pair by pair. Rectangles that do not overlap cover the map exactly when
+ * the sum of their areas is the area of the map. */
 
 static enum rfx_status fail_overlap(const struct rfx_shard_file *a, const struct rfx_shard_file *b,
                                     const char *path_a, const char *path_b, struct rfx_error *err) {
@@ -498,6 +505,7 @@ static int64_t end_of_range(const struct rfx_shard_file *shards, int n, int64_t 
     return p;
 }
 
+/* rfx_shards_check_cover for outputs of cells. */
 static enum rfx_status check_cells(const struct rfx_shard_file *shards, const char *const *paths,
                                    int n, struct rfx_error *err) {
     int64_t found = 0, of = shards[0].cells.of, p = 0;
@@ -553,13 +561,14 @@ enum rfx_status rfx_shard_writer_open(struct rfx_shard_writer *writer, const cha
     return rfx_output_stream_open(writer->base->mem, path, &npy, &tensor, &writer->stream, err);
 }
 
+/* The rfx_shard_put_fn of an output stream. */
 static enum rfx_status put(void *user, struct rfx_rect rect, const struct rfx_view *view,
                            struct rfx_error *err) {
     return rfx_output_stream_write(user, rect, view, err);
 }
 
-/* Writes rows of one of the maps that the output is joined of. i: number of the output piece of the
- * shard's graph. */
+/* Writes rows of one of the maps of which the output is joined. i: number of the output piece in
+ * the shard's graph. */
 static enum rfx_status receive_cells(struct rfx_shard_writer *w, int i, struct rfx_rect rect,
                                      const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_end end = rfx_part_share_end(w->base, w->k, w->index, w->count, i);
@@ -570,6 +579,7 @@ static enum rfx_status receive_cells(struct rfx_shard_writer *w, int i, struct r
     return rfx_output_stream_write_end(w->stream, &inside, rect, view, err);
 }
 
+/* The sink of the shard's graph: adds the rows to the fingerprint and writes them to the file. */
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
                                const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_shard_writer *w = user;

@@ -20,22 +20,23 @@
 #include "rfexec/image/zarr/zarr_folder.h"
 #include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/onnx/file/onnx_file.h"
-#include "rfexec/output/fingerprint.h"
 #include "rfexec/rfexec.h"
+#include "rfexec/shards/shard_json.h"
 
+/* ENDS: chunks hashed at each end of a large file; PLACES: chunks hashed between. */
 enum { CHUNK_BYTES = 65536, ENDS = 16, PLACES = 62 };
 #define WHOLE_BYTES ((int64_t)256 << 20) /* files up to this size are hashed whole */
 
-static void write_hex(const XXH3_state_t *state, char out[RFX_SHARD_HASH_CHARS]) {
+static void write_hex(const XXH3_state_t *state, char out[RFX_FINGERPRINT_CHARS]) {
     XXH128_hash_t hash = XXH3_128bits_digest(state);
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, out);
+    rfx_shard_json_hash(hash.high64, hash.low64, out);
 }
 
 static enum rfx_status fail_reading(const char *path, int number, struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_IO, "%.300s: %s", path, strerror(number));
 }
 
-/* Adds bytes [from, to) of a file, or fewer where the file ends before. */
+/* Adds bytes [from, to) of a file to the hash, up to the end of the file. */
 static enum rfx_status add_bytes(XXH3_state_t *state, int fd, const char *path, int64_t from,
                                  int64_t to, unsigned char *chunk, struct rfx_error *err) {
     while (from < to) {
@@ -50,7 +51,8 @@ static enum rfx_status add_bytes(XXH3_state_t *state, int fd, const char *path, 
     return RFX_OK;
 }
 
-/* Adds the beginning of a file, its end and blocks between; of a small file all bytes. */
+/* Adds the first and last mebibyte of a file and 64 KiB at 62 places between. Of a file of up to
+ * WHOLE_BYTES it adds all bytes. */
 static enum rfx_status add_places(XXH3_state_t *state, int fd, const char *path, int64_t size,
                                   unsigned char *chunk, struct rfx_error *err) {
     int64_t end = (int64_t)ENDS * CHUNK_BYTES, between = (size - 2 * end) / PLACES;
@@ -63,6 +65,7 @@ static enum rfx_status add_places(XXH3_state_t *state, int fd, const char *path,
     return status == RFX_OK ? add_bytes(state, fd, path, size - end, size, chunk, err) : status;
 }
 
+/* Adds the size of a file, then all its bytes or, without `all`, those of add_places. */
 static enum rfx_status add_file(XXH3_state_t *state, const char *path, bool all,
                                 unsigned char *chunk, struct rfx_error *err) {
     struct stat at;
@@ -80,6 +83,7 @@ static enum rfx_status add_file(XXH3_state_t *state, const char *path, bool all,
     return status;
 }
 
+/* Adds the values of all weights of the graph. */
 static enum rfx_status add_weights(XXH3_state_t *state, const struct rfx_graph *graph,
                                    unsigned char *chunk, struct rfx_error *err) {
     float *values = (float *)(void *)chunk;
@@ -98,7 +102,7 @@ static enum rfx_status add_weights(XXH3_state_t *state, const struct rfx_graph *
 }
 
 enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                     const char *model, char out[RFX_SHARD_HASH_CHARS],
+                                     const char *model, char out[RFX_FINGERPRINT_CHARS],
                                      struct rfx_error *err) {
     unsigned char *chunk = rfx_memory_alloc(mem, CHUNK_BYTES);
     if (chunk == NULL) return rfx_memory_fail(mem, "hashing", CHUNK_BYTES, err);
@@ -116,7 +120,8 @@ enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem, const struct rfx_gr
     return status;
 }
 
-/* Adds chunk `number` of a Zarr folder. A chunk that does not exist adds its name and size -1. */
+/* Adds the name, size and bytes of chunk `number` of a Zarr level, as add_places. Of a chunk
+ * without a file it adds the name and size -1. across: chunks along channels, rows and columns. */
 static enum rfx_status add_zarr_chunk(XXH3_state_t *state, const struct rfx_zarr_level *level,
                                       int64_t number, const int64_t across[3], unsigned char *chunk,
                                       struct rfx_error *err) {
@@ -134,8 +139,8 @@ static enum rfx_status add_zarr_chunk(XXH3_state_t *state, const struct rfx_zarr
     return status;
 }
 
-/* Adds the element type, the fill value and the chunks at PLACES places of a Zarr folder; of a
- * small folder all chunks. */
+/* Adds the element type, the axes, the fill value and PLACES evenly spaced chunks of a Zarr level;
+ * all chunks if there are no more than PLACES. `number`: the level. */
 static enum rfx_status add_zarr(struct rfx_memory *mem, XXH3_state_t *state, const char *path,
                                 int64_t number, unsigned char *chunk, struct rfx_error *err) {
     struct rfx_zarr_level level;
@@ -159,6 +164,8 @@ static enum rfx_status add_zarr(struct rfx_memory *mem, XXH3_state_t *state, con
     return status == RFX_OK ? status : rfx_fail_within(err, status, "%.300s", path);
 }
 
+/* Adds the input to the hash: a Zarr level, the name of a synthetic image, or all files of an
+ * image. */
 static enum rfx_status hash_input(const struct rfx_shard_run *run, XXH3_state_t *state,
                                   unsigned char *chunk, struct rfx_error *err) {
     const char *input = run->input, *file = input;
@@ -177,7 +184,8 @@ static enum rfx_status hash_input(const struct rfx_shard_run *run, XXH3_state_t 
     return status;
 }
 
-/* Names what the bits of convolutions depend on beside the algorithm. */
+/* Writes the value of "processor": OpenBLAS's kernels if OpenBLAS computes convolutions, else
+ * "any". */
 static enum rfx_status describe_processor(const struct rfx_graph *graph, char text[256],
                                           struct rfx_error *err) {
     (void)snprintf(text, 256, "any");
@@ -187,7 +195,8 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
     return status;
 }
 
-/* Which part of the image file is read. Of a slide or Zarr folder the page is a level. */
+/* Returns the option "picture": the page or level, bands, region and no-data value of the image
+ * file that are read. In slides and Zarr folders, `page` is a level. */
 static json_t *picture_json(const struct rfx_shard_run *run) {
     const struct rfx_image_options *o = run->read;
     const char *kind = rfx_image_facts(run->image).kind;
@@ -209,13 +218,14 @@ static json_t *picture_json(const struct rfx_shard_run *run) {
                                             nan ? 0.0 : o->nodata.value, (double)o->nodata.fill));
         (void)json_object_set_new(object, "nodata is nan", json_boolean(nan));
     }
-    /* another decoder may make other bits of the same file */
+    /* "level" tells that a slide library or the Zarr reader decodes: its bits may differ from
+     * another decoder's */
     if (slide) (void)json_object_set_new(object, "level", json_integer(o->page));
     return object;
 }
 
-/* The numbers of mean or std that were given, else ImageNet's; null: samples are taken as they
- * are. */
+/* Returns the given numbers of mean or std, or `usual` (ImageNet's) when n is 0. Returns null when
+ * n is 0 and samples are not normalised (raw). */
 static json_t *numbers_json(const float *given, int n, const float usual[3], bool raw) {
     if (n == 0 && raw) return json_null();
     json_t *numbers = json_array();
@@ -230,7 +240,7 @@ static const struct {
 } pad_modes[] = {{"zero", RFX_PAD_CONSTANT}, {"reflect", RFX_PAD_REFLECT}, {"edge", RFX_PAD_EDGE}};
 enum { N_PAD_MODES = sizeof pad_modes / sizeof pad_modes[0] };
 
-/* "32,reflect"; "1": images are not padded. */
+/* Returns the option "pad to", such as "32,reflect"; "1" when images are not padded. */
 static json_t *fit_json(const struct rfx_fit_size *fit) {
     for (int i = 0; fit->multiple > 1 && i < N_PAD_MODES; i++)
         if (pad_modes[i].mode == fit->mode)
@@ -238,6 +248,7 @@ static json_t *fit_json(const struct rfx_fit_size *fit) {
     return json_string("1");
 }
 
+/* Reads the option "pad to". Returns false when it is not valid. */
 static bool read_fit(const char *text, struct rfx_fit_size *fit) {
     char mode[16];
     int end = 0;
@@ -255,7 +266,7 @@ static bool read_fit(const char *text, struct rfx_fit_size *fit) {
     return false;
 }
 
-/* The ways of fusing that have a name. */
+/* The choices of fusing that an identity can name. The first is the choice of fuse NULL. */
 static const struct {
     const char *name;
     struct rfx_fuse_options fuse;
@@ -264,12 +275,14 @@ static const struct {
              {"all but additions", {true, true, false, true, true}}};
 enum { N_FUSED = sizeof fused / sizeof fused[0] };
 
+/* Returns the name of a choice of fusing; NULL when it has none. */
 static const char *fuse_name(const struct rfx_fuse_options *fuse) {
     for (int i = 0; fuse != NULL && i < N_FUSED; i++)
         if (memcmp(fuse, &fused[i].fuse, sizeof *fuse) == 0) return fused[i].name;
     return fuse == NULL ? fused[0].name : NULL;
 }
 
+/* Returns the member "options". */
 static json_t *options_json(const struct rfx_shard_run *run) {
     const struct rfx_image_options *o = run->read;
     json_t *mean = numbers_json(o->mean, o->n_mean, rfx_imagenet_mean, o->raw);
@@ -295,7 +308,7 @@ bool rfx_shard_hashes_all(const char *input, bool whole_input) {
 
 enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out,
                                    struct rfx_error *err) {
-    char model[RFX_SHARD_HASH_CHARS], input[RFX_SHARD_HASH_CHARS], processor[256];
+    char model[RFX_FINGERPRINT_CHARS], input[RFX_FINGERPRINT_CHARS], processor[256];
     const struct rfx_graph *graph = run->graph;
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;
     XXH3_state_t state;
@@ -335,7 +348,9 @@ static enum rfx_status add_model_file(XXH3_state_t *state, const struct rfx_grap
     return RFX_OK;
 }
 
-static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_SHARD_HASH_CHARS],
+/* Writes the hash of the network: over the open model file, or the name of a built-in network, and
+ * over all weights. */
+static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_FINGERPRINT_CHARS],
                                     struct rfx_error *err) {
     XXH3_state_t state;
     XXH3_INITSTATE(&state);
@@ -355,7 +370,7 @@ static enum rfx_status hash_network(const struct rfx_graph *graph, char out[RFX_
 
 enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
                                            const struct rfx_fit_size *fit,
-                                           char hash[RFX_SHARD_HASH_CHARS], json_t **out,
+                                           char hash[RFX_FINGERPRINT_CHARS], json_t **out,
                                            struct rfx_error *err) {
     char processor[256];
     const struct rfx_tensor *image = &graph->nodes[graph->input].out;

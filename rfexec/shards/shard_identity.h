@@ -8,9 +8,8 @@
 #include <jansson.h>
 
 #include "rfexec/image/image_source.h"
+#include "rfexec/output/fingerprint.h"
 #include "rfexec/run/model.h"
-
-enum { RFX_SHARD_HASH_CHARS = 33 };
 
 /* A run of a whole network on one image, of which shards are made. All pointers are borrowed. */
 struct rfx_shard_run {
@@ -29,7 +28,7 @@ struct rfx_shard_run {
  * network, and over all weights of the graph. Status: IO. */
 RFX_NODISCARD enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem,
                                                    const struct rfx_graph *graph, const char *model,
-                                                   char out[RFX_SHARD_HASH_CHARS],
+                                                   char out[RFX_FINGERPRINT_CHARS],
                                                    struct rfx_error *err);
 
 /* Makes {"rfexec", "model", "input", "conv", "processor", "image", "options"}; *out is a new
@@ -52,7 +51,7 @@ RFX_NODISCARD enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run
  * which reads the whole model file, and stores it in `hash`. Status: IO. */
 RFX_NODISCARD enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
                                                          const struct rfx_fit_size *fit,
-                                                         char hash[RFX_SHARD_HASH_CHARS],
+                                                         char hash[RFX_FINGERPRINT_CHARS],
                                                          json_t **out, struct rfx_error *err);
 
 /* Returns whether the member "input" is a hash of all bytes of the image's files. */

@@ -16,7 +16,6 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/image/image_source.h"
-#include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/shards/shard_file.h"
 
@@ -30,7 +29,7 @@ enum rfx_status rfx_shard_json_name(const char *path, char *name, size_t size,
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%.200s...: the name is too long", path);
 }
 
-/* Reads an open file; *text is to be freed. */
+/* Reads the open file `name` into *text, which the caller frees, and sets *length. */
 static enum rfx_status read_text(int fd, const char *name, char **text, size_t *length,
                                  struct rfx_error *err) {
     struct stat at;
@@ -83,7 +82,12 @@ enum rfx_status rfx_shard_json_load(const char *what, const char *path, json_t *
                     where.text);
 }
 
-/* The checksum of all members but "sum"; their order does not matter. */
+void rfx_shard_json_hash(uint64_t high, uint64_t low, char out[RFX_FINGERPRINT_CHARS]) {
+    rfx_fingerprint_hex(&(struct rfx_fingerprint){.high = high, .low = low}, out);
+}
+
+/* Writes the checksum of all members except "sum" to `sum`. The order of the members does not
+ * matter. Returns false when there is no memory. */
 static bool sum_members(const json_t *document, char sum[RFX_FINGERPRINT_CHARS]) {
     json_t *rest = json_object();
     const char *key;
@@ -99,7 +103,7 @@ static bool sum_members(const json_t *document, char sum[RFX_FINGERPRINT_CHARS])
     json_decref(rest);
     if (text == NULL) return false;
     XXH128_hash_t hash = XXH3_128bits(text, strlen(text));
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){hash.high64, hash.low64, 0}, sum);
+    rfx_shard_json_hash(hash.high64, hash.low64, sum);
     free(text);
     return true;
 }
@@ -136,6 +140,7 @@ enum rfx_status rfx_shard_json_write(struct rfx_memory *mem, const char *path, j
 
 enum { DIGITS = 8 };
 
+/* Returns the text "sums" of the rows of `rect`; NULL: no memory. */
 static json_t *sums_json(struct rfx_rect rect, const struct rfx_row_sums *sums) {
     size_t rows = (size_t)rfx_rect_rows(rect);
     char *text = malloc(rows * DIGITS + 1);
@@ -153,7 +158,8 @@ static json_t *sums_json(struct rfx_rect rect, const struct rfx_row_sums *sums) 
     return json;
 }
 
-/* Finds the file of an image that was written last. false: the image is not a file. */
+/* Sets *last to the status of the image's file, of several files the one written last. Returns
+ * false when the image is not a file. */
 static bool find_file(const char *input, struct stat *last) {
     char room[4096];
     bool found = false;
@@ -171,6 +177,7 @@ static bool find_file(const char *input, struct stat *last) {
     return found;
 }
 
+/* Returns the list "file"; NULL: the image is not a file, or there is no memory. */
 static json_t *file_json(const char *input) {
     struct stat at;
     if (!find_file(input, &at)) return NULL;
@@ -196,12 +203,13 @@ bool rfx_shard_image_same_file(const json_t *picture, const char *input) {
     return same;
 }
 
-/* The rows of a "picture". */
+/* The rows of a "picture" object, and their checksums. */
 struct rows {
     struct rfx_range rows;
     const char *sums;
 };
 
+/* Reads the rows and checksums. Returns false when the object has none, or they are not valid. */
 static bool read_rows(const json_t *picture, struct rows *out) {
     const json_t *rows = json_object_get(picture, "rows");
     const json_t *sums = json_object_get(picture, "sums");
@@ -241,6 +249,7 @@ static void put_doubles(json_t *to, const char *key, const double *values, int n
     if (n > 0) (void)json_object_set_new(to, key, doubles_json(values, n));
 }
 
+/* Sets a text; if it is not UTF-8, a list of its bytes. */
 static void put_text(json_t *to, const char *key, const char *text) {
     if (text == NULL) return;
     json_t *value = json_string(text);
@@ -280,8 +289,8 @@ struct parse {
     bool no_memory;
 };
 
-/* The list under `key`; *n its length, 0 where there is none. A list that is too long sets
- * p->wrong. */
+/* Returns the list under `key` and sets *n to its length, 0 when there is no list. Sets p->wrong
+ * when the member is not a list or is too long; *n is 0 after any wrong member. */
 static const json_t *list_of(struct parse *p, const char *key, size_t *n) {
     const json_t *list = json_object_get(p->json, key);
     *n = json_array_size(list);
@@ -290,7 +299,8 @@ static const json_t *list_of(struct parse *p, const char *key, size_t *n) {
     return list;
 }
 
-/* Allocates a block for the numbers of a list. */
+/* Reads the list of numbers under `key` into a new block *to and sets *count. Leaves both unchanged
+ * when there is no list. */
 static void take_doubles(struct parse *p, const char *key, double **to, int *count) {
     size_t n;
     const json_t *list = list_of(p, key, &n);
@@ -305,6 +315,7 @@ static void take_doubles(struct parse *p, const char *key, double **to, int *cou
     if (*to != NULL) *count = (int)n;
 }
 
+/* Reads a list of exactly n numbers to to[n]; *has: there is such a list. */
 static void take_fixed(struct parse *p, const char *key, int n, double *to, bool *has) {
     double *values = NULL;
     int count = 0;
@@ -331,6 +342,7 @@ static void take_keys(struct parse *p) {
     if (p->geo->keys != NULL) p->geo->n_keys = (int)n;
 }
 
+/* Reads a text, or the list of its bytes, into a new block *to. */
 static void take_text(struct parse *p, const char *key, char **to) {
     const json_t *value = json_object_get(p->json, key);
     const char *text = json_string_value(value);

@@ -22,6 +22,7 @@
 #include "layers/core/status.h"
 #include "rfexec/image/geo/georeference.h"
 #include "rfexec/image/row_sums.h"
+#include "rfexec/output/fingerprint.h"
 
 /* Writes the name "PATH.json" to name[size]. INVALID_ARGUMENT: the name is too long. */
 RFX_NODISCARD enum rfx_status rfx_shard_json_name(const char *path, char *name, size_t size,
@@ -38,6 +39,9 @@ RFX_NODISCARD enum rfx_status rfx_shard_json_load(const char *what, const char *
 RFX_NODISCARD enum rfx_status rfx_shard_json_write(struct rfx_memory *mem, const char *path,
                                                    json_t *document, const char *end,
                                                    struct rfx_error *err);
+
+/* Writes a 128-bit hash as 32 hexadecimal digits. */
+void rfx_shard_json_hash(uint64_t high, uint64_t low, char out[RFX_FINGERPRINT_CHARS]);
 
 /* Sets the member "sum" to a checksum of all other members. Returns false when there is no memory.
  */

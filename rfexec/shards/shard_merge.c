@@ -15,19 +15,20 @@
 #define USUAL_BAND_BYTES (16 * MIB)
 enum { CHUNK = 16384 };
 
-/* The array of a shard, open. */
+/* The open .npy file of a shard. */
 struct array {
     int shard, fd;
-    int64_t offset; /* of its values in the file */
+    int64_t offset; /* of the values in the file */
 };
 
+/* Returns the bytes of memory for n shards and the chunk. */
 static size_t held_bytes(int n) {
     struct rfx_shards *shards;
     return (size_t)n * (sizeof *shards->files + sizeof *shards->found) +
            CHUNK * sizeof *shards->chunk;
 }
 
-/* Whether rows that two shards have read are the same in both. */
+/* Checks that image rows which this shard and an earlier one have read have equal checksums. */
 static enum rfx_status check_image(const struct rfx_shards *shards, int shard,
                                    struct rfx_error *err) {
     int64_t row;
@@ -40,6 +41,8 @@ static enum rfx_status check_image(const struct rfx_shards *shards, int shard,
     return RFX_OK;
 }
 
+/* Reads the JSON file of a shard, and compares its run and its image rows with the shards before.
+ */
 static enum rfx_status read_shard(struct rfx_shards *shards, int shard, struct rfx_error *err) {
     const char *path = shards->paths[shard];
     struct rfx_shard_file *file = &shards->files[shard];
@@ -67,7 +70,7 @@ static enum rfx_status open_array(const struct rfx_shards *shards, int shard, st
                                err);
 }
 
-/* Whether every array is as its JSON says, before the output is begun. */
+/* Checks the header and length of every array, before the output file is created. */
 static enum rfx_status check_arrays(const struct rfx_shards *shards, struct rfx_error *err) {
     struct array array;
     enum rfx_status status = RFX_OK;
@@ -107,13 +110,7 @@ struct rfx_tensor rfx_shards_tensor(const struct rfx_shards *shards) {
     const struct rfx_shard_file *first = &shards->files[0];
     int64_t elems = first->cells.of * first->cells.channels;
     if (are_of_map(shards)) return rfx_shard_file_map(first);
-    return (struct rfx_tensor){.layout = RFX_LAYOUT_PLAIN,
-                               .shape = first->shape,
-                               .c = elems,
-                               .h = 1,
-                               .w = 1,
-                               .elems = elems,
-                               .type = RFX_TYPE_FLOAT32};
+    return rfx_tensor_plain(&first->shape, elems);
 }
 
 const struct rfx_shape *rfx_shards_shape(const struct rfx_shards *shards) {
@@ -141,7 +138,8 @@ struct merge {
     void *user;
 };
 
-/* Makes room for a band of a map: as many rows as the budget allows, a usual number without one. */
+/* Allocates a band of rows, for a map: USUAL_BAND_BYTES, or less if the budget leaves less. Checks
+ * the budget for all outputs. */
 static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_format *format,
                                      size_t budget, struct rfx_error *err) {
     const struct rfx_shards *shards = m->shards;
@@ -167,8 +165,9 @@ static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_fo
                : rfx_memory_fail(shards->mem, "a band of rows", (size_t)m->band_rows * row, err);
 }
 
-/* Reads n elements, at most CHUNK, into the chunk, from element `from` of the array on. They are
- * elements `to`, `to` + step and so on of the output. */
+/* Reads n elements (at most CHUNK), beginning with element `from` of the array, into the chunk, and
+ * adds them to the fingerprint of the shard. They are the elements `to`, `to` + step, ... of the
+ * output. */
 static enum rfx_status take(struct rfx_shards *shards, const struct array *array, int64_t from,
                             int64_t to, int64_t step, int64_t n, struct rfx_error *err) {
     const struct rfx_end end = {.channels = 1, .at = {to, 0, step, 1}};
@@ -181,7 +180,7 @@ static enum rfx_status take(struct rfx_shards *shards, const struct array *array
     return status;
 }
 
-/* Checks the fingerprint of a shard, all of whose elements have been taken. */
+/* Checks the fingerprint of a shard after all its elements have been read. */
 static enum rfx_status check_hash(const struct rfx_shards *shards, int shard,
                                   struct rfx_error *err) {
     char found[RFX_FINGERPRINT_CHARS];
@@ -189,13 +188,14 @@ static enum rfx_status check_hash(const struct rfx_shards *shards, int shard,
     return rfx_shard_file_check_hash(shards->paths[shard], &shards->files[shard], found, err);
 }
 
+/* Reports progress. CANCELLED: the caller asks to stop. */
 static enum rfx_status tell(const struct merge *m, int64_t done, int64_t total,
                             struct rfx_error *err) {
     if (m->progress == NULL || m->progress(m->user, done, total) == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
 }
 
-/* Copies one row of one channel of a shard into the band. */
+/* Copies row y of channel c of a shard into the band, which begins at row band_y. */
 static enum rfx_status read_row(struct merge *m, const struct array *array, int64_t c, int64_t y,
                                 int64_t band_y, struct rfx_error *err) {
     const struct rfx_tensor *map = &m->tensor;
@@ -216,7 +216,7 @@ static enum rfx_status read_row(struct merge *m, const struct array *array, int6
     return RFX_OK;
 }
 
-/* Copies what a shard has of a band. */
+/* Copies the rows of the band that are in the shard. */
 static enum rfx_status read_rows(struct merge *m, int shard, struct rfx_range rows,
                                  struct rfx_error *err) {
     struct rfx_rect rect = m->shards->files[shard].rect;
@@ -232,6 +232,7 @@ static enum rfx_status read_rows(struct merge *m, int shard, struct rfx_range ro
     return status;
 }
 
+/* Writes the map band by band. */
 static enum rfx_status merge_map(struct merge *m, struct rfx_error *err) {
     const struct rfx_tensor *map = &m->tensor;
     enum rfx_status status = RFX_OK;
@@ -249,8 +250,8 @@ static enum rfx_status merge_map(struct merge *m, struct rfx_error *err) {
     return status;
 }
 
-/* Copies a span chunk by chunk. Its elements follow each other in the output, like a row of a map
- * of one channel. */
+/* Copies a span to the output, chunk by chunk. The elements of a span are contiguous in the output,
+ * like a row of a map of one channel. */
 static enum rfx_status copy_span(struct merge *m, const struct array *array,
                                  struct rfx_shard_span span, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -266,6 +267,7 @@ static enum rfx_status copy_span(struct merge *m, const struct array *array,
     return status;
 }
 
+/* Writes the cells shard by shard. */
 static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < m->shards->n && status == RFX_OK; i++) {
@@ -289,7 +291,7 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     struct merge m = {.shards = shards, .progress = progress, .user = user};
     m.tensor = rfx_shards_tensor(shards);
     enum rfx_status status = RFX_OK;
-    if (format->kind->placed) { /* all shards are of one image: the first one says where it lies */
+    if (format->kind->placed) { /* all shards have the same georeference */
         status = rfx_shard_geo_parse(shards->mem, shards->files[0].geo, &m.geo, err);
         if (status != RFX_OK)
             return rfx_fail_within(err, status, "part '%.200s'", shards->paths[0]);

@@ -14,7 +14,7 @@ int64_t rfx_shard_most(const struct rfx_graph *graph, int k) {
     return most;
 }
 
-/* Whether the pixels of an end's map are whole cells of this layout. */
+/* Returns whether the pixels of an output piece's map are whole cells of this layout. */
 static bool has_form(const struct rfx_graph *graph, const struct rfx_end *end,
                      const struct rfx_shard_cells *cells) {
     const struct rfx_tensor *map = &graph->nodes[end->node].out;
@@ -48,18 +48,20 @@ bool rfx_shard_cells_of(const struct rfx_graph *graph, int k, struct rfx_shard_c
     return true;
 }
 
-/* The cell of the output at which the rows of a map begin. */
+/* Returns the cell of the output at which the map of an output piece begins. */
 static int64_t first_cell(const struct rfx_shard_cells *cells, const struct rfx_end *end) {
     return end->at.first / (cells->last ? 1 : cells->channels);
 }
 
-/* Number of cells in a row of a map. */
+/* Returns the number of cells in a row of the map. */
 static int64_t row_cells(const struct rfx_shard_cells *cells, const struct rfx_end *end,
                          const struct rfx_node *map) {
     return cells->last ? map->out.w : map->out.w * (end->channels / cells->channels);
 }
 
-/* Adds the cells of some rows of an end, whose map is `map`. false: too many ranges. */
+/* Adds the cells of `rows` of the map of an output piece. Returns false when there are too many
+ * ranges.
+ */
 static bool add_cells(struct rfx_shard_cells *cells, const struct rfx_end *end,
                       const struct rfx_node *map, struct rfx_rect rows) {
     int64_t first = first_cell(cells, end), w = row_cells(cells, end, map);
@@ -85,7 +87,7 @@ bool rfx_shard_cells_share(const struct rfx_graph *graph, int k, int64_t index, 
     return whole;
 }
 
-/* Number of the shard's cells that come before cell p of the output. */
+/* Returns how many of the shard's cells come before cell p of the output. */
 static int64_t count_before(const struct rfx_shard_cells *cells, int64_t p) {
     int64_t n = 0;
     for (int i = 0; i < cells->n && cells->ranges[i].lo < p; i++)
@@ -98,15 +100,9 @@ int64_t rfx_shard_cells_count(const struct rfx_shard_cells *cells) {
 }
 
 struct rfx_tensor rfx_shard_cells_tensor(const struct rfx_shard_cells *cells) {
-    int64_t n = rfx_shard_cells_count(cells), c = cells->channels, elems = n * c;
-    struct rfx_tensor tensor = {.layout = RFX_LAYOUT_PLAIN,
-                                .shape = {3, {1, cells->last ? c : n, cells->last ? n : c}},
-                                .c = elems,
-                                .h = 1,
-                                .w = 1,
-                                .elems = elems,
-                                .type = RFX_TYPE_FLOAT32};
-    return tensor;
+    int64_t n = rfx_shard_cells_count(cells), c = cells->channels;
+    const struct rfx_shape shape = {3, {1, cells->last ? c : n, cells->last ? n : c}};
+    return rfx_tensor_plain(&shape, n * c);
 }
 
 struct rfx_end rfx_shard_cells_end(const struct rfx_shard_cells *cells, const struct rfx_end *end,

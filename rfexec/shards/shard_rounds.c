@@ -1,4 +1,4 @@
-/* Planning a shard's part in a round, and adding the shards' states up; see shard_rounds.h. */
+/* Plans a shard's work in a round, and adds up the states of shards; see shard_rounds.h. */
 #include "rfexec/shards/shard_rounds.h"
 
 #include <stdio.h>
@@ -40,7 +40,8 @@ enum rfx_status rfx_shard_rounds_check(const struct rfx_graph *graph, int k,
                     graph->outputs[k].name, name);
 }
 
-/* Copies the states of the rounds before, and makes zeroed room for those of this round. */
+/* Fills `states`: copies of the states of earlier rounds, and zeroed states for the outputs of
+ * `graph`, which are the operations of this round. */
 static enum rfx_status list_states(const struct rfx_graph *whole,
                                    const struct rfx_shard_before *before,
                                    const struct rfx_graph *graph, struct rfx_shard_states *states,
@@ -57,21 +58,21 @@ static enum rfx_status list_states(const struct rfx_graph *whole,
     return RFX_OK;
 }
 
-/* Plans one stage that streams rows into all states: the tallest bands and the fewest column strips
- * that fit the budget. */
+/* Plans one stage that streams rows into all states. Takes the first candidate that fits the
+ * budget; the candidates begin with tall bands and one column strip. */
 static enum rfx_status plan_stage(const struct rfx_graph *graph, struct rfx_plan_request *request,
                                   const int *targets, struct rfx_plan **out,
                                   struct rfx_error *err) {
     static const struct {
         int64_t bands, strips;
-        bool tight, by_stage;
+        bool staging, by_stage;
     } candidates[] = {{64, 1, false, false}, {16, 1, false, false}, {4, 1, true, false},
                       {2, 2, true, false},   {2, 4, true, true},    {2, 8, true, true},
                       {1, 16, true, true}};
     enum rfx_status status = RFX_OK;
     for (size_t i = 0; i < sizeof candidates / sizeof candidates[0]; i++) {
         struct rfx_stage_spec stage = rfx_ask_bands(candidates[i].bands, candidates[i].strips);
-        stage.staging = candidates[i].tight;
+        stage.staging = candidates[i].staging;
         stage.weights_by_stage = candidates[i].by_stage || request->asked.weights_by_stage;
         stage.targets = targets;
         stage.n_targets = graph->n_outputs;
@@ -83,6 +84,8 @@ static enum rfx_status plan_stage(const struct rfx_graph *graph, struct rfx_plan
     return status;
 }
 
+/* Plans round->graph. Adds the memory of checksums, and twice that of the states, to the request.
+ */
 static enum rfx_status plan_states(const struct rfx_plan_request *asked,
                                    const struct rfx_shard_source *source,
                                    const struct rfx_shard_states *states,
@@ -120,6 +123,7 @@ enum rfx_status rfx_shard_round_plan(const struct rfx_graph *graph,
     return status == RFX_OK ? plan_states(asked, source, states, round, err) : status;
 }
 
+/* Stores the state of one operation. */
 static void take_state(void *user, int node, const void *state, size_t bytes) {
     const struct rfx_shard_states *states = user;
     for (int i = 0; i < states->n; i++)
@@ -137,16 +141,16 @@ void rfx_shard_round_release(struct rfx_shard_round *round) {
     *round = (struct rfx_shard_round){0};
 }
 
-/* Files of states that are being added up. */
+/* Adds up files of states. */
 struct reading {
     struct rfx_shard_sum *sum;
     const char *const *paths;
     int n;
     bool *seen;     /* [count] which shards were read */
-    json_t *images; /* what each file says of the image rows that it read */
+    json_t *images; /* member "picture" of each file read so far */
 };
 
-/* Rows that two shards have read must be the same in both. */
+/* Checks that image rows which file i and an earlier file have read have equal checksums. */
 static enum rfx_status check_image(struct reading *r, int i, const struct rfx_shard_states *shard,
                                    struct rfx_error *err) {
     int64_t row;
@@ -162,6 +166,7 @@ static enum rfx_status check_image(struct reading *r, int i, const struct rfx_sh
                : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
+/* Checks that the states are of the same run as the first file and of a shard not seen before. */
 static enum rfx_status check_shard(const struct reading *r, const char *path,
                                    const struct rfx_shard_states *shard, struct rfx_error *err) {
     const struct rfx_shard_states *all = &r->sum->made.states;
@@ -180,15 +185,23 @@ static enum rfx_status check_shard(const struct reading *r, const char *path,
     return RFX_OK;
 }
 
+/* Checks the states of file i against those of the files before, and notes their shard. */
+static enum rfx_status note_shard(struct reading *r, int i, const struct rfx_shard_states *shard,
+                                  struct rfx_error *err) {
+    enum rfx_status status = check_shard(r, r->paths[i], shard, err);
+    if (status != RFX_OK) return status;
+    r->seen[shard->index - 1] = true;
+    return check_image(r, i, shard, err);
+}
+
+/* Reads file i and adds its states to the sum. */
 static enum rfx_status add_shard(struct reading *r, int i, struct rfx_error *err) {
     const char *path = r->paths[i];
     struct rfx_shard_states shard;
     enum rfx_status status = rfx_shard_states_read(path, r->sum->graph, &shard, err);
     if (status != RFX_OK) return status;
-    status = check_shard(r, path, &shard, err);
-    if (status == RFX_OK) r->seen[shard.index - 1] = true;
-    if (status == RFX_OK) status = check_image(r, i, &shard, err);
-    if (status == RFX_OK && i > 0) {
+    status = note_shard(r, i, &shard, err);
+    if (status == RFX_OK) {
         status = rfx_shard_states_merge(&r->sum->made.states, r->sum->graph, &shard, err);
         if (status == RFX_STATUS_MALFORMED)
             status =
@@ -198,9 +211,10 @@ static enum rfx_status add_shard(struct reading *r, int i, struct rfx_error *err
     return status;
 }
 
-/* More shards than a run would have: their number comes from a file. */
+/* Largest accepted number of shards. A damaged file may contain any number. */
 #define MOST_SHARDS 1000000000
 
+/* Adds the other files to the states of the first, and checks that no shard is missing. */
 static enum rfx_status add_shards(struct reading *r, struct rfx_error *err) {
     int64_t count = r->sum->made.states.count, missing = 0, first = 0;
     struct rfx_memory *mem = r->sum->made.states.mem;
@@ -209,10 +223,9 @@ static enum rfx_status add_shards(struct reading *r, struct rfx_error *err) {
                         r->paths[0]);
     r->seen = rfx_memory_calloc(mem, (size_t)count, sizeof *r->seen);
     if (r->seen == NULL) return rfx_memory_fail(mem, "parts", (size_t)count, err);
-    for (int i = 0; i < r->n; i++) {
-        enum rfx_status status = add_shard(r, i, err);
-        if (status != RFX_OK) return status;
-    }
+    enum rfx_status status = note_shard(r, 0, &r->sum->made.states, err); /* read already */
+    for (int i = 1; i < r->n && status == RFX_OK; i++) status = add_shard(r, i, err);
+    if (status != RFX_OK) return status;
     for (int64_t i = count; i > 0; i--)
         if (!r->seen[i - 1]) {
             missing++;
@@ -242,7 +255,7 @@ enum rfx_status rfx_shard_sum_read(struct rfx_memory *mem, const char *const *pa
     if (status == RFX_OK) status = rfx_shard_before_settle(&out->made, out->graph, out->k, err);
     rfx_memory_release(mem, r.seen);
     json_decref(r.images);
-    all->index = all->count = 0; /* of all shards, not of the first alone */
+    all->index = all->count = 0; /* the sum is of all shards */
     json_decref(all->picture);
     all->picture = NULL;
     return status;

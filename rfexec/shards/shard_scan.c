@@ -1,4 +1,4 @@
-/* Reading a folder of shards; see shard_scan.h. */
+/* Reads and checks the shards in a folder; see shard_scan.h. */
 #include "rfexec/shards/shard_scan.h"
 
 #include <dirent.h>
@@ -26,6 +26,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Adds a name if it ends in .json. */
 static enum rfx_status add_name(struct rfx_memory *mem, const char *name, struct names *names,
                                 struct rfx_error *err) {
     size_t length = strlen(name), end = strlen(".json");
@@ -53,7 +54,7 @@ static enum rfx_status list_names(struct rfx_memory *mem, const char *folder, st
     return status;
 }
 
-/* Copies which run the shard or the states are of. */
+/* Copies the run, with "output" added, and "about" to the item. */
 static void take_run(struct rfx_shard_item *item, const json_t *run, const json_t *about,
                      const char *output) {
     item->known = true;
@@ -62,6 +63,7 @@ static void take_run(struct rfx_shard_item *item, const json_t *run, const json_
     item->about = json_deep_copy(about);
 }
 
+/* Reads and checks a file of states. */
 static enum rfx_status look_at_states(struct rfx_shard_scan *scan, struct rfx_shard_item *item,
                                       struct rfx_error *err) {
     struct rfx_shard_states states;
@@ -75,8 +77,9 @@ static enum rfx_status look_at_states(struct rfx_shard_scan *scan, struct rfx_sh
     return rfx_shard_states_check(item->path, err);
 }
 
-static enum rfx_status look_at_part(struct rfx_shard_scan *scan, struct rfx_shard_item *item,
-                                    struct rfx_error *err) {
+/* Reads and checks a shard of the output. */
+static enum rfx_status look_at_shard(struct rfx_shard_scan *scan, struct rfx_shard_item *item,
+                                     struct rfx_error *err) {
     struct rfx_shard_file shard;
     enum rfx_status status = rfx_shard_file_read(item->path, &shard, err);
     if (status != RFX_OK) return status;
@@ -92,12 +95,14 @@ static enum rfx_status look_at_part(struct rfx_shard_scan *scan, struct rfx_shar
     return status;
 }
 
-/* The "format" of a document, or "". */
+/* Returns the member "format" of a document, or "". */
 static const char *format_of(const json_t *document) {
     const char *format = json_string_value(json_object_get(document, "format"));
     return format == NULL ? "" : format;
 }
 
+/* Adds an item for the file `path`, unless its JSON file has another format. A file that cannot be
+ * read is an item too, as DAMAGED. */
 static enum rfx_status look_at(struct rfx_shard_scan *scan, const char *path,
                                struct rfx_error *err) {
     struct rfx_error why = {{0}};
@@ -110,7 +115,7 @@ static enum rfx_status look_at(struct rfx_shard_scan *scan, const char *path,
     if (status == RFX_OK && !states && !shard) return RFX_OK; /* a file of some other program */
     item.path = rfx_memory_strdup(scan->mem, path);
     if (item.path == NULL) return rfx_memory_fail(scan->mem, "parts", strlen(path), err);
-    if (shard) status = look_at_part(scan, &item, &why);
+    if (shard) status = look_at_shard(scan, &item, &why);
     if (states) status = look_at_states(scan, &item, &why);
     if (status != RFX_OK) item.state = RFX_SHARD_DAMAGED;
     (void)snprintf(item.why, sizeof item.why, "%s", why.text);
@@ -165,6 +170,7 @@ void rfx_shard_scan_release(struct rfx_shard_scan *scan) {
     json_decref(scan->plan);
 }
 
+/* Returns whether an item is undamaged and of this kind; see rfx_shard_scan_settle. */
 static bool is_of_kind(const struct rfx_shard_item *item, int round, bool merged) {
     return item->state == RFX_SHARD_SOUND && item->round == round &&
            (round == 0 || merged == (item->count == 0));
@@ -174,7 +180,8 @@ static bool are_alike(const struct rfx_shard_item *a, const struct rfx_shard_ite
     return a->count == b->count && json_equal(a->run, b->run);
 }
 
-/* Says in which member of "run" an item differs from most others. */
+/* Marks an item as OTHER. Writes to item->why how it differs from the majority, of which `most` is
+ * one: the member of "run", or the number of shards. */
 static void tell_other(const struct rfx_shard_item *most, struct rfx_shard_item *item) {
     const char *key, *found = NULL;
     json_t *value;

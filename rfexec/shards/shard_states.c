@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-/* XXH_INLINE_ALL: xxHash is inlined, as in the fingerprints of outputs. */
+/* Inlined, as in the fingerprints of outputs. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -57,12 +57,12 @@ void *rfx_shard_states_add(struct rfx_shard_states *states, const struct rfx_gra
     return state;
 }
 
-static void write_hex(const XXH3_state_t *hash, char hex[33]) {
+static void write_hex(const XXH3_state_t *hash, char hex[RFX_FINGERPRINT_CHARS]) {
     XXH128_hash_t sum = XXH3_128bits_digest(hash);
-    rfx_fingerprint_hex(&(struct rfx_fingerprint){sum.high64, sum.low64, 0}, hex);
+    rfx_shard_json_hash(sum.high64, sum.low64, hex);
 }
 
-void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) {
+void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[RFX_FINGERPRINT_CHARS]) {
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
     (void)XXH3_128bits_reset(&hash);
@@ -71,6 +71,7 @@ void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]) 
     write_hex(&hash, hex);
 }
 
+/* Writes the states, without the JSON file. */
 static enum rfx_status write_states(const char *path, const struct rfx_shard_states *states,
                                     struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
@@ -94,7 +95,7 @@ static json_t *list_json(const struct rfx_graph *graph, const struct rfx_shard_s
 
 /* Returns a new JSON document that describes the states; NULL: no memory. */
 static json_t *states_json(const struct rfx_graph *graph, const struct rfx_shard_states *states) {
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     rfx_shard_states_hash(states, hash);
     return json_pack("{s:s, s:i, s:O, s:s, s:i, s:[I,I], s:o, s:s, s:O*, s:O*, s:O*}", "format",
                      STATES_FORMAT, "version", STATES_VERSION, "run", states->run, "output",
@@ -114,7 +115,8 @@ enum rfx_status rfx_shard_states_write(const char *path, const struct rfx_graph 
     return status;
 }
 
-/* Reads all members but the list of states. Returns the first one that is wrong, or NULL. */
+/* Reads all members except the list of states. Returns the name of the first member that is wrong,
+ * or NULL. */
 static const char *read_members(const json_t *document, struct rfx_shard_states *states) {
     const char *output = json_string_value(json_object_get(document, "output"));
     const json_t *shard = json_object_get(document, "part");
@@ -143,6 +145,7 @@ static const char *read_members(const json_t *document, struct rfx_shard_states 
     return rfx_shard_json_is_sealed(document) ? NULL : "sum";
 }
 
+/* Reads and checks the JSON file, except the list of states. The caller frees *document. */
 static enum rfx_status peek(const char *path, struct rfx_shard_states *states, json_t **document,
                             struct rfx_error *err) {
     enum rfx_status status = rfx_shard_json_load("states", path, document, err);
@@ -173,8 +176,8 @@ enum rfx_status rfx_shard_states_peek(struct rfx_memory *mem, const char *path,
 }
 
 /* Writes the hash of an open file to `hex`. Sets *bytes to the length of the file. */
-static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uint64_t *bytes,
-                                 struct rfx_error *err) {
+static enum rfx_status hash_file(FILE *file, const char *path, char hex[RFX_FINGERPRINT_CHARS],
+                                 uint64_t *bytes, struct rfx_error *err) {
     unsigned char chunk[4096];
     XXH3_state_t hash;
     XXH3_INITSTATE(&hash);
@@ -191,7 +194,7 @@ static enum rfx_status hash_file(FILE *file, const char *path, char hex[33], uin
 enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) {
     struct rfx_shard_states read = {.mem = NULL};
     json_t *document = NULL;
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     uint64_t bytes = 0, wanted = 0;
     enum rfx_status status = peek(path, &read, &document, err);
     FILE *file = status == RFX_OK ? fopen(path, "rbe") : NULL;
@@ -211,14 +214,15 @@ enum rfx_status rfx_shard_states_check(const char *path, struct rfx_error *err) 
     return status;
 }
 
-/* Reads the states that the document lists from the file, which is named `path` in messages. */
+/* Reads the states that the document lists from the file, and checks their hash. path: name of the
+ * file for messages. */
 static enum rfx_status read_list(FILE *file, const char *path, const json_t *document,
                                  const struct rfx_graph *graph, struct rfx_shard_states *states,
                                  struct rfx_error *err) {
     const json_t *list = json_object_get(document, "states");
     const char *wanted = json_string_value(json_object_get(document, "hash"));
     enum rfx_status status = RFX_OK;
-    char hash[33];
+    char hash[RFX_FINGERPRINT_CHARS];
     for (size_t i = 0; i < json_array_size(list) && status == RFX_OK; i++) {
         const json_t *item = json_array_get(list, i);
         const char *name = json_string_value(json_object_get(item, "node"));
@@ -297,6 +301,7 @@ enum rfx_status rfx_shard_states_pack(const struct rfx_shard_states *states,
     return RFX_OK;
 }
 
+/* rfx_shard_states_unpack without cleaning up on failure. */
 static enum rfx_status unpack(const struct rfx_graph *graph, const json_t *run, const void *bytes,
                               size_t n_bytes, struct rfx_shard_states *states,
                               struct rfx_error *err) {
@@ -377,6 +382,7 @@ void rfx_shard_states_release_known(struct rfx_memory *mem, struct rfx_part_know
     rfx_memory_release(mem, known);
 }
 
+/* Computes the result of one operation. The caller frees known->values, whatever the status. */
 static enum rfx_status finish_one(const struct rfx_graph *graph, struct rfx_memory *mem,
                                   const struct rfx_shard_state *item, struct rfx_part_known *known,
                                   struct rfx_error *err) {
@@ -384,7 +390,7 @@ static enum rfx_status finish_one(const struct rfx_graph *graph, struct rfx_memo
     const struct rfx_tensor *in = &graph->nodes[node->in[0]].out;
     float *values = rfx_memory_calloc(mem, (size_t)node->out.elems, sizeof *values);
     void *state =
-        rfx_memory_alloc(mem, item->bytes); /* a copy, as finishing may rearrange the state */
+        rfx_memory_alloc(mem, item->bytes); /* a copy, because `finish` may change the state */
     *known = (struct rfx_part_known){item->node, values};
     if (values != NULL && state != NULL) {
         struct rfx_view out = rfx_view_of(&node->out, values, rfx_rect_full(1, 1));
@@ -412,12 +418,13 @@ enum rfx_status rfx_shard_states_finish(const struct rfx_shard_states *states,
     return status;
 }
 
+/* Returns member i of the list "image": channels, rows, columns. */
 static int64_t size_at(const json_t *run, size_t i) {
     return json_integer_value(json_array_get(json_object_get(run, "image"), i));
 }
 
-/* Finds the model file: under its own path `model`, or under the same name in the folder of `path`.
- */
+/* Writes the path of the model file to found[size]: `model` itself, or the file of the same name in
+ * the folder of `path`. */
 static enum rfx_status find_model(const char *model, const char *path, char *found, size_t size,
                                   struct rfx_error *err) {
     const char *folder_end = strrchr(path, '/'), *base = strrchr(model, '/');
@@ -447,10 +454,11 @@ static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *r
                     (long long)in->w);
 }
 
+/* Checks that the loaded model has the hash `wanted`. */
 static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph *graph,
                                   const char *model, const char *wanted, const char *path,
                                   struct rfx_error *err) {
-    char hash[RFX_SHARD_HASH_CHARS];
+    char hash[RFX_FINGERPRINT_CHARS];
     enum rfx_status status = rfx_shard_hash_model(mem, graph, model, hash, err);
     if (status != RFX_OK || strcmp(hash, wanted) == 0) return status;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
@@ -458,6 +466,7 @@ static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph
                     model, hash, wanted);
 }
 
+/* Sets *k to the number of the output `name`. */
 static enum rfx_status find_output(const struct rfx_graph *graph, const char *name,
                                    const char *model, const char *path, int *k,
                                    struct rfx_error *err) {

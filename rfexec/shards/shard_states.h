@@ -43,7 +43,7 @@ struct rfx_shard_states {
 void rfx_shard_states_release(struct rfx_shard_states *states);
 
 /* Writes the hash of all states to `hex`, as 32 hexadecimal digits. */
-void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[33]);
+void rfx_shard_states_hash(const struct rfx_shard_states *states, char hex[RFX_FINGERPRINT_CHARS]);
 
 /* Returns whether the JSON file of `path` describes states. */
 bool rfx_shard_states_is_file(const char *path);

@@ -534,7 +534,7 @@ static int describe_shard(struct shard_run *run) {
     shard->stored = output->stored;
     if (shard->stored.reshaped) shard->stored.shape = rfx_output_shape(graph, run->k);
     if (run->before.states.n > 0) { /* record the hash of the states that the shard depends on */
-        char hash[33];
+        char hash[RFX_FINGERPRINT_CHARS];
         rfx_shard_states_hash(&run->before.states, hash);
         (void)json_object_set_new(shard->run, "states", json_string(hash));
     }

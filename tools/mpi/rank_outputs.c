@@ -254,7 +254,6 @@ static enum rfx_status shared_file_commit(struct rfx_shared_file *file, struct r
 }
 
 #define BAND_BYTES ((size_t)1 << 20)
-#define SPOOL_BYTES ((size_t)1 << 15) /* more than one spool holds in memory */
 
 /* Where an output goes; rank 0 decides. */
 enum where { GOES_NOWHERE, GOES_SHARED, GOES_TO_RANK_0 };
@@ -292,7 +291,7 @@ size_t rfx_rank_outputs_bytes(const struct rfx_ranks *ranks, const struct rfx_gr
                               const struct rfx_geo_source *source) {
     size_t bytes = rfx_cli_outputs_bytes(whole, options, source);
     if (ranks->size == 1 || bytes == 0) return bytes;
-    return bytes + band_bytes(whole) + (size_t)count_ends(whole) * SPOOL_BYTES;
+    return bytes + band_bytes(whole) + (size_t)count_ends(whole) * RFX_OUTPUT_SPOOL_BYTES;
 }
 
 /* Whether all ranks can write the file. */

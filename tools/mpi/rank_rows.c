@@ -10,8 +10,6 @@
 #include "rfexec/output/output_spool.h"
 #include "rfexec/shards/shard_place.h"
 
-#define SPOOL_BYTES ((size_t)1 << 15) /* more than a spool and an image hold in memory */
-
 struct rfx_row_store {
     struct rfx_memory *mem;
     struct rfx_tensor map;
@@ -22,7 +20,8 @@ struct rfx_row_store {
 };
 
 size_t rfx_row_store_bytes(const struct rfx_tensor *map) {
-    return SPOOL_BYTES + sizeof(struct rfx_row_store) + rfx_tensor_pixel_bytes(map, map->w);
+    return RFX_OUTPUT_SPOOL_BYTES + sizeof(struct rfx_row_store) +
+           rfx_tensor_pixel_bytes(map, map->w);
 }
 
 enum rfx_status rfx_row_store_open(struct rfx_memory *mem, const char *folder,

@@ -179,8 +179,8 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
                          const struct rfx_overlay_choice *choice) {
     struct rfx_tensor image = overlay_tensor(graph);
     const struct rfx_tensor *input = input_of(graph);
-    enum { SPOOL_BYTES = 32 << 10 };
-    size_t bytes = SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
+    size_t bytes =
+        RFX_OUTPUT_SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
     if (options->report.overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &image);
     if (options->report.page != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;

@@ -32,7 +32,7 @@ static void write_json(const struct rfx_graph *graph, const uint8_t *json, size_
                        const uint8_t *states, size_t size) {
     json_t *document = json_loadb((const char *)json, length, JSON_REJECT_DUPLICATES, NULL);
     json_t *run = json_object_get(document, "run"), *about = json_object_get(document, "about");
-    char hex[RFX_SHARD_HASH_CHARS];
+    char hex[RFX_FINGERPRINT_CHARS];
     struct rfx_error err = {""};
     if (is_empty(document, "hash")) {
         XXH128_hash_t sum = XXH3_128bits(states, size);

@@ -11,29 +11,10 @@
 
 #include "rfexec/api/network.h"
 #include "tests/support/run/network_run.h"
+#include "tests/support/run/watched_image.h"
 #include "tests/support/test_util.h"
 
 enum { H = 50, W = 37 };
-
-/* An image that notes which of its pixels are read. */
-struct watched {
-    const float *values;
-    int64_t row_lo, row_hi, column_lo, column_hi;
-};
-
-static int read_watched(void *user, const struct rfx_area *part, float *values) {
-    struct watched *w = user;
-    if (part->row < w->row_lo) w->row_lo = part->row;
-    if (part->row + part->rows > w->row_hi) w->row_hi = part->row + part->rows;
-    if (part->column < w->column_lo) w->column_lo = part->column;
-    if (part->column + part->columns > w->column_hi) w->column_hi = part->column + part->columns;
-    for (int64_t y = 0; y < part->rows; y++)
-        for (int64_t x = 0; x < part->columns; x++)
-            for (int64_t c = 0; c < part->channels; c++)
-                values[y * part->row_step + x * part->column_step + c * part->channel_step] =
-                    w->values[(c * H + part->row + y) * W + part->column + x];
-    return 0;
-}
 
 struct taken {
     float *values;
@@ -78,7 +59,7 @@ static void check_part(struct rfx_network *net, const float *whole, const float 
     struct rfx_why why;
     struct rfx_area needed;
     int64_t dims[RFX_MAX_DIMS], own[RFX_MAX_DIMS];
-    struct watched watched = {image, H, 0, W, 0};
+    struct watched_image watched = watched_image_of(image, H, W);
     assert_int_equal(rfx_network_output_shape(net, 0, dims), 4);
     network_check(rfx_network_open_part(net, 0, area, &part, &why), &why);
     assert_int_equal(rfx_network_output_count(part), 1);
@@ -92,17 +73,14 @@ static void check_part(struct rfx_network *net, const float *whole, const float 
     struct rfx_run_options options =
         network_run_options(network_least_bytes(part, NULL, threads), threads);
     struct taken taken = {test_floats(n), area->rows, area->columns, 0};
-    struct rfx_source source = {.size = sizeof source, .read = read_watched, .user = &watched};
+    struct rfx_source source = watched_image_source(&watched);
     options.write = take;
     options.user = &taken;
     network_check(rfx_network_run_source(part, &source, NULL, 0, &options, &why), &why);
     assert_int_equal(taken.seen, n);
     assert_part(taken.values, want, n);
-    /* what is needed is what is read, not less and not more */
     rfx_network_input_area(part, &needed);
-    assert_true(needed.row == watched.row_lo && needed.row + needed.rows == watched.row_hi);
-    assert_true(needed.column == watched.column_lo &&
-                needed.column + needed.columns == watched.column_hi);
+    watched_image_check(&watched, &needed);
     free(want);
     free(got);
     free(taken.values);

@@ -13,51 +13,10 @@
 
 #include "rfexec/api/network.h"
 #include "tests/support/run/network_run.h"
+#include "tests/support/run/watched_image.h"
 #include "tests/support/test_util.h"
 
 enum { H = 37, W = 29, MOST_SHARDS = 5 };
-
-/* An image that notes which of its pixels are read. */
-struct watched {
-    const float *values;
-    int64_t row_lo, row_hi, column_lo, column_hi;
-};
-
-static int read_watched(void *user, const struct rfx_area *part, float *values) {
-    struct watched *w = user;
-    if (part->row < w->row_lo) w->row_lo = part->row;
-    if (part->row + part->rows > w->row_hi) w->row_hi = part->row + part->rows;
-    if (part->column < w->column_lo) w->column_lo = part->column;
-    if (part->column + part->columns > w->column_hi) w->column_hi = part->column + part->columns;
-    for (int64_t y = 0; y < part->rows; y++)
-        for (int64_t x = 0; x < part->columns; x++)
-            for (int64_t c = 0; c < part->channels; c++)
-                values[y * part->row_step + x * part->column_step + c * part->channel_step] =
-                    w->values[(c * H + part->row + y) * W + part->column + x];
-    return 0;
-}
-
-static struct watched watch(const float *image) {
-    return (struct watched){image, H, 0, W, 0};
-}
-
-static struct rfx_source source_of(struct watched *watched) {
-    return (struct rfx_source){
-        .size = sizeof(struct rfx_source), .read = read_watched, .user = watched};
-}
-
-/* What was read is what was said, not less and not more. */
-static void check_read(const struct watched *w, const struct rfx_area *needed) {
-    assert_int_equal(needed->channels, 3);
-    if (needed->rows == 0) {
-        assert_int_equal(w->row_hi, 0);
-        return;
-    }
-    assert_int_equal(w->row_lo, needed->row);
-    assert_int_equal(w->row_hi, needed->row + needed->rows);
-    assert_int_equal(w->column_lo, needed->column);
-    assert_int_equal(w->column_hi, needed->column + needed->columns);
-}
 
 /* States in blocks of their very size, so that a sanitizer sees a read behind them. */
 struct states {
@@ -80,14 +39,14 @@ static struct states run_shard(struct rfx_network *net, const float *image, int 
     struct rfx_bytes *bytes = NULL;
     struct rfx_area needed;
     struct rfx_why why;
-    struct watched watched = watch(image);
-    const struct rfx_source source = source_of(&watched);
+    struct watched_image watched = watched_image_of(image, H, W);
+    const struct rfx_source source = watched_image_source(&watched);
     network_check(rfx_round_open(net, 0, number, shard, count, &round, &why), &why);
     rfx_round_input_area(round, &needed);
     network_check(
         rfx_round_run_source(round, before.data, before.size, &source, options, &bytes, &why),
         &why);
-    check_read(&watched, &needed);
+    watched_image_check(&watched, &needed);
     rfx_round_free(round);
     return own(bytes);
 }
@@ -158,8 +117,8 @@ static void check_part(struct rfx_network *net, const float *image, const float 
     struct rfx_network *part = NULL;
     struct rfx_area needed, told, map = {0};
     struct rfx_why why;
-    struct watched watched = watch(image);
-    const struct rfx_source source = source_of(&watched);
+    struct watched_image watched = watched_image_of(image, H, W);
+    const struct rfx_source source = watched_image_source(&watched);
     network_check(rfx_network_part_area_after(net, 0, area, &told, &why), &why);
     network_check(rfx_network_open_part_after(net, 0, area, states.data, states.size, &part, &why),
                   &why);
@@ -171,7 +130,7 @@ static void check_part(struct rfx_network *net, const float *image, const float 
         network_check(rfx_network_run_values(part, NULL, &got, 1, NULL, &why), &why);
     else
         network_check(rfx_network_run_source(part, &source, &got, 1, NULL, &why), &why);
-    check_read(&watched, &needed);
+    watched_image_check(&watched, &needed);
     if (area == NULL) {
         assert_int_equal(n, rfx_network_output_elements(net, 0));
         assert_memory_equal(got, whole, (size_t)n * sizeof *got);
@@ -256,8 +215,8 @@ static void check_budget(const char *model, int number) {
     struct rfx_bytes *bytes = NULL;
     struct rfx_why why;
     float *image = network_random_image(3, H, W);
-    struct watched watched = watch(image);
-    const struct rfx_source source = source_of(&watched);
+    struct watched_image watched = watched_image_of(image, H, W);
+    const struct rfx_source source = watched_image_source(&watched);
     rfx_open_options_init(&open, sizeof open);
     open.rows = H;
     open.columns = W;
@@ -378,8 +337,8 @@ static enum rfx_code run_second(struct rfx_network *net, const float *image, str
                                 struct rfx_why *why) {
     struct rfx_round *round = NULL;
     struct rfx_bytes *bytes = NULL;
-    struct watched watched = watch(image);
-    const struct rfx_source source = source_of(&watched);
+    struct watched_image watched = watched_image_of(image, H, W);
+    const struct rfx_source source = watched_image_source(&watched);
     network_check(rfx_round_open(net, 0, 2, 1, 2, &round, why), why);
     enum rfx_code code =
         rfx_round_run_source(round, before.data, before.size, &source, NULL, &bytes, why);
