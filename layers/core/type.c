@@ -127,10 +127,6 @@ static void store(enum rfx_type type, const float *values, int64_t count, void *
     }
 }
 
-void rfx_type_store(enum rfx_type type, const float *values, int64_t count, void *to) {
-    store(type, values, count, to, false);
-}
-
 void rfx_type_round(enum rfx_type type, const float *values, int64_t count, void *to) {
     store(type, values, count, to, true);
 }
@@ -238,6 +234,6 @@ void rfx_type_gather(enum rfx_type from_type, const void *from, int64_t step, in
         gather_bytes(at, (size_t)step * bytes, bytes, n, piece);
         rfx_type_load(from_type, piece, n, floats);
         gather_floats(floats, 1, n, floats);
-        rfx_type_store(to_type, floats, n, (unsigned char *)to + (size_t)i * to_bytes);
+        store(to_type, floats, n, (unsigned char *)to + (size_t)i * to_bytes, false);
     }
 }

@@ -57,14 +57,11 @@ static inline bool rfx_type_is_stored(enum rfx_type type) {
  * power of two. Stored types only. */
 void rfx_type_limits(enum rfx_type type, float *lo, float *hi);
 
-/* Writes `count` floats as elements of a stored type. Integers are truncated towards zero and
- * clamped to the type's range; NaN becomes 0. Booleans become 0 for zero and 1 for all other
- * values. FLOAT32 values are copied. `to` and `values` must not overlap. */
-void rfx_type_store(enum rfx_type type, const float *values, int64_t count, void *to);
-
-/* As rfx_type_store, but integers are rounded to the nearest whole number, halves to the even one:
- * ONNX's saturate(round(x)) of QuantizeLinear. Computed without libm, so the bytes are the same on
- * every machine. */
+/* Writes `count` floats as elements of a stored type. Integers are rounded to the nearest whole
+ * number, halves to the even one, and clamped to the type's range: ONNX's saturate(round(x)) of
+ * QuantizeLinear. NaN becomes 0. Booleans become 0 for zero and 1 for all other values. FLOAT32
+ * values are copied. Computed without libm, so the bytes are the same on every machine. `to` and
+ * `values` must not overlap. */
 void rfx_type_round(enum rfx_type type, const float *values, int64_t count, void *to);
 
 /* Converts `count` little-endian elements of any type to float32, rounding to nearest if a value is
@@ -73,9 +70,10 @@ void rfx_type_round(enum rfx_type type, const float *values, int64_t count, void
 void rfx_type_load(enum rfx_type type, const void *from, int64_t count, float *to);
 
 /* Copies `count` elements, whose distance in `from` is `step` elements, to consecutive elements of
- * a stored type. Equal types are copied; other elements are converted to float32 and then to
- * `to_type`, as rfx_type_load and rfx_type_store do. Every float32 NaN becomes the same NaN
- * (rfx_one_nan). */
+ * a stored type. Equal types are copied. Other elements are converted to float32 (rfx_type_load)
+ * and then to `to_type`: integers are truncated towards zero and clamped to the type's range, and
+ * NaN becomes 0; booleans become 0 for zero and 1 for all other values. Every float32 NaN becomes
+ * the same NaN (rfx_one_nan). */
 void rfx_type_gather(enum rfx_type from_type, const void *from, int64_t step, int64_t count,
                      enum rfx_type to_type, void *to);
 #endif

@@ -71,6 +71,19 @@ struct rfx_image_backend {
     double pass_picoseconds; /* time of decoding all rows (decoding.h); 0 with random access */
 };
 
+/* For openers. Allocates the struct of a backend, `bytes` bytes whose first member is *out. All are
+ * zero except these four members. `name` and `kind` are borrowed. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_image_backend_create(struct rfx_memory *mem, size_t bytes,
+                                                       const struct rfx_image_backend_ops *ops,
+                                                       const char *name, const char *kind,
+                                                       struct rfx_image_backend **out,
+                                                       struct rfx_error *err);
+
+/* For openers. Returns `status`. Sets *out to `b` if it is OK, and frees `b` if it is not. */
+RFX_NODISCARD enum rfx_status rfx_image_backend_finish(struct rfx_image_backend *b,
+                                                       enum rfx_status status,
+                                                       struct rfx_image_backend **out);
+
 /* Makes an image of the floats that `b` delivers by read_floats. The image owns `b`. */
 RFX_NODISCARD enum rfx_status rfx_image_of_backend(struct rfx_image_backend *b,
                                                    struct rfx_image **out, struct rfx_error *err);

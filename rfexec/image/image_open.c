@@ -261,6 +261,29 @@ static enum rfx_status crop(struct rfx_image_backend *whole, struct rfx_rect reg
     return RFX_OK;
 }
 
+enum rfx_status rfx_image_backend_create(struct rfx_memory *mem, size_t bytes,
+                                         const struct rfx_image_backend_ops *ops, const char *name,
+                                         const char *kind, struct rfx_image_backend **out,
+                                         struct rfx_error *err) {
+    struct rfx_image_backend *b = rfx_memory_calloc(mem, 1, bytes);
+    if (b == NULL) return rfx_memory_fail(mem, name, bytes, err);
+    b->ops = ops;
+    b->mem = mem;
+    b->name = name;
+    b->kind = kind;
+    *out = b;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_image_backend_finish(struct rfx_image_backend *b, enum rfx_status status,
+                                         struct rfx_image_backend **out) {
+    if (status == RFX_OK)
+        *out = b;
+    else
+        b->ops->free(b);
+    return status;
+}
+
 enum rfx_status rfx_image_backend_open(struct rfx_memory *mem, const char *name,
                                        const struct rfx_image_options *options,
                                        struct rfx_image_backend **out, struct rfx_error *err) {

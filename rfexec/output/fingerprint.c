@@ -64,12 +64,6 @@ void rfx_fingerprint_add_end(struct rfx_fingerprint *fp, const struct rfx_end *e
         }
 }
 
-void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
-                              struct rfx_rect rect, const struct rfx_view *view) {
-    const struct rfx_end whole = {.channels = map->c, .at = {0, map->w, 1, map->h * map->w}};
-    rfx_fingerprint_add_end(fp, &whole, rect, view);
-}
-
 void rfx_fingerprint_hex(const struct rfx_fingerprint *fp, char out[RFX_FINGERPRINT_CHARS]) {
     (void)snprintf(out, RFX_FINGERPRINT_CHARS, "%016" PRIx64 "%016" PRIx64, fp->high, fp->low);
 }

@@ -27,12 +27,8 @@ struct rfx_fingerprint {
 void rfx_fingerprint_add(struct rfx_fingerprint *fp, enum rfx_type type, int64_t first,
                          const void *values, int64_t count);
 
-/* Adds `rect` of the map `map` (NHWC), all map->c channels. The view holds `rect`. Its pixels have
- * at least map->c elements of the view's type. */
-void rfx_fingerprint_add_rect(struct rfx_fingerprint *fp, const struct rfx_tensor *map,
-                              struct rfx_rect rect, const struct rfx_view *view);
-
-/* Like rfx_fingerprint_add_rect, for one of several maps that are joined to an output. */
+/* Adds `rect` of an output piece's map (NHWC), all end->channels channels. The view holds `rect`.
+ * Its pixels have at least end->channels elements of the view's type. */
 void rfx_fingerprint_add_end(struct rfx_fingerprint *fp, const struct rfx_end *end,
                              struct rfx_rect rect, const struct rfx_view *view);
 

@@ -89,15 +89,8 @@ enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t image
 }
 
 enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
-                                   const struct rfx_shape *shape, struct rfx_npy_writer **out,
+                                   const struct rfx_npy_array *array, struct rfx_npy_writer **out,
                                    struct rfx_error *err) {
-    const struct rfx_npy_array array = {.shape = *shape};
-    return rfx_npy_write_open_array(mem, path, &array, out, err);
-}
-
-enum rfx_status rfx_npy_write_open_array(struct rfx_memory *mem, const char *path,
-                                         const struct rfx_npy_array *array,
-                                         struct rfx_npy_writer **out, struct rfx_error *err) {
     unsigned char header[MOST_HEADER_BYTES];
     struct rfx_npy_writer *writer = NULL;
     int64_t bytes = 0;

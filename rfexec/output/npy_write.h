@@ -29,25 +29,18 @@ struct rfx_npy_array {
 /* Returns the memory that a writer of this type takes in addition to that of a float32 writer. */
 size_t rfx_npy_write_typed_bytes(enum rfx_type type);
 
-/* Opens the temporary file of a float32 array, reserves its disk space and writes the header.
- * INVALID_ARGUMENT: the size of the shape overflows. IO. */
-RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
-                                                 const struct rfx_shape *shape,
-                                                 struct rfx_npy_writer **out,
-                                                 struct rfx_error *err);
-
 /* Sets *out to the shape of `images` tensors as one array: a leading 1 is replaced by their number;
  * without a leading 1 the number becomes a new first dimension. INVALID_ARGUMENT: the rank is too
  * large. */
 RFX_NODISCARD enum rfx_status rfx_npy_batch_shape(const struct rfx_shape *shape, int64_t images,
                                                   struct rfx_shape *out, struct rfx_error *err);
 
-/* Like rfx_npy_write_open, for elements of any type and several arrays. Writes go to the first
- * array until rfx_npy_write_next. */
-RFX_NODISCARD enum rfx_status rfx_npy_write_open_array(struct rfx_memory *mem, const char *path,
-                                                       const struct rfx_npy_array *array,
-                                                       struct rfx_npy_writer **out,
-                                                       struct rfx_error *err);
+/* Opens the temporary file, reserves its disk space and writes the header. Writes go to the first
+ * array until rfx_npy_write_next. INVALID_ARGUMENT: the size of the shape overflows. IO. */
+RFX_NODISCARD enum rfx_status rfx_npy_write_open(struct rfx_memory *mem, const char *path,
+                                                 const struct rfx_npy_array *array,
+                                                 struct rfx_npy_writer **out,
+                                                 struct rfx_error *err);
 
 /* Goes to the next array. INVALID_ARGUMENT: elements of the present array are missing. */
 RFX_NODISCARD enum rfx_status rfx_npy_write_next(struct rfx_npy_writer *writer,

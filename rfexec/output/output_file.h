@@ -1,9 +1,9 @@
 /* The one way in which rfexec writes files: complete or not at all.
  *
- * The bytes go to a temporary file in the folder of the final name (temporary.h), which gets the
- * final name on commit. An existing file of that name is replaced. A symbolic link is followed, and
- * its target is replaced. Devices are written in place. An output that cannot seek (a pipe, a
- * terminal) receives the whole file on commit. "-", /dev/stdout, /dev/stderr, /dev/fd/N and
+ * The bytes go to a temporary file in the folder of the final name (layers/core/temp_file.h), which
+ * gets the final name on commit. An existing file of that name is replaced. A symbolic link is
+ * followed, and its target is replaced. Devices are written in place. An output that cannot seek (a
+ * pipe, a terminal) receives the whole file on commit. "-", /dev/stdout, /dev/stderr, /dev/fd/N and
  * /proc/self/fd/N are descriptors of the process: nothing is opened or replaced.
  *
  * Invariants: 1. until commit returns RFX_OK the final name is untouched; 2. freeing without commit

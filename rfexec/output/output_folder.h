@@ -1,8 +1,8 @@
 /* Folders of files that appear complete or not at all, like single files by output_file.h.
  *
- * All files go into a folder under a temporary name (temporary.h) beside the final name. The folder
- * is renamed on commit. Something that already has the final name is never replaced: a folder could
- * hold anything.
+ * All files go into a folder under a temporary name (layers/core/temp_file.h) beside the final
+ * name. The folder is renamed on commit. Something that already has the final name is never
+ * replaced: a folder could hold anything.
  *
  * Invariants: 1. until commit returns RFX_OK, nothing has the final name; 2. freeing without commit
  * removes everything; a process that is killed leaves its folder, named ".rfexec-" and 15 letters,

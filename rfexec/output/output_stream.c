@@ -97,7 +97,7 @@ static enum rfx_status open_writer(struct rfx_output_stream *stream, struct rfx_
     if (format->onto != NULL)
         return rfx_npy_write_onto(stream->mem, stream->name, &array, format->onto, &stream->npy,
                                   err);
-    return rfx_npy_write_open_array(stream->mem, stream->name, &array, &stream->npy, err);
+    return rfx_npy_write_open(stream->mem, stream->name, &array, &stream->npy, err);
 }
 
 enum rfx_status rfx_output_stream_open(struct rfx_memory *mem, const char *path,

@@ -45,8 +45,8 @@ function(rfx_harden target)
 endfunction()
 
 # -ffp-contract=off: a fused multiply-add happens only where the source asks for one, so that the
-# vector body and the remainder of a loop do the same arithmetic. -O2: outside of what runs for
-# each step of a run (layers, -O3), more unrolling makes the library larger and no run faster.
+# vector body and the remainder of a loop do the same arithmetic. rfx_optimize.cmake names the
+# sources whose level is not -O2.
 function(rfx_set_flags target)
   target_compile_options(${target} PRIVATE ${RFX_WARNINGS} -ffp-contract=off -fno-math-errno
                          $<$<CONFIG:Release>:-O2>)
@@ -75,6 +75,7 @@ function(rfx_add_folder folder)
     list(FILTER sources EXCLUDE REGEX ${regex})
   endforeach()
   add_library(rfx_${folder} ${RFX_FOLDER_KIND} ${sources})
+  rfx_optimize(${sources})
   rfx_set_flags(rfx_${folder})
   if(NOT RFX_SANITIZE) # librfexec leaves out what only the program calls
     target_compile_options(rfx_${folder} PRIVATE -ffunction-sections -fdata-sections)
@@ -115,7 +116,7 @@ function(rfx_add_kernels folder)
   set(dir ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/kernels)
   foreach(set IN LISTS RFX_KERNEL_SETS)
     string(TOUPPER ${set} SET)
-    list(TRANSFORM RFX_KERNELS_${SET} PREPEND ${dir}/ OUTPUT_VARIABLE sources)
+    list(TRANSFORM RFX_KERNELS_${SET} PREPEND ${folder}/kernels/ OUTPUT_VARIABLE sources)
     set(target rfx_kernels_${set})
     add_library(${target} OBJECT ${sources})
     rfx_set_flags(${target})
@@ -123,11 +124,12 @@ function(rfx_add_kernels folder)
     target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${set})
     # No value depends on floating point traps; without them the compiler can vectorise selects.
     # clang says where it does not vectorise, as with the checks of some sanitizers.
-    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3> -fno-trapping-math
-                           ${RFX_KERNELS_${SET}_FLAGS}
+    target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS}
                            $<$<C_COMPILER_ID:Clang>:-Wno-pass-failed>)
     if(RFX_FUZZ) # clang takes minutes for unrolled loops with checks in them
       target_compile_options(${target} PRIVATE -O0)
+    else()
+      rfx_optimize(${sources})
     endif()
     target_sources(rfx_${folder} PRIVATE $<TARGET_OBJECTS:${target}>)
     target_compile_definitions(rfx_${folder} PRIVATE RFX_KERNELS_HAVE_${SET}=1)

@@ -561,13 +561,12 @@ static enum rfx_status settle(struct jp2_source *s, const struct rfx_image_optio
 enum rfx_status rfx_image_jp2_open(struct rfx_memory *mem, const char *name,
                                    const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
-    struct jp2_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "JPEG 2000";
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    struct rfx_image_backend *b;
+    enum rfx_status status = rfx_image_backend_create(mem, sizeof(struct jp2_source), &source_ops,
+                                                      name, "JPEG 2000", &b, err);
+    if (status != RFX_OK) return status;
+    struct jp2_source *s = self_of(b);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) {
         status = read_header(&s->file, &s->header, err);
         if (status != RFX_OK) status = rfx_fail_within(err, status, "%s: JPEG 2000", name);
@@ -577,10 +576,5 @@ enum rfx_status rfx_image_jp2_open(struct rfx_memory *mem, const char *name,
         status = load_library(&s->lib, err);
         if (status != RFX_OK) status = rfx_fail_within(err, status, "%s", name);
     }
-    if (status != RFX_OK) {
-        source_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return RFX_OK;
+    return rfx_image_backend_finish(b, status, out);
 }

@@ -396,22 +396,16 @@ static enum rfx_status accept_header(struct jpeg_source *s, struct rfx_error *er
 enum rfx_status rfx_image_jpeg_open(struct rfx_memory *mem, const char *name,
                                     const struct rfx_image_options *options,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
-    struct jpeg_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "JPEG";
+    struct rfx_image_backend *b;
+    enum rfx_status status = rfx_image_backend_create(mem, sizeof(struct jpeg_source), &source_ops,
+                                                      name, "JPEG", &b, err);
+    if (status != RFX_OK) return status;
+    struct jpeg_source *s = self_of(b);
     s->coefficients = (struct rfx_coefficients){.folder = options->folder, .fd = -1};
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK)
         status = rfx_image_pool_reserve(mem, &s->pool, POOL_BASE_BYTES, name, err);
     if (status == RFX_OK) status = start(s, err);
     if (status == RFX_OK) status = accept_header(s, err);
-    if (status != RFX_OK) {
-        source_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return RFX_OK;
+    return rfx_image_backend_finish(b, status, out);
 }

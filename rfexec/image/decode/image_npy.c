@@ -304,18 +304,16 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
                                    const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
     unsigned char bytes[RFX_NPY_MAX_HEADER_BYTES];
-    struct npy_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base = (struct rfx_image_backend){.ops = &npy_ops,
-                                         .mem = mem,
-                                         .name = name,
-                                         .kind = "npy",
-                                         .sample_bits = 32,
-                                         .random_access = true,
-                                         .concurrent = true,
-                                         .fixed_bytes = sizeof *s};
+    struct rfx_image_backend *b;
+    enum rfx_status status =
+        rfx_image_backend_create(mem, sizeof(struct npy_source), &npy_ops, name, "npy", &b, err);
+    if (status != RFX_OK) return status;
+    struct npy_source *s = self_of(b);
+    b->sample_bits = 32;
+    b->random_access = b->concurrent = true;
+    b->fixed_bytes = sizeof *s;
     s->last = options->channels_last;
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = copy_bands(s, options->bands, err);
     if (status != RFX_OK) goto fail;
     size_t count = rfx_image_file_pread(&s->file, bytes, RFX_NPY_MAX_HEADER_BYTES, 0);
@@ -331,11 +329,11 @@ enum rfx_status rfx_image_npy_open(struct rfx_memory *mem, const char *name,
         status = accept_header(s, &header, options->max_images, err);
     if (status != RFX_OK) goto fail;
     if (s->pixels && !s->last)
-        status = rfx_image_orient(&s->base, options->folder, out, err);
+        status = rfx_image_orient(b, options->folder, out, err);
     else
-        *out = &s->base;
+        *out = b;
     if (status == RFX_OK) return RFX_OK;
 fail:
-    npy_free(&s->base);
+    npy_free(b);
     return status;
 }

@@ -328,25 +328,16 @@ static enum rfx_status read_header(struct png_source *s, const struct rfx_image_
 enum rfx_status rfx_image_png_open(struct rfx_memory *mem, const char *name,
                                    const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
-    struct png_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "PNG";
+    struct rfx_image_backend *b;
+    enum rfx_status status =
+        rfx_image_backend_create(mem, sizeof(struct png_source), &source_ops, name, "PNG", &b, err);
+    if (status != RFX_OK) return status;
+    struct png_source *s = self_of(b);
     rfx_passes_init(&s->passes, 1, 1, 1, options->folder); /* without a file */
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
-    if (status != RFX_OK) goto fail;
+    status = rfx_image_file_open(&s->file, name, err);
     size_t pool_bytes = 0;
-    status = read_header(s, options, &pool_bytes, err);
-    if (status != RFX_OK) goto fail;
-    status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
-    if (status != RFX_OK) goto fail;
-    status = start(s, err); /* fails now for a broken header or palette */
-    if (status != RFX_OK) goto fail;
-    *out = &s->base;
-    return RFX_OK;
-fail:
-    source_free(&s->base);
-    return status;
+    if (status == RFX_OK) status = read_header(s, options, &pool_bytes, err);
+    if (status == RFX_OK) status = rfx_image_pool_reserve(mem, &s->pool, pool_bytes, name, err);
+    if (status == RFX_OK) status = start(s, err); /* fails now for a broken header or palette */
+    return rfx_image_backend_finish(b, status, out);
 }

@@ -334,20 +334,14 @@ static enum rfx_status read_header(struct stb_source *s, struct rfx_error *err) 
 enum rfx_status rfx_image_stb_open(struct rfx_memory *mem, const char *name,
                                    const struct rfx_image_options *options,
                                    struct rfx_image_backend **out, struct rfx_error *err) {
-    struct stb_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
     (void)options; /* alpha is always dropped */
-    s->base.ops = &stb_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "picture";
+    struct rfx_image_backend *b;
+    enum rfx_status status = rfx_image_backend_create(mem, sizeof(struct stb_source), &stb_ops,
+                                                      name, "picture", &b, err);
+    if (status != RFX_OK) return status;
+    struct stb_source *s = self_of(b);
     s->base.random_access = true;
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = read_header(s, err);
-    if (status != RFX_OK) {
-        stb_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return RFX_OK;
+    return rfx_image_backend_finish(b, status, out);
 }

@@ -231,18 +231,12 @@ static enum rfx_status read_header(struct webp_source *s, const struct rfx_image
 enum rfx_status rfx_image_webp_open(struct rfx_memory *mem, const char *name,
                                     const struct rfx_image_options *options,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
-    struct webp_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "WebP";
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    struct rfx_image_backend *b;
+    enum rfx_status status = rfx_image_backend_create(mem, sizeof(struct webp_source), &source_ops,
+                                                      name, "WebP", &b, err);
+    if (status != RFX_OK) return status;
+    struct webp_source *s = self_of(b);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = read_header(s, options, err);
-    if (status != RFX_OK) {
-        source_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return RFX_OK;
+    return rfx_image_backend_finish(b, status, out);
 }

@@ -36,7 +36,7 @@ size_t rfx_coefficients_bytes(size_t blocks, size_t n_rows, size_t access) {
            rfx_align_up(rows * blocks * sizeof(JBLOCK));
 }
 
-jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *kept,
+jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *coefficients,
                                           struct rfx_image_pool *pool, JDIMENSION blocks,
                                           JDIMENSION n_rows, JDIMENSION access) {
     const size_t rows = strip_rows(blocks, n_rows, access);
@@ -52,62 +52,65 @@ jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *kept,
     for (size_t i = 0; i < rows; i++) pointers[i] = strip + i * blocks;
     memset(strip, 0, rows * array->row_bytes);
     if (rows == n_rows) return array;
-    array->at = kept->file_bytes;
-    kept->file_bytes +=
+    array->at = coefficients->file_bytes;
+    coefficients->file_bytes +=
         (int64_t)(n_rows * array->row_bytes); /* no overflow: at most 65,500 samples a side */
     return array;
 }
 
-static bool failed(struct rfx_coefficients *kept, const char *doing, int number) {
-    kept->doing = doing;
-    kept->number = number;
+static bool failed(struct rfx_coefficients *coefficients, const char *doing, int number) {
+    coefficients->doing = doing;
+    coefficients->number = number;
     return false;
 }
 
-bool rfx_coefficients_realize(struct rfx_coefficients *kept) {
-    if (kept->file_bytes == 0) return true;
-    if (kept->fd < 0) kept->fd = rfx_temp_file_open(rfx_temp_folder(kept->folder));
-    if (kept->fd < 0) return failed(kept, "cannot make it", errno);
+bool rfx_coefficients_realize(struct rfx_coefficients *coefficients) {
+    if (coefficients->file_bytes == 0) return true;
+    if (coefficients->fd < 0)
+        coefficients->fd = rfx_temp_file_open(rfx_temp_folder(coefficients->folder));
+    if (coefficients->fd < 0) return failed(coefficients, "cannot make it", errno);
     /* removes data of an earlier decoding; unwritten parts are read as 0 */
-    int number = rfx_descriptor_truncate(kept->fd, 0);
-    if (number == 0) number = rfx_descriptor_truncate(kept->fd, kept->file_bytes);
-    return number == 0 ? true : failed(kept, "cannot make it", number);
+    int number = rfx_descriptor_truncate(coefficients->fd, 0);
+    if (number == 0) number = rfx_descriptor_truncate(coefficients->fd, coefficients->file_bytes);
+    return number == 0 ? true : failed(coefficients, "cannot make it", number);
 }
 
 /* Makes the strip begin with row `first`. */
-static bool move_strip(struct rfx_coefficients *kept, struct jvirt_barray_control *array,
+static bool move_strip(struct rfx_coefficients *coefficients, struct jvirt_barray_control *array,
                        size_t first) {
     const int64_t row = (int64_t)array->row_bytes;
     int number = 0;
     if (array->changed)
-        number = rfx_descriptor_write_at(kept->fd, array->rows[0], array->held * array->row_bytes,
+        number = rfx_descriptor_write_at(coefficients->fd, array->rows[0],
+                                         array->held * array->row_bytes,
                                          array->at + (int64_t)array->first * row);
-    if (number != 0) return failed(kept, "cannot write", number);
+    if (number != 0) return failed(coefficients, "cannot write", number);
     array->changed = false;
     array->first = first;
     array->held = array->n_rows - first;
     if (array->held > array->strip_rows) array->held = array->strip_rows;
-    number = rfx_descriptor_read_at(kept->fd, array->rows[0], array->held * array->row_bytes,
-                                    array->at + (int64_t)first * row);
-    return number == 0 ? true : failed(kept, "cannot read", number);
+    number =
+        rfx_descriptor_read_at(coefficients->fd, array->rows[0], array->held * array->row_bytes,
+                               array->at + (int64_t)first * row);
+    return number == 0 ? true : failed(coefficients, "cannot read", number);
 }
 
-JBLOCKARRAY rfx_coefficients_access(struct rfx_coefficients *kept, jvirt_barray_ptr array,
+JBLOCKARRAY rfx_coefficients_access(struct rfx_coefficients *coefficients, jvirt_barray_ptr array,
                                     JDIMENSION first, JDIMENSION n_rows, bool writable) {
     if (n_rows > array->strip_rows || first > array->n_rows || n_rows > array->n_rows - first)
         return NULL;
     bool here = first >= array->first && first + n_rows <= array->first + array->held;
-    if (!here && !move_strip(kept, array, first)) return NULL;
+    if (!here && !move_strip(coefficients, array, first)) return NULL;
     array->changed = array->changed || writable;
     return array->rows + (first - array->first);
 }
 
-void rfx_coefficients_restart(struct rfx_coefficients *kept) {
-    kept->file_bytes = 0;
-    kept->number = 0;
+void rfx_coefficients_restart(struct rfx_coefficients *coefficients) {
+    coefficients->file_bytes = 0;
+    coefficients->number = 0;
 }
 
-void rfx_coefficients_close(struct rfx_coefficients *kept) {
-    if (kept->fd >= 0) (void)close(kept->fd);
-    kept->fd = -1;
+void rfx_coefficients_close(struct rfx_coefficients *coefficients) {
+    if (coefficients->fd >= 0) (void)close(coefficients->fd);
+    coefficients->fd = -1;
 }

@@ -25,21 +25,21 @@ struct rfx_coefficients {
 size_t rfx_coefficients_bytes(size_t blocks, size_t n_rows, size_t access);
 
 /* Makes an array. Elements that were not written are 0. Returns NULL if the pool is exhausted. */
-jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *kept,
+jvirt_barray_ptr rfx_coefficients_request(struct rfx_coefficients *coefficients,
                                           struct rfx_image_pool *pool, JDIMENSION blocks,
                                           JDIMENSION n_rows, JDIMENSION access);
 
 /* Makes the file if one is needed; called after all requests. Returns false on failure;
- * kept->number is the errno. */
-bool rfx_coefficients_realize(struct rfx_coefficients *kept);
+ * coefficients->number is the errno. */
+bool rfx_coefficients_realize(struct rfx_coefficients *coefficients);
 
 /* Returns rows [first, first + n_rows) of an array, valid until other rows of the array are
- * requested. NULL: there are no such rows, or a failure, whose errno is kept->number. */
-JBLOCKARRAY rfx_coefficients_access(struct rfx_coefficients *kept, jvirt_barray_ptr array,
+ * requested. NULL: there are no such rows, or a failure, whose errno is coefficients->number. */
+JBLOCKARRAY rfx_coefficients_access(struct rfx_coefficients *coefficients, jvirt_barray_ptr array,
                                     JDIMENSION first, JDIMENSION n_rows, bool writable);
 
 /* Forgets all arrays; their pool is used again. */
-void rfx_coefficients_restart(struct rfx_coefficients *kept);
+void rfx_coefficients_restart(struct rfx_coefficients *coefficients);
 
-void rfx_coefficients_close(struct rfx_coefficients *kept);
+void rfx_coefficients_close(struct rfx_coefficients *coefficients);
 #endif

@@ -318,45 +318,35 @@ static enum rfx_status settle(struct slide_source *s, int64_t level, struct rfx_
     return RFX_OK;
 }
 
-static enum rfx_status make(struct rfx_memory *mem, const char *name, struct slide_source **out,
-                            struct rfx_error *err) {
-    struct slide_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "slide";
-    s->file.fd = -1;
-    enum rfx_status status = open_slide(s, err);
-    if (status == RFX_OK)
-        *out = s;
-    else
-        source_free(&s->base);
-    return status;
+/* Opens a slide, without choosing a level. */
+static enum rfx_status make(struct rfx_memory *mem, const char *name,
+                            struct rfx_image_backend **out, struct rfx_error *err) {
+    struct rfx_image_backend *b;
+    enum rfx_status status = rfx_image_backend_create(mem, sizeof(struct slide_source), &source_ops,
+                                                      name, "slide", &b, err);
+    if (status != RFX_OK) return status;
+    self_of(b)->file.fd = -1;
+    return rfx_image_backend_finish(b, open_slide(self_of(b), err), out);
 }
 
 enum rfx_status rfx_image_slide_open(struct rfx_memory *mem, const char *name,
                                      const struct rfx_image_options *options,
                                      struct rfx_image_backend **out, struct rfx_error *err) {
-    struct slide_source *s = NULL;
+    struct rfx_image_backend *b;
     if (options->bands != NULL)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: --channels chooses bands of TIFF and .npy files, not of slides", name);
-    enum rfx_status status = make(mem, name, &s, err);
+    enum rfx_status status = make(mem, name, &b, err);
     if (status != RFX_OK) return status;
-    status = settle(s, options->page, err);
-    if (status == RFX_OK)
-        *out = &s->base;
-    else
-        source_free(&s->base);
-    return status;
+    return rfx_image_backend_finish(b, settle(self_of(b), options->page, err), out);
 }
 
 enum rfx_status rfx_image_slide_levels(struct rfx_memory *mem, const char *name,
                                        rfx_image_page_fn *fn, void *user, struct rfx_error *err) {
-    struct slide_source *s = NULL;
-    enum rfx_status status = make(mem, name, &s, err);
+    struct rfx_image_backend *b;
+    enum rfx_status status = make(mem, name, &b, err);
     if (status != RFX_OK) return status;
+    struct slide_source *s = self_of(b);
     for (int32_t level = 0; level < s->n_levels; level++) {
         struct rfx_image_page page = {.number = level,
                                       .parent = -1,
@@ -372,6 +362,6 @@ enum rfx_status rfx_image_slide_levels(struct rfx_memory *mem, const char *name,
         page.tile_w = tile_side(s, level, "width");
         fn(user, &page);
     }
-    source_free(&s->base);
+    source_free(b);
     return RFX_OK;
 }

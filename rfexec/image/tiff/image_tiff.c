@@ -478,24 +478,19 @@ static enum rfx_status open_planes(struct tiff_source *s, struct rfx_error *err)
 enum rfx_status rfx_image_tiff_open(struct rfx_memory *mem, const char *name,
                                     const struct rfx_image_options *options, int64_t plane,
                                     struct rfx_image_backend **out, struct rfx_error *err) {
-    struct tiff_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) return rfx_memory_fail(mem, name, sizeof *s, err);
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* an ImageJ stack has no georeference */
+    const char *kind = plane == 0 ? "TIFF" : "ImageJ stack"; /* which has no georeference */
+    struct rfx_image_backend *b;
+    enum rfx_status status =
+        rfx_image_backend_create(mem, sizeof(struct tiff_source), &source_ops, name, kind, &b, err);
+    if (status != RFX_OK) return status;
+    struct tiff_source *s = self_of(b);
     s->chosen = options->bands;
     s->wanted = options->channels;
     s->page = options->page;
     s->plane = plane;
-    enum rfx_status status = rfx_image_file_open(&s->file, name, err);
+    status = rfx_image_file_open(&s->file, name, err);
     if (status == RFX_OK) status = read_directory(s, err);
     if (status == RFX_OK) status = open_planes(s, err);
     s->chosen = NULL;
-    if (status != RFX_OK) {
-        source_free(&s->base);
-        return status;
-    }
-    *out = &s->base;
-    return RFX_OK;
+    return rfx_image_backend_finish(b, status, out);
 }

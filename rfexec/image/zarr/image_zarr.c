@@ -221,15 +221,14 @@ enum rfx_status rfx_image_zarr_open(struct rfx_memory *mem, const char *name,
     struct rfx_zarr_level level;
     enum rfx_status status = rfx_zarr_level_open(mem, name, options->page, &level, err);
     if (status != RFX_OK) return status;
-    struct zarr_source *s = rfx_memory_calloc(mem, 1, sizeof *s);
-    if (s == NULL) {
+    struct rfx_image_backend *b;
+    status = rfx_image_backend_create(mem, sizeof(struct zarr_source), &source_ops, name, "Zarr",
+                                      &b, err);
+    if (status != RFX_OK) {
         (void)close(level.folder);
-        return rfx_memory_fail(mem, name, sizeof *s, err);
+        return status;
     }
-    s->base.ops = &source_ops;
-    s->base.mem = mem;
-    s->base.name = name;
-    s->base.kind = "Zarr";
+    struct zarr_source *s = self_of(b);
     s->layout = level.layout;
     s->folder = level.folder;
     status = choose_bands(s, options->bands, err);
@@ -238,11 +237,7 @@ enum rfx_status rfx_image_zarr_open(struct rfx_memory *mem, const char *name,
         status = rfx_zarr_decoder_open(mem, s->layout.codec, &s->decoder, err);
         if (status != RFX_OK) (void)rfx_fail_within(err, status, "%s", name);
     }
-    if (status == RFX_OK)
-        *out = &s->base;
-    else
-        source_free(&s->base);
-    return status;
+    return rfx_image_backend_finish(b, status, out);
 }
 
 static void tell(const struct rfx_zarr_layout *l, struct rfx_image_page *page) {

@@ -36,7 +36,7 @@ static void test_integers(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         unsigned char made[8 * N];
-        rfx_type_store(cases[i].type, values, N, made);
+        rfx_type_gather(RFX_TYPE_FLOAT32, values, 1, N, cases[i].type, made);
         assert_memory_equal(made, cases[i].expected, cases[i].bytes * N);
         assert_int_equal(rfx_type_bytes(cases[i].type), cases[i].bytes);
         assert_string_equal(rfx_type_name(cases[i].type), cases[i].name);
@@ -49,7 +49,7 @@ static void test_truths(void **state) {
     static const float numbers[] = {0.0f, -0.0f, 1.0f, -2.5f};
     static const uint8_t expected[] = {0, 0, 1, 1};
     uint8_t made[4];
-    rfx_type_store(RFX_TYPE_BOOL, numbers, 4, made);
+    rfx_type_gather(RFX_TYPE_FLOAT32, numbers, 1, 4, RFX_TYPE_BOOL, made);
     assert_memory_equal(made, expected, 4);
 }
 

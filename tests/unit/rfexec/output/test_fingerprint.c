@@ -75,7 +75,7 @@ static void rectangles_in_any_order_give_the_stated_sum(void **state) {
     expect_hex(nchw, wanted);
     for (int i = 0; i < H * W * WIDE; i++) wide[i] = (float)i;
     for (int i = 0; i < N; i++) wide[i / C * WIDE + i % C] = nhwc[i];
-    const struct rfx_tensor map = rfx_tensor_nhwc(C, H, W);
+    const struct rfx_end whole = {.channels = C, .at = {0, W, 1, H * W}};
     const struct rfx_view views[2] = {rfx_view_dense(nhwc, rfx_rect_full(H, W), C),
                                       rfx_view_dense(wide, rfx_rect_full(H, W), WIDE)};
     for (int v = 0; v < 2; v++)
@@ -84,8 +84,8 @@ static void rectangles_in_any_order_give_the_stated_sum(void **state) {
             int64_t rows = grids[g][0], cols = grids[g][1];
             for (int64_t y = (H - 1) / rows * rows; y >= 0; y -= rows)
                 for (int64_t x = (W - 1) / cols * cols; x >= 0; x -= cols)
-                    rfx_fingerprint_add_rect(
-                        &fp, &map,
+                    rfx_fingerprint_add_end(
+                        &fp, &whole,
                         rfx_rect_intersect(rfx_rect_make(y, y + rows, x, x + cols),
                                            rfx_rect_full(H, W)),
                         &views[v]);

@@ -54,7 +54,9 @@ static void writes_runs_and_commits(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     const struct rfx_shape shape = {2, {3, 50000}};
     struct rfx_npy_writer *writer = NULL;
-    assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+    assert_int_equal(
+        rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = shape}, &writer, NULL),
+        RFX_OK);
     uint64_t allocations = rfx_memory_allocation_count(mem);
     /* portions of 1, 2, 4, ... elements, some larger than the buffer */
     for (int64_t at = 0, portion = 1; at < elems; at += portion, portion *= 2) {
@@ -97,7 +99,9 @@ static void writes_rectangles_as_planes(void **state) {
     const struct rfx_shape shape = {4, {1, C, H, W}};
     struct rfx_npy_writer *writer = NULL;
     struct rfx_view view = rfx_view_dense(map, rfx_rect_full(H, W), C);
-    assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+    assert_int_equal(
+        rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = shape}, &writer, NULL),
+        RFX_OK);
     /* bands, the last one first, one of them in two parts */
     static const struct rfx_rect rects[] = {
         {5, 7, 0, W}, {0, 2, 0, 2501}, {0, 2, 2501, W}, {2, 5, 0, W}};
@@ -137,16 +141,16 @@ static void writes_batches(void **state) {
         float map[ELEMS], got[32 + N * ELEMS];
         struct rfx_view view = rfx_view_dense(map, rfx_rect_full(3, 2), 2);
         assert_int_equal(
-            rfx_npy_write_open_array(mem, FILE_NAME,
-                                     &(struct rfx_npy_array){.shape = shapes[form], .images = N},
-                                     &writer, NULL),
+            rfx_npy_write_open(mem, FILE_NAME,
+                               &(struct rfx_npy_array){.shape = shapes[form], .images = N}, &writer,
+                               NULL),
             RFX_OK);
         assert_int_equal(rfx_npy_write_next(writer, &err), RFX_STATUS_INVALID_ARGUMENT);
         rfx_npy_write_free(writer);
         assert_int_equal(
-            rfx_npy_write_open_array(mem, FILE_NAME,
-                                     &(struct rfx_npy_array){.shape = shapes[form], .images = N},
-                                     &writer, NULL),
+            rfx_npy_write_open(mem, FILE_NAME,
+                               &(struct rfx_npy_array){.shape = shapes[form], .images = N}, &writer,
+                               NULL),
             RFX_OK);
         for (int n = 0; n < N; n++) {
             for (int i = 0; i < ELEMS; i++) map[i] = (float)(100 * n + i);
@@ -174,9 +178,9 @@ static void writes_batches(void **state) {
     const struct rfx_shape huge = {1, {1 << 20}};
     struct rfx_npy_writer *writer = NULL;
     assert_int_equal(
-        rfx_npy_write_open_array(mem, FILE_NAME,
-                                 &(struct rfx_npy_array){.shape = huge, .images = INT64_MAX / 8},
-                                 &writer, &err),
+        rfx_npy_write_open(mem, FILE_NAME,
+                           &(struct rfx_npy_array){.shape = huge, .images = INT64_MAX / 8}, &writer,
+                           &err),
         RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
@@ -188,8 +192,9 @@ static void refuses_sizes_that_overflow(void **state) {
     struct rfx_error err = {""};
     const struct rfx_shape huge = {3, {INT64_MAX / 2, 4, 1}};
     struct rfx_npy_writer *writer = NULL;
-    assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &huge, &writer, &err),
-                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(
+        rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = huge}, &writer, &err),
+        RFX_STATUS_INVALID_ARGUMENT);
     rfx_npy_write_free(NULL);
     rfx_memory_free(mem);
 }
@@ -203,7 +208,8 @@ static void survives_failing_allocations(void **state) {
         struct rfx_npy_writer *writer = NULL;
         struct rfx_error err = {""};
         rfx_memory_fail_after(mem, k);
-        status = rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, &err);
+        status = rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = shape},
+                                    &writer, &err);
         if (status != RFX_OK) {
             assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
             assert_true(err.text[0] != '\0');
@@ -246,7 +252,9 @@ static void writes_into_what_others_write_too(void **state) {
     float map[C * H * W];
     for (int i = 0; i < C * H * W; i++) map[i] = (float)i - 7.5f;
     struct rfx_view view = rfx_view_dense(map, rfx_rect_full(H, W), C);
-    assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+    assert_int_equal(
+        rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = shape}, &writer, NULL),
+        RFX_OK);
     assert_int_equal(rfx_npy_write_rect(writer, view.rect, &view, NULL), RFX_OK);
     assert_int_equal(rfx_npy_write_commit(writer, NULL), RFX_OK);
     rfx_npy_write_free(writer);
@@ -293,7 +301,9 @@ static void writes_joined_maps(void **state) {
         struct rfx_npy_writer *writer = NULL;
         float values[12 * 5], got[32];
         unsigned char bytes[1000];
-        assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &shape, &writer, NULL), RFX_OK);
+        assert_int_equal(rfx_npy_write_open(mem, FILE_NAME, &(struct rfx_npy_array){.shape = shape},
+                                            &writer, NULL),
+                         RFX_OK);
         for (int l = 1; l >= 0; l--) {
             int64_t h = sizes[l][0], w = sizes[l][1];
             struct rfx_view view = rfx_view_dense(values, rfx_rect_full(h, w), wide);
