@@ -384,11 +384,7 @@ static struct bench_options values;
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
     RFX_CLI_USE(size, bench_options, run.model),
-    RFX_CLI_USE(plan, bench_options, run.plan),
-    RFX_CLI_USE(network, bench_options, run.model),
-    RFX_CLI_USE(fuse, bench_options, run.model),
-    RFX_CLI_USE(seed, bench_options, run.model),
-    RFX_CLI_USE(input, bench_options, run.input),
+    RFX_CLI_USES_OF_JOB,
     RFX_CLI_USE(json, bench_options, run.json),
 };
 
