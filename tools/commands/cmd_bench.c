@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "layers/core/clock.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/run/run.h"
@@ -211,13 +211,6 @@ static int compare_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Returns the CPU time of the process in seconds. */
-static double cpu_now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static double median(const double *sorted, size_t n) {
     return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
 }
@@ -276,11 +269,11 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
         bool observed = i >= 0 && bench->layers != NULL;
         bench->run.observer = observed ? &bench->layers->observer : NULL;
         rfx_cli_progress_start(&progress, i < 0 ? "warm-up" : "bench");
-        double cpu = cpu_now();
+        double cpu = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         status = rfx_run_image(&bench->run, bench->job.image, &bench->report, err);
         rfx_cli_progress_end(&progress);
         if (i >= 0) bench->seconds[i] = bench->report.seconds;
-        if (i >= 0) bench->cpu_seconds[i] = cpu_now() - cpu;
+        if (i >= 0) bench->cpu_seconds[i] = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         if (observed && status == RFX_OK)
             rfx_layer_times_end_run(bench->layers, bench->report.seconds);
     }

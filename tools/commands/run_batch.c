@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "layers/core/printable.h"
 #include "rfexec/run/run.h"
 #include "tools/cli/job.h"
@@ -44,12 +44,6 @@ struct batch {
     int first_code; /* exit code of the first failure */
     bool useless;   /* the options suit no image: stop the batch */
 };
-
-static double seconds_now(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct look look_at(const char *path) {
     struct look look = {.bytes = -1};
@@ -160,7 +154,7 @@ static void tell_done(const struct batch *run, const char *path,
 static enum rfx_status compute(struct batch *run, const char *path, struct rfx_error *err) {
     struct rfx_cli_outputs outputs = {0};
     struct rfx_cli_progress progress;
-    double started = seconds_now();
+    double started = rfx_clock_seconds(CLOCK_MONOTONIC);
     enum rfx_status status =
         rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
     if (status == RFX_OK) {
@@ -173,7 +167,8 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
     rfx_cli_memory_may_stop(run->job.mem); /* finishing the output files had disabled stopping */
-    if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
+    if (status == RFX_OK)
+        tell_done(run, path, &outputs, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     rfx_cli_outputs_free(&outputs);
     return status;
 }
@@ -243,7 +238,7 @@ static void tell_state(const struct batch *run, const char *path, const char *st
 }
 
 static int run_all(struct batch *run) {
-    double started = seconds_now();
+    double started = rfx_clock_seconds(CLOCK_MONOTONIC);
     for (size_t i = 0; i < run->list.n && !run->useless; ++i) {
         if (rfx_cli_progress_cancelled()) {
             rfx_cli_message("stopped by a signal; --resume goes on");
@@ -258,7 +253,7 @@ static int run_all(struct batch *run) {
         run->failed++;
         if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
     }
-    tell_sum(run, seconds_now() - started);
+    tell_sum(run, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     return run->first_code;
 }
 

@@ -4,9 +4,9 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "tiler/plan/mode.h"
 
 /* Of a node in a stage: its stored map, its rows or state in the stage, its new rows, its weights.
@@ -164,12 +164,6 @@ void rfx_arena_use_stage(struct rfx_arena_use *use, int stage) {
  * of which takes some microseconds. */
 static const double FIRST_INTERVAL = 1e-3, LOOK_EVERY = 2e-3;
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* The resident set in bytes; 0: not known. */
 static size_t look(const struct rfx_run_timeline *t) {
     char text[128];
@@ -207,7 +201,7 @@ void rfx_run_timeline_add(struct rfx_run_timeline *t, double at, size_t planned,
 
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_run_timeline *t = user;
-    double at = now();
+    double at = rfx_clock_seconds(CLOCK_MONOTONIC);
     bool due = at - t->last_look >= LOOK_EVERY;
     if (due) t->last_look = at;
     rfx_arena_use_stage(t->use, step->stage);
@@ -220,7 +214,7 @@ void rfx_run_timeline_start(struct rfx_run_timeline *t, struct rfx_arena_use *us
     *t = (struct rfx_run_timeline){.next = next, .use = use, .interval = FIRST_INTERVAL};
     t->observer = (struct rfx_step_observer){.step = take_step, .user = t};
     t->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    t->begin = now();
+    t->begin = rfx_clock_seconds(CLOCK_MONOTONIC);
 }
 
 void rfx_run_timeline_end(struct rfx_run_timeline *t) {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "layers/core/clock.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "tools/study/chart.h"
@@ -44,19 +44,13 @@ static uint64_t moved_bytes(const struct rfx_graph *graph, const struct rfx_step
     return step->kind == RFX_STEP_REDUCE_FINISH ? rfx_tensor_bytes(&node->out) : 0;
 }
 
-static double cpu_now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 /* MACs, bytes and the number of steps are the same in every run and counted in the first. */
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_layer_times *times = user;
     const struct rfx_graph *graph = times->plan->graph;
     size_t slot = slot_of(times, step);
     if (times->run >= times->runs) return;
-    double cpu = cpu_now();
+    double cpu = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     size_t at = slot * (size_t)times->runs + (size_t)times->run;
     times->seconds[at] += seconds;
     times->cpu_seconds[at] += times->cpu_last < 0 ? seconds : cpu - times->cpu_last;
@@ -113,7 +107,7 @@ void rfx_layer_times_end_run(struct rfx_layer_times *times, double seconds) {
     of_run[(n + RFX_REST_BETWEEN) * runs] = seconds - steps;
     of_run[(n + RFX_REST_COUNT) * runs] = seconds;
     ++times->run;
-    times->cpu_last = cpu_now();
+    times->cpu_last = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int compare_seconds(const void *a, const void *b) {

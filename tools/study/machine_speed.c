@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/clock.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/rfexec.h"
 
@@ -25,30 +25,17 @@ static const double SPAN_SECONDS =
 static const double PROBE_SECONDS = 0.0005;
 enum { PROBES = 12, MOST_ROUNDS = 1 << 24, SPANS = 16, PASSES = 6, ARRAYS = 3 };
 
-static double now_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Processor time of this thread. */
-static double thread_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Seconds in which every thread does `rounds` rounds; *done: multiply-adds of all threads. */
 static double span(const struct rfx_kernels *kernels, int threads, int64_t rounds, int64_t *done) {
     int64_t sums_done = 0;
-    double start = now_seconds();
+    double start = rfx_clock_seconds(CLOCK_MONOTONIC);
 #pragma omp parallel num_threads(threads) reduction(+ : sums_done)
     {
         float sums[RFX_PEAK_SUMS] = {0};
         sums_done +=
             kernels->peak(0.5f, 1.0f, rounds, sums); /* converges to 2: no special values */
     }
-    double seconds = now_seconds() - start;
+    double seconds = rfx_clock_seconds(CLOCK_MONOTONIC) - start;
     *done = sums_done * rounds;
     return seconds;
 }
@@ -74,9 +61,9 @@ static double machine_probe(void) {
     double best = 0;
     for (int i = 0; i < PROBES;) {
         float sums[RFX_PEAK_SUMS] = {0};
-        double start = thread_seconds();
+        double start = rfx_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         int n = kernels->peak(0.5f, 1.0f, rounds, sums);
-        double seconds = thread_seconds() - start;
+        double seconds = rfx_clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
         double rate = seconds > 0.0 ? 2.0 * n * (double)rounds / seconds : 0.0;
         bool too_short = seconds < PROBE_SECONDS && rounds < MOST_ROUNDS;
         if (too_short) rounds *= 2;
@@ -97,7 +84,7 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
     double best = 0;
     for (int pass = -1; pass < PASSES;
          ++pass) { /* the first pass only gets the pages from the system */
-        double start = now_seconds();
+        double start = rfx_clock_seconds(CLOCK_MONOTONIC);
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int t = 0; t < threads; ++t) {
             int64_t lo = n * t / threads, count = n * (t + 1) / threads - lo;
@@ -107,7 +94,7 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
             }
             kernels->binary(RFX_BINARY_ADD, a + lo, 1, b + lo, 1, sum + lo, count);
         }
-        double rate = (double)(ARRAYS * bytes) / (now_seconds() - start);
+        double rate = (double)(ARRAYS * bytes) / (rfx_clock_seconds(CLOCK_MONOTONIC) - start);
         if (pass >= 0 && rate > best) best = rate;
     }
     rfx_memory_release(mem, a);
