@@ -323,18 +323,6 @@ static uint64_t count_peers(const struct rfx_tiles_problem *p, int i) {
     return peers;
 }
 
-struct sorted {
-    uint64_t key;
-    int tensor;
-};
-
-static int compare_sorted(const void *pa, const void *pb) {
-    const struct sorted *a = pa;
-    const struct sorted *b = pb;
-    if (a->key != b->key) return a->key > b->key ? -1 : 1;
-    return (a->tensor > b->tensor) - (a->tensor < b->tensor);
-}
-
 static uint64_t sort_key(const struct rfx_tiles_problem *p, enum rfx_tiles_order order, int i) {
     if (order == RFX_TILES_BY_SIZE) return p->bytes[i];
     if (order == RFX_TILES_BY_LIFETIME) return (uint64_t)(p->last[i] - p->first[i]);
@@ -346,7 +334,7 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
     struct rfx_memory *mem = problem->mem;
     size_t n = (size_t)problem->n;
     struct allocator a = {.problem = problem, .offsets = offsets};
-    struct sorted *sorted = rfx_memory_calloc(mem, n, sizeof *sorted);
+    struct rfx_place_ranked *sorted = rfx_memory_calloc(mem, n, sizeof *sorted);
     a.placed = rfx_memory_calloc(mem, n, sizeof *a.placed);
     a.ranges = rfx_memory_calloc(mem, n, sizeof *a.ranges);
     enum rfx_status status = RFX_OK;
@@ -356,10 +344,10 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
         goto done;
     }
     for (int i = 0; i < problem->n && !rfx_memory_is_stopped(mem); i++)
-        sorted[i] = (struct sorted){sort_key(problem, order, i), i};
-    if (n > 0) qsort(sorted, n, sizeof *sorted, compare_sorted);
+        sorted[i] = (struct rfx_place_ranked){sort_key(problem, order, i), i};
+    if (n > 0) qsort(sorted, n, sizeof *sorted, rfx_place_compare_ranked);
     for (size_t k = 0; k < n; k++) {
-        int i = sorted[k].tensor;
+        int i = sorted[k].index;
         status = rfx_memory_check_stop(mem, err);
         if (status != RFX_OK) goto done;
         offsets[i] = allocate_tensor(&a, i);
