@@ -29,6 +29,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/core/printable.h"
 #include "rfexec/output/output_file.h"
 
 /* The data block of a box has x, y, x_end, y_end; the plot needs the middle first. */
@@ -280,24 +281,11 @@ enum {
     N_MARKS = sizeof marks / sizeof marks[0]
 };
 
-/* Length of the UTF-8 character at p; 0: there is none. */
-static int utf8_length(const unsigned char *p) {
-    int n = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    if (p[0] >= 0x80 && (p[0] < 0xC2 || p[0] > 0xF4)) return 0;
-    for (int i = 1; i < n; ++i)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    if (p[0] == 0xE0 && p[1] < 0xA0) return 0;                          /* overlong */
-    if (p[0] == 0xED && p[1] > 0x9F) return 0;                          /* surrogates */
-    if ((p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) /* outside Unicode */
-        return 0;
-    return n;
-}
-
 void rfx_chart_quote(const char *text, FILE *stream) {
     (void)fputc('\'', stream);
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
-        int n = utf8_length(p);
-        bool control = n == 1 && (*p < 0x20 || *p == 0x7F);
+    for (const char *p = text; *p != '\0';) {
+        int n = rfx_utf8_bytes(p);
+        bool control = n == 1 && ((unsigned char)*p < 0x20 || *p == 0x7F);
         if (n == 0 || control) {
             (void)fputc(control ? ' ' : '?', stream);
             ++p;
