@@ -126,6 +126,14 @@ static int prepare(struct batch *run, const char *path) {
     return code;
 }
 
+/* Prints a JSON document as one line, at once, and frees it. */
+static void print_line(json_t *line) {
+    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
 static void tell_done(const struct batch *run, const char *path,
                       const struct rfx_cli_outputs *outputs, double seconds) {
     char shown[4096];
@@ -143,12 +151,8 @@ static void tell_done(const struct batch *run, const char *path,
     for (int k = 0; k < outputs->count; ++k)
         (void)json_object_set_new(hashes, outputs->items[k].name,
                                   json_string(outputs->items[k].hash));
-    json_t *line = json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
-                             seconds, "hashes", hashes);
-    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(line);
-    (void)putchar('\n');
-    (void)fflush(stdout);
+    print_line(json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
+                         seconds, "hashes", hashes));
 }
 
 static enum rfx_status compute(struct batch *run, const char *path, struct rfx_error *err) {
@@ -209,14 +213,11 @@ static int run_one(struct batch *run, char *path) {
 
 static void tell_sum(const struct batch *run, double seconds) {
     if (run->options->json) {
-        json_t *sum = json_pack(
-            "{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA, "command", "run",
-            "listed", (json_int_t)run->list.n, "done", (json_int_t)run->done, "skipped",
-            (json_int_t)run->skipped, "failed", (json_int_t)run->failed, "seconds", seconds,
-            "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes());
-        (void)json_dumpf(sum, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
-        json_decref(sum);
-        (void)putchar('\n');
+        print_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA,
+                             "command", "run", "listed", (json_int_t)run->list.n, "done",
+                             (json_int_t)run->done, "skipped", (json_int_t)run->skipped, "failed",
+                             (json_int_t)run->failed, "seconds", seconds, "peak_rss_bytes",
+                             (json_int_t)rfx_peak_rss_bytes()));
         return;
     }
     char peak[RFX_HUMAN_CHARS];
@@ -230,11 +231,7 @@ static void tell_state(const struct batch *run, const char *path, const char *st
     char shown[4096];
     if (!run->options->json) return; /* a message has said why */
     rfx_printable(path, shown, sizeof shown);
-    json_t *line = json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code);
-    (void)json_dumpf(line, stdout, JSON_COMPACT);
-    json_decref(line);
-    (void)putchar('\n');
-    (void)fflush(stdout);
+    print_line(json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code));
 }
 
 static int run_all(struct batch *run) {
