@@ -115,12 +115,14 @@ static int compare_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median_of_slot(struct rfx_layer_times *times, double *all, size_t slot) {
-    double *v = all + slot * (size_t)times->runs;
-    size_t n = (size_t)times->run;
+double rfx_median_of_times(double *seconds, size_t n) {
     if (n == 0) return 0;
-    qsort(v, n, sizeof *v, compare_seconds);
-    return n % 2 == 1 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+    qsort(seconds, n, sizeof *seconds, compare_seconds);
+    return n % 2 == 1 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]);
+}
+
+static double median_of_slot(const struct rfx_layer_times *times, double *all, size_t slot) {
+    return rfx_median_of_times(all + slot * (size_t)times->runs, (size_t)times->run);
 }
 
 void rfx_layer_times_finish(struct rfx_layer_times *times) {

@@ -60,6 +60,9 @@ struct rfx_layer_times {
     int64_t runs, run;
 };
 
+/* Sorts n times, the shortest first, and returns their median; 0 when n is 0. */
+double rfx_median_of_times(double *seconds, size_t n);
+
 /* For `runs` runs of the plan; the session gets its `observer`. OUT_OF_MEMORY. Freed by
  * rfx_layer_times_free; NULL is fine. */
 RFX_NODISCARD enum rfx_status rfx_layer_times_create(struct rfx_memory *mem,
