@@ -77,18 +77,13 @@ static void put_group(struct rfx_html *html) {
     html->n_rest = 0;
 }
 
-void rfx_html_base64(struct rfx_html *html, const void *data, size_t bytes) {
+enum rfx_status rfx_html_base64(void *user, const void *data, size_t bytes, struct rfx_error *err) {
+    struct rfx_html *html = user;
     const unsigned char *p = data;
     for (size_t i = 0; i < bytes; ++i) {
         html->rest[html->n_rest++] = p[i];
         if (html->n_rest == 3) put_group(html);
     }
-}
-
-enum rfx_status rfx_html_base64_part(void *user, const void *data, size_t bytes,
-                                     struct rfx_error *err) {
-    struct rfx_html *html = user;
-    rfx_html_base64(html, data, bytes);
     return html->status == RFX_OK ? RFX_OK : rfx_fail(err, html->status, "%s", html->err.text);
 }
 

@@ -326,8 +326,8 @@ static void put_image(struct rfx_html_report *page, int side, int64_t rows, int6
     double scale = (double)side / (double)(rows > cols ? rows : cols);
     rfx_html_format(html, " width=\"%.0f\" height=\"%.0f\" src=\"data:image/png;base64,",
                     ceil(scale * (double)cols), ceil(scale * (double)rows));
-    enum rfx_status status = rfx_png_write_open_to(page->mem, "report", rfx_html_base64_part, html,
-                                                   rows, cols, 3, 8, &png, &err);
+    enum rfx_status status = rfx_png_write_open_to(page->mem, "report", rfx_html_base64, html, rows,
+                                                   cols, 3, 8, &png, &err);
     for (int64_t y = 0; y < rows && status == RFX_OK; ++y)
         status = rfx_png_write_row(png, row(user, y, room), &err);
     if (status == RFX_OK) status = rfx_png_write_commit(png, &err);
