@@ -436,10 +436,7 @@ static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes)
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                      const char *spec) {
     *job = (struct rfx_cli_job){.mem = rfx_cli_memory_create()};
-    if (job->mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (job->mem == NULL) return RFX_EXIT_SYSTEM;
     int code = spec == NULL ? open_synthetic(job, options) : open_given(job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     job->request = (struct rfx_plan_request){

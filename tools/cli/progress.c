@@ -54,7 +54,10 @@ static bool is_stop_wanted(void *user) {
 
 struct rfx_memory *rfx_cli_memory_create(void) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    if (mem != NULL) rfx_cli_memory_may_stop(mem);
+    if (mem != NULL)
+        rfx_cli_memory_may_stop(mem);
+    else
+        rfx_cli_message("out of memory at start");
     return mem;
 }
 

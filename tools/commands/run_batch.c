@@ -300,10 +300,7 @@ int rfx_run_batch(const struct rfx_cli_run_options *options) {
     run.options = options;
     run.one = *options;
     struct rfx_memory *mem = rfx_cli_memory_create();
-    if (mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (mem == NULL) return RFX_EXIT_SYSTEM;
     run.one.words.n_args = 2;
     run.list.mem = mem;
     int code = check_all(&run);
