@@ -31,6 +31,11 @@ static int decode(const unsigned char *p, uint32_t *code) {
     return n;
 }
 
+int rfx_utf8_bytes(const char *p) {
+    uint32_t code;
+    return decode((const unsigned char *)p, &code);
+}
+
 /* Returns the bytes of the printable character at p; 0: the byte at p has to be escaped. */
 static int printable_bytes(const unsigned char *p) {
     uint32_t code = 0;
@@ -76,12 +81,10 @@ char *rfx_printable_copy(struct rfx_memory *mem, const char *text) {
 
 void rfx_trim_cut_character(char *text) {
     size_t length = strlen(text), start = length;
-    uint32_t code;
     for (int back = 0; back < 4 && start > 0; back++) {
         unsigned char byte = (unsigned char)text[--start];
         if ((byte & 0xc0) == 0x80) continue;
-        if (byte >= 0x80 && decode((const unsigned char *)text + start, &code) == 0)
-            text[start] = '\0';
+        if (byte >= 0x80 && rfx_utf8_bytes(text + start) == 0) text[start] = '\0';
         return;
     }
 }

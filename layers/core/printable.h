@@ -22,6 +22,9 @@ void rfx_printable(const char *text, char *out, size_t size);
 /* Returns the printable form in a new block; NULL when the allocation fails. */
 char *rfx_printable_copy(struct rfx_memory *mem, const char *text);
 
+/* Returns the bytes (1 to 4) of the UTF-8 character at p, or 0 if the bytes there are not UTF-8. */
+int rfx_utf8_bytes(const char *p);
+
 /* Removes the last character of `text` if its UTF-8 bytes are incomplete because the text was cut.
  */
 void rfx_trim_cut_character(char *text);

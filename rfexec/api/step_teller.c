@@ -1,13 +1,7 @@
 /* Steps of the executor as the public header reports them; see step_teller.h. */
 #include "rfexec/api/step_teller.h"
 
-#include <time.h>
-
-static double now_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "layers/core/clock.h"
 
 static enum rfx_step_work work_of(const struct rfx_graph *graph, const struct rfx_step *step) {
     switch (step->kind) {
@@ -98,7 +92,7 @@ static void tell(void *user, const struct rfx_step *step, double seconds) {
         .total = step->n_units,
         .planned_bytes = teller->plan->peak_bytes,
         .held_bytes = held_bytes(teller),
-        .seconds = now_seconds() - teller->begin,
+        .seconds = rfx_clock_seconds(CLOCK_MONOTONIC) - teller->begin,
     };
     (void)seconds;
     if (step->kind != RFX_STEP_LOAD && step->kind != RFX_STEP_REDUCE_BEGIN) {
@@ -114,5 +108,5 @@ void rfx_step_teller_begin(struct rfx_step_teller *teller, const struct rfx_run_
     *teller =
         (struct rfx_step_teller){.options = options, .graph = graph, .plan = plan, .mem = mem};
     teller->observer = (struct rfx_step_observer){.step = tell, .user = teller};
-    if (options->observe != NULL) teller->begin = now_seconds();
+    if (options->observe != NULL) teller->begin = rfx_clock_seconds(CLOCK_MONOTONIC);
 }

@@ -2,9 +2,9 @@
  * A step is one call of an operator's run function, or one read from the image. */
 #include <stdatomic.h>
 #include <string.h>
-#include <time.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/clock.h"
 #include "layers/graph/pack.h"
 #include "layers/graph/units.h"
 #include "rfexec/run/session_state.h"
@@ -194,12 +194,6 @@ static enum rfx_status move_rows(const struct rfx_session *session, struct rfx_t
     return rfx_spill_fetch(session->spill, team, step->node, step->rect, &view, err);
 }
 
-static double now_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static enum rfx_status prepare_source(struct rfx_session *session, struct rfx_image *image,
                                       struct rfx_error *err) {
     const struct rfx_tensor *input = &session->graph->nodes[session->graph->input].out;
@@ -278,11 +272,11 @@ static enum rfx_status run_step_observed(struct rfx_session *session, struct rfx
                                          struct rfx_team *team, const struct rfx_step *step,
                                          struct rfx_error *err) {
     const struct rfx_step_observer *observer = session->observer;
-    double start = observer != NULL ? now_seconds() : 0.0;
+    double start = observer != NULL ? rfx_clock_seconds(CLOCK_MONOTONIC) : 0.0;
     enum rfx_status status = run_step(session, image, team, step, err);
     if (status == RFX_OK && rfx_team_is_stopped(team)) status = fail_stopped(step, err);
     if (status == RFX_OK && observer != NULL)
-        observer->step(observer->user, step, now_seconds() - start);
+        observer->step(observer->user, step, rfx_clock_seconds(CLOCK_MONOTONIC) - start);
     return status;
 }
 
@@ -327,7 +321,7 @@ static void run_steps(struct rfx_team *team, void *user) {
 enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *image,
                                 rfx_progress_fn *progress, void *user,
                                 struct rfx_run_report *report, struct rfx_error *err) {
-    double start = now_seconds();
+    double start = rfx_clock_seconds(CLOCK_MONOTONIC);
     enum rfx_status status = prepare_source(session, image, err);
     if (status != RFX_OK) return status;
     rfx_schedule_rewind(session->schedule);
@@ -344,7 +338,7 @@ enum rfx_status rfx_session_run(struct rfx_session *session, struct rfx_image *i
     status = give_all_stored(session, err);
     if (status != RFX_OK) return status;
     if (progress != NULL) (void)progress(user, run.n_units, run.n_units);
-    run.report.seconds = now_seconds() - start;
+    run.report.seconds = rfx_clock_seconds(CLOCK_MONOTONIC) - start;
     if (report != NULL) *report = run.report;
     return RFX_OK;
 }

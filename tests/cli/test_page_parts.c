@@ -17,6 +17,7 @@
 #include "tiler/modes/modes.h"
 #include "tools/report/html.h"
 #include "tools/report/output_summary.h"
+#include "tools/report/overlay_drawing.h"
 #include "tools/report/run_timeline.h"
 
 static uint64_t count_between(const float *values, int n, double lo, double hi) {
@@ -117,6 +118,31 @@ static void test_preview(void **state) {
     rfx_memory_free(mem);
 }
 
+/* 1000 x 10 pixels become 400 x 4: row r shows row 5 r / 2 of the image, column c column 5 c / 2.
+ */
+static void test_small_copy(void **state) {
+    enum { H = 1000, W = 10, ROWS = 400, COLS = 4 };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_small_copy copy;
+    (void)state;
+    assert_int_equal(rfx_small_copy_bytes(H, W), 3 * ROWS * COLS);
+    assert_int_equal(rfx_small_copy_create(mem, H, W, &copy, NULL), RFX_OK);
+    assert_true(copy.rows == ROWS && copy.cols == COLS);
+    for (int64_t y = 0; y < H; ++y) {
+        float colours[3 * W];
+        for (int x = 0; x < 3 * W; ++x) colours[x] = (float)((y + 7 * x) % 256);
+        assert_int_equal(rfx_small_copy_wants(&copy, y), y % 5 == 0 || y % 5 == 2);
+        rfx_small_copy_take(&copy, y, colours);
+    }
+    for (int r = 0; r < ROWS; ++r)
+        for (int i = 0; i < 3 * COLS; ++i) {
+            int y = 5 * r / 2, x = 3 * (5 * (i / 3) / 2) + i % 3;
+            assert_int_equal(copy.rgb[3 * COLS * r + i], (y + 7 * x) % 256);
+        }
+    rfx_small_copy_free(&copy);
+    rfx_memory_free(mem);
+}
+
 static void test_html(void **state) {
     static const struct {
         const char *bytes, *base64;
@@ -129,7 +155,9 @@ static void test_html(void **state) {
     rfx_html_text(&html, "<a b=\"c\" d='e'>&amp; \xef\xbf\xbe\xef\xbf\xbf \xef\xbf\xbd g\xef");
     for (int i = 0; i < 5; ++i) { /* RFC 4648, section 10 */
         rfx_html_raw(&html, "|");
-        rfx_html_base64(&html, groups[i].bytes, strlen(groups[i].bytes));
+        enum rfx_status status =
+            rfx_html_base64(&html, groups[i].bytes, strlen(groups[i].bytes), NULL);
+        assert_int_equal(status, RFX_OK);
         rfx_html_base64_end(&html);
     }
     memset(text, 'x', sizeof text - 1);
@@ -193,6 +221,49 @@ static void check_arena(const struct rfx_plan *plan, struct rfx_memory *mem) {
     rfx_arena_use_free(use);
 }
 
+/* Bytes in use at each step, against a map of the arena's bytes. Returns the number of steps at
+ * which boxes overlap. */
+
+static int check_live_bytes(const struct rfx_plan *plan, struct rfx_memory *mem) {
+    struct rfx_arena_use *use = NULL;
+    unsigned char *taken = malloc(plan->bytes.arena);
+    int overlaps = 0;
+    assert_non_null(taken);
+    assert_int_equal(rfx_arena_use_create(mem, plan, &use, NULL), RFX_OK);
+    for (int s = 0; s < plan->n_stages; ++s) {
+        rfx_arena_use_stage(use, s);
+        for (int k = 0; k < use->n_steps; ++k) {
+            size_t count = 0, sum = 0;
+            memset(taken, 0, plan->bytes.arena);
+            for (int i = 0; i < use->n_boxes; ++i) {
+                const struct rfx_arena_box *box = &use->boxes[i];
+                if (k < box->first || k > box->last) continue;
+                memset(taken + box->offset, 1, box->bytes);
+                sum += box->bytes;
+            }
+            for (size_t i = 0; i < plan->bytes.arena; ++i) count += taken[i];
+            assert_int_equal(use->live[k], count);
+            overlaps += sum > count;
+        }
+    }
+    rfx_arena_use_free(use);
+    free(taken);
+    return overlaps;
+}
+
+/* Layers that overwrite their input: their boxes overlap, and each byte counts once. */
+static void test_arena_in_place(void **state) {
+    struct small_plan_case c = small_plan_case_begin(64, 48);
+    struct rfx_plan *plan = NULL;
+    (void)state;
+    c.request.asked = rfx_ask_whole();
+    c.request.asked.row_by_row = true;
+    assert_int_equal(rfx_plan_create(c.graph, &c.request, &plan, NULL), RFX_OK);
+    assert_true(check_live_bytes(plan, c.mem) > 0);
+    rfx_plan_free(plan);
+    small_plan_case_end(&c);
+}
+
 static void test_arena(void **state) {
     static const int64_t bands[] = {0, 1, 4};
     (void)state;
@@ -212,8 +283,9 @@ static void test_arena(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_histogram), cmocka_unit_test(test_special_values),
-        cmocka_unit_test(test_preview),   cmocka_unit_test(test_html),
-        cmocka_unit_test(test_timeline),  cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_preview),   cmocka_unit_test(test_small_copy),
+        cmocka_unit_test(test_html),      cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_arena),     cmocka_unit_test(test_arena_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,9 @@ static void print_indented(const char *lines) {
     }
 }
 
-const char *rfx_cli_called_by(const struct rfx_cli_command *command) {
+/* Returns the word before a command's name in a usage line: "rfexec ", or "" for a command that is
+ * a program by itself, whose name begins with "rfexec-". */
+static const char *called_by(const struct rfx_cli_command *command) {
     return strncmp(command->name, "rfexec-", 7) == 0 ? "" : "rfexec ";
 }
 
@@ -78,8 +80,9 @@ static void print_wrapped(FILE *stream, const char *text, int at, int indent) {
     fputc('\n', stream);
 }
 
-void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command) {
-    int at = fprintf(stream, "usage: %s%s ", rfx_cli_called_by(command), command->name);
+/* Prints "usage: rfexec ...", in lines of at most WIDTH characters. */
+static void print_call(FILE *stream, const struct rfx_cli_command *command) {
+    int at = fprintf(stream, "usage: %s%s ", called_by(command), command->name);
     char line[400];
     for (const char *p = command->args; p != NULL;) { /* a line for each form */
         const char *end = strchr(p, '\n');
@@ -127,7 +130,7 @@ static void print_options(const struct rfx_cli_command *command) {
 }
 
 void rfx_cli_print_help(const struct rfx_cli_command *command) {
-    rfx_cli_print_call(stdout, command);
+    print_call(stdout, command);
     printf("\n%s\n", command->summary);
     if (command->details[0] != '\0') printf("\n%s", command->details);
     print_options(command);
@@ -145,9 +148,9 @@ bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **
         return false;
     }
     if (parsed) return true;
-    const char *by = rfx_cli_called_by(command);
+    const char *by = called_by(command);
     rfx_cli_message("%s", why);
-    rfx_cli_print_call(stderr, command);
+    print_call(stderr, command);
     if (by[0] != '\0')
         fprintf(stderr, "'rfexec help %s' explains\n", command->name);
     else

@@ -19,17 +19,10 @@ extern const char rfx_cli_starts_again[];
 /* Prints all commands with their summaries, and the exit codes. */
 void rfx_cli_print_usage(FILE *stream);
 
-/* Returns the word before a command's name in a usage line: "rfexec ", or "" for a command that is
- * a program by itself, whose name begins with "rfexec-". */
-const char *rfx_cli_called_by(const struct rfx_cli_command *command);
-
 /* Parses the words after a command's name into the command's struct. Returns true when the command
  * is to run. Returns false, with the exit code in *code, when the user asked for help (the help is
  * then printed) or when a word is wrong (a message is then printed). */
 bool rfx_cli_take_words(const struct rfx_cli_command *command, int argc, char **argv, int *code);
-
-/* Prints "usage: rfexec ...", in lines of at most 100 characters. */
-void rfx_cli_print_call(FILE *stream, const struct rfx_cli_command *command);
 
 /* Prints the help of one command on stdout. */
 void rfx_cli_print_help(const struct rfx_cli_command *command);

@@ -89,7 +89,8 @@ static bool is_input_name(const char *name) {
            strncmp(name, "bands:", sizeof "bands:" - 1) == 0 || picture_kind(name) != NULL;
 }
 
-bool rfx_cli_tell_exchanged(const char *model, const char *input) {
+/* Returns whether model and input were given in the wrong order. Prints a message if so. */
+static bool tell_exchanged(const char *model, const char *input) {
     bool takes_model = is_model_name(input);
     if (!takes_model && !is_input_name(model)) return false;
     rfx_cli_message("'%s' is a %s: the model comes first, then the picture (given: '%s' '%s')",
@@ -243,7 +244,7 @@ static int open_image(struct rfx_cli_job *job, const struct rfx_cli_run_options 
     if (status == RFX_STATUS_IO && access(spec, R_OK) != 0) status = RFX_STATUS_MALFORMED;
     if (status == RFX_OK) return RFX_EXIT_DONE;
     bool refused = status != RFX_STATUS_OUT_OF_MEMORY;
-    if (refused && rfx_cli_tell_exchanged(options->words.args[0], spec)) return RFX_EXIT_REFUSED;
+    if (refused && tell_exchanged(options->words.args[0], spec)) return RFX_EXIT_REFUSED;
     return rfx_cli_fail(status, &err);
 }
 
@@ -435,10 +436,7 @@ static size_t measure_process(const struct rfx_cli_job *job, size_t image_bytes)
 int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
                      const char *spec) {
     *job = (struct rfx_cli_job){.mem = rfx_cli_memory_create()};
-    if (job->mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (job->mem == NULL) return RFX_EXIT_SYSTEM;
     int code = spec == NULL ? open_synthetic(job, options) : open_given(job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     job->request = (struct rfx_plan_request){

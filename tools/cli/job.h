@@ -93,9 +93,6 @@ RFX_NODISCARD int rfx_cli_refuse_model(const char *name, const char *words);
  * message if so. */
 bool rfx_cli_tell_picture(const char *model);
 
-/* Returns whether model and input were given in the wrong order. Prints a message if so. */
-bool rfx_cli_tell_exchanged(const char *model, const char *input);
-
 /* Returns the layers to fuse, as --no-fuse and --no-fuse-add demand, for struct rfx_load_options.
  * NULL: fuse everything that can be fused. */
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options);

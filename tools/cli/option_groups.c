@@ -124,13 +124,6 @@ struct threads { /* of commands that have no plan options */
 static const struct rfx_cli_option threads_rows[] = {THREADS(threads, threads)};
 GROUP(rfx_cli_threads_group, rfx_cli_heading_plan, threads_rows);
 
-static const struct rfx_cli_option check_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_plan_options, "check", FLAG, check, NULL,
-                   "check the plan with a checker that shares no code with the planner (always "
-                   "done with --plan)"),
-};
-GROUP(rfx_cli_check_group, rfx_cli_heading_plan, check_rows);
-
 /* Input. */
 
 enum { MOST_PAGES = 100000 }; /* more than the number of pages that can be read */
@@ -236,13 +229,6 @@ static const struct rfx_cli_option format_rows[] = {
 };
 GROUP(rfx_cli_format_group, rfx_cli_heading_output, format_rows);
 
-static const struct rfx_cli_option planned_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_output_options, "for-output", TEXT, for_output, "FILE",
-                   "the -o of the run that is planned: writing it takes memory (default: a .npy "
-                   "file; none: no file)"),
-};
-GROUP(rfx_cli_planned_group, rfx_cli_heading_output, planned_rows);
-
 /* Parts of outputs. */
 
 /* Options that do not go with --part and --part-rect, which write the samples of one output to a
@@ -274,22 +260,6 @@ static const struct rfx_cli_option part_rows[] = {
                                "plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
-
-static const struct rfx_cli_option parts_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_part_options, "parts", COUNT, parts, "N",
-                   "show what each of N parts of the output (run --part I/N) takes",
-                   .most = RFX_CLI_MOST, .excludes = "output plan for-output"),
-    RFX_CLI_OPTION(rfx_cli_part_options, "part-output", TEXT, part_output, "NAME",
-                   "output that --parts is about, where there are several"),
-};
-GROUP(rfx_cli_parts_group, rfx_cli_heading_parts, parts_rows);
-
-static const struct rfx_cli_option hash_rows[] = {
-    RFX_CLI_OPTION(
-        rfx_cli_part_options, "whole-input-hash", FLAG, whole_input_hash, NULL,
-        "let processes compare all bytes of the image file, not only up to 256 MiB of it"),
-};
-GROUP(rfx_cli_hash_group, rfx_cli_heading_parts, hash_rows);
 
 /* Runs on many images. */
 

@@ -225,21 +225,25 @@ struct rfx_cli_run_options {
                      * accepts. Afterwards: the number of images in the batch. 0: one image */
 };
 
-/* The groups of struct rfx_cli_run_options that run and explain take. */
-#define RFX_CLI_USES_OF_RUN                                 \
-    RFX_CLI_USE(plan, rfx_cli_run_options, plan),           \
-        RFX_CLI_USE(network, rfx_cli_run_options, model),   \
-        RFX_CLI_USE(fuse, rfx_cli_run_options, model),      \
-        RFX_CLI_USE(seed, rfx_cli_run_options, model),      \
-        RFX_CLI_USE(input, rfx_cli_run_options, input),     \
-        RFX_CLI_USE(file, rfx_cli_run_options, output),     \
-        RFX_CLI_USE(dump, rfx_cli_run_options, model),      \
-        RFX_CLI_USE(samples, rfx_cli_run_options, output),  \
-        RFX_CLI_USE(format, rfx_cli_run_options, output),   \
-        RFX_CLI_USE(part, rfx_cli_run_options, part),       \
-        RFX_CLI_USE(list, rfx_cli_run_options, list),       \
-        RFX_CLI_USE(classes, rfx_cli_run_options, report),  \
-        RFX_CLI_USE(pictures, rfx_cli_run_options, report), \
+/* The groups of every command that plans a run of a network on an image. The command's struct is,
+ * or begins with, struct rfx_cli_run_options. */
+#define RFX_CLI_USES_OF_JOB                               \
+    RFX_CLI_USE(plan, rfx_cli_run_options, plan),         \
+        RFX_CLI_USE(network, rfx_cli_run_options, model), \
+        RFX_CLI_USE(fuse, rfx_cli_run_options, model),    \
+        RFX_CLI_USE(seed, rfx_cli_run_options, model),    \
+        RFX_CLI_USE(input, rfx_cli_run_options, input)
+
+/* The groups that run and explain take. */
+#define RFX_CLI_USES_OF_RUN                                              \
+    RFX_CLI_USES_OF_JOB, RFX_CLI_USE(file, rfx_cli_run_options, output), \
+        RFX_CLI_USE(dump, rfx_cli_run_options, model),                   \
+        RFX_CLI_USE(samples, rfx_cli_run_options, output),               \
+        RFX_CLI_USE(format, rfx_cli_run_options, output),                \
+        RFX_CLI_USE(part, rfx_cli_run_options, part),                    \
+        RFX_CLI_USE(list, rfx_cli_run_options, list),                    \
+        RFX_CLI_USE(classes, rfx_cli_run_options, report),               \
+        RFX_CLI_USE(pictures, rfx_cli_run_options, report),              \
         RFX_CLI_USE(json, rfx_cli_run_options, json)
 
 /* Groups that several commands share, and the struct that takes each. */
@@ -250,15 +254,11 @@ extern const struct rfx_cli_group rfx_cli_no_fuse_group;  /* struct rfx_cli_mode
 extern const struct rfx_cli_group rfx_cli_network_group;  /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_dump_group;     /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_plan_group;     /* struct rfx_cli_plan_options */
-extern const struct rfx_cli_group rfx_cli_check_group;    /* struct rfx_cli_plan_options */
 extern const struct rfx_cli_group rfx_cli_input_group;    /* struct rfx_cli_input_options */
 extern const struct rfx_cli_group rfx_cli_file_group;     /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_samples_group;  /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_output_options */
-extern const struct rfx_cli_group rfx_cli_planned_group;  /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */
-extern const struct rfx_cli_group rfx_cli_parts_group;    /* struct rfx_cli_part_options */
-extern const struct rfx_cli_group rfx_cli_hash_group;     /* struct rfx_cli_part_options */
 extern const struct rfx_cli_group rfx_cli_list_group;     /* struct rfx_cli_list_options */
 extern const struct rfx_cli_group rfx_cli_classes_group;  /* struct rfx_cli_report_options */
 extern const struct rfx_cli_group rfx_cli_pictures_group; /* struct rfx_cli_report_options */

@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "tools/cli/command.h"
 #include "tools/cli/report.h"
 
@@ -53,7 +54,10 @@ static bool is_stop_wanted(void *user) {
 
 struct rfx_memory *rfx_cli_memory_create(void) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    if (mem != NULL) rfx_cli_memory_may_stop(mem);
+    if (mem != NULL)
+        rfx_cli_memory_may_stop(mem);
+    else
+        rfx_cli_message("out of memory at start");
     return mem;
 }
 
@@ -71,15 +75,8 @@ void rfx_cli_progress_silence(void) {
     silent = true;
 }
 
-/* Returns the monotonic clock in seconds. */
-static double seconds_now(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 void rfx_cli_progress_start(struct rfx_cli_progress *progress, const char *what) {
-    double now = seconds_now();
+    double now = rfx_clock_seconds(CLOCK_MONOTONIC);
     *progress = (struct rfx_cli_progress){.what = what, .started = now, .drawn = now};
 }
 
@@ -183,7 +180,7 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
     struct rfx_cli_progress *progress = user;
     if (rfx_cli_progress_cancelled()) return 1;
     if (total <= 0 || silent) return 0;
-    double now = seconds_now();
+    double now = rfx_clock_seconds(CLOCK_MONOTONIC);
     if (now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds) return 0;
     progress->drawn = now;
     if (done > total) done = total;
@@ -214,7 +211,7 @@ int rfx_cli_progress_step(void *user, int64_t done, int64_t total) {
  * has lasted. */
 static bool is_stop_wanted_here(void *user) {
     struct rfx_cli_progress *progress = user;
-    double now = seconds_now();
+    double now = rfx_clock_seconds(CLOCK_MONOTONIC);
     bool soon = now - progress->started < quiet_seconds || now - progress->drawn < redraw_seconds;
     if (silent || soon) return rfx_cli_progress_cancelled();
     progress->drawn = now;

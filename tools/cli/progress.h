@@ -40,7 +40,7 @@ void rfx_cli_progress_catch_signals(void);
 bool rfx_cli_progress_cancelled(void);
 
 /* Creates an allocator that refuses memory once a signal has come. The refusal ends the work that
- * uses the allocator. Returns NULL when the system has no memory. */
+ * uses the allocator. When the system has no memory, prints a message and returns NULL. */
 struct rfx_memory *rfx_cli_memory_create(void);
 
 /* Lets signals stop the work that uses `mem` again. Called after a step that must not be stopped.

@@ -146,7 +146,9 @@ json_t *rfx_report_summary(const struct rfx_plan_survey *survey,
                      "predicted_seconds", rfx_machine_seconds(summary->cost, threads));
 }
 
-size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node) {
+/* Returns the peak bytes of a whole-image run and sets *node to the layer of the peak. Returns 0,
+ * and notes the lack, when there is no memory for the computation. */
+static size_t untiled_bytes(const struct rfx_graph *graph, int *node) {
     struct rfx_liveness *live = NULL;
     struct rfx_error err = {{0}};
     if (rfx_liveness_create(graph, RFX_BASELINE_FUSED, &live, &err) != RFX_OK) {
@@ -163,7 +165,7 @@ void rfx_report_untiled_text(const struct rfx_graph *graph) {
     char text[RFX_HUMAN_CHARS];
     int node = 0;
     const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
-    size_t bytes = rfx_report_untiled_bytes(base, &node);
+    size_t bytes = untiled_bytes(base, &node);
     if (bytes != 0)
         printf("untiled    %s of maps and parameters at %s, layer by layer as executed\n",
                rfx_human_bytes(bytes, text), rfx_split_label(base, node));
@@ -172,7 +174,7 @@ void rfx_report_untiled_text(const struct rfx_graph *graph) {
 void rfx_report_untiled(json_t *document, const struct rfx_graph *graph) {
     int node = 0;
     const struct rfx_graph *base = graph->base != NULL ? graph->base : graph;
-    size_t bytes = rfx_report_untiled_bytes(base, &node);
+    size_t bytes = untiled_bytes(base, &node);
     if (bytes == 0) return;
     (void)json_object_set_new(
         document, "untiled",

@@ -74,14 +74,11 @@ json_t *rfx_report_shape(const struct rfx_shape *shape);
  * express. */
 json_t *rfx_report_number(double value);
 
-/* Returns the peak bytes of a whole-image run of the executed (fused) graph: the live feature maps,
- * the image included, and all parameters as float32. *node (may be NULL) is set to the layer of the
- * peak. Returns 0, and notes the lack, when there is no memory for the computation. analyze,
- * advise, plan and charts all show this figure. */
-size_t rfx_report_untiled_bytes(const struct rfx_graph *graph, int *node);
-
-/* Report the result of rfx_report_untiled_bytes. The first function prints a line on stdout. The
- * second adds "untiled": {"maps_and_parameters_bytes", "peak_layer"} to `document`. */
+/* Report the peak bytes of a whole-image run of the executed (fused) graph, and the layer of the
+ * peak: the live feature maps, the image included, and all parameters as float32. The first
+ * function prints a line on stdout. The second adds "untiled": {"maps_and_parameters_bytes",
+ * "peak_layer"} to `document`. Without memory for the computation both report nothing, and the
+ * program's exit code becomes RFX_EXIT_SYSTEM. */
 void rfx_report_untiled_text(const struct rfx_graph *graph);
 void rfx_report_untiled(json_t *document, const struct rfx_graph *graph);
 

@@ -16,8 +16,7 @@ static ssize_t read_some(int file, char *to, size_t room) {
     return n;
 }
 
-/* Reads the whole file into list->text. The buffer is doubled by copying it to a new block, because
- * the allocator cannot resize in place. */
+/* Reads the whole file into list->text. The buffer is doubled when it is full. */
 static enum rfx_status read_text(struct rfx_batch_list *list, int file, const char *path,
                                  struct rfx_error *err) {
     size_t room = 65536, filled = 0;
@@ -25,16 +24,13 @@ static enum rfx_status read_text(struct rfx_batch_list *list, int file, const ch
     if (list->text == NULL) return rfx_memory_fail(list->mem, path, room, err);
     for (;;) {
         if (filled + 1 == room) {
-            char *more =
-                room < RFX_BATCH_LIST_MOST_BYTES ? rfx_memory_alloc(list->mem, 2 * room) : NULL;
             if (room >= RFX_BATCH_LIST_MOST_BYTES)
                 return rfx_fail(err, RFX_STATUS_MALFORMED, "list '%.200s': more than %zu bytes",
                                 path, RFX_BATCH_LIST_MOST_BYTES);
-            if (more == NULL) return rfx_memory_fail(list->mem, path, 2 * room, err);
-            memcpy(more, list->text, filled);
-            rfx_memory_release(list->mem, list->text);
-            list->text = more;
             room *= 2;
+            char *more = rfx_memory_realloc(list->mem, list->text, room);
+            if (more == NULL) return rfx_memory_fail(list->mem, path, room, err);
+            list->text = more;
         }
         ssize_t n = read_some(file, list->text + filled, room - 1 - filled);
         if (n < 0) return rfx_fail(err, RFX_STATUS_IO, "list '%.200s': %s", path, strerror(errno));

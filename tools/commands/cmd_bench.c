@@ -1,9 +1,8 @@
 /* rfexec bench: measures the median time of one plan and of each of its layers. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "layers/core/clock.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/run/run.h"
@@ -202,29 +201,14 @@ struct bench {
     struct rfx_run_report report;   /* of the last run */
     double *seconds;                /* of the timed runs, sorted */
     double *cpu_seconds;            /* CPU time of all threads in each timed run, sorted */
+    double median, cpu_median;      /* of these times */
     struct rfx_layer_times *layers; /* NULL without --layers */
     struct rfx_machine_peak peak;   /* set only with --layers */
 };
 
-static int compare_seconds(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Returns the CPU time of the process in seconds. */
-static double cpu_now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static double median(const double *sorted, size_t n) {
-    return n % 2 == 1 ? sorted[n / 2] : 0.5 * (sorted[n / 2 - 1] + sorted[n / 2]);
-}
-
 static void print_result(const struct bench *bench) {
     size_t n = (size_t)bench->runs;
-    double middle = median(bench->seconds, n);
+    double middle = bench->median;
     char a[RFX_HUMAN_CHARS];
     rfx_report_plan_text(bench->job.plan);
     printf("seconds    %.4f median, %.4f min, %.4f max of %zu\n", middle, bench->seconds[0],
@@ -235,7 +219,7 @@ static void print_result(const struct bench *bench) {
 
 static json_t *result_json(const struct bench *bench) {
     size_t n = (size_t)bench->runs;
-    double middle = median(bench->seconds, n);
+    double middle = bench->median;
     const struct rfx_graph *graph = bench->job.graph;
     json_t *document = rfx_report_document("bench", bench->options->words.shown[0]);
     rfx_report_conv(document, graph);
@@ -243,8 +227,8 @@ static json_t *result_json(const struct bench *bench) {
     (void)json_object_update_new(
         measured, json_pack("{s:f, s:f, s:f, s:f, s:f, s:I, s:f}", "seconds", middle, "seconds_min",
                             bench->seconds[0], "seconds_max", bench->seconds[n - 1], "cpu_seconds",
-                            median(bench->cpu_seconds, n), "cpu_seconds_min", bench->cpu_seconds[0],
-                            "runs", (json_int_t)n, "gmacs_per_second",
+                            bench->cpu_median, "cpu_seconds_min", bench->cpu_seconds[0], "runs",
+                            (json_int_t)n, "gmacs_per_second",
                             middle > 0 ? (double)bench->report.macs * 1e-9 / middle : 0));
     (void)json_object_set_new(document, "input",
                               rfx_report_shape(&graph->nodes[graph->input].out.shape));
@@ -276,17 +260,18 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
         bool observed = i >= 0 && bench->layers != NULL;
         bench->run.observer = observed ? &bench->layers->observer : NULL;
         rfx_cli_progress_start(&progress, i < 0 ? "warm-up" : "bench");
-        double cpu = cpu_now();
+        double cpu = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
         status = rfx_run_image(&bench->run, bench->job.image, &bench->report, err);
         rfx_cli_progress_end(&progress);
         if (i >= 0) bench->seconds[i] = bench->report.seconds;
-        if (i >= 0) bench->cpu_seconds[i] = cpu_now() - cpu;
+        if (i >= 0) bench->cpu_seconds[i] = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID) - cpu;
         if (observed && status == RFX_OK)
             rfx_layer_times_end_run(bench->layers, bench->report.seconds);
     }
-    if (status == RFX_OK) qsort(bench->seconds, (size_t)runs, sizeof(double), compare_seconds);
-    if (status == RFX_OK) qsort(bench->cpu_seconds, (size_t)runs, sizeof(double), compare_seconds);
-    return status;
+    if (status != RFX_OK) return status;
+    bench->median = rfx_median_of_times(bench->seconds, (size_t)runs);
+    bench->cpu_median = rfx_median_of_times(bench->cpu_seconds, (size_t)runs);
+    return RFX_OK;
 }
 
 /* Allocates the arrays, and measures the processor's peak speed just before the runs. */
@@ -384,11 +369,7 @@ static struct bench_options values;
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
     RFX_CLI_USE(size, bench_options, run.model),
-    RFX_CLI_USE(plan, bench_options, run.plan),
-    RFX_CLI_USE(network, bench_options, run.model),
-    RFX_CLI_USE(fuse, bench_options, run.model),
-    RFX_CLI_USE(seed, bench_options, run.model),
-    RFX_CLI_USE(input, bench_options, run.input),
+    RFX_CLI_USES_OF_JOB,
     RFX_CLI_USE(json, bench_options, run.json),
 };
 

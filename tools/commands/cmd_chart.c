@@ -183,10 +183,7 @@ static int run(void *given) {
     const struct chart_options *options = given;
     struct rfx_error err = {{0}};
     struct table table = {.mem = rfx_cli_memory_create(), .path = options->words.args[0]};
-    if (table.mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (table.mem == NULL) return RFX_EXIT_SYSTEM;
     enum rfx_status status = read_table(&table, &err);
     if (status == RFX_OK) status = draw(&table, options, &err);
     table_release(&table);

@@ -262,10 +262,7 @@ static int refuse(const struct check *c) {
 static int run(void *given) {
     const struct check_options *options = given;
     struct check c = {.mem = rfx_cli_memory_create(), .options = options};
-    if (c.mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (c.mem == NULL) return RFX_EXIT_SYSTEM;
     int code = look(&c);
     if (code == RFX_EXIT_DONE && options->json)
         code = print_json(&c);

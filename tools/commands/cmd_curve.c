@@ -352,10 +352,7 @@ static int run_fronts(const struct curve_options *options) {
         return RFX_EXIT_USAGE;
     }
     f.mem = rfx_cli_memory_create();
-    if (f.mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (f.mem == NULL) return RFX_EXIT_SYSTEM;
     int code = calculate_fronts(&f, &options->asked);
     if (code == RFX_EXIT_DONE && options->file != NULL)
         code = draw_fronts(&f, model, options->file);

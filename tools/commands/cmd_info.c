@@ -141,10 +141,7 @@ static int run(void *given) {
     struct rfx_error err = {{0}};
     struct info info = {0};
     struct rfx_memory *mem = rfx_cli_memory_create();
-    if (mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (mem == NULL) return RFX_EXIT_SYSTEM;
     if (options->json)
         info.pages = json_array();
     else

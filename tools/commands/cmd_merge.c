@@ -203,10 +203,7 @@ static int run(void *given) {
     int code = check_options(options);
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_memory *mem = rfx_cli_memory_create();
-    if (mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (mem == NULL) return RFX_EXIT_SYSTEM;
     if (options->status != NULL)
         code = rfx_merge_status(options, mem);
     else if (rfx_shard_states_is_file(options->words.args[0]))

@@ -182,20 +182,39 @@ static int run(void *values) {
     return code;
 }
 
+static const struct rfx_cli_option check_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_run_options, "check", FLAG, plan.check, NULL,
+                   "check the plan with a checker that shares no code with the planner (always "
+                   "done with --plan)"),
+};
+static const struct rfx_cli_group check_group = RFX_CLI_GROUP(rfx_cli_heading_plan, check_rows);
+
+static const struct rfx_cli_option file_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_run_options, "for-output", TEXT, output.for_output, "FILE",
+                   "the -o of the run that is planned: writing it takes memory (default: a .npy "
+                   "file; none: no file)"),
+};
+static const struct rfx_cli_group file_group = RFX_CLI_GROUP(rfx_cli_heading_output, file_rows);
+
+static const struct rfx_cli_option parts_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_run_options, "parts", COUNT, part.parts, "N",
+                   "show what each of N parts of the output (run --part I/N) takes",
+                   .most = RFX_CLI_MOST, .excludes = "output plan for-output"),
+    RFX_CLI_OPTION(rfx_cli_run_options, "part-output", TEXT, part.part_output, "NAME",
+                   "output that --parts is about, where there are several"),
+};
+static const struct rfx_cli_group parts_group = RFX_CLI_GROUP(rfx_cli_heading_parts, parts_rows);
+
 static struct rfx_cli_run_options values;
 
 static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(size, rfx_cli_run_options, model),
-    RFX_CLI_USE(plan, rfx_cli_run_options, plan),
-    RFX_CLI_USE(check, rfx_cli_run_options, plan),
-    RFX_CLI_USE(network, rfx_cli_run_options, model),
-    RFX_CLI_USE(fuse, rfx_cli_run_options, model),
-    RFX_CLI_USE(seed, rfx_cli_run_options, model),
-    RFX_CLI_USE(input, rfx_cli_run_options, input),
+    RFX_CLI_USES_OF_JOB,
+    {&check_group, 0},
     RFX_CLI_USE(file, rfx_cli_run_options, output),
-    RFX_CLI_USE(planned, rfx_cli_run_options, output),
+    {&file_group, 0},
     RFX_CLI_USE(format, rfx_cli_run_options, output),
-    RFX_CLI_USE(parts, rfx_cli_run_options, part),
+    {&parts_group, 0},
     RFX_CLI_USE(json, rfx_cli_run_options, json),
 };
 

@@ -392,11 +392,7 @@ static struct verify_options values;
 
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
-    RFX_CLI_USE(plan, verify_options, run.plan),
-    RFX_CLI_USE(network, verify_options, run.model),
-    RFX_CLI_USE(fuse, verify_options, run.model),
-    RFX_CLI_USE(seed, verify_options, run.model),
-    RFX_CLI_USE(input, verify_options, run.input),
+    RFX_CLI_USES_OF_JOB,
     RFX_CLI_USE(json, verify_options, run.json),
 };
 

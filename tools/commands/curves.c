@@ -59,10 +59,7 @@ int rfx_cli_curves_open(struct rfx_cli_curves *curves, const struct rfx_cli_curv
     memset(curves, 0, sizeof *curves);
     curves->as_executed = as_executed && asked->baseline == NULL;
     curves->mem = rfx_cli_memory_create();
-    if (curves->mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (curves->mem == NULL) return RFX_EXIT_SYSTEM;
     settle(curves, asked);
     int code = RFX_EXIT_DONE;
     for (int i = 0; i < asked->words.n_args && code == RFX_EXIT_DONE; ++i)

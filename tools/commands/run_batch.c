@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "layers/core/printable.h"
 #include "rfexec/run/run.h"
 #include "tools/cli/job.h"
@@ -44,12 +44,6 @@ struct batch {
     int first_code; /* exit code of the first failure */
     bool useless;   /* the options suit no image: stop the batch */
 };
-
-static double seconds_now(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 static struct look look_at(const char *path) {
     struct look look = {.bytes = -1};
@@ -132,6 +126,14 @@ static int prepare(struct batch *run, const char *path) {
     return code;
 }
 
+/* Prints a JSON document as one line, at once, and frees it. */
+static void print_line(json_t *line) {
+    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    json_decref(line);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
 static void tell_done(const struct batch *run, const char *path,
                       const struct rfx_cli_outputs *outputs, double seconds) {
     char shown[4096];
@@ -149,18 +151,14 @@ static void tell_done(const struct batch *run, const char *path,
     for (int k = 0; k < outputs->count; ++k)
         (void)json_object_set_new(hashes, outputs->items[k].name,
                                   json_string(outputs->items[k].hash));
-    json_t *line = json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
-                             seconds, "hashes", hashes);
-    (void)json_dumpf(line, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
-    json_decref(line);
-    (void)putchar('\n');
-    (void)fflush(stdout);
+    print_line(json_pack("{s:s, s:s, s:f, s:o}", "input", shown, "state", "done", "seconds",
+                         seconds, "hashes", hashes));
 }
 
 static enum rfx_status compute(struct batch *run, const char *path, struct rfx_error *err) {
     struct rfx_cli_outputs outputs = {0};
     struct rfx_cli_progress progress;
-    double started = seconds_now();
+    double started = rfx_clock_seconds(CLOCK_MONOTONIC);
     enum rfx_status status =
         rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
     if (status == RFX_OK) {
@@ -173,7 +171,8 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
     rfx_cli_memory_may_stop(run->job.mem); /* finishing the output files had disabled stopping */
-    if (status == RFX_OK) tell_done(run, path, &outputs, seconds_now() - started);
+    if (status == RFX_OK)
+        tell_done(run, path, &outputs, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     rfx_cli_outputs_free(&outputs);
     return status;
 }
@@ -214,14 +213,11 @@ static int run_one(struct batch *run, char *path) {
 
 static void tell_sum(const struct batch *run, double seconds) {
     if (run->options->json) {
-        json_t *sum = json_pack(
-            "{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA, "command", "run",
-            "listed", (json_int_t)run->list.n, "done", (json_int_t)run->done, "skipped",
-            (json_int_t)run->skipped, "failed", (json_int_t)run->failed, "seconds", seconds,
-            "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes());
-        (void)json_dumpf(sum, stdout, JSON_COMPACT | JSON_REAL_PRECISION(17));
-        json_decref(sum);
-        (void)putchar('\n');
+        print_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA,
+                             "command", "run", "listed", (json_int_t)run->list.n, "done",
+                             (json_int_t)run->done, "skipped", (json_int_t)run->skipped, "failed",
+                             (json_int_t)run->failed, "seconds", seconds, "peak_rss_bytes",
+                             (json_int_t)rfx_peak_rss_bytes()));
         return;
     }
     char peak[RFX_HUMAN_CHARS];
@@ -235,15 +231,11 @@ static void tell_state(const struct batch *run, const char *path, const char *st
     char shown[4096];
     if (!run->options->json) return; /* a message has said why */
     rfx_printable(path, shown, sizeof shown);
-    json_t *line = json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code);
-    (void)json_dumpf(line, stdout, JSON_COMPACT);
-    json_decref(line);
-    (void)putchar('\n');
-    (void)fflush(stdout);
+    print_line(json_pack("{s:s, s:s, s:i}", "input", shown, "state", state, "exit", code));
 }
 
 static int run_all(struct batch *run) {
-    double started = seconds_now();
+    double started = rfx_clock_seconds(CLOCK_MONOTONIC);
     for (size_t i = 0; i < run->list.n && !run->useless; ++i) {
         if (rfx_cli_progress_cancelled()) {
             rfx_cli_message("stopped by a signal; --resume goes on");
@@ -258,7 +250,7 @@ static int run_all(struct batch *run) {
         run->failed++;
         if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
     }
-    tell_sum(run, seconds_now() - started);
+    tell_sum(run, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     return run->first_code;
 }
 
@@ -308,10 +300,7 @@ int rfx_run_batch(const struct rfx_cli_run_options *options) {
     run.options = options;
     run.one = *options;
     struct rfx_memory *mem = rfx_cli_memory_create();
-    if (mem == NULL) {
-        rfx_cli_message("out of memory at start");
-        return RFX_EXIT_SYSTEM;
-    }
+    if (mem == NULL) return RFX_EXIT_SYSTEM;
     run.one.words.n_args = 2;
     run.list.mem = mem;
     int code = check_all(&run);

@@ -320,16 +320,19 @@ static const struct rfx_cli_option rows[] = {
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP("ranks options", rows);
 
+static const struct rfx_cli_option parts_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_mpi_options, "whole-input-hash", FLAG, run.part.whole_input_hash, NULL,
+        "let processes compare all bytes of the image file, not only up to 256 MiB of it"),
+};
+static const struct rfx_cli_group parts_group = RFX_CLI_GROUP(rfx_cli_heading_parts, parts_rows);
+
 static struct rfx_mpi_options values;
 
 static const struct rfx_cli_use uses[] = {
     {&group, 0},
-    RFX_CLI_USE(hash, rfx_mpi_options, run.part),
-    RFX_CLI_USE(plan, rfx_mpi_options, run.plan),
-    RFX_CLI_USE(network, rfx_mpi_options, run.model),
-    RFX_CLI_USE(fuse, rfx_mpi_options, run.model),
-    RFX_CLI_USE(seed, rfx_mpi_options, run.model),
-    RFX_CLI_USE(input, rfx_mpi_options, run.input),
+    {&parts_group, 0},
+    RFX_CLI_USES_OF_JOB,
     RFX_CLI_USE(file, rfx_mpi_options, run.output),
     RFX_CLI_USE(dump, rfx_mpi_options, run.model),
     RFX_CLI_USE(samples, rfx_mpi_options, run.output),

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "tools/cli/command.h"
 #include "tools/cli/program.h"
 #include "tools/cli/progress.h"
@@ -61,12 +62,6 @@ enum rfx_status rfx_ranks_fail(const char *what, int mpi_error, struct rfx_error
     return rfx_fail(err, RFX_STATUS_IO, "MPI, %s: %s", what, rfx_ranks_words(mpi_error, words));
 }
 
-static double seconds_now(void) {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
 /* Tells that the job is alive while rank 0 waits. */
 static void tell_waiting(const struct rfx_ranks *ranks, double seconds, double *told) {
     char line[80], mark[32];
@@ -80,7 +75,7 @@ static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int b
                                 MPI_Request *request, struct rfx_error *err) {
     struct timespec nap = {0, FIRST_NAP_NS};
     int done = 0, result = begun;
-    double since = seconds_now(), told = 0.0;
+    double since = rfx_clock_seconds(CLOCK_MONOTONIC), told = 0.0;
     while (result == MPI_SUCCESS) {
         result = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (done) break;
@@ -89,7 +84,7 @@ static enum rfx_status wait_for(struct rfx_ranks *ranks, const char *what, int b
             return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
         }
         (void)nanosleep(&nap, NULL);
-        tell_waiting(ranks, seconds_now() - since, &told);
+        tell_waiting(ranks, rfx_clock_seconds(CLOCK_MONOTONIC) - since, &told);
         if (nap.tv_nsec < LONGEST_NAP_NS) nap.tv_nsec *= 2;
     }
     if (result == MPI_SUCCESS) return RFX_OK;

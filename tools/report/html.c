@@ -26,7 +26,7 @@ void rfx_html_format(struct rfx_html *html, const char *format, ...) {
     if (html->status == RFX_OK) put(html, text, (size_t)n);
 }
 
-/* The entity for a character that is markup in HTML; NULL: the character stands for itself. */
+/* Returns the HTML entity of a character that is markup, or NULL when the character needs none. */
 static const char *entity_of(char c) {
     switch (c) {
         case '&':
@@ -44,7 +44,8 @@ static const char *entity_of(char c) {
     }
 }
 
-/* U+FFFE and U+FFFF are the only printable characters that XML does not allow. */
+/* Returns whether the character at p is U+FFFE or U+FFFF. These are the only printable characters
+ * that XML does not allow. */
 static bool is_no_character(const char *p) {
     return memcmp(p, "\xef\xbf", 2) == 0 && ((unsigned char)p[2] | 1) == 0xbf;
 }
@@ -64,7 +65,7 @@ void rfx_html_text(struct rfx_html *html, const char *text) {
     put(html, from, (size_t)(p - from));
 }
 
-/* Writes four characters for up to three bytes. */
+/* Writes the one to three bytes in html->rest as four characters of base64. */
 static void put_group(struct rfx_html *html) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned bits = 0;
@@ -76,18 +77,13 @@ static void put_group(struct rfx_html *html) {
     html->n_rest = 0;
 }
 
-void rfx_html_base64(struct rfx_html *html, const void *data, size_t bytes) {
+enum rfx_status rfx_html_base64(void *user, const void *data, size_t bytes, struct rfx_error *err) {
+    struct rfx_html *html = user;
     const unsigned char *p = data;
     for (size_t i = 0; i < bytes; ++i) {
         html->rest[html->n_rest++] = p[i];
         if (html->n_rest == 3) put_group(html);
     }
-}
-
-enum rfx_status rfx_html_base64_part(void *user, const void *data, size_t bytes,
-                                     struct rfx_error *err) {
-    struct rfx_html *html = user;
-    rfx_html_base64(html, data, bytes);
     return html->status == RFX_OK ? RFX_OK : rfx_fail(err, html->status, "%s", html->err.text);
 }
 

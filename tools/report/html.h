@@ -28,10 +28,9 @@ void rfx_html_format(struct rfx_html *html, const char *format, ...) RFX_PRINTF(
 /* Writes text into an element or a quoted attribute. */
 void rfx_html_text(struct rfx_html *html, const char *text);
 
-/* Writes bytes in base64; rfx_html_base64_end follows the last ones. The second function is for
- * encoders (image_write.h), with the page as `user`. */
-void rfx_html_base64(struct rfx_html *html, const void *data, size_t bytes);
-enum rfx_status rfx_html_base64_part(void *user, const void *data, size_t bytes,
-                                     struct rfx_error *err);
+/* Writes bytes in base64. user: struct rfx_html, as encoders pass it (image_write.h). The caller
+ * calls rfx_html_base64_end after the last bytes. */
+RFX_NODISCARD enum rfx_status rfx_html_base64(void *user, const void *data, size_t bytes,
+                                              struct rfx_error *err);
 void rfx_html_base64_end(struct rfx_html *html);
 #endif

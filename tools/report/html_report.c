@@ -1,4 +1,4 @@
-/* What a report collects, and its sections; see html_report.h. */
+/* Collects the data of a report and writes its sections; see html_report.h. */
 #include "tools/report/html_report.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@
 #include "tools/report/overlay_drawing.h"
 #include "tools/study/machine_speed.h"
 
-/* Number of outputs with preview images. Values of all outputs are counted. */
+/* Number of outputs with preview images. Histograms are made for all outputs. */
 enum { REPORT_PREVIEWS = 4 };
 
 /* The plan: where the buffers of each stage lie in the arena. */
@@ -29,13 +29,13 @@ static const struct {
     const char *name, *fill;
 } kinds[] = {
     [RFX_ARENA_STORED] = {"whole maps", "#e69f00"},
-    [RFX_ARENA_LOCAL] = {"own maps of a stage", "#56b4e9"},
-    [RFX_ARENA_FRESH] = {"new rows of a step", "#009e73"},
+    [RFX_ARENA_LOCAL] = {"rows inside a stage", "#56b4e9"},
+    [RFX_ARENA_FRESH] = {"staging rows of a step", "#009e73"},
     [RFX_ARENA_PACKED] = {"weights of the stage", "#cc79a7"},
 };
 _Static_assert(sizeof kinds / sizeof kinds[0] == RFX_ARENA_COUNT, "a colour per kind");
 
-/* Where a stage lies in the drawing: [x, x + width). */
+/* Place of a stage in the drawing: [x, x + width). */
 struct slot {
     double x, width;
     int first, steps; /* drawn steps: of the nodes that the stage computes */
@@ -126,10 +126,10 @@ static void put_plan(struct rfx_html_report *page) {
                     PLAN_TOP + PLAN_HEIGHT, PLAN_LEFT - 6, PLAN_TOP + 10,
                     rfx_human_bytes(plan->bytes.arena, text));
     rfx_html_raw(&page->html,
-                 "<p class=\"note\">The arena, one block of memory that all maps share: its bytes "
-                 "upwards, the layers of each stage across. Where boxes lie over each other a "
-                 "layer writes over what its input no longer needs. The pointer on a box shows "
-                 "whose it is.</p>\n");
+                 "<p class=\"note\">The arena is one block of memory that all feature maps share. "
+                 "Addresses go upwards; the layers of each stage follow each other from left to "
+                 "right. Where two boxes overlap, a layer overwrites rows of its input that are no "
+                 "longer needed. Hold the pointer over a box to see its layer.</p>\n");
 }
 
 /* Memory over the time of the run. */
@@ -143,15 +143,15 @@ enum {
 };
 static const double MIB = 1048576.0;
 
-/* Bytes that the process holds all the time, beside the arena. */
+/* Returns the bytes that the process holds during the whole run, besides the arena. */
 static size_t fixed_bytes(const struct rfx_plan *plan) {
     return plan->peak_bytes - plan->bytes.arena;
 }
 
-/* From bytes and intervals to coordinates. */
+/* Scales of the chart, which convert intervals and bytes to coordinates. */
 struct axes {
-    size_t most;
-    int intervals;
+    size_t most;   /* bytes at the upper edge */
+    int intervals; /* intervals from the left edge to the right edge */
 };
 
 static double interval_x(const struct axes *axes, double interval) {
@@ -162,7 +162,7 @@ static double bytes_y(const struct axes *axes, size_t bytes) {
     return MEMORY_TOP + MEMORY_HEIGHT * (1.0 - (double)bytes / (double)axes->most);
 }
 
-/* A horizontal line with its name. */
+/* Draws a horizontal line at a number of bytes, with its name. */
 static void put_level(struct rfx_html *html, const struct axes *axes, size_t bytes,
                       const char *colour, const char *id, const char *words) {
     char text[RFX_HUMAN_CHARS];
@@ -175,7 +175,7 @@ static void put_level(struct rfx_html *html, const struct axes *axes, size_t byt
                     words, rfx_human_bytes(bytes, text));
 }
 
-/* The planned bytes of the arena, on top of the fixed bytes. */
+/* Draws the planned bytes of the arena on top of the fixed bytes. */
 static void put_planned(struct rfx_html *html, const struct axes *axes,
                         const struct rfx_run_timeline *t, size_t fixed) {
     rfx_html_format(html, "<path id=\"planned\" fill=\"#56b4e9\" d=\"M%d %.2f", MEMORY_LEFT,
@@ -245,14 +245,16 @@ static void put_memory_chart(struct rfx_html_report *page, const struct rfx_run_
     if (budget != 0) put_level(&page->html, &axes, budget, "#b00020", "budget", "budget");
     put_level(&page->html, &axes, peak, "#d55e00", "peak", "measured peak");
     put_axes(&page->html, &axes, report->seconds);
-    rfx_html_raw(&page->html,
-                 "</svg>\n<p class=\"note\">The system counts pages once they have been touched: "
-                 "the process keeps those of the arena, and is below what is planned as long as "
-                 "the reserve for libraries and stacks is not used up. The peak is that of the "
-                 "whole process from its start until this page was begun.</p>\n");
+    rfx_html_raw(
+        &page->html,
+        "</svg>\n<p class=\"note\">The system counts a page of memory once the process has "
+        "touched it, and the process keeps the pages of the arena. The process stays "
+        "below the planned bytes as long as libraries and stacks fit into the reserve. "
+        "The peak is that of the whole process, from its start until this report was "
+        "begun.</p>\n");
 }
 
-/* Time of each layer in the reported run, as `bench --layers` counts it. */
+/* The time of each layer in the reported run, counted as by `bench --layers`. */
 
 static const double BAR_EM = 14; /* the longest bar */
 
@@ -280,7 +282,7 @@ static void put_row(struct rfx_html_report *page, const struct rfx_layer_row *ro
     put_time(html, row->seconds, page->times->run_seconds, longest);
 }
 
-/* A row for each layer. */
+/* Writes the table of times, with a row for each layer and each other kind of work. */
 static void put_layers(struct rfx_html_report *page) {
     const struct rfx_layer_times *times = page->times;
     double longest = 0;
@@ -300,21 +302,21 @@ static void put_layers(struct rfx_html_report *page) {
         put_time(&page->html, times->rest[k], times->run_seconds, longest);
     }
     rfx_html_raw(&page->html,
-                 "</table>\n<p class=\"note\">A group of layers that are computed together goes by "
-                 "the name of its last one. Watching the steps takes some microseconds each, which "
-                 "are under \"between steps\". 'rfexec bench --layers' takes the median of several "
-                 "runs.</p>\n");
+                 "</table>\n<p class=\"note\">A group of layers that are computed together has the "
+                 "name of its last layer. Observing a step takes some microseconds, which are "
+                 "counted under \"between steps\". 'rfexec bench --layers' shows the median of "
+                 "several runs.</p>\n");
 }
 
-/* The input with an output over it: the small copy that image_overlay.h has drawn. */
+/* The overlay: the small copy that image_overlay.h has drawn. */
 
 enum { OVERLAY_SHOWN_SIDE = 640 };
 
-/* Makes row y of an image, [cols, 3], in `room` if it needs to. */
+/* Returns row y of an image, [cols, 3]. A row that has to be computed is stored in `room`. */
 typedef const unsigned char *row_fn(const void *user, int64_t y, unsigned char *room);
 
-/* Ends an <img> element that has been begun: its size on the page, `side` pixels for the longer
- * side, and its pixels as a PNG. */
+/* Completes an <img> element that has been begun. Writes the element's size on the page (`side`
+ * pixels for the longer side) and the image as a PNG. */
 static void put_image(struct rfx_html_report *page, int side, int64_t rows, int64_t cols,
                       row_fn *row, const void *user) {
     unsigned char room[3 * RFX_PREVIEW_SIDE];
@@ -324,8 +326,8 @@ static void put_image(struct rfx_html_report *page, int side, int64_t rows, int6
     double scale = (double)side / (double)(rows > cols ? rows : cols);
     rfx_html_format(html, " width=\"%.0f\" height=\"%.0f\" src=\"data:image/png;base64,",
                     ceil(scale * (double)cols), ceil(scale * (double)rows));
-    enum rfx_status status = rfx_png_write_open_to(page->mem, "report", rfx_html_base64_part, html,
-                                                   rows, cols, 3, 8, &png, &err);
+    enum rfx_status status = rfx_png_write_open_to(page->mem, "report", rfx_html_base64, html, rows,
+                                                   cols, 3, 8, &png, &err);
     for (int64_t y = 0; y < rows && status == RFX_OK; ++y)
         status = rfx_png_write_row(png, row(user, y, room), &err);
     if (status == RFX_OK) status = rfx_png_write_commit(png, &err);
@@ -341,7 +343,7 @@ static const unsigned char *overlay_row(const void *user, int64_t y, unsigned ch
     return copy->rgb + 3 * y * copy->cols;
 }
 
-/* Writes nothing where there is no overlay. */
+/* Writes the section of the overlay, if the report has one. */
 static void put_overlay(struct rfx_html_report *page) {
     if (page->overlay == NULL) return;
     const struct rfx_small_copy *copy = &page->overlay->small;
@@ -357,8 +359,8 @@ static void put_overlay(struct rfx_html_report *page) {
     rfx_html_format(
         html,
         "</figcaption></figure>\n<p class=\"note\">%lldx%lld of %lldx%lld pixels; red: no "
-        "finite value, or no label. --overlay writes all of them, --overlay-of and "
-        "--overlay-output say what is shown.</p>\n",
+        "finite value, or no label. --overlay writes all pixels; --overlay-of and "
+        "--overlay-output choose what is shown.</p>\n",
         (long long)copy->rows, (long long)copy->cols, (long long)copy->h, (long long)copy->w);
 }
 
@@ -375,6 +377,7 @@ struct range {
     double lo, hi;
 };
 
+/* Returns the smallest and the largest mean of a channel. */
 static struct range range_of(const struct rfx_map_preview *p, int64_t channel) {
     struct range r = {INFINITY, -INFINITY};
     for (int64_t i = 0; i < p->rows * p->cols; ++i) {
@@ -386,7 +389,7 @@ static struct range range_of(const struct rfx_map_preview *p, int64_t channel) {
     return r;
 }
 
-/* One channel of a preview, from dark to bright. */
+/* One channel of a preview. `range`: the values that are drawn dark and bright. */
 struct channel {
     const struct rfx_map_preview *preview;
     int64_t number;
@@ -431,7 +434,7 @@ static void put_histogram(struct rfx_html *html, const struct rfx_value_sketch *
     double step = (double)HISTOGRAM_WIDTH / n;
     for (int i = 0; i < n; ++i) {
         double h = (double)s->bins[i] / (double)most * (HISTOGRAM_BASE - 10);
-        if (s->bins[i] > 0 && h < 1) h = 1; /* a bin that is not empty can be seen */
+        if (s->bins[i] > 0 && h < 1) h = 1; /* so that a bin with few values can be seen */
         rfx_html_format(html,
                         "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
                         "fill=\"#0072b2\"><title>%.6g to %.6g: %llu</title></rect>\n",
@@ -475,7 +478,7 @@ static void put_output(struct rfx_html_report *page, const struct rfx_cli_output
                         (long long)own->preview.rows, (long long)own->preview.cols);
 }
 
-/* Of the PNG encoder (image_write.h), the buffer of the file and a chunk of values. */
+/* Memory of the PNG encoder (image_write.h), of the file's buffer and of a chunk of values. */
 static const size_t WRITING_BYTES = (size_t)512 << 10;
 
 static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) {

@@ -26,7 +26,7 @@ struct rfx_html_report {
     struct rfx_memory *mem;
     const struct rfx_cli_run_options *options; /* borrowed, as is `job` */
     const struct rfx_cli_job *job;
-    struct rfx_output_sink sink; /* of the outputs, which gets everything that comes */
+    struct rfx_output_sink sink; /* the outputs' own sink; receives all pieces too */
     struct rfx_output_file *file;
     struct rfx_html html;
     struct rfx_arena_use *use;
@@ -38,23 +38,25 @@ struct rfx_html_report {
         *overlay; /* borrowed, drawn before the report is written; NULL: none */
 };
 
-/* Bytes that the report holds while the network runs and after it. */
+/* Returns the bytes of memory that the report takes during and after the run. */
 size_t rfx_html_report_bytes(const struct rfx_graph *graph);
 
-/* Opens options->report.page for a planned job. Freed with rfx_html_report_free; zeros need no
- * freeing.
- */
+/* Opens the file of --report for a planned job. The caller frees the report with
+ * rfx_html_report_free; a report of zeros needs no freeing. */
 RFX_NODISCARD enum rfx_status rfx_html_report_open(struct rfx_html_report *page,
                                                    const struct rfx_cli_run_options *options,
                                                    const struct rfx_cli_job *job,
                                                    struct rfx_error *err);
 
-/* Before and after the run: observes its steps, and replaces `sink` by one that also collects. */
+/* Called before the run. Sets the observer of `run`, and replaces *sink by a sink that also
+ * collects figures and previews of the outputs. */
 void rfx_html_report_watch(struct rfx_html_report *page, struct rfx_run *run,
                            struct rfx_output_sink *sink);
+
+/* Called after the run. */
 void rfx_html_report_end(struct rfx_html_report *page, const struct rfx_run_report *report);
 
-/* After the outputs are complete: writes the report and gives the file its name. */
+/* Called after the outputs are complete. Writes the report and gives the file its name. */
 RFX_NODISCARD enum rfx_status rfx_html_report_write(struct rfx_html_report *page,
                                                     const struct rfx_cli_outputs *outputs,
                                                     const struct rfx_run_report *report,

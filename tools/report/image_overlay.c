@@ -1,4 +1,4 @@
-/* Choosing what is shown, keeping its values, and drawing; see image_overlay.h. */
+/* Chooses the output that is shown, stores its values and draws them; see image_overlay.h. */
 #include "tools/report/image_overlay.h"
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "tools/cli/report.h"
 #include "tools/report/overlay_drawing.h"
 
-/* The node of an output's map, which has more than one pixel, or -1. An output (1, rows, columns)
- * or (rows, columns) counts as a map where it is a map of one channel reshaped, as by ArgMax
- * without keepdims. */
+/* Returns the node of an output's map, or -1 when the output is not a map of more than one pixel.
+ * An output of shape (1, rows, columns) or (rows, columns) counts as a map when it is a reshaped
+ * map of one channel, such as the result of ArgMax without keepdims. */
 static int map_node_of(const struct rfx_graph *graph, int output) {
     int i = graph->outputs[output].node;
     const struct rfx_shape *shape = &graph->nodes[i].out.shape;
@@ -34,18 +34,20 @@ static int map_node_of(const struct rfx_graph *graph, int output) {
     return same ? i : -1;
 }
 
-/* Whether the values of a map are numbers of channels. */
+/* Returns whether the values of a map are labels: numbers of channels. */
 static bool has_labels(const struct rfx_graph *graph, int map) {
     const struct rfx_node *node = &graph->nodes[map];
     return node->op == RFX_OP_CHANNEL_REDUCE && rfx_reduce_is_arg(node->attr.reduce.kind);
 }
 
-/* Whether channels are independent of each other, so that the largest one says little. */
+/* Returns whether the channels of a map are independent of each other. The channel of the largest
+ * value then says little. */
 static bool has_shares(const struct rfx_graph *graph, int map) {
     enum rfx_act_kind kind = graph->nodes[map].act.kind;
     return kind == RFX_ACT_SIGMOID || kind == RFX_ACT_HARD_SIGMOID;
 }
 
+/* Prints that no output is a map. Returns RFX_EXIT_USAGE. */
 static int refuse_all(const struct rfx_graph *graph) {
     char shape[96];
     rfx_cli_message("--overlay: no output of '%s' is a map over the picture, '%s' is %s",
@@ -55,7 +57,7 @@ static int refuse_all(const struct rfx_graph *graph) {
     return RFX_EXIT_USAGE;
 }
 
-/* The map that is shown. */
+/* Returns the map that is shown. */
 static const struct rfx_tensor *overlay_map(const struct rfx_graph *graph,
                                             const struct rfx_overlay_choice *choice) {
     return &graph->nodes[choice->map].out;
@@ -105,14 +107,14 @@ static int choose_channel(const struct rfx_graph *graph, const char *text,
     return RFX_EXIT_DONE;
 }
 
-/* Whether a map may be an image itself, as of a network that makes images. */
+/* Returns whether a map may be an image itself: the output of a network that generates images. */
 static bool may_be_image(const struct rfx_graph *graph, int map) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out, *out = &graph->nodes[map].out;
     if (has_labels(graph, map) || has_shares(graph, map)) return false;
     return out->c == 3 || out->h > input->h || out->w > input->w;
 }
 
-/* The overlay: as large as the network's input, three channels. */
+/* Returns the shape of the overlay: three channels, as large as the network's input. */
 static struct rfx_tensor overlay_tensor(const struct rfx_graph *graph) {
     const struct rfx_tensor *input = &graph->nodes[graph->input].out;
     return rfx_tensor_nhwc(3, input->h, input->w);
@@ -159,7 +161,8 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
     return rfx_overlay_choose(graph, &first, choice);
 }
 
-/* Opacity of labels, of the brightest value, and of values that are not finite. */
+/* Opacities. LABEL_COVER: of labels. VALUE_COVER: of the brightest value and of values that are not
+ * finite. */
 #define LABEL_COVER 0.5
 #define VALUE_COVER 0.75
 
@@ -244,7 +247,8 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     *overlay = (struct rfx_overlay){0};
 }
 
-/* The value of a pixel that is shown. */
+/* Returns the value that is shown for a pixel of the map: the value of the chosen channel, or the
+ * number of the channel with the largest value. */
 static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
     if (o->choice.channel >= 0) return pixel[o->choice.channel];
     if (channels == 1) return pixel[0];
@@ -256,9 +260,9 @@ static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t c
     return (float)best;
 }
 
-/* Keeps columns [x0, x1) of row y, which lie in o->values. */
-static enum rfx_status keep_row(struct rfx_overlay *o, int64_t y, int64_t x0, int64_t x1,
-                                struct rfx_error *err) {
+/* Stores columns [x0, x1) of row y of the map; o->values holds them. */
+static enum rfx_status store_row(struct rfx_overlay *o, int64_t y, int64_t x0, int64_t x1,
+                                 struct rfx_error *err) {
     struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
     struct rfx_view view = rfx_view_dense(o->values, row, 1);
     if (o->choice.channel >= 0)
@@ -275,7 +279,7 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
     for (int64_t y = rect.y0; shown && y < rect.y1 && status == RFX_OK; ++y) {
         for (int64_t x = rect.x0; x < rect.x1; ++x)
             o->values[x - rect.x0] = value_of(o, rfx_view_f32_at(view, y, x), end->channels);
-        status = keep_row(o, y, rect.x0, rect.x1, err);
+        status = store_row(o, y, rect.x0, rect.x1, err);
     }
     return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
 }
@@ -297,7 +301,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped by a signal");
 }
 
-/* Whether row y of the overlay is drawn. */
+/* Returns whether row y of the overlay is drawn. */
 static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
     return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
 }
@@ -309,16 +313,16 @@ static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_
     return rfx_image_read(o->job->image, row, &view, err);
 }
 
-/* The channel of the input that is shown as red, green or blue: of three or more channels the first
- * three, otherwise the first one as grey. */
+/* Returns the channel of the input that is shown as red (k = 0), green or blue. An input of three
+ * or more channels shows its first three channels, any other input its first channel as grey. */
 static int64_t channel_of(const struct rfx_overlay *o, int k) {
     int64_t c = input_of(o->job->graph)->c;
     bool bgr = o->options->input.bgr && c == 3;
     return c < 3 ? 0 : bgr ? 2 - k : k;
 }
 
-/* Finds the samples that are drawn black and white: 0 and 255, or of a float image the extremes of
- * the rows that are drawn. */
+/* Finds the samples that are drawn black and white: 0 and 255, or the smallest and the largest
+ * sample of the drawn rows if the image has float samples. */
 static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_value_range *range,
                                             struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
@@ -338,7 +342,7 @@ static enum rfx_status find_black_and_white(struct rfx_overlay *o, struct rfx_va
     return status;
 }
 
-/* The colour of a value, and its opacity. */
+/* Sets rgb to the colour of a value and returns its opacity. */
 static double colour_of(const struct rfx_overlay *o, float value, unsigned char rgb[3]) {
     bool labels = o->choice.channel < 0;
     double wide = o->range.hi - o->range.lo;
@@ -354,7 +358,8 @@ static double colour_of(const struct rfx_overlay *o, float value, unsigned char 
     return share * VALUE_COVER;
 }
 
-/* Combines row y of the image, in o->pixels, with o->values where the map covers the row. */
+/* Combines a row of the image (o->pixels) and a row of the map (o->values) in o->colours. covered:
+ * the map covers this row. shown: the samples that are drawn black and white. */
 static void put_together(struct rfx_overlay *o, struct rfx_value_range shown, bool covered) {
     const struct rfx_tensor *input = input_of(o->job->graph);
     unsigned char rgb[3] = {0};

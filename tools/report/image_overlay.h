@@ -1,6 +1,5 @@
 /* The image of `run --overlay`: the input with a half-transparent output drawn over it. The report
- * of
- * `--report` shows a small copy. If only the small copy is wanted, not every row is drawn.
+ * of `--report` shows a small copy. If only the small copy is wanted, not every row is drawn.
  *
  * While the network runs, one value for each pixel of the map is written to a file without a name,
  * in the folder of the overlay or the report. After the run the input is read again, and image and

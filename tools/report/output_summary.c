@@ -1,4 +1,4 @@
-/* Histograms and previews; see output_summary.h. */
+/* Makes histograms and previews; see output_summary.h. */
 #include "tools/report/output_summary.h"
 
 #include <math.h>
@@ -6,13 +6,14 @@
 
 #include "layers/core/checked.h"
 
-/* The number of the bin in which a value lies, counted from 0.0. Exact, because a float is divided
- * by a power of two. */
+/* Returns the number of the bin that contains a value, counted from 0.0. The result is exact,
+ * because a float is divided by a power of two. */
 static int64_t index_of(float value, int exponent) {
     return (int64_t)floor(ldexp((double)value, -exponent));
 }
 
-/* A float has 24 significant bits: finer bins would not tell more values apart. */
+/* Returns the exponent of the smallest useful bin. A float has 24 significant bits, so finer bins
+ * would not separate more values. */
 static int finest_exponent(float min, float max) {
     int exponent;
     float most = fmaxf(fabsf(min), fabsf(max));
@@ -21,13 +22,14 @@ static int finest_exponent(float min, float max) {
     return exponent - 24;
 }
 
+/* Returns the exponent of the smallest bins with which all values lie in RFX_SKETCH_BINS bins. */
 static int fit_exponent(float min, float max) {
     int exponent = finest_exponent(min, max);
     while (index_of(max, exponent) - index_of(min, exponent) >= RFX_SKETCH_BINS) ++exponent;
     return exponent;
 }
 
-/* floor(index / 2^shift) */
+/* Returns floor(index / 2^shift). */
 static int64_t shifted(int64_t index, int shift) {
     if (shift > 62) return index < 0 ? -1 : 0;
     int64_t divisor = (int64_t)1 << shift;
@@ -35,7 +37,7 @@ static int64_t shifted(int64_t index, int shift) {
     return index % divisor < 0 ? quotient - 1 : quotient;
 }
 
-/* Extends the range to a value and joins bins until they are few enough. */
+/* Extends the range to a value and joins bins until there are at most RFX_SKETCH_BINS. */
 static void widen(struct rfx_value_sketch *s, float value) {
     bool none = s->finite == 0;
     s->min = none || value < s->min ? value : s->min;
@@ -90,7 +92,8 @@ bool rfx_map_preview_suits(const struct rfx_tensor *tensor) {
     return tensor->layout == RFX_LAYOUT_NHWC && tensor->h * tensor->w > 1;
 }
 
-/* The proportions of the map, with no side longer than RFX_PREVIEW_SIDE. */
+/* Returns the sizes of a preview that has the proportions of the map and no side longer than
+ * RFX_PREVIEW_SIDE. */
 static struct rfx_map_preview shape_of(const struct rfx_tensor *tensor) {
     int64_t longer = rfx_max_i64(tensor->h, tensor->w);
     int64_t side = rfx_min_i64(longer, RFX_PREVIEW_SIDE);

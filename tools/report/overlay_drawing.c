@@ -1,4 +1,4 @@
-/* Colours, positions and small copies; see overlay_drawing.h. */
+/* Computes colours and positions, and makes small copies; see overlay_drawing.h. */
 #include "tools/report/overlay_drawing.h"
 
 #include <math.h>
@@ -23,7 +23,8 @@ void rfx_heat_colour(double share, unsigned char rgb[3]) {
         rgb[k] = (unsigned char)lround(colours[i][k] + part * (colours[i + 1][k] - colours[i][k]));
 }
 
-/* A hue from 0 to 1 (red, yellow, green, cyan, blue, magenta, red) at some lightness. */
+/* Sets rgb to the colour of a hue (0 to 1: red, yellow, green, cyan, blue, magenta, red) at a
+ * lightness from 0 to 1. */
 static void hue_colour(double hue, double light, unsigned char rgb[3]) {
     for (int k = 0; k < 3; ++k) {
         double at = fmod(hue * 6.0 + 2.0 * (double)((3 - k) % 3), 6.0);
@@ -62,7 +63,7 @@ int64_t rfx_map_place_nearest(const struct rfx_map_place *place, int64_t pixel) 
     return fabs(at - nearest) < 1.0 ? (int64_t)nearest : -1;
 }
 
-/* The proportions of the image. */
+/* Returns the sizes of a copy that has the proportions of the image. */
 static struct rfx_small_copy shape_of(int64_t h, int64_t w) {
     int64_t longer = rfx_max_i64(h, w), side = rfx_min_i64(longer, RFX_SMALL_COPY_SIDE);
     return (struct rfx_small_copy){.h = h,
@@ -95,7 +96,7 @@ void rfx_small_copy_free(struct rfx_small_copy *copy) {
     *copy = (struct rfx_small_copy){0};
 }
 
-/* The first row of the copy that is row y of the image or a row below it. */
+/* Returns the first row of the copy that shows row y of the image or a later row. */
 static int64_t row_of(const struct rfx_small_copy *copy, int64_t y) {
     return rfx_ceil_div(y * copy->rows, copy->h);
 }

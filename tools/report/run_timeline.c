@@ -1,16 +1,16 @@
-/* The use of the arena, and its timeline; see run_timeline.h. */
+/* Computes which bytes of the arena are in use, and records them over time; see run_timeline.h. */
 #include "tools/report/run_timeline.h"
 
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "layers/core/clock.h"
 #include "tiler/plan/mode.h"
 
-/* Of a node in a stage: its stored map, its rows or state in the stage, its new rows, its weights.
- */
+/* Largest number of boxes of a node in a stage: its stored map, its rows or state in the stage, the
+ * rows that a step of a tight stream computes, and its weights. */
 enum { BOXES_PER_NODE = 4 };
 
 static size_t steps_of(const struct rfx_graph *graph) {
@@ -23,7 +23,8 @@ size_t rfx_arena_use_bytes(const struct rfx_graph *graph) {
            sizeof(struct rfx_arena_use);
 }
 
-/* Finds the last stage that makes or reads each stored map; of an output the plan's last stage. */
+/* Finds the last stage that computes or reads each stored map. For an output this is the plan's
+ * last stage. */
 static void find_last_stages(struct rfx_arena_use *use) {
     const struct rfx_graph *graph = use->plan->graph;
     for (int s = 0; s < use->plan->n_stages; ++s) {
@@ -39,7 +40,7 @@ enum rfx_status rfx_arena_use_create(struct rfx_memory *mem, const struct rfx_pl
                                      struct rfx_arena_use **out, struct rfx_error *err) {
     size_t n = steps_of(plan->graph);
     struct rfx_arena_use *use = rfx_memory_calloc(mem, 1, sizeof *use);
-    if (use == NULL) return rfx_memory_fail(mem, "picture of a plan", sizeof *use, err);
+    if (use == NULL) return rfx_memory_fail(mem, "arena of a plan", sizeof *use, err);
     *use = (struct rfx_arena_use){.mem = mem, .plan = plan, .stage = -1, .n_steps = (int)n};
     use->boxes = rfx_memory_calloc(mem, n, BOXES_PER_NODE * sizeof *use->boxes);
     use->live = rfx_memory_calloc(mem, n, sizeof *use->live);
@@ -48,7 +49,7 @@ enum rfx_status rfx_arena_use_create(struct rfx_memory *mem, const struct rfx_pl
     if (use->boxes == NULL || use->live == NULL || use->last_reader == NULL ||
         use->last_stage == NULL) {
         rfx_arena_use_free(use);
-        return rfx_memory_fail(mem, "picture of a plan", rfx_arena_use_bytes(plan->graph), err);
+        return rfx_memory_fail(mem, "arena of a plan", rfx_arena_use_bytes(plan->graph), err);
     }
     find_last_stages(use);
     *out = use;
@@ -81,7 +82,8 @@ static void add_box(struct rfx_arena_use *use, enum rfx_arena_kind kind, int nod
         (struct rfx_arena_box){kind, node, first, last, buffer.offset, buffer.bytes};
 }
 
-/* Adds a whole map that exists in the stage: made in it or before, and read in it or later. */
+/* Adds the box of a node's whole map if the map exists in the stage: the stage or an earlier one
+ * computes it, and the stage or a later one reads it. */
 static void add_stored(struct rfx_arena_use *use, const struct rfx_stage *stage, int node) {
     const struct rfx_plan *plan = use->plan;
     enum rfx_node_place place = stage->places[node];
@@ -97,6 +99,8 @@ static void add_stored(struct rfx_arena_use *use, const struct rfx_stage *stage,
             ends && once ? use->last_reader[node] : use->n_steps - 1, plan->stored[node]);
 }
 
+/* Adds the boxes of a node that only this stage uses: its rows or state, its staging rows and its
+ * weights. */
 static void add_own(struct rfx_arena_use *use, const struct rfx_stage *stage, int node) {
     const struct rfx_stage_node *own = &stage->nodes[node];
     bool once = stage->spec.mode->once;
@@ -116,9 +120,10 @@ static int compare_offsets(const void *a, const void *b) {
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Ring buffers that share no byte keep their rows from step to step. */
+/* Lets the box of each ring buffer that shares no byte with another box last for the whole stage:
+ * such a buffer keeps its rows from step to step. */
 static void lengthen_rings(struct rfx_arena_use *use) {
-    size_t reached = 0; /* end of the boxes before */
+    size_t reached = 0; /* end of the boxes so far */
     for (int i = 0; i < use->n_boxes; ++i) {
         struct rfx_arena_box *box = &use->boxes[i];
         size_t end = box->offset + box->bytes;
@@ -132,7 +137,7 @@ static void lengthen_rings(struct rfx_arena_use *use) {
     }
 }
 
-/* Bytes in some box at a step. */
+/* Returns the number of bytes that lie in at least one box at a step. */
 static size_t live_at(const struct rfx_arena_use *use, int step) {
     size_t reached = 0, bytes = 0;
     for (int i = 0; i < use->n_boxes; ++i) {
@@ -160,17 +165,11 @@ void rfx_arena_use_stage(struct rfx_arena_use *use, int stage) {
     for (int step = 0; step < use->n_steps; ++step) use->live[step] = live_at(use, step);
 }
 
-/* The first length of an interval, and the least time between two looks at the resident set, each
- * of which takes some microseconds. */
+/* Seconds. FIRST_INTERVAL: length of an interval at the start. LOOK_EVERY: shortest time between
+ * two readings of the resident set; one reading takes some microseconds. */
 static const double FIRST_INTERVAL = 1e-3, LOOK_EVERY = 2e-3;
 
-static double now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* The resident set in bytes; 0: not known. */
+/* Returns the resident set of the process in bytes, or 0 when it is not known. */
 static size_t look(const struct rfx_run_timeline *t) {
     char text[128];
     unsigned long pages = 0;
@@ -185,6 +184,7 @@ static size_t larger(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+/* Makes the intervals twice as long: the larger values of two neighbours count. */
 static void join_pairs(struct rfx_run_timeline *t) {
     for (int i = 0; i < RFX_TIMELINE_INTERVALS; ++i) {
         bool half = i < RFX_TIMELINE_INTERVALS / 2;
@@ -199,7 +199,7 @@ void rfx_run_timeline_add(struct rfx_run_timeline *t, double at, size_t planned,
     while (at >= t->interval * RFX_TIMELINE_INTERVALS) join_pairs(t);
     int i = at > 0 ? (int)(at / t->interval) : 0;
     if (i >= RFX_TIMELINE_INTERVALS) i = RFX_TIMELINE_INTERVALS - 1;
-    for (; t->used <= i; ++t->used) /* a step longer than an interval fills the ones before */
+    for (; t->used <= i; ++t->used) /* a long step fills all intervals since the last step */
         t->planned[t->used] = larger(t->planned[t->used], planned);
     t->planned[i] = larger(t->planned[i], planned);
     t->resident[i] = larger(t->resident[i], resident);
@@ -207,7 +207,7 @@ void rfx_run_timeline_add(struct rfx_run_timeline *t, double at, size_t planned,
 
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_run_timeline *t = user;
-    double at = now();
+    double at = rfx_clock_seconds(CLOCK_MONOTONIC);
     bool due = at - t->last_look >= LOOK_EVERY;
     if (due) t->last_look = at;
     rfx_arena_use_stage(t->use, step->stage);
@@ -220,7 +220,7 @@ void rfx_run_timeline_start(struct rfx_run_timeline *t, struct rfx_arena_use *us
     *t = (struct rfx_run_timeline){.next = next, .use = use, .interval = FIRST_INTERVAL};
     t->observer = (struct rfx_step_observer){.step = take_step, .user = t};
     t->statm = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    t->begin = now();
+    t->begin = rfx_clock_seconds(CLOCK_MONOTONIC);
 }
 
 void rfx_run_timeline_end(struct rfx_run_timeline *t) {

@@ -58,8 +58,8 @@ static void judge_weights(struct rfx_advice *advice) {
     advice->weights_dominate = advice->activation_bytes < curve->weights_bytes;
 }
 
-/* Returns the largest number of convolutions on one path from `first` (exclusive) to `last`.
- * depth[n_nodes]: scratch. */
+/* Returns the largest number of convolutions on a path that begins after node `first` and ends at
+ * node `last`. depth[n_nodes]: scratch. */
 static int longest_path(const struct rfx_graph *graph, int first, int last, int *depth) {
     for (int i = first + 1; i <= last; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -92,8 +92,8 @@ static void judge_blocks(struct rfx_advice *advice, int *depth) {
 }
 
 /* Finds the first operator that needs its whole input while convolutions on maps larger than one
- * pixel depend on its result, for example the pooling of squeeze-and-excitation. above: scratch,
- * n_nodes. */
+ * pixel depend on its result, for example the pooling of squeeze-and-excitation. above[n_nodes]:
+ * scratch. */
 static void find_barrier(struct rfx_advice *advice, int *above) {
     const struct rfx_graph *graph = advice->curve->graph;
     advice->barrier = -1;

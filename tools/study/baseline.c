@@ -1,4 +1,4 @@
-/* Counts the tensors that are in memory under each baseline. */
+/* Counts the tensors that are in memory at each node, under each baseline. */
 #include "tools/study/baseline.h"
 
 #include <string.h>
@@ -33,8 +33,8 @@ struct rfx_fuse_options rfx_baseline_fuse(enum rfx_baseline baseline) {
     return options;
 }
 
-/* Returns the operand of node i that is not needed afterwards and has the same size, the last
- * computed one first; -1: none. */
+/* Returns the operand of node i that is not needed after node i and has the size of its result. Of
+ * several such operands returns the one that was computed last; -1: there is none. */
 static int dying_operand(const struct rfx_liveness *liveness, int i) {
     const struct rfx_graph *graph = liveness->graph;
     const struct rfx_node *node = &graph->nodes[i];
@@ -69,7 +69,7 @@ static void fill(struct rfx_liveness *liveness, enum rfx_baseline baseline) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         bool adds = rfx_node_fuses_as(node, RFX_FUSE_SUM) && baseline == RFX_BASELINE_COALESCED;
-        bool view = rfx_op_def(node->op)->view; /* in every framework */
+        bool view = rfx_op_def(node->op)->view; /* every framework shares the memory of a view */
         liveness->in_place[i] = adds || view ? dying_operand(liveness, i) : -1;
         bool none = rfx_node_is_constant(node) || rfx_node_is_joined(node);
         liveness->whole_bytes[i] = none ? 0 : rfx_node_out_bytes(node);

@@ -1,14 +1,15 @@
-/* Checking a chart, its layout, its gnuplot script, and running gnuplot; see chart.h.
+/* Checks a chart, computes its layout, writes its gnuplot script and runs gnuplot; see chart.h.
  *
  * gnuplot's standard streams are three files: the script (in memory), the temporary file that
  * becomes the chart, and its messages (in memory). There is no pipe that could fill up or break,
  * and no shell: a text of the chart cannot become a command.
  *
  * The script is blocks of numbers, settings and one plot command. Markup ("enhanced" text) is off.
- * The layout of names along x, axis label and legend is computed here, because gnuplot places
- * neither legend nor label well below upright names. Whether a label fits into a box is decided
- * with an average width of letters, chosen rather wide, because gnuplot neither measures nor cuts
- * texts. */
+ * The places of the names along x, of the axis label and of the legend are computed here, because
+ * gnuplot places neither legend nor label well below upright names. gnuplot neither measures nor
+ * cuts texts, so an average width of letters, chosen rather wide, decides whether a label fits into
+ * a box.
+ */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* memfd_create */
 #endif
@@ -29,9 +30,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "layers/core/printable.h"
 #include "rfexec/output/output_file.h"
 
-/* The data block of a box has x, y, x_end, y_end; the plot needs the middle first. */
+/* The data block of a box has the columns x, y, x_end, y_end; the plot command needs the middle of
+ * the box first. */
 #define RFX_CHART_BOX_COLUMNS "using (($1+$3)/2):(($2+$4)/2):1:3:2:4"
 
 struct rfx_chart_scale { /* pixels per unit; 0: unknown */
@@ -40,25 +43,27 @@ struct rfx_chart_scale { /* pixels per unit; 0: unknown */
 
 struct rfx_chart_layout {
     int width, height;
-    int page_height, below_px; /* of the whole file; of the panels below this one */
-    int every;                 /* every k-th category is written */
-    bool upright;              /* categories */
+    int page_height, below_px; /* heights of the whole file, and of the panels below this one */
+    int every;                 /* every k-th name along x is written */
+    bool upright;              /* names along x are upright */
     int tics_px, legend_rows, bottom_px;
     int left_px;
-    bool boxes, given_margins; /* margins at the sides and above are set; always with boxes */
-    int legend_inside_px; /* upper edge of a legend in a free corner, from below; 0: the legend is
+    bool boxes;         /* the chart has boxes */
+    bool given_margins; /* the script sets the margins at the sides and above; always with boxes */
+    int legend_inside_px; /* height of the upper edge of a legend in a free corner; 0: the legend is
                              below the plot */
     struct rfx_chart_scale scale; /* of charts with boxes */
 };
 
-static const double LETTER = 0.61;  /* average width over height of the font */
+static const double LETTER =
+    0.61; /* average width of a letter, divided by the height of the font */
 static const double FONT_PX = 1.15; /* pixels per unit of the script's font sizes */
 static const double LABEL_GAP_PX =
-    8; /* left free in a box beside its label, on both sides together */
+    8; /* free space in a box beside its label, on both sides together */
 static const int font_sizes[] = {12, 11, 10, 9};
 enum { N_FONT_SIZES = sizeof font_sizes / sizeof font_sizes[0], MAX_LABEL_BYTES = 160 };
 
-/* Whether a series is boxes or frames. */
+/* Returns whether a series is boxes or frames. */
 static bool chart_is_boxes(const struct rfx_chart_series *series) {
     return series->style == RFX_CHART_BOXES || series->style == RFX_CHART_FRAMES;
 }
@@ -72,14 +77,15 @@ static void chart_put_boxes(const struct rfx_chart_series *series, int k, FILE *
     (void)fputs("END_OF_DATA\n", stream);
 }
 
-/* Number of letters in `n` bytes of UTF-8. */
+/* Returns the number of letters in `n` bytes of UTF-8. */
 static int count_letters(const char *text, size_t n) {
     int letters = 0;
     for (size_t i = 0; i < n; ++i) letters += ((unsigned char)text[i] & 0xC0) != 0x80;
     return letters;
 }
 
-/* The largest font size at which so many letters fit into so many pixels; 0: none. */
+/* Returns the largest font size at which a text of `letters` letters fits into along_px x across_px
+ * pixels; 0: none. */
 static int fitting_size(int letters, double along_px, double across_px) {
     for (int s = 0; s < N_FONT_SIZES; ++s) {
         double height = font_sizes[s] * FONT_PX;
@@ -89,7 +95,8 @@ static int fitting_size(int letters, double along_px, double across_px) {
     return 0;
 }
 
-/* Writes `n` bytes of text into the middle of a box of w x h pixels. false: they do not fit. */
+/* Writes `n` bytes of text into the middle of box i, which has w x h pixels. Returns false when the
+ * text does not fit. */
 static bool put_label(const struct rfx_chart_series *series, int i, const char *text, size_t n,
                       double w, double h, FILE *stream) {
     char label[MAX_LABEL_BYTES];
@@ -107,7 +114,7 @@ static bool put_label(const struct rfx_chart_series *series, int i, const char *
     return true;
 }
 
-/* Writes the labels that fit, each in the middle of its box. */
+/* Writes the label of each box in the middle of the box: the first line of the label that fits. */
 static void chart_put_box_labels(const struct rfx_chart_series *series,
                                  struct rfx_chart_scale scale, FILE *stream) {
     for (int i = 0; series->labels != NULL && i < series->n; ++i) {
@@ -125,8 +132,8 @@ static void chart_put_box_labels(const struct rfx_chart_series *series,
 enum {
     DEFAULT_WIDTH = 900, /* the width of a page of text */
     DEFAULT_HEIGHT = 560,
-    MAX_CATEGORIES_WRITTEN = 46, /* upright names that fit at the default width */
-    MAX_CATEGORY_LETTERS = 28,   /* of longer names the beginning is left out */
+    MAX_CATEGORIES_WRITTEN = 46, /* number of upright names that fit at the default width */
+    MAX_CATEGORY_LETTERS = 28,   /* the beginning of longer names is left out */
     LEGEND_LETTER_PX = 8,        /* rather too wide than too narrow */
     LEGEND_SAMPLE_PX = 70,
     LEGEND_GAP_PX = 12, /* around a legend in a corner */
@@ -134,20 +141,21 @@ enum {
     TIC_PX = 32,
 };
 
-/* Entries of the legend. */
+/* Number of entries of the legend, and width of the widest one. */
 struct legend {
     int listed, widest_px;
 };
 
-/* The end of a category's name that is written. */
+/* Returns the part of a name along x that is written: the end of a long name. */
 static const char *chart_category_text(const char *name) {
     size_t n = strlen(name);
     const char *p = n > MAX_CATEGORY_LETTERS ? name + n - MAX_CATEGORY_LETTERS : name;
-    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* not from inside a character */
+    while (((unsigned char)*p & 0xC0) == 0x80) ++p; /* do not begin inside a character */
     return p;
 }
 
-/* Whether the names must be upright; *longest: letters of the longest one. */
+/* Returns whether the names along x must be upright because they would touch each other. *longest:
+ * letters of the longest name. */
 static bool must_stand(const struct rfx_chart_axis *x, const struct rfx_chart_layout *layout,
                        int *longest) {
     int letters = 0, before = -1, before_n = 0;
@@ -165,6 +173,7 @@ static bool must_stand(const struct rfx_chart_axis *x, const struct rfx_chart_la
     return close || letters * TIC_LETTER_PX > layout->width - 100;
 }
 
+/* Decides how the names along x are written, and makes the chart higher for upright names. */
 static void place_tics(const struct rfx_chart_axis *x, struct rfx_chart_layout *layout) {
     int named = 0, longest = 0;
     for (int i = 0; i < x->n_categories; ++i) named += x->categories[i] != NULL;
@@ -198,7 +207,7 @@ static void place_legend_below(const struct legend *legend, struct rfx_chart_lay
         layout->tics_px + RFX_CHART_LABEL_PX + layout->legend_rows * RFX_CHART_LEGEND_ROW_PX + 14;
 }
 
-/* Pixels per unit; 0 where an axis does not say its range. */
+/* Returns pixels per unit; 0 for an axis without a range. */
 static struct rfx_chart_scale measure_scale(const struct rfx_chart *chart,
                                             const struct rfx_chart_layout *layout) {
     struct rfx_chart_scale scale = {0};
@@ -211,7 +220,7 @@ static struct rfx_chart_scale measure_scale(const struct rfx_chart *chart,
     return scale;
 }
 
-/* Whether a box reaches into the area right of x and above y. */
+/* Returns whether a box of the series reaches into the area right of x and above y. */
 static bool is_taken(const struct rfx_chart_series *series, double x, double y) {
     if (!chart_is_boxes(series)) return false;
     for (int i = 0; i < series->n; ++i)
@@ -219,7 +228,8 @@ static bool is_taken(const struct rfx_chart_series *series, double x, double y) 
     return false;
 }
 
-/* Puts the legend into the upper right corner, below all lines. false: the corner is not free. */
+/* Puts the legend into the upper right corner, below all lines. Returns false, without a change,
+ * when the corner is not free. */
 static bool place_legend_inside(const struct rfx_chart *chart, const struct legend *legend,
                                 struct rfx_chart_layout *layout) {
     struct rfx_chart_layout inside = *layout;
@@ -244,7 +254,7 @@ static bool place_legend_inside(const struct rfx_chart *chart, const struct lege
     return true;
 }
 
-/* `panel`: one of several charts with the same margins. */
+/* Returns the layout of a chart. panel: the chart is one of several with the same margins. */
 static struct rfx_chart_layout chart_layout_make(const struct rfx_chart *chart, bool panel) {
     struct rfx_chart_layout layout = {
         .width = chart->width_px > 0 ? chart->width_px : DEFAULT_WIDTH,
@@ -261,17 +271,20 @@ static struct rfx_chart_layout chart_layout_make(const struct rfx_chart *chart, 
     return layout;
 }
 
-enum { PNG_SCALE = 2 }; /* pixels of a PNG for one pixel of the SVG, in which sizes are given */
+enum {
+    PNG_SCALE = 2
+}; /* pixels of a PNG for one pixel of an SVG; sizes are given in pixels of an SVG */
 
 /* Okabe and Ito's colours for colour-blind readers, the darker ones first, without yellow. */
 static const char *const palette[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                       "#E69F00", "#56B4E9", "#000000", "#7F7F7F"};
 
-/* The same, half way to white, for areas with dark text on them; no grid shines through. */
+/* The same colours, half way to white, for areas with dark text on them. They are opaque, so that
+ * no grid line is seen through them. */
 static const char *const tints[] = {"#8CC0DC", "#ECB78C", "#8CD3C0", "#E8C3D7",
                                     "#F4D48C", "#B3DDF5", "#8C8C8C", "#C5C5C5"};
 
-/* Dashes and marks repeat with other periods than colours, so that no two lines look the same. */
+/* Dashes and marks repeat with other periods than colours, so that no two lines look alike. */
 static const char *const dashes[] = {"1", "(14,5)", "(4,4)", "(14,4,3,4)", "(8,3,2,3,2,3)"};
 static const int marks[] = {7, 5, 9, 13, 11, 6, 4, 8, 12};
 enum {
@@ -280,24 +293,11 @@ enum {
     N_MARKS = sizeof marks / sizeof marks[0]
 };
 
-/* Length of the UTF-8 character at p; 0: there is none. */
-static int utf8_length(const unsigned char *p) {
-    int n = p[0] < 0x80 ? 1 : p[0] >= 0xC2 && p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : 4;
-    if (p[0] >= 0x80 && (p[0] < 0xC2 || p[0] > 0xF4)) return 0;
-    for (int i = 1; i < n; ++i)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    if (p[0] == 0xE0 && p[1] < 0xA0) return 0;                          /* overlong */
-    if (p[0] == 0xED && p[1] > 0x9F) return 0;                          /* surrogates */
-    if ((p[0] == 0xF0 && p[1] < 0x90) || (p[0] == 0xF4 && p[1] > 0x8F)) /* outside Unicode */
-        return 0;
-    return n;
-}
-
 void rfx_chart_quote(const char *text, FILE *stream) {
     (void)fputc('\'', stream);
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
-        int n = utf8_length(p);
-        bool control = n == 1 && (*p < 0x20 || *p == 0x7F);
+    for (const char *p = text; *p != '\0';) {
+        int n = rfx_utf8_bytes(p);
+        bool control = n == 1 && ((unsigned char)*p < 0x20 || *p == 0x7F);
         if (n == 0 || control) {
             (void)fputc(control ? ' ' : '?', stream);
             ++p;
@@ -330,7 +330,7 @@ static void put_point(double x, double y, double low, FILE *stream) {
     (void)fputc('\n', stream);
 }
 
-/* Writes a data block: x, y, lower edge of a filled area. */
+/* Writes data block $s<k> of a series: x, y, and the lower edge of a filled area. */
 static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
     const struct rfx_chart_series *series = &chart->series[k];
     if (chart_is_boxes(series)) {
@@ -350,7 +350,8 @@ static void put_data(const struct rfx_chart *chart, int k, FILE *stream) {
 
 static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *stream) {
     int w = layout->width, h = layout->page_height, s = PNG_SCALE;
-    /* sizes are points in a PNG and pixels in an SVG; the rest of the script uses the latter */
+    /* gnuplot counts sizes in points for a PNG and in pixels for an SVG; the rest of the script
+     * uses pixels of an SVG */
     if (png)
         fprintf(stream,
                 "set terminal pngcairo size %d,%d fontscale %.2f linewidth %d pointscale %d "
@@ -363,7 +364,7 @@ static void put_terminal(const struct rfx_chart_layout *layout, bool png, FILE *
                 w, h);
 }
 
-/* The names along x: every k-th where there are too many, upright where they are long. */
+/* Writes the names along x: every k-th if there are too many, upright if they are long. */
 static void put_categories(const struct rfx_chart_axis *axis, const struct rfx_chart_layout *layout,
                            FILE *stream) {
     fprintf(stream, "set xtics %s out nomirror font ',%d' (",
@@ -379,11 +380,12 @@ static void put_categories(const struct rfx_chart_axis *axis, const struct rfx_c
     fprintf(stream, ")\nset xrange [-0.5:%d.5]\n", axis->n_categories - 1);
 }
 
+/* Returns the height `px` above the lower edge of a panel as a share of the page. */
 static double from_bottom(const struct rfx_chart_layout *layout, int px) {
     return (double)(layout->below_px + px) / layout->page_height;
 }
 
-/* The legend and the label of the x axis, from the lower edge upwards. */
+/* Writes the margins, the legend and the label of the x axis. */
 static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
                        FILE *stream) {
     int legend_px =
@@ -416,7 +418,7 @@ static void put_bottom(const struct rfx_chart *chart, const struct rfx_chart_lay
             from_bottom(layout, legend_px + 10 + RFX_CHART_LABEL_PX / 2));
 }
 
-/* Whether no value is below 0, so that the y axis can begin there. */
+/* Returns whether no value is below 0, so that the y axis can begin at 0. */
 static bool is_positive(const struct rfx_chart *chart) {
     for (int k = 0; k < chart->n_series; ++k)
         for (int i = 0; i < chart->series[k].n; ++i)
@@ -424,8 +426,8 @@ static bool is_positive(const struct rfx_chart *chart) {
     return true;
 }
 
-/* A logarithmic axis of few decades has numbers at 1, 2 and 5 of each decade and marks at the
- * others: 10, 100, 1000 alone would be hard to read. */
+/* Writes the tics of a logarithmic axis of few decades: numbers at 1, 2 and 5 of each decade, marks
+ * without a number between them. The numbers 10, 100, 1000 alone would be hard to read. */
 static void put_decades(char name, const struct rfx_chart_axis *axis, FILE *stream) {
     bool first = true;
     fprintf(stream, "set %ctics out nomirror (", name);
@@ -466,7 +468,7 @@ static void put_axis(char name, const struct rfx_chart_axis *axis,
         fprintf(stream, "set yrange [0:*]\nset offsets graph 0, graph 0, graph 0.06, graph 0\n");
 }
 
-/* Labels beside the points of lines and marks. */
+/* Writes labels beside the points of lines and marks. */
 static void put_labels(const struct rfx_chart_series *series, int k, FILE *stream) {
     int color = (series->color > 0 ? series->color - 1 : k) % N_COLORS;
     for (int i = 0; series->labels != NULL && i < series->n; ++i) {
@@ -556,7 +558,7 @@ static void put_style(const struct rfx_chart *chart, int k, FILE *stream) {
     }
 }
 
-/* Writes one chart, from its data to its plot command. */
+/* Writes the script of one chart: data, settings and plot command. */
 static void put_chart(const struct rfx_chart *chart, const struct rfx_chart_layout *layout,
                       FILE *stream) {
     for (int k = 0; k < chart->n_series; ++k) put_data(chart, k, stream);
@@ -615,7 +617,8 @@ bool rfx_chart_name_ok(const char *path) {
     return strcmp(path, "-") == 0 || ends_with(path, ".svg") || ends_with(path, ".png");
 }
 
-/* Number of points that can be drawn; -1: a logarithmic axis cannot show one of them. */
+/* Returns the number of points that can be drawn; -1: a logarithmic axis cannot show one of them.
+ */
 static int64_t drawable_points(const struct rfx_chart *chart) {
     int64_t count = 0;
     for (int k = 0; k < chart->n_series; ++k) {
@@ -646,7 +649,8 @@ static enum rfx_status check(const struct rfx_chart *panels, int n, const char *
     return RFX_OK;
 }
 
-/* Opens the script as a file, at its beginning; -1 with errno set. */
+/* Returns a descriptor of a file in memory with the script, at its beginning; -1 with errno set
+ * when that fails. */
 static int script_open(const struct rfx_chart *panels, int n, bool png) {
     int fd = memfd_create("chart script", MFD_CLOEXEC);
     if (fd < 0) return -1;
@@ -666,7 +670,7 @@ static int script_open(const struct rfx_chart *panels, int n, bool png) {
     return -1;
 }
 
-/* Copies the first line of gnuplot's messages that tells of an error. */
+/* Copies the last line of gnuplot's messages that names an error, or else the first line. */
 static void read_reason(int fd, char *text, size_t size) {
     char buffer[1024];
     ssize_t n = pread(fd, buffer, sizeof buffer - 1, 0);
@@ -678,7 +682,9 @@ static void read_reason(int fd, char *text, size_t size) {
     (void)snprintf(text, size, "%s", best != NULL ? best : "it said nothing");
 }
 
-/* Waits for a child process. false: the work is to stop, and the child was ended. */
+/* Waits for a child process. Returns false when the work has to stop; the child has then been
+ * ended.
+ */
 static bool wait_for(pid_t pid, const struct rfx_memory *mem, int *code) {
     const struct timespec moment = {0, 5 * 1000 * 1000};
     for (;;) {
@@ -693,8 +699,9 @@ static bool wait_for(pid_t pid, const struct rfx_memory *mem, int *code) {
     return false;
 }
 
-/* Runs gnuplot with these standard streams and waits for it. */
-static enum rfx_status run_gnuplot(int script, int picture, const struct rfx_memory *mem,
+/* Runs gnuplot with `script` as standard input and `image` as standard output, and waits for its
+ * end. */
+static enum rfx_status run_gnuplot(int script, int image, const struct rfx_memory *mem,
                                    const char *path, struct rfx_error *err) {
     char name[] = "gnuplot", no_settings[] = "-d";
     char *argv[] = {name, no_settings, NULL};
@@ -707,7 +714,7 @@ static enum rfx_status run_gnuplot(int script, int picture, const struct rfx_mem
         return rfx_fail(err, RFX_STATUS_IO, "chart '%s': %s", path, strerror(errno));
     }
     int why = posix_spawn_file_actions_adddup2(&actions, script, 0);
-    if (why == 0) why = posix_spawn_file_actions_adddup2(&actions, picture, 1);
+    if (why == 0) why = posix_spawn_file_actions_adddup2(&actions, image, 1);
     if (why == 0) why = posix_spawn_file_actions_adddup2(&actions, messages, 2);
     if (why == 0) why = posix_spawnp(&pid, name, &actions, NULL, argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -724,7 +731,7 @@ static enum rfx_status run_gnuplot(int script, int picture, const struct rfx_mem
         char reason[256];
         read_reason(messages, reason, sizeof reason);
         struct stat info;
-        bool empty = fstat(picture, &info) != 0 || (S_ISREG(info.st_mode) && info.st_size == 0);
+        bool empty = fstat(image, &info) != 0 || (S_ISREG(info.st_mode) && info.st_size == 0);
         bool stopped = status != RFX_OK;
         if (!stopped && (!WIFEXITED(code) || WEXITSTATUS(code) != 0 || empty))
             status = rfx_fail(err, RFX_STATUS_IO, "chart '%s': gnuplot failed: %s", path, reason);

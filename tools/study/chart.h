@@ -38,8 +38,8 @@ struct rfx_chart_series {
     const double *x;             /* [n]; NULL: 0, 1, 2, ... */
     const double *y;             /* [n]; NaN breaks the line */
     const double *x_end, *y_end; /* [n]; boxes and frames only */
-    /* [n] beside the points, NULL: none. The label of a box is inside it, horizontal or upright: of
-     * several lines of text the first one that fits is written. */
+    /* [n] texts beside the points; NULL: none. The label of a box is inside the box, horizontal or
+     * upright. If the label has several lines, only the first line that fits is written. */
     const char *const *labels;
     bool labels_before; /* a label ends at its point */
     bool labels_below;  /* a label is below its point instead of above */
@@ -50,10 +50,10 @@ struct rfx_chart_series {
 struct rfx_chart_axis {
     const char *label; /* with its unit: "memory [MiB]" */
     bool log;          /* all values must be positive */
-    double min,
-        max; /* equal: chosen from the data; boxes have labels only where both axes have a range */
+    double min, max; /* the range; equal: chosen from the data. Labels of boxes are written only if
+                      * both axes have a range */
     /* Names of 0, 1, ..., n_categories - 1, written along the x axis; NULL entries are not written.
-     * Where there are too many to read only every k-th name is written. */
+     * If there are too many names to read, only every k-th name is written. */
     const char *const *categories;
     int n_categories;
 };
@@ -67,24 +67,25 @@ struct rfx_chart {
     int width_px, height_px; /* 0: 900 x 560; long names below the plot add to the height */
 };
 
-/* Whether rfx_chart_write can make a file of this name: it ends in .svg or .png (any case) or is
- * "-" (SVG to standard output). Commands ask before they calculate anything. */
+/* Returns whether rfx_chart_write can make a file of this name: the name ends in .svg or .png (any
+ * case) or is "-" (SVG to standard output). */
 bool rfx_chart_name_ok(const char *path);
 
-/* Draws the chart into `path`. INVALID_ARGUMENT: neither .svg nor .png, nothing to draw, or a value
- * that a logarithmic axis cannot hold; IO: gnuplot is missing (the text names its package) or
- * failed, or the file cannot be written; OUT_OF_MEMORY. */
+/* Draws the chart into `path`. Statuses: INVALID_ARGUMENT when the name ends in neither .svg nor
+ * .png, when there is nothing to draw, or when a logarithmic axis cannot show a value; IO when
+ * gnuplot is missing (the text names its package) or failed, or the file cannot be written;
+ * OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_chart_write(const struct rfx_chart *chart, struct rfx_memory *mem,
                                               const char *path, struct rfx_error *err);
 
-/* Draws several charts below each other into one file, all as wide as the first and with the same
- * margins. Statuses as above. */
+/* Draws n charts below each other into one file. All are as wide as the first one and have the same
+ * margins. Statuses: those of rfx_chart_write. */
 RFX_NODISCARD enum rfx_status rfx_chart_write_panels(const struct rfx_chart *panels, int n,
                                                      struct rfx_memory *mem, const char *path,
                                                      struct rfx_error *err);
 
-/* Writes the script that draws n charts below each other to gnuplot's standard output, as PNG or
- * SVG. Failures of writing are left to ferror(stream). */
+/* Writes the gnuplot script that draws n charts below each other, as PNG or SVG, to the standard
+ * output of gnuplot. The caller checks ferror(stream). */
 void rfx_chart_script(const struct rfx_chart *panels, int n, bool png, FILE *stream);
 
 /* Writes a text as a gnuplot string '...': quotes doubled, control characters as spaces, bytes that

@@ -1,4 +1,4 @@
-/* Evaluates every aggregation point and grid under one baseline. */
+/* Evaluates tile grids at every aggregation point of a graph under one baseline. */
 #include "tools/study/curve.h"
 
 #include <stdlib.h>
@@ -12,11 +12,11 @@
 struct work { /* scratch tables */
     struct rfx_memory *mem;
     struct rfx_liveness *liveness;
-    struct rfx_axis_region *regions; /* n_nodes */
-    struct rfx_tile_extent *extents; /* 2 axes x RFX_TILING_MAX_COUNTS x n_nodes */
-    size_t *bytes;                   /* n_nodes */
-    uint64_t *macs_tail;             /* n_nodes + 1: MACs of the nodes [i, n) on whole maps */
-    int *splits;                     /* n_nodes */
+    struct rfx_axis_region *regions; /* [n_nodes] */
+    struct rfx_tile_extent *extents; /* [2 axes][RFX_TILING_MAX_COUNTS][n_nodes] */
+    size_t *bytes;                   /* [n_nodes] */
+    uint64_t *macs_tail;             /* [n_nodes + 1] MACs of the nodes [i, n) on whole maps */
+    int *splits;                     /* [n_nodes] */
     struct rfx_curve_point *all;     /* candidates for the Pareto front */
     size_t n_all, all_capacity;
 };
@@ -56,8 +56,8 @@ static void work_release(struct work *work) {
     rfx_memory_release(work->mem, work->all);
 }
 
-/* Writes the bytes of the head's tensors for one tile. The split itself is counted as the stitched
- * map. */
+/* Writes the bytes of the head's tensors for one tile. The split gets 0 bytes here, because its
+ * whole map is counted separately. */
 static void fill_tile_bytes(struct work *work, int split, const struct rfx_tile_extent *rows,
                             const struct rfx_tile_extent *cols) {
     const struct rfx_graph *graph = work->liveness->graph;
@@ -182,8 +182,8 @@ static int compare_points(const void *pa, const void *pb) {
     return (a->tiles_y > b->tiles_y) - (a->tiles_y < b->tiles_y);
 }
 
-/* Sorts the candidates and keeps those of which no other one has both fewer MACs and fewer bytes;
- * returns their number. */
+/* Sorts the candidates by MACs and keeps the Pareto front: the points for which no other point has
+ * both fewer MACs and fewer bytes. Returns their number. */
 static size_t keep_front(struct rfx_curve_point *points, size_t n) {
     qsort(points, n, sizeof *points, compare_points);
     size_t kept = 0;
@@ -193,7 +193,8 @@ static size_t keep_front(struct rfx_curve_point *points, size_t n) {
     return kept;
 }
 
-/* Evaluates all grids of one split and adds the best ones to work->all. */
+/* Evaluates all grids of one split, adds them to work->all and reduces work->all to its Pareto
+ * front. */
 static enum rfx_status add_grids(struct work *work, int split, struct rfx_error *err) {
     const struct rfx_graph *graph = work->liveness->graph;
     int64_t counts[2][RFX_TILING_MAX_COUNTS];

@@ -8,6 +8,7 @@
 #include "layers/core/floats.h"
 #include "rf_analysis/regions.h"
 
+/* Returns whether a node is a module of the equations. */
 static bool is_module(const struct rfx_node *node) {
     return node->op == RFX_OP_CONV;
 }
@@ -18,15 +19,16 @@ static bool is_passed_through(const struct rfx_node *node) {
                                node->op == RFX_OP_ACTIVATION || node->op == RFX_OP_PAD);
 }
 
-/* Returns whether `node` is `at`, or lies before it with only such nodes between. */
+/* Returns whether `node` is `at`, or lies before `at` with only nodes between them that
+ * is_passed_through accepts. */
 static bool is_behind(const struct rfx_graph *graph, int node, int at) {
     while (at > node && is_passed_through(&graph->nodes[at])) at = graph->nodes[at].in[0];
     return at == node;
 }
 
-/* Lists the modules from `end` back to, but not including, the first node from which `shortcut` is
- * reached; run[] gets the last one first. Returns their number; 0: there is none, or no such path.
- */
+/* Lists the modules from `end` backwards to the node at which the path meets `shortcut`, without
+ * that node. run[]: the modules, the last one first. end_joins: `end` is the convolution that adds
+ * the shortcut. Returns the number of modules; 0: there is no module or no such path. */
 static int find_run(const struct rfx_graph *graph, int end, bool end_joins, int shortcut,
                     int *run) {
     int n = 0;
@@ -41,7 +43,8 @@ static int find_run(const struct rfx_graph *graph, int end, bool end_joins, int 
     return 0;
 }
 
-/* Lists the modules whose result node i adds to their input; 0: this is no residual block. */
+/* Lists the modules whose result node i adds to their input. Returns their number; 0: node i does
+ * not end a residual block. */
 static int find_residual(const struct rfx_graph *graph, int i, int *run) {
     const struct rfx_node *node = &graph->nodes[i];
     if (node->op == RFX_OP_CONV && node->residual)
@@ -54,7 +57,8 @@ static int find_residual(const struct rfx_graph *graph, int i, int *run) {
     return other;
 }
 
-/* Assigns the modules of a run to a block; false: one of them belongs to a block already. */
+/* Assigns the modules of a run to a block. Returns false when there are none, or one of them
+ * belongs to a block already. */
 static bool claim(struct rfx_curve_formulas *f, const int *run, int n, int block) {
     for (int k = 0; k < n; k++)
         if (f->block_of[run[k]] >= 0) return false;
@@ -69,8 +73,9 @@ static bool is_expressible(const struct rfx_node *node) {
     return !is_module(node) || a->kh == a->kw;
 }
 
-/* Finds the residual blocks first, numbered by their Add (block_of has node indices), then the
- * other ones. */
+/* Finds the residual blocks, then makes a block of each remaining module. block_of[i]: the node
+ * that ends the block of node i, which is the Add of a residual block. run: scratch. Returns false
+ * when the equations do not describe the graph. */
 static bool find_blocks(struct rfx_curve_formulas *f, int *run) {
     const struct rfx_graph *graph = f->curve->graph;
     for (int i = 0; i < graph->n_nodes; i++) f->block_of[i] = -1;
@@ -112,7 +117,8 @@ static void list_blocks(struct rfx_curve_formulas *f) {
     }
 }
 
-/* Fills the tables of the tile: those of the whole maps, with its own sizes. */
+/* Fills the tables of the tile: the blocks of the whole maps, with an array for the sizes of the
+ * tile's own maps. */
 static void copy_blocks(struct rfx_curve_formulas *f) {
     struct rfx_formula_block *blocks = f->blocks + f->curve->graph->n_nodes;
     struct rfx_formula_map *maps = f->maps + 2 * f->curve->graph->n_nodes;
@@ -134,8 +140,8 @@ enum rfx_status rfx_curve_formulas_create(const struct rfx_curve *curve,
     f->mem = mem;
     f->curve = curve;
     f->last = rfx_memory_calloc(mem, n, sizeof *f->last);
-    f->module = rfx_memory_calloc(
-        mem, 2 * n, sizeof *f->module); /* find_residual keeps two runs at a time here */
+    f->module = rfx_memory_calloc(mem, 2 * n,
+                                  sizeof *f->module); /* find_residual lists up to two runs here */
     f->block_of = rfx_memory_calloc(mem, n, sizeof *f->block_of);
     f->kernels = rfx_memory_calloc(mem, n, sizeof *f->kernels);
     f->groups = rfx_memory_calloc(mem, n, sizeof *f->groups);
@@ -204,7 +210,7 @@ static void fill_tile(struct rfx_curve_formulas *f, int l, const struct rfx_curv
     }
 }
 
-/* Evaluates equation 1 or 3, in bytes. */
+/* Evaluates equation 1 or 3 and converts the result to bytes. Returns false on overflow. */
 static bool peak_bytes(const struct rfx_curve_formulas *f, const struct rfx_formula_net *net,
                        size_t *bytes) {
     uint64_t elems;

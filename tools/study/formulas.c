@@ -17,15 +17,15 @@ static bool add(uint64_t a, uint64_t b, uint64_t *out) {
     return true;
 }
 
-/* H W C */
+/* Computes H W C. Returns false when a size is negative or the product overflows. */
 static bool map_elems(const struct rfx_formula_map *map, uint64_t *out) {
     uint64_t v;
     if (map->h < 0 || map->w < 0 || map->c < 0) return false;
     return multiply((uint64_t)map->h, (uint64_t)map->w, &v) && multiply(v, (uint64_t)map->c, out);
 }
 
-/* Returns the largest memory of a module of the block; if `residual`, the input of the block is
- * kept too. */
+/* Computes the largest memory of a module of the block: input and result, and, if `residual`, the
+ * input of the block. Returns false when the block is not valid or a sum overflows. */
 static bool block_peak(const struct rfx_formula_block *block, bool residual, uint64_t *out) {
     uint64_t input, in, result;
     uint64_t peak = 0;
@@ -59,7 +59,7 @@ bool rfx_formula_peak_residual(const struct rfx_formula_net *net, uint64_t *elem
     return net_peak(net, true, elems);
 }
 
-/* Sum over the modules of a block: H W C_in (C_out / groups) k k. */
+/* Computes the sum over the modules of a block of H W C_in (C_out / groups) k k. */
 static bool block_macs(const struct rfx_formula_block *block, uint64_t *out) {
     uint64_t sum = 0;
     for (int j = 0; j < block->m; j++) {

@@ -1,5 +1,5 @@
-/* Counting steps and their times, and their chart; see layer_times.h. The axes of the chart are
- * chosen so that both roofs and every point lie inside. */
+/* Counts the steps of layers and their times, and draws their chart; see layer_times.h. The axes of
+ * the chart are chosen so that both roofs and every point lie inside. */
 #include "tools/study/layer_times.h"
 
 #include <assert.h>
@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "layers/core/clock.h"
 #include "layers/graph/op.h"
 #include "layers/kernels/kernels.h"
 #include "tools/study/chart.h"
 
-/* The row of `seconds` to which a step belongs. */
+/* Returns the row of `seconds` to which a step belongs. */
 static size_t slot_of(const struct rfx_layer_times *times, const struct rfx_step *step) {
     const struct rfx_graph *graph = times->plan->graph;
     size_t rest = (size_t)graph->n_nodes;
@@ -44,19 +44,14 @@ static uint64_t moved_bytes(const struct rfx_graph *graph, const struct rfx_step
     return step->kind == RFX_STEP_REDUCE_FINISH ? rfx_tensor_bytes(&node->out) : 0;
 }
 
-static double cpu_now(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-/* MACs, bytes and the number of steps are the same in every run and counted in the first. */
+/* Observes a step. MACs, bytes and the number of steps are the same in every run, so they are
+ * counted in the first run only. */
 static void take_step(void *user, const struct rfx_step *step, double seconds) {
     struct rfx_layer_times *times = user;
     const struct rfx_graph *graph = times->plan->graph;
     size_t slot = slot_of(times, step);
     if (times->run >= times->runs) return;
-    double cpu = cpu_now();
+    double cpu = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
     size_t at = slot * (size_t)times->runs + (size_t)times->run;
     times->seconds[at] += seconds;
     times->cpu_seconds[at] += times->cpu_last < 0 ? seconds : cpu - times->cpu_last;
@@ -113,7 +108,7 @@ void rfx_layer_times_end_run(struct rfx_layer_times *times, double seconds) {
     of_run[(n + RFX_REST_BETWEEN) * runs] = seconds - steps;
     of_run[(n + RFX_REST_COUNT) * runs] = seconds;
     ++times->run;
-    times->cpu_last = cpu_now();
+    times->cpu_last = rfx_clock_seconds(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 static int compare_seconds(const void *a, const void *b) {
@@ -121,12 +116,14 @@ static int compare_seconds(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static double median_of_slot(struct rfx_layer_times *times, double *all, size_t slot) {
-    double *v = all + slot * (size_t)times->runs;
-    size_t n = (size_t)times->run;
+double rfx_median_of_times(double *seconds, size_t n) {
     if (n == 0) return 0;
-    qsort(v, n, sizeof *v, compare_seconds);
-    return n % 2 == 1 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+    qsort(seconds, n, sizeof *seconds, compare_seconds);
+    return n % 2 == 1 ? seconds[n / 2] : 0.5 * (seconds[n / 2 - 1] + seconds[n / 2]);
+}
+
+static double median_of_slot(const struct rfx_layer_times *times, double *all, size_t slot) {
+    return rfx_median_of_times(all + slot * (size_t)times->runs, (size_t)times->run);
 }
 
 void rfx_layer_times_finish(struct rfx_layer_times *times) {
@@ -199,12 +196,13 @@ enum {
     MAX_WIDTH_PX = 1500,
     LAYER_PX = 20, /* width of a bar with its name */
     ROOFS = 2,
-    PLACES = 4,  /* of a name beside its point */
-    POINTED = 5, /* layers whose names are written: the slowest */
+    PLACES = 4,  /* where a name can stand beside its point */
+    POINTED = 5, /* number of layers whose names are written: the slowest */
     N_SERIES = ROOFS + RFX_LAYER_CLASS_COUNT + PLACES
 };
 
-/* Where the name of a point can stand. */
+/* The places of a name beside its point: 0 above and after, 1 above and before, 2 below and after,
+ * 3 below and before. */
 static bool place_is_before(int place) {
     return place % 2 != 0;
 }
@@ -213,7 +211,7 @@ static bool place_is_below(int place) {
     return place >= PLACES / 2;
 }
 
-/* Colours of the chart's palette. */
+/* Colours of the classes, as numbers in the palette of the chart. */
 static const int colors[] = {
     [RFX_LAYER_POINTWISE] = 1,
     [RFX_LAYER_DENSE] = 2,
@@ -225,11 +223,12 @@ _Static_assert(sizeof colors / sizeof colors[0] == RFX_LAYER_CLASS_COUNT, "a col
 /* Points and bars of one class of layers. */
 struct group {
     int n_points, n_bars;
-    double *flops_per_byte, *gflops;  /* points */
-    double *left, *right, *zero, *ms; /* bars */
+    double *flops_per_byte, *gflops;  /* coordinates of the points */
+    double *left, *right, *zero, *ms; /* edges of the bars */
 };
 
-/* Rings around slow layers whose names stand in the same place beside them, or nowhere. */
+/* Rings around slow layers. The names of all these layers stand in the same place beside the ring,
+ * or are not written. */
 struct pointers {
     int n;
     double x[POINTED], y[POINTED];
@@ -245,13 +244,13 @@ struct drawing {
     const struct rfx_layer_times *times;
     struct rfx_machine_peak peak;
     struct group groups[RFX_LAYER_CLASS_COUNT];
-    double *values;     /* of all groups */
-    const char **names; /* of bars */
+    double *values;     /* memory of all groups */
+    const char **names; /* of the layers, in the order of the bars */
     double x_min, x_max, y_min, y_max, longest_ms;
     double roof_x[3], roof_y[3];
     int width_px;
     struct pointers pointers[PLACES];
-    struct area areas[POINTED]; /* of labels */
+    struct area areas[POINTED]; /* of the names written so far */
     int n_areas;
 };
 
@@ -272,7 +271,7 @@ static bool allocate(struct drawing *p) {
     return true;
 }
 
-/* The place of a layer in the roofline. false: it has none. */
+/* Finds the point of a layer in the roofline. Returns false when the layer has no point. */
 static bool find_point(const struct rfx_layer_row *row, double *x, double *y) {
     if (row->macs == 0 || row->bytes == 0 || row->seconds <= 0) return false;
     *x = 2.0 * (double)row->macs / (double)row->bytes;
@@ -280,6 +279,7 @@ static bool find_point(const struct rfx_layer_row *row, double *x, double *y) {
     return true;
 }
 
+/* Adds the bar of layer i and, if it has one, its point. */
 static void add_row(struct drawing *p, int i) {
     const struct rfx_layer_row *row = &p->times->rows[i];
     const struct rfx_node *node = &p->times->plan->graph->nodes[row->node];
@@ -299,7 +299,8 @@ static void add_row(struct drawing *p, int i) {
     p->y_max = fmax(p->y_max, y);
 }
 
-/* The roof of the memory bandwidth ends where that of the processor begins. */
+/* Computes the two roofs and the ranges of the axes. The roof of the memory bandwidth ends where
+ * the roof of the processor begins. */
 static void add_roofs(struct drawing *p) {
     double peak = p->peak.flops_per_second * 1e-9, bandwidth = p->peak.bytes_per_second * 1e-9;
     double ridge = peak / bandwidth;
@@ -313,7 +314,7 @@ static void add_roofs(struct drawing *p) {
     for (int i = 0; i < 3; ++i) p->roof_y[i] = fmin(peak, bandwidth * p->roof_x[i]);
 }
 
-/* Pixels from the lower left corner of the roofline's plot. */
+/* Return the distance in pixels from the left and from the lower edge of the roofline's plot. */
 static double across_px(const struct drawing *p, double x) {
     double width = p->width_px - RFX_CHART_PANEL_LEFT_PX - RFX_CHART_RIGHT_PX;
     return width * log(x / p->x_min) / log(p->x_max / p->x_min);
@@ -323,7 +324,7 @@ static double up_px(const struct drawing *p, double y) {
     return ROOFLINE_PLOT_PX * log(y / p->y_min) / log(p->y_max / p->y_min);
 }
 
-/* Whether a name in this area would cover a point. */
+/* Returns whether a name in this area would cover a point. */
 static bool covers_point(const struct drawing *p, const struct area *area) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];
@@ -335,8 +336,8 @@ static bool covers_point(const struct drawing *p, const struct area *area) {
     return false;
 }
 
-/* Takes the area of a name beside a point. false: the name would leave the plot, or cover a point
- * or another name. */
+/* Reserves the area of a name beside a point. Returns false when the name would leave the plot, or
+ * cover a point or another name. */
 static bool take_area(struct drawing *p, double x, double y, const char *name, int place) {
     enum { LETTER_PX = 8, GAP_PX = 8, LOW_PX = 3, HEIGHT_PX = 18 };
     double at = across_px(p, x), up = up_px(p, y), length = LETTER_PX * (double)strlen(name);
@@ -353,7 +354,7 @@ static bool take_area(struct drawing *p, double x, double y, const char *name, i
     return true;
 }
 
-/* Puts a ring around a layer, and its name where that covers nothing. */
+/* Puts a ring around a layer, and its name in the first place where the name covers nothing. */
 static void add_pointer(struct drawing *p, int row) {
     double x, y;
     int place = 0;
@@ -365,10 +366,10 @@ static void add_pointer(struct drawing *p, int row) {
     pointers->labels[pointers->n++] = place < PLACES ? p->names[row] : NULL;
 }
 
-/* Points at the slowest layers that have a place in the roofline. */
+/* Adds rings for the POINTED slowest layers, as far as these have a point in the roofline. */
 static void add_pointers(struct drawing *p) {
     const struct rfx_layer_row *rows = p->times->rows;
-    int last = -1; /* the layer before; layers of equal time come in their order */
+    int last = -1; /* the layer added before; layers of equal time come in plan order */
     for (int k = 0; k < POINTED; ++k) {
         int best = -1;
         for (int i = 0; i < p->times->n_rows; ++i) {
@@ -382,6 +383,7 @@ static void add_pointers(struct drawing *p) {
     }
 }
 
+/* Appends the series of the rings. n: number of series so far. Returns the new number of series. */
 static int put_pointers(const struct drawing *p, struct rfx_chart_series *series, int n) {
     bool named = false;
     for (int k = 0; k < PLACES; ++k) {
@@ -401,8 +403,8 @@ static int put_pointers(const struct drawing *p, struct rfx_chart_series *series
     return n;
 }
 
-/* Adds the points of the roofline, or the bars, of every class that has some; returns the number of
- * series. */
+/* Appends a series for each class of layers: its points in the roofline, or its bars. n: number of
+ * series so far. Returns the new number of series. */
 static int put_groups(const struct drawing *p, struct rfx_chart_series *series, int n, bool bars) {
     for (int k = 0; k < RFX_LAYER_CLASS_COUNT; ++k) {
         const struct group *group = &p->groups[k];

@@ -1,5 +1,6 @@
-/* Measuring and keeping the speed of the machine; see machine_speed.h. The best span counts: other
- * work, and a processor that has not reached its clock rate yet, only make a span slower. */
+/* Measures the speed of the machine and stores it in a file; see machine_speed.h. The fastest of
+ * several measurements counts: other work, and a processor that has not reached its clock rate yet,
+ * can only make a measurement slower. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* sched_getaffinity */
 #endif
@@ -13,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/clock.h"
 #include "layers/kernels/kernels.h"
 #include "rfexec/rfexec.h"
 
@@ -25,30 +26,18 @@ static const double SPAN_SECONDS =
 static const double PROBE_SECONDS = 0.0005;
 enum { PROBES = 12, MOST_ROUNDS = 1 << 24, SPANS = 16, PASSES = 6, ARRAYS = 3 };
 
-static double now_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Processor time of this thread. */
-static double thread_seconds(void) {
-    struct timespec t;
-    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-/* Seconds in which every thread does `rounds` rounds; *done: multiply-adds of all threads. */
+/* Returns the seconds in which every thread does `rounds` rounds of multiply-adds. *done: number of
+ * multiply-adds of all threads. */
 static double span(const struct rfx_kernels *kernels, int threads, int64_t rounds, int64_t *done) {
     int64_t sums_done = 0;
-    double start = now_seconds();
+    double start = rfx_clock_seconds(CLOCK_MONOTONIC);
 #pragma omp parallel num_threads(threads) reduction(+ : sums_done)
     {
         float sums[RFX_PEAK_SUMS] = {0};
-        sums_done +=
-            kernels->peak(0.5f, 1.0f, rounds, sums); /* converges to 2: no special values */
+        sums_done += kernels->peak(0.5f, 1.0f, rounds,
+                                   sums); /* the sums converge to 2, so no special values occur */
     }
-    double seconds = now_seconds() - start;
+    double seconds = rfx_clock_seconds(CLOCK_MONOTONIC) - start;
     *done = sums_done * rounds;
     return seconds;
 }
@@ -66,17 +55,18 @@ double rfx_machine_flops_per_second(int threads) {
     return best;
 }
 
-/* Multiply-adds per second of one thread, by its processor time, measured in some milliseconds:
- * other work on the machine hardly lowers it. */
+/* Returns the floating-point operations per second of one thread (two for each multiply-add),
+ * measured by its processor time in some milliseconds. Other work on the machine hardly lowers the
+ * result. */
 static double machine_probe(void) {
     const struct rfx_kernels *kernels = rfx_kernels();
     int64_t rounds = 1 << 12;
     double best = 0;
     for (int i = 0; i < PROBES;) {
         float sums[RFX_PEAK_SUMS] = {0};
-        double start = thread_seconds();
+        double start = rfx_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         int n = kernels->peak(0.5f, 1.0f, rounds, sums);
-        double seconds = thread_seconds() - start;
+        double seconds = rfx_clock_seconds(CLOCK_THREAD_CPUTIME_ID) - start;
         double rate = seconds > 0.0 ? 2.0 * n * (double)rounds / seconds : 0.0;
         bool too_short = seconds < PROBE_SECONDS && rounds < MOST_ROUNDS;
         if (too_short) rounds *= 2;
@@ -97,7 +87,7 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
     double best = 0;
     for (int pass = -1; pass < PASSES;
          ++pass) { /* the first pass only gets the pages from the system */
-        double start = now_seconds();
+        double start = rfx_clock_seconds(CLOCK_MONOTONIC);
 #pragma omp parallel for num_threads(threads) schedule(static)
         for (int t = 0; t < threads; ++t) {
             int64_t lo = n * t / threads, count = n * (t + 1) / threads - lo;
@@ -107,7 +97,7 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
             }
             kernels->binary(RFX_BINARY_ADD, a + lo, 1, b + lo, 1, sum + lo, count);
         }
-        double rate = (double)(ARRAYS * bytes) / (now_seconds() - start);
+        double rate = (double)(ARRAYS * bytes) / (rfx_clock_seconds(CLOCK_MONOTONIC) - start);
         if (pass >= 0 && rate > best) best = rate;
     }
     rfx_memory_release(mem, a);
@@ -117,8 +107,8 @@ enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads
 
 enum { PATH = 3072, KEY = 1024 };
 
-/* Operations per second of one thread on the processors of the cost constants; kernels that are not
- * listed count as the first. */
+/* Operations per second of one thread on the processors on which the cost constants were measured.
+ * Kernels that are not listed count as the first row. */
 static const struct {
     const char *kernels;
     double flops;
@@ -154,7 +144,7 @@ static void make_key(char key[KEY]) {
     add_processor(key);
 }
 
-/* Finds the folder of the files. false: there is none. */
+/* Finds the folder of the files. Returns false when there is none. */
 static bool find_folder(char folder[PATH]) {
     const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n = -1;
@@ -174,7 +164,8 @@ static void name_file(const char *folder, const char *key, char path[PATH]) {
     (void)snprintf(path, PATH, "%.3000s/speed-%016" PRIx64, folder, hash);
 }
 
-/* A file holds the key and a line with the number. */
+/* Reads the speed from a file, which has the key and a line with the speed. Returns false when the
+ * file is missing, has another key or no sensible speed. */
 static bool read_speed(const char *path, const char *key, double *speed) {
     char text[KEY + 64];
     FILE *file = fopen(path, "r");
@@ -186,6 +177,7 @@ static bool read_speed(const char *path, const char *key, double *speed) {
            sscanf(text + length, "speed %lf", speed) == 1 && *speed > 1e-3 && *speed < 1e3;
 }
 
+/* Writes the file of the speed, if that is possible. */
 static void write_speed(const char *folder, const char *path, const char *key, double speed) {
     char other[PATH + 16];
     (void)mkdir(folder, 0700);
@@ -200,7 +192,8 @@ static void write_speed(const char *folder, const char *path, const char *key, d
     if (fclose(file) != 0 || !written || rename(other, path) != 0) (void)unlink(other);
 }
 
-/* Speed of one thread relative to the constants' processor; 0: it cannot be measured. */
+/* Returns the speed of one thread as a multiple of the speed of the constants' processor; 0: the
+ * speed cannot be measured. */
 static double find_speed(void) {
     char key[KEY] = "", folder[PATH], path[PATH];
     double speed = 0.0;
@@ -213,7 +206,7 @@ static double find_speed(void) {
     return speed;
 }
 
-/* More threads than processors take turns. */
+/* Returns the factor by which work slows down because more threads than processors take turns. */
 static double turns(int threads) {
     cpu_set_t allowed;
     int processors = threads;

@@ -1,13 +1,13 @@
-/* What this machine can do: the limits of processor and memory, measured now with the kernels of
- * this process, and how long a predicted time takes here.
+/* The speed of this machine: the limits of processor and memory, measured now with the kernels of
+ * this process, and the time that predicted work takes here.
  *
- * Predicted times are those of the processor on which the constants of the cost model were measured
- * (tiler/cost/cost_constants.h), so that plans are the same everywhere. Where seconds are shown,
- * they are scaled by the multiply-adds per second of this processor; plans do not depend on it. The
- * speed is measured once, in some milliseconds, and kept in XDG_CACHE_HOME/rfexec (or
- * ~/.cache/rfexec): a small file for each processor model, instruction set and version. A folder
- * that cannot be written is no error. The environment variable RFX_MACHINE_SPEED sets the speed, as
- * a multiple of that of the constants' processor; with 1 nothing is measured. */
+ * The cost model predicts times for the processor on which its constants were measured
+ * (tiler/cost/cost_constants.h), so that plans are the same everywhere. Seconds that are shown to
+ * the user are scaled to the speed of this processor; plans do not depend on this speed. The speed
+ * is measured once, in some milliseconds, and stored in XDG_CACHE_HOME/rfexec (or ~/.cache/rfexec):
+ * a small file for each processor model, instruction set and version. A folder that cannot be
+ * written is no error. The environment variable RFX_MACHINE_SPEED sets the speed as a multiple of
+ * the speed of the constants' processor; then nothing is measured. */
 #ifndef RFX_TOOLS_STUDY_MACHINE_SPEED_H
 #define RFX_TOOLS_STUDY_MACHINE_SPEED_H
 
@@ -22,19 +22,22 @@ struct rfx_machine_peak {
     double bytes_per_second; /* to and from memory, reads and writes together */
 };
 
-/* Bytes that rfx_machine_bytes_per_second takes while it runs. */
+/* Bytes of memory that rfx_machine_bytes_per_second takes while it runs. */
 #define RFX_MACHINE_PEAK_BYTES ((size_t)64 << 20)
 
-/* Measures multiply-adds of `threads` threads together, from registers, in the widest vectors of
- * the kernels in use: the best of several short spans, about 0.1 s. Takes no memory. */
+/* Returns the floating-point operations per second of `threads` threads together: multiply-adds on
+ * registers, in the widest vectors of the kernels in use. The best of several short measurements
+ * counts; all take about 0.1 s. Takes no memory. */
 double rfx_machine_flops_per_second(int threads);
 
-/* Measures adding two arrays into a third, RFX_MACHINE_PEAK_BYTES all together: the best of several
- * passes. What a processor reads of a line before overwriting it is not counted, as it is not
- * counted for layers. OUT_OF_MEMORY. */
+/* Sets *out to the bytes per second at which `threads` threads add two arrays into a third array.
+ * The arrays have RFX_MACHINE_PEAK_BYTES together. The best of several passes counts. A cache line
+ * that the processor reads before overwriting it is not counted, as it is not counted for layers
+ * either. Status: OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_machine_bytes_per_second(struct rfx_memory *mem, int threads,
                                                            double *out, struct rfx_error *err);
 
-/* The seconds that a predicted time (plan.cost) takes in so many threads on this processor. */
+/* Returns the seconds that work with a predicted time (plan.cost) takes on this processor with a
+ * number of threads. */
 double rfx_machine_seconds(uint64_t picoseconds, int threads);
 #endif

@@ -1,4 +1,4 @@
-/* Items, marks and axes of a placement's chart; see placement_chart.h. */
+/* Makes the items, marks and axes of a placement's chart; see placement_chart.h. */
 #include "tools/study/placement_chart.h"
 
 #include <stdio.h>
@@ -7,19 +7,20 @@
 #include "layers/graph/op.h"
 #include "tiler/plan/splits.h"
 
-enum { RFX_PLACEMENT_MAX_KINDS = 8 };
-
-enum { MAX_DEPTH = 16 };
+/* MAX_DEPTH: parts of a name that are looked at. */
+enum { MAX_KINDS = 8, MAX_DEPTH = 16 };
 
 int rfx_step_name_length(const char *name, int depth) {
     int n = 0;
     for (; name[n] != '\0'; ++n) {
-        /* a separator at the beginning ("/features/0") ends no part */
+        /* a separator at the beginning ("/features/0") does not end a part */
         if (n > 0 && (name[n] == '.' || name[n] == '/') && --depth == 0) break;
     }
     return n;
 }
 
+/* Returns how many different neighbours there are when names are cut after `depth` parts: a run of
+ * equal names counts once. */
 static int count_runs(const char *const *names, int n, int depth) {
     int runs = 0, before = 0;
     for (int i = 0; i < n; ++i) {
@@ -39,15 +40,16 @@ int rfx_step_name_depth(const char *const *names, int n, int most) {
 enum {
     TEXT_CHARS = 200,
     NAME_CHARS = 60,
-    MAX_TICS = 25,    /* names along time: more would touch each other */
-    TICS_ACROSS = 60, /* upright names that fill the axis */
-    N_MARKS = 4,      /* alive at the peak, bound, arena, arrow */
-    MAX_SERIES = RFX_PLACEMENT_MAX_KINDS + N_MARKS,
+    MAX_TICS = 25,    /* names along the time axis: more would touch each other */
+    TICS_ACROSS = 60, /* number of upright names that fill the axis */
+    N_MARKS = 4,      /* series: alive at the peak, bound, arena, arrow */
+    MAX_SERIES = MAX_KINDS + N_MARKS,
     SHORTER_NAMES = 3,
     LABEL_ROOM = (2 + SHORTER_NAMES) * (NAME_CHARS + 1) + 40,
 };
-static const double HEADROOM = 1.10; /* room above the arena for the arrow and its label */
-static const double ARROW = 1.025;   /* height at which the arrow begins */
+/* Multiples of the arena's size. HEADROOM: upper end of the y axis, which leaves room for the arrow
+ * and its label. ARROW: height of the arrow. */
+static const double HEADROOM = 1.10, ARROW = 1.025;
 
 /* A unit of bytes. */
 struct unit {
@@ -55,9 +57,9 @@ struct unit {
     double bytes;
 };
 
-struct peak {
-    int64_t lo, hi;
-    int section;
+struct peak {       /* when most bytes are alive */
+    int64_t lo, hi; /* from lo to just before hi */
+    int section;    /* of the problem */
 };
 
 struct rfx_placement_chart {
@@ -65,11 +67,11 @@ struct rfx_placement_chart {
     struct rfx_chart chart;
     struct rfx_chart_series series[MAX_SERIES];
     double *corners;    /* [4, n] x, y, x_end, y_end, sorted by kind */
-    double *frames;     /* [4, n] of the items alive at the peak */
+    double *frames;     /* [4, n] the same, of the items alive at the peak */
     const char **texts; /* [n] labels, sorted by kind */
-    char *letters;      /* of the labels */
-    const char **tics;  /* [n_steps] */
-    char *tic_letters;
+    char *letters;      /* memory of the labels */
+    const char **tics;  /* [n_steps] names along the time axis; NULL: not written */
+    char *tic_letters;  /* memory of these names */
     double line_x[2], bound_y[2], arena_y[2], arrow[2];
     char title[TEXT_CHARS], subtitle[TEXT_CHARS], y_label[TEXT_CHARS];
     char bound_name[TEXT_CHARS], arena_name[TEXT_CHARS], arrow_text[TEXT_CHARS];
@@ -83,7 +85,8 @@ static struct unit choose_unit(size_t bytes) {
     return (struct unit){"bytes", 1.0};
 }
 
-/* "5.742 MiB": as many digits as in the papers' tables. */
+/* Writes a number of bytes such as "5.742 MiB", with as many digits as the papers' tables have.
+ * Returns `text`. */
 static const char *amount(size_t bytes, char text[32]) {
     struct unit unit = choose_unit(bytes);
     (void)snprintf(text, 32, unit.bytes > 1.0 ? "%.3f %s" : "%.0f %s", (double)bytes / unit.bytes,
@@ -91,14 +94,14 @@ static const char *amount(size_t bytes, char text[32]) {
     return text;
 }
 
-/* The time in which most bytes are alive: the first section of the largest breadth. */
+/* Returns the time in which most bytes are alive: the first section of the largest breadth. */
 static struct peak find_peak(const struct rfx_place_problem *problem) {
     struct peak peak = {INT64_MIN, INT64_MAX, 0};
     for (int s = 1; s < problem->n_sections; ++s)
         if (problem->breadth[s] > problem->breadth[peak.section]) peak.section = s;
     for (int i = 0; i < problem->n; ++i) {
         const struct rfx_place_item *item = &problem->items[i];
-        /* the section begins after all that begins or ends before it */
+        /* the section lies between the nearest ends of lifetimes before and after it */
         if (problem->first[i] <= peak.section && item->lo > peak.lo) peak.lo = item->lo;
         if (problem->last[i] <= peak.section && item->hi > peak.lo) peak.lo = item->hi;
         if (problem->first[i] > peak.section && item->lo < peak.hi) peak.hi = item->lo;
@@ -107,17 +110,18 @@ static struct peak find_peak(const struct rfx_place_problem *problem) {
     return peak;
 }
 
-/* The x coordinate of a time. The name of a step is in the middle of the step. */
+/* Returns the x coordinate of a time. A step lies around its number, where its name stands. */
 static double time_x(const struct rfx_placement_drawing *drawing, int64_t time) {
     return (double)time - (drawing->steps != NULL ? 0.5 : 0.0);
 }
 
+/* Returns whether an item is alive at the peak. */
 static bool alive(const struct rfx_place_item *item, const struct peak *peak) {
     return item->lo < peak->hi && peak->lo < item->hi;
 }
 
-/* Writes lines of text for a label, the best first: name and size, name, name without its first
- * part, and so on. */
+/* Writes the variants of a label, one a line, the longest first: name and size, the name, the name
+ * without its first part, and so on. Returns the bytes written, the zero at the end included. */
 static size_t put_label(char *to, size_t room, const char *name, size_t bytes) {
     char size[32];
     int used = snprintf(to, room, "%.*s  %s\n%.*s", NAME_CHARS, name, amount(bytes, size),
@@ -140,12 +144,12 @@ static enum rfx_status allocate(struct rfx_placement_chart *c,
     c->texts = rfx_memory_calloc(c->mem, n, sizeof *c->texts);
     c->letters = rfx_memory_calloc(c->mem, n, LABEL_ROOM);
     if (c->corners == NULL || c->frames == NULL || c->texts == NULL || c->letters == NULL)
-        return rfx_memory_fail(c->mem, "picture", n * LABEL_ROOM, err);
+        return rfx_memory_fail(c->mem, "chart", n * LABEL_ROOM, err);
     if (drawing->steps == NULL) return RFX_OK;
     c->tics = rfx_memory_calloc(c->mem, n_steps, sizeof *c->tics);
     c->tic_letters = rfx_memory_calloc(c->mem, n_steps, NAME_CHARS + 1);
     if (c->tics == NULL || c->tic_letters == NULL)
-        return rfx_memory_fail(c->mem, "picture", n_steps * (NAME_CHARS + 1), err);
+        return rfx_memory_fail(c->mem, "chart", n_steps * (NAME_CHARS + 1), err);
     return RFX_OK;
 }
 
@@ -160,7 +164,7 @@ static void put_box(const struct rfx_placement_drawing *drawing, int i, double *
     to[3 * n] = (double)(drawing->offsets[i] + item->size) / unit;
 }
 
-/* A series of boxes whose corners begin at `from`. */
+/* Returns a series of `count` boxes whose corners begin at `from`. */
 static struct rfx_chart_series box_series(const struct rfx_placement_drawing *drawing,
                                           const double *from, int count) {
     size_t n = (size_t)drawing->problem->n;
@@ -172,8 +176,8 @@ static struct rfx_chart_series box_series(const struct rfx_placement_drawing *dr
                                      .y_end = from + 3 * n};
 }
 
-/* Appends a series of the items whose kind is `index`, after the `used` items before, and returns
- * their number. */
+/* Appends a series of the items whose kind is `index`. used: number of items in the series before
+ * it. Returns the number of its items. */
 static int add_kind(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                     const struct rfx_placement_kind *kind, int index, int used,
                     const struct peak *peak, char **letters) {
@@ -196,6 +200,7 @@ static int add_kind(struct rfx_placement_chart *c, const struct rfx_placement_dr
     return count;
 }
 
+/* Adds a series for each kind of item. Without kinds, items alive at the peak and others differ. */
 static void add_items(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                       const struct peak *peak) {
     static const struct rfx_placement_kind plain[] = {{"alive at the peak", 2}, {"others", 6}};
@@ -203,12 +208,13 @@ static void add_items(struct rfx_placement_chart *c, const struct rfx_placement_
     const struct rfx_placement_kind *kind = given ? drawing->kind : plain;
     int n_kinds = given ? drawing->n_kinds : 2, used = 0;
     char *letters = c->letters;
-    if (n_kinds > RFX_PLACEMENT_MAX_KINDS) n_kinds = RFX_PLACEMENT_MAX_KINDS;
+    if (n_kinds > MAX_KINDS) n_kinds = MAX_KINDS;
     for (int k = 0; k < n_kinds; ++k)
         used += add_kind(c, drawing, &kind[k], k, used, peak, &letters);
 }
 
-/* Adds frames around the items alive at the peak, and the lines of bound and arena. */
+/* Adds frames around the items that are alive at the peak, and the lines of lower bound and arena.
+ */
 static void add_marks(struct rfx_placement_chart *c, const struct rfx_placement_drawing *drawing,
                       const struct peak *peak) {
     size_t arena = drawing->result->arena_bytes, bound = drawing->problem->lower_bound;
@@ -267,8 +273,9 @@ static void add_arrow(struct rfx_placement_chart *c, const struct rfx_placement_
                                   .color = 7};
 }
 
-/* Whether no longer stage, and no equal one before it, is so close to `at` that their names would
- * touch: then the name is written. */
+/* Returns whether the name of the stage that begins at step `at` is written. It is not written when
+ * it would touch the name of a longer stage, or of an equally long stage before it. length[n]:
+ * steps of the stage that begins at each step; 0: no stage begins there. */
 static bool is_written(const int *length, int n, int at) {
     for (int i = 0; i < n; ++i) {
         if (i == at || length[i] == 0) continue;
@@ -279,14 +286,14 @@ static bool is_written(const int *length, int n, int at) {
     return true;
 }
 
-/* Names each stage where it begins. */
+/* Writes the name of each stage where the stage begins. A stage is a run of steps whose names begin
+ * with the same parts. */
 static enum rfx_status add_tics(struct rfx_placement_chart *c,
                                 const struct rfx_placement_drawing *drawing,
                                 struct rfx_error *err) {
     int n = drawing->n_steps, depth = rfx_step_name_depth(drawing->steps, n, MAX_TICS), stage = 0;
-    int *length =
-        rfx_memory_calloc(c->mem, (size_t)n, sizeof *length); /* 0: no stage begins here */
-    if (length == NULL) return rfx_memory_fail(c->mem, "picture", (size_t)n, err);
+    int *length = rfx_memory_calloc(c->mem, (size_t)n, sizeof *length);
+    if (length == NULL) return rfx_memory_fail(c->mem, "chart", (size_t)n, err);
     for (int i = 0; i < n; ++i) {
         char *name = c->tic_letters + i * (NAME_CHARS + 1);
         const char *step = drawing->steps[i];
@@ -349,7 +356,7 @@ enum rfx_status rfx_placement_chart_create(struct rfx_memory *mem,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no %s to draw", drawing->subject,
                         drawing->items);
     struct rfx_placement_chart *c = rfx_memory_calloc(mem, 1, sizeof *c);
-    if (c == NULL) return rfx_memory_fail(mem, "picture", sizeof *c, err);
+    if (c == NULL) return rfx_memory_fail(mem, "chart", sizeof *c, err);
     c->mem = mem;
     enum rfx_status status = allocate(c, drawing, err);
     if (status == RFX_OK) status = add_axes(c, drawing, err);
@@ -397,7 +404,7 @@ enum { SUBJECT_CHARS = 120 };
 
 enum kind { POINTWISE, DEPTHWISE, CONVOLUTION, POOLING, JOIN, ELEMENTWISE, OTHER, KIND_COUNT };
 
-/* Every network's chart uses the same colours. */
+/* Kinds of operators and their colours, which are the same in the charts of all networks. */
 static const struct rfx_placement_kind operator_kinds[] = {
     {"1x1 convolution", 6},      {"depthwise, grouped", 5}, {"convolution", 1}, {"pooling", 3},
     {"sum, product, concat", 4}, {"norm, activation", 2},   {"other", 8},
@@ -441,7 +448,7 @@ enum rfx_status rfx_memory_chart(struct rfx_memory *mem,
     int *of_kind = rfx_memory_calloc(mem, n, sizeof *of_kind);
     enum rfx_status status = RFX_OK;
     if (names == NULL || of_kind == NULL) {
-        status = rfx_memory_fail(mem, "picture", (n + n_nodes) * sizeof *names, err);
+        status = rfx_memory_fail(mem, "chart", (n + n_nodes) * sizeof *names, err);
         goto done;
     }
     const char **steps = names + n;

@@ -27,8 +27,8 @@ struct header {
     enum column columns[N_COLUMNS];
 };
 
-/* Splits the line at commas into at most `max` fields and strips blanks. Returns their number, max
- * + 1 if there are more. */
+/* Splits the line at commas into at most `max` fields and strips blanks. Returns the number of
+ * fields, or max + 1 when the line has more. */
 static int cut_fields(char *line, char **fields, int max) {
     int n = 0;
     for (char *p = line; p != NULL;) {

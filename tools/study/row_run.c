@@ -1,4 +1,4 @@
-/* Builds the slides, and finds when each row of each map is computed and last read. */
+/* Lists records and slides, and finds when each row of each map is computed and last read. */
 #include "tools/study/row_run.h"
 
 #include <string.h>
@@ -10,13 +10,14 @@
 #include "rf_analysis/regions.h"
 #include "tiler/arena/placement_slides.h"
 
-/* The tiles of all maps, and the lifetimes of one map's rows. */
+/* The tiles of all maps, and scratch for the lifetimes of one map's rows. */
 struct row_tiles {
     const struct rfx_row_run *run;
     const bool *node_upwards;
     struct rfx_tiled_tensor *tensors;
     struct rfx_tile *tiles;
-    int64_t *made, *read; /* per row; read: the last time, `made` if it is never read */
+    int64_t *made, *read; /* per row: the time when it is computed and the time when it is last
+                             read; a row that is never read has read = made */
 };
 
 static bool has_rows(const struct rfx_node *node) {
@@ -27,7 +28,8 @@ static int64_t row_count(const struct rfx_node *node) {
     return has_rows(node) ? node->out.h : 1;
 }
 
-/* Returns the rows per step of a whole stage that runs row by row. */
+/* Returns the steps of node i in an untiled stage that runs row by row: one step for the whole map
+ * if the node does not run by rows. */
 static struct rfx_row_steps steps_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     int64_t h = row_count(node);
@@ -41,6 +43,7 @@ static int64_t step_count(const struct rfx_graph *graph, int i) {
     return rfx_row_step_count(&steps);
 }
 
+/* Fills the records of the maps, and the time at which each node begins. */
 static void list_records(struct rfx_row_run *run, const int *last_use) {
     const struct rfx_graph *graph = run->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -62,6 +65,7 @@ static void list_records(struct rfx_row_run *run, const int *last_use) {
     }
 }
 
+/* Lists the slides: the pairs of maps of which the second may overwrite rows of the first. */
 static void list_slides(struct rfx_row_run *run) {
     const struct rfx_graph *graph = run->graph;
     for (int m = 0; m < run->n; m++) {
@@ -140,8 +144,8 @@ static int64_t time_of(const struct row_tiles *t, int node, int64_t row) {
     return t->run->begin[node] + step;
 }
 
-/* Marks what a reader needs of its input k: in each step the rows of its region, or all rows until
- * its last step if one of the two has no rows. */
+/* Sets t->read for the rows of input k that a reader needs. Each step of the reader needs the rows
+ * of its input region, or all rows if the reader or the input has no rows. */
 static void mark_reads(const struct row_tiles *t, int reader, int k, int64_t h) {
     const struct rfx_graph *graph = t->run->graph;
     const struct rfx_node *node = &graph->nodes[reader];
@@ -179,7 +183,8 @@ static int64_t follow_rows(const struct row_tiles *t, int m) {
     return first_read;
 }
 
-/* Lists the tiles of map m and returns their number. */
+/* Lists the tiles of map m: consecutive rows with the same lifetime are one tile. Returns their
+ * number. */
 static int cut_map(const struct row_tiles *t, int m, struct rfx_tile *tiles) {
     int i = t->run->nodes[m];
     const struct rfx_node *node = &t->run->graph->nodes[i];
@@ -214,7 +219,7 @@ static void release_tiles(struct row_tiles *t, bool *upwards) {
     rfx_memory_release(mem, upwards);
 }
 
-/* Lists the tiles of all maps. Free with release_tiles, whatever is returned. */
+/* Lists the tiles of all maps. The caller frees them with release_tiles, also after a failure. */
 static enum rfx_status cut_maps(struct row_tiles *t, const bool *node_upwards,
                                 struct rfx_error *err) {
     struct rfx_memory *mem = t->run->mem;
@@ -253,7 +258,7 @@ enum rfx_status rfx_row_run_tiles(const struct rfx_row_run *run, const bool *upw
     return status;
 }
 
-/* Computes the bytes of live rows at each time. */
+/* Sets live[t] to the bytes of the rows that are live at time t. */
 static void count_live(const struct row_tiles *t, size_t *live, int64_t n_times) {
     memset(live, 0, ((size_t)n_times + 1) * sizeof *live);
     for (int m = 0; m < t->run->n; m++) {
@@ -263,11 +268,11 @@ static void count_live(const struct row_tiles *t, size_t *live, int64_t n_times)
             size_t bytes = tile->sizes[0] * tile->strides[0];
             live[tile->first] += bytes;
             if (tile->last < n_times)
-                live[tile->last + 1] -= bytes; /* may wrap around, see below */
+                live[tile->last + 1] -= bytes; /* may wrap around: the sums below are right again */
         }
     }
     for (int64_t i = 1; i < n_times; i++)
-        live[i] += live[i - 1]; /* each sum is a true size again */
+        live[i] += live[i - 1]; /* after wrapping, the sum is a true size again */
 }
 
 /* The direction in which a node runs changes only what is live during its own steps. So the smaller

@@ -1,5 +1,5 @@
-/* The strategies for shared objects. Each has an order of the items and a rule that chooses the
- * object. */
+/* The strategies for shared objects. A strategy is an order of the items and a rule that chooses
+ * the object of an item. */
 #include "tools/study/shared_objects.h"
 
 #include <stdlib.h>
@@ -18,27 +18,27 @@ const char *rfx_object_strategy_name(enum rfx_object_strategy strategy) {
     return names[strategy];
 }
 
-/* Its items in order of time. No two are live at the same time. */
+/* A shared object and its items. No two items of an object are live at the same time. */
 struct object {
-    int *items;
-    int n, room;
-    size_t bytes;
+    int *items;   /* [n], sorted by time */
+    int n, room;  /* room: allocated items */
+    size_t bytes; /* of the largest item */
 };
 
 struct objects {
     const struct rfx_place_problem *problem;
-    struct rfx_place_ranked *order;    /* items, n */
-    struct rfx_place_ranked *sections; /* 2 n */
-    struct object *all;                /* at most n */
-    size_t *maximums;                  /* positional, n */
-    size_t *profile;                   /* sizes of one section, n */
-    int *object;                       /* per item, -1: none yet */
-    struct choice *closest;            /* per item, n */
+    struct rfx_place_ranked *order;    /* [n] items in the order of the strategy */
+    struct rfx_place_ranked *sections; /* [2 n] sections by breadth */
+    struct object *all;                /* [n], n_objects of them in use */
+    size_t *maximums;                  /* [n] positional maximums */
+    size_t *profile;                   /* [n] sizes of the items of one section */
+    int *object;                       /* [n] object of each item; -1: none yet */
+    struct choice *closest;            /* [n] per item */
     int n_objects, n_maximums;
     bool no_memory;
 };
 
-/* The object in which an item would leave the least idle time; -1: all are in use. */
+/* The object in which an item would leave the least idle time; object -1: no object is free. */
 struct choice {
     int64_t idle;
     int object;
@@ -83,7 +83,7 @@ static int64_t idle_time(const struct objects *o, int i, int k) {
     return nearest;
 }
 
-/* Makes room for one more item. false: out of memory. */
+/* Makes room for one more item. Returns false when there is no memory. */
 static bool grow(const struct objects *o, struct object *object) {
     struct rfx_memory *mem = o->problem->mem;
     int room = object->room == 0 ? 4 : 2 * object->room;
@@ -96,7 +96,7 @@ static bool grow(const struct objects *o, struct object *object) {
     return true;
 }
 
-/* Puts item i into object k, or a new one if k is -1. */
+/* Puts item i into object k, or into a new object if k is -1. */
 static void assign(struct objects *o, int i, int k) {
     if (k < 0) k = o->n_objects++;
     struct object *object = &o->all[k];
@@ -114,8 +114,8 @@ static void assign(struct objects *o, int i, int k) {
     object->n++;
 }
 
-/* Returns the smallest suitable object that is large enough, otherwise the largest suitable one,
- * otherwise -1. */
+/* Returns the smallest free object that is large enough for item i, otherwise the largest free
+ * object, otherwise -1. */
 static int find_object(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
@@ -134,7 +134,7 @@ static int find_object(const struct objects *o, int i) {
     return best;
 }
 
-/* Returns the first object that is free, or -1. */
+/* Returns the first object that is free during the lifetime of item i, or -1. */
 static int find_oldest(const struct objects *o, int i) {
     if (rfx_memory_is_stopped(o->problem->mem)) return -1; /* result not used then */
     for (int k = 0; k < o->n_objects; k++)
@@ -142,7 +142,8 @@ static int find_oldest(const struct objects *o, int i) {
     return -1;
 }
 
-/* Returns the suitable object with the nearest size, the larger of two equally near ones. */
+/* Returns the free object whose size is nearest to that of item i (the larger of two equally near
+ * objects), or -1. */
 static int find_nearest_size(const struct objects *o, int i) {
     size_t size = o->problem->items[i].size;
     int best = -1;
@@ -212,6 +213,8 @@ static int compare_sizes(const void *pa, const void *pb) {
     return (a < b) - (a > b);
 }
 
+/* Computes the positional maximums: maximums[k] is the largest size, over all sections, of the k-th
+ * largest item of a section. */
 static void find_maximums(struct objects *o) {
     const struct rfx_place_problem *problem = o->problem;
     o->n_maximums = 0;
@@ -228,7 +231,8 @@ static void find_maximums(struct objects *o) {
     }
 }
 
-/* Returns the first of the closest objects. */
+/* Returns the free object that item i would leave idle for the shortest time; the first of equal
+ * objects. */
 static struct choice find_closest(const struct objects *o, int i) {
     struct choice best = {.idle = INT64_MAX, .object = -1};
     for (int object = 0; object < o->n_objects; object++) {
@@ -238,7 +242,7 @@ static struct choice find_closest(const struct objects *o, int i) {
     return best;
 }
 
-/* Updates item i's choice after item `added` was put into an object. */
+/* Updates the choice of item i after item `added` was put into an object. */
 static void update_closest(struct objects *o, int i, int added) {
     int object = o->object[added];
     struct choice *c = &o->closest[i];
@@ -248,8 +252,9 @@ static void update_closest(struct objects *o, int i, int added) {
     if (idle_time(o, i, object) >= 0) *c = (struct choice){gap, object};
 }
 
-/* Among the items order[from, to), takes the item and the object that leave the least idle time; if
- * no object is free, the largest item and a new object. Returns the item. */
+/* Chooses, among the items order[from, to), the item and the object that leave the least idle time,
+ * and puts the item into the object. If no object is free, puts the largest item into a new object.
+ * Returns the item. */
 static int assign_closest(struct objects *o, int from, int to) {
     int best = -1;
     for (int k = from; k < to; k++) {
@@ -261,7 +266,8 @@ static int assign_closest(struct objects *o, int from, int to) {
     return best;
 }
 
-/* A stage places the items whose size equals a positional maximum, or lies between two of them. */
+/* Places the items in stages: a stage places all items whose size equals one positional maximum, or
+ * all items whose size lies between two neighbouring ones. */
 static void place_improved(struct objects *o) {
     find_maximums(o);
     int from = 0;
@@ -364,7 +370,8 @@ bool rfx_objects_are_valid(const struct rfx_place_item *items, int n, const int 
                            size_t *total_bytes) {
     size_t total = 0;
     for (int i = 0; i < n; i++) {
-        bool largest = true; /* in its object; the first of equal ones */
+        bool largest =
+            true; /* item i is the largest item of its object; of equal items the first counts */
         if (objects[i] < 0) return false;
         for (int j = 0; j < n; j++) {
             if (j == i || objects[j] != objects[i]) continue;

@@ -1,4 +1,5 @@
-/* The paper's algorithms on strided tiles: chunks, collisions, placement in three orders. */
+/* The paper's algorithms on strided tiles: they list chunks, find collisions and place tensors in
+ * one of three orders. */
 #include "tools/study/tile_placement.h"
 
 #include <stdbool.h>
@@ -13,9 +14,9 @@
 struct renderer {
     const struct rfx_tile *tile;
     size_t element_bytes;
-    bool contiguous[RFX_TILE_MAX_RANK]; /* this dimension and all following ones */
-    struct rfx_chunk *chunks;           /* NULL: counting */
-    struct rfx_chunk last;              /* the last chunk, also when counting */
+    bool contiguous[RFX_TILE_MAX_RANK]; /* of this dimension and all following ones together */
+    struct rfx_chunk *chunks;           /* NULL: chunks are only counted */
+    struct rfx_chunk last;              /* the last chunk, also when chunks are only counted */
     int n;
 };
 
@@ -25,7 +26,8 @@ static void append(struct renderer *r, size_t offset, size_t bytes) {
     r->n++;
 }
 
-/* Lines 14 and 15: a chunk that begins where the last one ends is appended to it. */
+/* Lines 14 and 15: adds a chunk. A chunk that begins where the last chunk ends is joined with it.
+ * begin: number of the first chunk that may be joined. */
 static void append_or_merge(struct renderer *r, size_t offset, size_t bytes, int begin) {
     if (r->n == begin || r->last.offset + r->last.bytes != offset) {
         append(r, offset, bytes);
@@ -39,7 +41,8 @@ static size_t extent(const struct renderer *r, int axis) {
     return r->tile->sizes[axis] * r->tile->strides[axis];
 }
 
-/* The rank limits the depth of the recursion. */
+/* Lists the chunks of the dimensions from `axis` on. The depth of the recursion is at most the rank
+ * of the tile. */
 static void render(struct renderer *r, size_t offset, int axis) {
     if (r->contiguous[axis]) {
         append(r, offset, extent(r, axis));
@@ -112,8 +115,8 @@ const char *rfx_tiles_order_name(enum rfx_tiles_order order) {
 
 /* --- the problem --- */
 
-/* Computes the distance from the tile's first element to its end. Returns false if it is empty, its
- * strides do not decrease or a size overflows. */
+/* Computes the distance from the first byte of a tile to its end. Returns false if the tile is
+ * empty, its strides do not decrease or a size overflows. */
 static bool tile_span(const struct rfx_tile *tile, size_t element_bytes, size_t *bytes) {
     size_t reach = element_bytes;
     if (tile->rank < 1 || tile->rank > RFX_TILE_MAX_RANK || tile->first > tile->last) return false;
@@ -158,11 +161,12 @@ static enum rfx_status check_tensors(const struct rfx_tiled_tensor *tensors, int
     return RFX_OK;
 }
 
+/* Returns the item of tensor i as a whole. */
 static const struct rfx_tile_item *whole_of(const struct rfx_tiles_problem *p, int i) {
     return &p->items[p->first_item[i + 1] - 1];
 }
 
-/* Fills the items of tensor i; their chunks are written from *chunk on. */
+/* Fills the items of tensor i. Writes their chunks to *chunk and moves *chunk past them. */
 static void add_items(struct rfx_tiles_problem *p, const struct rfx_tiled_tensor *t, int i,
                       struct rfx_chunk **chunk) {
     struct rfx_tile_item *item = &p->items[p->first_item[i]];
@@ -323,18 +327,6 @@ static uint64_t count_peers(const struct rfx_tiles_problem *p, int i) {
     return peers;
 }
 
-struct sorted {
-    uint64_t key;
-    int tensor;
-};
-
-static int compare_sorted(const void *pa, const void *pb) {
-    const struct sorted *a = pa;
-    const struct sorted *b = pb;
-    if (a->key != b->key) return a->key > b->key ? -1 : 1;
-    return (a->tensor > b->tensor) - (a->tensor < b->tensor);
-}
-
 static uint64_t sort_key(const struct rfx_tiles_problem *p, enum rfx_tiles_order order, int i) {
     if (order == RFX_TILES_BY_SIZE) return p->bytes[i];
     if (order == RFX_TILES_BY_LIFETIME) return (uint64_t)(p->last[i] - p->first[i]);
@@ -346,7 +338,7 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
     struct rfx_memory *mem = problem->mem;
     size_t n = (size_t)problem->n;
     struct allocator a = {.problem = problem, .offsets = offsets};
-    struct sorted *sorted = rfx_memory_calloc(mem, n, sizeof *sorted);
+    struct rfx_place_ranked *sorted = rfx_memory_calloc(mem, n, sizeof *sorted);
     a.placed = rfx_memory_calloc(mem, n, sizeof *a.placed);
     a.ranges = rfx_memory_calloc(mem, n, sizeof *a.ranges);
     enum rfx_status status = RFX_OK;
@@ -356,10 +348,10 @@ enum rfx_status rfx_tiles_place(const struct rfx_tiles_problem *problem, enum rf
         goto done;
     }
     for (int i = 0; i < problem->n && !rfx_memory_is_stopped(mem); i++)
-        sorted[i] = (struct sorted){sort_key(problem, order, i), i};
-    if (n > 0) qsort(sorted, n, sizeof *sorted, compare_sorted);
+        sorted[i] = (struct rfx_place_ranked){sort_key(problem, order, i), i};
+    if (n > 0) qsort(sorted, n, sizeof *sorted, rfx_place_compare_ranked);
     for (size_t k = 0; k < n; k++) {
-        int i = sorted[k].tensor;
+        int i = sorted[k].index;
         status = rfx_memory_check_stop(mem, err);
         if (status != RFX_OK) goto done;
         offsets[i] = allocate_tensor(&a, i);

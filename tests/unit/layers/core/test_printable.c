@@ -68,6 +68,29 @@ static void cuts_between_characters(void **state) {
     }
 }
 
+static void counts_bytes_of_characters(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int bytes;
+    } counts[] = {{"a", 1},
+                  {"\x7f", 1},
+                  {"\xc2\x80", 2},
+                  {"\xdf\xbfz", 2},
+                  {"\xe0\xa0\x80", 3},
+                  {"\xed\x9f\xbf", 3},
+                  {"\xf4\x8f\xbf\xbf", 4},
+                  {"\x80", 0},
+                  {"\xc1\xbf", 0},
+                  {"\xe0\x9f\xbf", 0},
+                  {"\xed\xa0\x80", 0},
+                  {"\xf4\x90\x80\x80", 0},
+                  {"\xf5\x80\x80\x80", 0},
+                  {"\xe5\x8d", 0}};
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        assert_int_equal(rfx_utf8_bytes(counts[i].text), counts[i].bytes);
+}
+
 static void trims_what_was_cut(void **state) {
     (void)state;
     static const char *const texts[][2] = {{"", ""},
@@ -105,9 +128,8 @@ static void error_texts_are_printable(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shows_what_it_should),
-        cmocka_unit_test(cuts_between_characters),
-        cmocka_unit_test(trims_what_was_cut),
+        cmocka_unit_test(shows_what_it_should),       cmocka_unit_test(cuts_between_characters),
+        cmocka_unit_test(counts_bytes_of_characters), cmocka_unit_test(trims_what_was_cut),
         cmocka_unit_test(error_texts_are_printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
