@@ -153,7 +153,7 @@ double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant) {
     return unconst.out;
 }
 
-double rfx_onnx_round_to(int32_t type, double value) {
+static double round_to(int32_t type, double value) {
     return type == RFX_ONNX_DOUBLE ? value : (double)(float)value;
 }
 
@@ -166,7 +166,7 @@ int64_t rfx_onnx_to_int(double value) {
 
 void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value) {
     if (out->reals != NULL)
-        rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, value);
+        rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, value);
     else
         rfx_onnx_const_ints_rw(out)[i] = rfx_onnx_to_int(value);
 }

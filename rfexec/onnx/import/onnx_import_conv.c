@@ -489,6 +489,22 @@ static int pool_channels(struct rfx_onnx_import *ctx) {
     return rfx_onnx_emit_pixels(ctx, &p);
 }
 
+/* Records the indices of the current MaxPool from map `in` to map `out`. */
+static void keep_indices(struct rfx_onnx_import *ctx, int in, int out,
+                         const struct rfx_pool_attr *attr) {
+    struct rfx_onnx_indices *kept = rfx_onnx_alloc(ctx, 1, sizeof *kept);
+    if (kept == NULL) return;
+    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
+                                      .pool = ctx->node_name,
+                                      .in = in,
+                                      .out = out,
+                                      .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
+                                      .attr = *attr,
+                                      .next = ctx->indices};
+    kept->attr.column_major = rfx_onnx_attr_flag(ctx, "storage_order", false);
+    ctx->indices = kept;
+}
+
 int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     bool max = rfx_onnx_op_is(ctx, "MaxPool"), lp = rfx_onnx_op_is(ctx, "LpPool");
     struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : lp ? RFX_OP_POOL_LP : RFX_OP_POOL_AVG};
@@ -509,7 +525,7 @@ int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     if (lp) a->p = rfx_onnx_power(ctx);
     a->count_include_pad = rfx_onnx_attr_flag(ctx, "count_include_pad", false);
     out = rfx_onnx_emit1(ctx, &node, "", in);
-    if (rfx_onnx_gives(ctx, 1)) rfx_onnx_keep_indices(ctx, in, out, a);
+    if (rfx_onnx_gives(ctx, 1)) keep_indices(ctx, in, out, a);
     return finish_window(ctx, &win, out);
 }
 
@@ -524,21 +540,6 @@ int rfx_onnx_global_pool(struct rfx_onnx_import *ctx) {
  *
  * A MaxUnpool compares the pooled map with its maxima again, so that no indices are needed that
  * count over a whole map. Other readers get the indices as numbers. */
-
-void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
-                           const struct rfx_pool_attr *attr) {
-    struct rfx_onnx_indices *kept = rfx_onnx_alloc(ctx, 1, sizeof *kept);
-    if (kept == NULL) return;
-    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
-                                      .pool = ctx->node_name,
-                                      .in = in,
-                                      .out = out,
-                                      .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
-                                      .attr = *attr,
-                                      .next = ctx->indices};
-    kept->attr.column_major = rfx_onnx_attr_flag(ctx, "storage_order", false);
-    ctx->indices = kept;
-}
 
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name) {

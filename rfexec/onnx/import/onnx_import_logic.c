@@ -16,7 +16,7 @@ bool rfx_onnx_type_is_real(int32_t type) {
            type == RFX_ONNX_BFLOAT16;
 }
 
-bool rfx_onnx_type_is_integer(int32_t type) {
+static bool type_is_integer(int32_t type) {
     enum rfx_type known = rfx_type_of_onnx(type);
     return known != RFX_TYPE_COUNT && rfx_type_is_integer(known);
 }
@@ -43,8 +43,9 @@ int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_op_is(ctx, "DequantizeLinear") ? RFX_ONNX_FLOAT : rfx_onnx_in_type(ctx, 0);
 }
 
-/* x - 2^bits * floor((x - lo) / 2^bits): exact for whole numbers up to 2^24. */
-int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in) {
+/* Returns the node of whole numbers modulo 2^8 or 2^16, the wrap-around of the integer type:
+ * x - 2^bits * floor((x - lo) / 2^bits). It is exact for whole numbers up to 2^24. */
+static int wrap(struct rfx_onnx_import *ctx, int32_t type, int in) {
     bool wide = type == RFX_ONNX_UINT16 || type == RFX_ONNX_INT16;
     bool is_signed = type == RFX_ONNX_INT8 || type == RFX_ONNX_INT16;
     float count = wide ? 65536.0f : 256.0f;
@@ -78,7 +79,7 @@ int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node) {
         (nearest && rfx_onnx_op_is_one_of(ctx, resize)))
         return node;
     if (rfx_onnx_op_is_one_of(ctx, leave) || (bytes && rfx_onnx_op_is(ctx, "Mul")))
-        return rfx_onnx_wrap(ctx, type, node);
+        return wrap(ctx, type, node);
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                            "on computed integers of %d bits; cast them to float or int32 before it",
                            bytes ? 8 : 16);
@@ -213,10 +214,10 @@ static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from,
  * bits. */
 static int to_integers(struct rfx_onnx_import *ctx, int32_t to, int in) {
     int32_t from = rfx_onnx_in_type(ctx, 0);
-    bool whole = rfx_onnx_type_is_integer(from) || from == RFX_ONNX_BOOL;
+    bool whole = type_is_integer(from) || from == RFX_ONNX_BOOL;
     float lo, hi;
     if (in < 0 || (whole && fits_type(ctx, in, from, to))) return in;
-    if (whole) return rfx_onnx_wrap(ctx, to, in);
+    if (whole) return wrap(ctx, to, in);
     rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
     bool rounded = rfx_onnx_is_whole(ctx, in);
     if (rounded && (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64)) return in;
@@ -321,7 +322,7 @@ int rfx_onnx_div(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x[2] = {rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1)};
     bool integers = false, indices = true;
     for (int k = 0; k < 2; k++) {
-        integers = integers || rfx_onnx_type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
+        integers = integers || type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
         indices = indices && x[k].node >= 0 && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
     }
     if (indices && !integers)
