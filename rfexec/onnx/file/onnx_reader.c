@@ -317,6 +317,10 @@ static void *read_all(struct reader *r, const struct spans *spans, size_t size,
 
 /* --- tensors --- */
 
+bool rfx_onnx_is_own_domain(const char *domain) {
+    return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
 size_t rfx_onnx_type_bytes(int32_t type) {
     enum rfx_type known = rfx_type_of_onnx(type);
     return known == RFX_TYPE_COUNT ? 0 : rfx_type_bytes(known);
@@ -809,7 +813,7 @@ static void read_opsets(struct reader *r, const struct spans *spans, int64_t *op
         on(&m.domain, take_span, &domains);
         if (!decode(r, spans->items[i], onnx_OperatorSetIdProto_fields, &m, "opset")) return;
         const char *domain = last_string(r, &domains);
-        if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) *opset = m.version;
+        if (rfx_onnx_is_own_domain(domain)) *opset = m.version;
     }
 }
 

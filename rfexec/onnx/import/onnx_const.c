@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/graph/infer.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
 
@@ -322,12 +323,12 @@ int rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems) {
 static void computed_ints(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                           int64_t *out) {
     for (int64_t i = 0; i < rfx_onnx_const_stored(c); i++) {
-        if (fabsf(c->floats[i]) <= (float)RFX_ONNX_MOST_EXACT)
+        if (fabsf(c->floats[i]) <= (float)RFX_FLOAT_COUNT_MAX)
             out[i] = (int64_t)c->floats[i];
         else
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                   "a computed integer constant has a value of %g, beyond %lld",
-                                  (double)c->floats[i], (long long)RFX_ONNX_MOST_EXACT);
+                                  (double)c->floats[i], (long long)RFX_FLOAT_COUNT_MAX);
     }
 }
 
@@ -415,10 +416,10 @@ void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_con
     if (!ctx->is_of_constants || rfx_onnx_type_is_real(c->type)) return;
     const int64_t *ints = rfx_onnx_const_stored_ints(ctx, c);
     for (int64_t i = 0; ints != NULL && i < rfx_onnx_const_stored(c); i++)
-        if (ints[i] > RFX_ONNX_MOST_EXACT || ints[i] < -RFX_ONNX_MOST_EXACT)
+        if (ints[i] > RFX_FLOAT_COUNT_MAX || ints[i] < -RFX_FLOAT_COUNT_MAX)
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                   "an integer constant has a value of %lld, beyond %lld",
-                                  (long long)ints[i], (long long)RFX_ONNX_MOST_EXACT);
+                                  (long long)ints[i], (long long)RFX_FLOAT_COUNT_MAX);
 }
 
 /* --- weights --- */

@@ -20,14 +20,16 @@
 
 #define RFX_ONNX_OPSET_MAX 28
 
-/* 2^24: float32 represents every whole number up to this one exactly. */
-#define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
-
 /* Kernels, strides, pads and sizes above this are refused: no real network has them. */
 #define RFX_ONNX_MOST_GIVEN ((int64_t)1 << 24)
 
 /* Constants of floats with more elements are computed as in a run instead of being folded. */
 #define RFX_ONNX_FOLDED_ELEMS 64
+
+/* Limits on functions and branches: how deep they lie in each other, and the number of their nodes
+ * after each call is replaced by the function's nodes. */
+#define RFX_ONNX_INLINED_DEPTH 24
+#define RFX_ONNX_MOST_INLINED (1 << 18)
 
 /* Where a constant occurs in a graph: its weight, and its CONST_MAP and CONST_PLAIN nodes. -1: the
  * constant has none. */
@@ -163,6 +165,10 @@ void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tens
  * converted: it is an If, a call of a function, or an operator of the table. */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
+
+/* Sets *image to the first graph input that is not an initialiser, or to NULL when there is none.
+ * Returns false when there is no memory. */
+bool rfx_onnx_first_image(const struct rfx_onnx_model *model, const struct rfx_onnx_value **image);
 
 /* Returns the function of the model that a node calls, or NULL. */
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,

@@ -1,25 +1,20 @@
 /* Branches and functions, converted in the place of a node: the branch of an If whose condition is
  * known when the model is loaded, and functions of the model.
  *
- * The text calls either a body. The names in a body are its own: a branch also sees those around
- * it, a function only its inputs. Bodies within bodies are converted by recursion to a fixed depth,
- * and the number of their nodes has a limit: a few functions that call each other can unfold to
- * more nodes than any machine could hold. */
+ * "Body" means the nodes of a branch or of a function. Each body has its own table of names. A
+ * branch also sees the names around the If; a function sees only its inputs. Bodies within bodies
+ * are converted by recursion to a fixed depth. The number of their nodes has a limit, because a few
+ * functions that call each other can unfold to more nodes than any machine could hold. */
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-enum { MOST_DEPTH = 24, MOST_INLINED = 1 << 18 };
-
-/* ONNX's own domain has two names. */
 static bool same_domain(const char *a, const char *b) {
-    if (strcmp(a, "ai.onnx") == 0) a = "";
-    if (strcmp(b, "ai.onnx") == 0) b = "";
-    return strcmp(a, b) == 0;
+    return strcmp(a, b) == 0 || (rfx_onnx_is_own_domain(a) && rfx_onnx_is_own_domain(b));
 }
 
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node) {
-    return strcmp(node->op, "If") == 0 && same_domain(node->domain, "");
+    return strcmp(node->op, "If") == 0 && rfx_onnx_is_own_domain(node->domain);
 }
 
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
@@ -111,13 +106,14 @@ static void find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body
 
 static void check_limits(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
     ctx->n_inlined += (int64_t)body->n_nodes + 1;
-    if (ctx->depth >= MOST_DEPTH)
+    if (ctx->depth >= RFX_ONNX_INLINED_DEPTH)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "functions and branches lie in each other more than %d deep",
-                              MOST_DEPTH);
-    if (ctx->n_inlined > MOST_INLINED)
+                              RFX_ONNX_INLINED_DEPTH);
+    if (ctx->n_inlined > RFX_ONNX_MOST_INLINED)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "functions and branches come to more than %d nodes", MOST_INLINED);
+                              "functions and branches come to more than %d nodes",
+                              RFX_ONNX_MOST_INLINED);
     if (!rfx_onnx_failed(ctx)) ctx->status = rfx_memory_check_stop(ctx->mem, ctx->err);
 }
 

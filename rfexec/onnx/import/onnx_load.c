@@ -82,15 +82,15 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
     return false;
 }
 
-/* The first input that is no initialiser. */
-static const struct rfx_onnx_value *image_of(const struct rfx_onnx_model *model) {
-    for (size_t i = 0; i < model->n_inputs; i++) {
-        bool constant = false;
-        for (size_t k = 0; k < model->n_tensors; k++)
-            constant = constant || strcmp(model->tensors[k].name, model->inputs[i].name) == 0;
-        if (!constant) return &model->inputs[i];
-    }
-    return NULL;
+bool rfx_onnx_first_image(const struct rfx_onnx_model *model, const struct rfx_onnx_value **image) {
+    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena, NULL);
+    bool room = names != NULL;
+    *image = NULL;
+    for (size_t i = 0; room && i < model->n_tensors; i++)
+        room = rfx_onnx_names_put(names, model->tensors[i].name, rfx_onnx_of(-1));
+    for (size_t i = 0; room && i < model->n_inputs && *image == NULL; i++)
+        if (rfx_onnx_names_find(names, model->inputs[i].name) == NULL) *image = &model->inputs[i];
+    return room;
 }
 
 int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
@@ -101,8 +101,9 @@ int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
     if (rfx_onnx_files_open(mem, path, &files, &err) != RFX_OK) return 0;
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     if (rfx_onnx_model_read(mem, file.file, file.size, false, &model, &err) == RFX_OK) {
-        const struct rfx_onnx_value *v = image_of(&model);
-        if (v != NULL && has_channels_last(&model, v)) channels = v->dims[3];
+        const struct rfx_onnx_value *v;
+        if (rfx_onnx_first_image(&model, &v) && v != NULL && has_channels_last(&model, v))
+            channels = v->dims[3];
     }
     rfx_onnx_model_free(&model);
     rfx_onnx_files_free(files);
@@ -196,8 +197,7 @@ static void refuse_input(struct rfx_onnx_import *ctx, size_t k) {
  * graphs. */
 static void check_operator(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
-    bool others = node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0;
-    if (others && !rfx_onnx_op_is_of(node->op, node->domain))
+    if (!rfx_onnx_is_own_domain(node->domain) && !rfx_onnx_op_is_of(node->op, node->domain))
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
                               node->domain);
     for (size_t i = 0; i < node->n_attrs; i++) {

@@ -176,8 +176,8 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
-    bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
-    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0 : own;
+    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0
+                                          : rfx_onnx_is_own_domain(domain);
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {
