@@ -13,10 +13,10 @@ static const char *why_refused(const struct rfx_onnx_node *node) {
     bool known = rfx_onnx_op_is_of(node->op, node->domain);
     if (!rfx_onnx_is_own_domain(node->domain) && !known) return "an operator of another domain";
     for (size_t i = 0; i < node->n_attrs; i++)
-        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it holds a sub-graph";
+        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it has a sub-graph";
     if (rfx_onnx_op_find(node->op) != NULL && known) return NULL;
-    return rfx_onnx_op_is_sized_by_values(node->op) ? "only a run could say its result's size"
-                                                    : "no such operator here";
+    return rfx_onnx_op_is_sized_by_values(node->op) ? "the size of its result depends on the data"
+                                                    : "not supported";
 }
 
 /* Adds a node to its operator's row. Nodes of one operator that are refused for different reasons
