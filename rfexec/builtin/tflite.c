@@ -3,8 +3,9 @@
  * (multi_person_mobilenet_v1_075_float: width 0.75, output stride 16, 353 x 257) and BlazeFace
  * (face_detection_front, 128 x 128).
  *
- * All windows have TensorFlow's SAME padding, which is one-sided where a stride meets an even size.
- * Batch norms are kept, as before conversion, where the papers have them. */
+ * All windows have TensorFlow's SAME padding. For a stride of 2 and an even size it pads one side
+ * only. The published files have no batch norms, because the conversion folds them into weights;
+ * here the networks have batch norms where the papers do. */
 #include <math.h>
 
 #include "rfexec/builtin/builtin_networks.h"
@@ -24,13 +25,13 @@ static int conv_bias(struct rfx_builder *b, int x, const char *name, struct rfx_
     return rfx_builder_conv(b, name, x, spec);
 }
 
-/* How far a backbone has come: once the output stride is reached, strides become dilations of the
- * layers behind them. */
+/* State of a backbone with atrous convolutions. After the output stride `most` is reached, a
+ * layer's stride becomes a dilation of the layers after it. */
 struct atrous {
     int64_t stride, rate, most;
 };
 
-/* The stride that a layer really has; *dilation is its own. */
+/* Returns the stride that a layer gets, and sets *dilation to the layer's dilation. */
 static int64_t next_stride(struct atrous *atrous, int64_t stride, int64_t *dilation) {
     *dilation = atrous->rate;
     if (atrous->stride < atrous->most) {
@@ -67,7 +68,9 @@ static int expanded_conv(struct rfx_builder *b, int in, int index, int64_t expan
     return x;
 }
 
-/* The mean over the map as a constant map: pyramid pooling with one bin. */
+/* Adds pyramid pooling with one bin: the mean over the map, a convolution, and a resize to the
+ * map's size.
+ */
 static int image_pooling(struct rfx_builder *b, int x) {
     if (b->status != RFX_OK) return -1;
     int64_t h = b->graph->nodes[x].out.h, w = b->graph->nodes[x].out.w;
@@ -100,7 +103,8 @@ void rfx_builtin_deeplab_v3(struct rfx_builder *b, int x, const struct rfx_built
 
 /* --- PoseNet --- */
 
-/* Of 075 the layers 12 and 13 are as wide as those before them, and do not stride. */
+/* In the published network of width 0.75, layers 12 and 13 are as wide as the layers before them
+ * and have stride 1. */
 static const struct {
     int64_t channels, stride;
 } posenet_layers[] = {{64, 1},  {128, 2}, {128, 1}, {256, 2}, {256, 1}, {512, 2}, {512, 1},
@@ -135,7 +139,8 @@ void rfx_builtin_posenet(struct rfx_builder *b, int x, const struct rfx_builtin_
 
 /* --- BlazeFace --- */
 
-/* Depthwise 3x3 and 1x1 beside the identity, which a max pool shrinks and zeros widen. */
+/* Adds a depthwise 3x3 and a 1x1 convolution to their input. If the block has stride 2, a max pool
+ * shrinks the input; if it has more output channels, zeros are appended to the input. */
 static int blaze_block(struct rfx_builder *b, int in, const char *name, int64_t oc,
                        int64_t stride) {
     int64_t ic = rfx_builder_channels(b, in);
@@ -156,7 +161,7 @@ static int blaze_block(struct rfx_builder *b, int in, const char *name, int64_t 
     return x;
 }
 
-/* Rows of k numbers from both maps. */
+/* Adds a head: from both maps, k numbers for each anchor, as the rows of one tensor. */
 static int blaze_heads(struct rfx_builder *b, const int *maps, const char *name, int64_t k) {
     static const int64_t anchors[2] = {2, 6};
     int rows[2];

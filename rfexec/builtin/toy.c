@@ -1,7 +1,8 @@
-/* The networks of paper 003: table 1 and the parametric toy of figure 7. The paper names no bias,
- * batch norm or activation; these have biases and rectifiers. Table 1 pools 3x3 with stride 2 (here
- * with padding 1, so that the map is halved as the table says), section 3.3 pools 2x2 with stride
- * 2: "the kernel size and stride of both max-pooling layers are 2". */
+/* The networks of paper 003: that of table 1 and the parametric toy of figure 7. The paper does not
+ * mention biases, batch norms or activations; these networks have biases and rectifiers. Table 1
+ * has 3x3 pools with stride 2; here they have padding 1, so that they halve the map as the table
+ * states. The toy has 2x2 pools with stride 2, as section 3.3 states: "the kernel size and stride
+ * of both max-pooling layers are 2". */
 #include "rfexec/builtin/builtin_networks.h"
 
 static int conv_relu(struct rfx_builder *b, int x, const char *name, struct rfx_conv_spec spec) {
@@ -25,7 +26,8 @@ void rfx_builtin_table1(struct rfx_builder *b, int x, const struct rfx_builtin_c
     rfx_builder_output(b, x, "output");
 }
 
-/* n convolutions of 3x3; the input is added to the last before its rectifier. */
+/* Adds a block of `convs` 3x3 convolutions. The block's input is added to the last one before its
+ * rectifier. */
 static int toy_block(struct rfx_builder *b, int in, const char *name, int convs) {
     int64_t c = rfx_builder_channels(b, in);
     int x = in;

@@ -1,6 +1,7 @@
-/* U-Net with instance norms: the plain form of nnU-Net (Isensee et al. 2021) in two dimensions, of
- * five stages. Pairs of 3x3 convolutions with bias, each followed by an instance norm with scale
- * and shift and a leaky rectifier of 0.01; strided convolutions instead of pools. */
+/* U-Net with instance norms: the plain form of nnU-Net (Isensee et al. 2021) in two dimensions,
+ * with five stages. A stage has two 3x3 convolutions with bias. Each is followed by an instance
+ * norm with scale and shift and by a leaky rectifier of slope 0.01. Strided convolutions replace
+ * pools. */
 #include "rfexec/builtin/builtin_networks.h"
 
 #define STAGES 5
@@ -21,7 +22,8 @@ static int stage(struct rfx_builder *b, int x, const char *name, int64_t oc, int
     return x;
 }
 
-/* Doubles x to the size of `skip`; where that is odd, the last row or column is left out. */
+/* Enlarges x twofold to the size of `skip`. If that size is odd, the last row or column is cut off.
+ */
 static int double_size(struct rfx_builder *b, int x, int skip, const char *name) {
     if (b->status != RFX_OK) return -1;
     const struct rfx_tensor *small = &b->graph->nodes[x].out, *large = &b->graph->nodes[skip].out;

@@ -1,6 +1,7 @@
-/* The decoder of the autoencoder of latent diffusion (Rombach et al. 2022), under the names of
- * diffusers: four channels of latents to a picture eight times as large. Residual blocks of group
- * norms and 3x3 convolutions; in the middle every pixel attends to every pixel. */
+/* The decoder of the autoencoder of latent diffusion (Rombach et al. 2022), with the layer names of
+ * diffusers. Its input has four channels of latents, its output is an image eight times as large.
+ * It consists of residual blocks of group norms and 3x3 convolutions, with one attention over all
+ * pixels in the middle. */
 #include <math.h>
 
 #include "rfexec/builtin/builtin_networks.h"
@@ -40,7 +41,7 @@ static int tensor_node(struct rfx_builder *b, const char *name, struct rfx_node 
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
 }
 
-/* A map as (1, pixels, channels). */
+/* Returns a map as tokens (1, pixels, channels). */
 static int tokens(struct rfx_builder *b, int map, const char *name) {
     if (b->status != RFX_OK) return -1;
     const struct rfx_tensor *t = &b->graph->nodes[map].out;
@@ -51,7 +52,7 @@ static int tokens(struct rfx_builder *b, int map, const char *name) {
     return tensor_node(b, rfx_name("%s.tokens", name).text, node, plain, -1);
 }
 
-/* Tokens as a map again, of the size of `like`. */
+/* Returns tokens as a map of the size of `like`. */
 static int as_map(struct rfx_builder *b, int in, int like, const char *name) {
     if (b->status != RFX_OK) return -1;
     const struct rfx_tensor *t = &b->graph->nodes[like].out;
@@ -62,7 +63,7 @@ static int as_map(struct rfx_builder *b, int in, int like, const char *name) {
                        (struct rfx_node){.op = RFX_OP_PLAIN_AS_NHWC}, plain, -1);
 }
 
-/* softmax(q k' / sqrt(channels)) v, one head. */
+/* Adds attention with one head: softmax(q k' / sqrt(channels)) v. */
 static int attention(struct rfx_builder *b, int in, const char *name) {
     static const char *const parts[3] = {"to_q", "to_k", "to_v"};
     int64_t c = rfx_builder_channels(b, in);

@@ -1,5 +1,5 @@
-/* VGG without batch norm as torchvision builds it (Simonyan and Zisserman 2015, configuration D is
- * vgg16). The adaptive pool in front of the classifier makes any image size legal. */
+/* VGG without batch norms, as torchvision builds it (Simonyan and Zisserman 2015; configuration D
+ * is vgg16). The adaptive pool before the classifier allows images of any size. */
 #include "rfexec/builtin/builtin_networks.h"
 
 static const int64_t stage_channels[5] = {64, 128, 256, 512, 512};

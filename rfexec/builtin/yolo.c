@@ -1,18 +1,18 @@
 /* Detectors.
  *
  * YOLOv1 (Redmon et al. 2016, figure 3): 24 convolutions with biases and leaky rectifiers of slope
- * 0.1, two fully connected layers, 7 x 7 cells of 2 boxes and 20 classes. Made for 448 x 448; at
- * other sizes an adaptive average brings the last map to 7 x 7.
+ * 0.1, two fully connected layers, 7 x 7 cells with 2 boxes and 20 classes each. It is made for
+ * images of 448 x 448; for other sizes an adaptive average pool makes the last map 7 x 7.
  *
- * YOLOv8 nano (Ultralytics, yolov8n.yaml; 3,157,200 parameters), under its own names: C2f blocks
- * and a pyramid pooling, a neck that goes up and down again, and three heads, whose answers are
- * written as its exporter writes them: (1, 4 + 80, cells), boxes as centre and size in pixels.
- * Sizes are padded with zeros to multiples of 32. */
+ * YOLOv8 nano (Ultralytics, yolov8n.yaml; 3,157,200 parameters), with its own layer names. The
+ * backbone has C2f blocks and a pyramid pooling. The neck enlarges maps twice, then shrinks them
+ * twice. The output of the three heads has the form of Ultralytics' exporter: (1, 4 + 80, cells),
+ * with boxes as centre and size in pixels. Images are padded with zeros to multiples of 32. */
 #include "rfexec/builtin/builtin_networks.h"
 
 enum { CELLS = 7, MAX_POOL = 0 };
 
-/* Channels and kernel of each convolution, its stride; channels MAX_POOL: 2x2 pool of stride 2. */
+/* Channels, kernel and stride of each convolution. Channels MAX_POOL: a max pool. */
 static const struct {
     int64_t channels, k, stride;
 } layers[] = {{64, 7, 2},   {MAX_POOL, 2, 2}, {192, 3, 1}, {MAX_POOL, 2, 2}, {128, 1, 1},
@@ -54,7 +54,7 @@ void rfx_builtin_yolo_v1(struct rfx_builder *b, int x, const struct rfx_builtin_
 enum {
     LEVELS = 3,
     MULTIPLE = 32,
-    BINS = 16, /* of a distance's distribution */
+    BINS = 16, /* of the distribution of a distance */
     SIDES = 4,
     BOX = SIDES * BINS,
     CLASSES = 80,
@@ -69,7 +69,7 @@ static int conv_of(struct rfx_builder *b, int x, const char *name, int64_t oc, i
     return rfx_builder_conv_bn_act_named(b, x, name, rfx_suffixes_words, rfx_act_silu(), spec);
 }
 
-/* Two convolutions of 3x3, and with `shortcut` their input. */
+/* Adds two 3x3 convolutions. If `shortcut`, their input is added to the result. */
 static int bottleneck(struct rfx_builder *b, int in, const char *name, bool shortcut) {
     int64_t c = rfx_builder_channels(b, in);
     int x = conv_of(b, in, rfx_name("%s.cv1", name).text, c, 3, 1);
@@ -77,7 +77,8 @@ static int bottleneck(struct rfx_builder *b, int in, const char *name, bool shor
     return shortcut ? rfx_builder_add(b, rfx_name("%s.add", name).text, in, x) : x;
 }
 
-/* Half of the channels goes through n bottlenecks, and everything on the way is kept. */
+/* Adds a C2f block: half of the channels goes through n bottlenecks, and the results of all
+ * bottlenecks are concatenated. */
 static int c2f(struct rfx_builder *b, int x, const char *name, int64_t oc, int n, bool shortcut) {
     int64_t half = oc / 2;
     int kept[4];
@@ -92,7 +93,7 @@ static int c2f(struct rfx_builder *b, int x, const char *name, int64_t oc, int n
     return x;
 }
 
-/* Three maxima of 5x5, each of the one before. */
+/* Adds three 5x5 max pools, one after the other, and concatenates their results. */
 static int pyramid_pool(struct rfx_builder *b, int x, const char *name, int64_t oc) {
     struct rfx_pool_attr pool = rfx_square_pool(5, 1, 2);
     int kept[4];
@@ -110,7 +111,8 @@ static int join(struct rfx_builder *b, int x, int other, const char *name) {
     return rfx_builder_concat(b, name, both, 2);
 }
 
-/* One level's answers: distributions of four distances, then scores of classes. */
+/* Adds the head of one level: channels for the distributions of four distances, then for the scores
+ * of the classes. */
 static int level(struct rfx_builder *b, int in, int i) {
     static const char *const branches[2] = {"cv2", "cv3"};
     static const int64_t widths[2] = {64, 80}, answers[2] = {BOX, CLASSES};
@@ -125,7 +127,8 @@ static int level(struct rfx_builder *b, int in, int i) {
     return join(b, made[0], made[1], rfx_name("model.22.concat.%d", i).text);
 }
 
-/* A node on whole tensors, whose elements are as those of its first input. */
+/* Adds a node on whole tensors. The result is assumed to have the mean and the square mean of the
+ * first input. */
 static int tensor_node(struct rfx_builder *b, const char *name, struct rfx_node node, int left,
                        int right) {
     struct rfx_signal signal = rfx_builder_signal(b, left);
@@ -141,7 +144,7 @@ static int reshape(struct rfx_builder *b, const char *name, int x, struct rfx_sh
     return tensor_node(b, name, node, x, -1);
 }
 
-/* Elements [first, first + count) of axis 1 of (1, channels, cells). */
+/* Returns elements [first, first + count) along axis 1 of (1, channels, cells). */
 static int slice(struct rfx_builder *b, const char *name, int x, int64_t first, int64_t count) {
     if (b->status != RFX_OK) return -1;
     struct rfx_node node = {.op = RFX_OP_PLAIN_SLICE};
@@ -174,8 +177,8 @@ static int add_owned(struct rfx_builder *b, struct rfx_shape shape, float **valu
     return index;
 }
 
-/* A constant tensor of (1, rows, cells): per cell its middle, columns first, in its level's pixels,
- * or its level's stride. */
+/* Adds a constant tensor (1, rows, cells). With two rows it holds the centre (column, row) of each
+ * cell, in cells of the cell's level; with one row, the stride of the level. */
 static int cells_of(struct rfx_builder *b, const char *name, const int *levels, int64_t rows,
                     int64_t n) {
     float *values = NULL;
@@ -193,7 +196,7 @@ static int cells_of(struct rfx_builder *b, const char *name, const int *levels, 
     return rfx_builder_add_node(b, &node, 0.0f, 1.0f);
 }
 
-/* The mean of each of four distributions: (1, 64, cells) -> (1, 4, cells). */
+/* Returns the means of four distributions: (1, 64, cells) -> (1, 4, cells). */
 static int distances(struct rfx_builder *b, int x, int64_t n) {
     struct rfx_node turn = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 2, 1, 3}};
     struct rfx_node softmax = {.op = RFX_OP_PLAIN_SOFTMAX, .attr.softmax.axis = 1};
@@ -212,7 +215,8 @@ static int distances(struct rfx_builder *b, int x, int64_t n) {
     return reshape(b, "model.22.dfl", x, (struct rfx_shape){3, {1, SIDES, n}});
 }
 
-/* Distances from each cell's middle as centre and size in pixels of the image. */
+/* Converts distances from the centre of each cell to boxes: centre and size in pixels of the image.
+ */
 static int boxes(struct rfx_builder *b, int x, const int *levels, int64_t n) {
     int anchors = cells_of(b, "model.22.anchors", levels, 2, n);
     int scales = cells_of(b, "model.22.strides", levels, 1, n);

@@ -23,16 +23,21 @@ struct test_net test_net_begin(int64_t c, int64_t h, int64_t w) {
     return net;
 }
 
-int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b) {
+int test_net_add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
     char name[24];
-    int in[2] = {a, b}, index = -1;
+    int index = -1;
     struct rfx_error err = {{0}};
-    (void)snprintf(name, sizeof name, "n%d", net->graph->n_nodes);
+    (void)snprintf(name, sizeof name, "n%d", graph->n_nodes);
     node.name = name;
     node.in = in;
-    node.n_in = a < 0 ? 0 : b < 0 ? 1 : 2;
-    if (rfx_graph_add(net->graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    node.n_in = n_in;
+    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
     return index;
+}
+
+int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b) {
+    const int in[2] = {a, b};
+    return test_net_add(net->graph, node, in, a < 0 ? 0 : b < 0 ? 1 : 2);
 }
 
 void test_net_end(struct test_net *net) {

@@ -9,11 +9,12 @@ struct test_net {
     struct rfx_graph *graph;
 };
 
-/* A network that so far is its image, node 0. */
+/* Returns a network of one node, its image. */
 struct test_net test_net_begin(int64_t c, int64_t h, int64_t w);
 
-/* Adds a node, called n and its number, with inputs a and b (-1: there is none); fails where it is
- * refused. Returns its index. */
+/* Add a node and return its index. The name is "n" and the index. The test fails when the graph
+ * refuses the node. test_net_put takes up to two inputs; -1 means that there is none. */
+int test_net_add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in);
 int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b);
 
 /* Frees both, and fails when memory is left. */

@@ -33,6 +33,9 @@ enum rfx_onnx_type {
     RFX_ONNX_INT4 = 22,
 };
 
+/* Returns whether a domain is ONNX's own, which has two names. */
+bool rfx_onnx_is_own_domain(const char *domain);
+
 /* Returns the bytes of one element, or 0 for a type that rfexec does not read. */
 size_t rfx_onnx_type_bytes(int32_t type);
 

@@ -251,7 +251,7 @@ static bool fail_decoding(struct reader *r, struct rfx_onnx_span span, const pb_
                             (size_t)span.at, span.size, PB_GET_ERROR(stream)));
 }
 
-/* Decodes the message in a span, which messages call `what`. */
+/* Decodes the message in a span. `what` names the message in error texts. */
 static bool decode(struct reader *r, struct rfx_onnx_span span, const pb_msgdesc_t *fields,
                    void *message, const char *what) {
     struct cursor cursor = {r, span.at};
@@ -260,7 +260,7 @@ static bool decode(struct reader *r, struct rfx_onnx_span span, const pb_msgdesc
     return pb_decode(&stream, fields, message) || fail_decoding(r, span, &stream, what);
 }
 
-/* Takes one field: notes it where it is of that number. */
+/* Reads one field. If it has the number `field`, appends its span. */
 static bool take_field(pb_istream_t *stream, uint32_t field, struct spans *out) {
     pb_wire_type_t type;
     uint32_t number;
@@ -274,8 +274,8 @@ static bool take_field(pb_istream_t *stream, uint32_t field, struct spans *out) 
     return taken && pb_close_string_substream(stream, &inner);
 }
 
-/* Appends where the fields of that number lie. The compiled description of the message need not
- * know them. */
+/* Appends the spans of all fields with this number. nanopb's description of the message need not
+ * contain the field. */
 static void find_fields(struct reader *r, struct rfx_onnx_span span, uint32_t field,
                         struct spans *out, const char *what) {
     struct cursor cursor = {r, span.at};
@@ -294,7 +294,7 @@ static const char *string_of(struct reader *r, struct rfx_onnx_span span) {
     return "";
 }
 
-/* The last of the spans as a string; "": there is none. */
+/* Returns the last span as a string, or "" when there is no span. */
 static const char *last_string(struct reader *r, const struct spans *list) {
     return list->count == 0 ? "" : string_of(r, list->items[list->count - 1]);
 }
@@ -306,7 +306,8 @@ static const char **all_strings(struct reader *r, const struct spans *list, size
     return names;
 }
 
-/* The messages in the spans, each read by `read` into an element of `size` bytes. */
+/* Returns an array with one element of `size` bytes for each span. `read` fills the element from
+ * the message in the span. */
 static void *read_all(struct reader *r, const struct spans *spans, size_t size,
                       void (*read)(struct reader *, struct rfx_onnx_span, void *), size_t *count) {
     char *rows = alloc(r, spans->count + 1, size);
@@ -317,12 +318,16 @@ static void *read_all(struct reader *r, const struct spans *spans, size_t size,
 
 /* --- tensors --- */
 
+bool rfx_onnx_is_own_domain(const char *domain) {
+    return domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
+}
+
 size_t rfx_onnx_type_bytes(int32_t type) {
     enum rfx_type known = rfx_type_of_onnx(type);
     return known == RFX_TYPE_COUNT ? 0 : rfx_type_bytes(known);
 }
 
-/* 16-bit floats that the file holds as varints become raw bytes. */
+/* Converts 16-bit floats, which the file stores as varints, to raw bytes. */
 static void narrow_halves(struct reader *r, struct rfx_onnx_tensor *t) {
     uint8_t *raw = alloc(r, (size_t)t->elems + 1, 2);
     if (raw == NULL) return;
@@ -334,7 +339,8 @@ static void narrow_halves(struct reader *r, struct rfx_onnx_tensor *t) {
     t->ints = NULL;
 }
 
-/* Two 4-bit integers lie in a byte, the first one in its lower half: each becomes a byte. */
+/* Converts 4-bit integers to one byte each. The file stores two in a byte, the first one in the
+ * lower half. */
 static void widen_nibbles(struct reader *r, struct rfx_onnx_tensor *t, size_t n_ints) {
     size_t n = (size_t)t->elems, bytes = (n + 1) / 2;
     size_t given = t->raw.size != 0 ? t->raw.size : n_ints;
@@ -365,7 +371,7 @@ static void widen_nibbles(struct reader *r, struct rfx_onnx_tensor *t, size_t n_
     t->ints = NULL;
 }
 
-/* Checks the number of values against the shape, whichever field holds them. */
+/* Compares the number of values, in whichever field they are, with the shape. */
 static void check_values(struct reader *r, struct rfx_onnx_tensor *t, size_t n_ints) {
     size_t width = rfx_onnx_type_bytes(t->type), want = 0;
     bool half = t->type == RFX_ONNX_FLOAT16 || t->type == RFX_ONNX_BFLOAT16;
@@ -413,7 +419,7 @@ static void set_dims(struct reader *r, const struct numbers *dims, struct rfx_on
     }
 }
 
-/* A decimal number without sign. */
+/* Reads a decimal number without a sign. */
 static bool parse_number(const char *text, int64_t *out) {
     int64_t value = 0;
     if (*text == '\0') return false;
@@ -455,7 +461,7 @@ static void read_external(struct reader *r, const struct spans *entries,
                          "onnx: tensor '%s': external data without a location", t->name));
 }
 
-/* The values of a tensor stay where they are. */
+/* Reads a tensor except for its values, which stay in the file when they have a fixed width. */
 static void read_tensor(struct reader *r, struct rfx_onnx_span span, void *out) {
     struct rfx_onnx_tensor *t = out;
     struct spans names = {.r = r}, raw = names, entries = names, strings = names;
@@ -489,7 +495,8 @@ static void read_tensor(struct reader *r, struct rfx_onnx_span span, void *out) 
 
 /* --- nodes and values --- */
 
-/* The kind of an attribute, also in files that do not give it. */
+/* Returns the kind of an attribute. Old files do not state it; then the field that is set decides.
+ */
 static enum rfx_onnx_attr_kind attr_kind(const onnx_AttributeProto *m, size_t n_s, size_t n_t,
                                          size_t n_g, size_t n_floats, size_t n_ints) {
     if (n_g != 0) return RFX_ONNX_ATTR_GRAPH;
@@ -607,10 +614,10 @@ static void read_value(struct reader *r, struct rfx_onnx_span span, void *out) {
     if (fine(r) && shape.count != 0) read_dims(r, shape.items[shape.count - 1], value);
 }
 
-/* --- what the outputs of a graph need, found from the last node to the first --- */
+/* --- the nodes and initialisers that the outputs of a graph need --- */
 
-/* Names that something needs, as hashes: where two names have one hash, too much is kept, which
- * does no harm. Open addressing; 0 is an empty row. */
+/* The set of needed names, as hashes. If two names have the same hash, a node that is not needed
+ * may be kept, which does no harm. Open addressing; 0 is an empty row. */
 struct needed {
     struct reader *r;
     uint64_t *rows;
@@ -646,8 +653,7 @@ static void need(struct needed *needed, int64_t name) {
     needed->count++;
 }
 
-/* Needs inputs or outputs of a graph by their names: outputs are asked for, and an input that is no
- * initialiser is an image. */
+/* Adds the names of a graph's inputs or outputs to the needed names. */
 static void need_values(struct needed *needed, const struct spans *values) {
     struct reader *r = needed->r;
     struct numbers names = {.r = r};
@@ -661,7 +667,7 @@ static void need_values(struct needed *needed, const struct spans *values) {
     }
 }
 
-/* Appends the graphs that an attribute holds. */
+/* Appends the spans of an attribute's sub-graphs. */
 static void find_graphs(struct reader *r, struct rfx_onnx_span attr, struct spans *graphs) {
     onnx_AttributeProto m = onnx_AttributeProto_init_zero;
     pb_callback_t *const bulky[] = {&m.s, &m.t, &m.floats, &m.ints, &m.strings, &m.tensors};
@@ -671,8 +677,8 @@ static void find_graphs(struct reader *r, struct rfx_onnx_span attr, struct span
     decode(r, attr, onnx_AttributeProto_fields, &m, "attribute");
 }
 
-/* Needs what a node reads where one of its outputs is needed, or `always`, and appends the graphs
- * that it holds. Whether it was needed. */
+/* Returns whether a node is needed: `always`, or one of its outputs is needed. If so, adds its
+ * inputs to the needed names and appends the spans of its sub-graphs. */
 static bool need_node(struct needed *needed, struct rfx_onnx_span node, bool always,
                       struct numbers *in, struct numbers *out, struct spans *attrs,
                       struct spans *graphs) {
@@ -690,9 +696,9 @@ static bool need_node(struct needed *needed, struct rfx_onnx_span node, bool alw
     return live;
 }
 
-/* Keeps the nodes that something needs, from the last one to the first: users come after makers.
- * Of sub-graphs all is needed that they may read of the graph around them: the inputs of their
- * nodes, however deep, and their outputs. */
+/* Removes nodes that are not needed, from the last one to the first, because a node's readers come
+ * after it. For a node with sub-graphs, all inputs of nodes in them, at any depth, and all their
+ * outputs are needed: they may be tensors of the graph around them. */
 static void drop_nodes(struct needed *needed, struct spans *nodes) {
     struct reader *r = needed->r;
     struct numbers in = {.r = r}, out = in;
@@ -713,7 +719,7 @@ static void drop_nodes(struct needed *needed, struct spans *nodes) {
                 (void)need_node(needed, inner.items[k], true, &in, &out, &attrs, &graphs);
         }
     }
-    if (kept == 0) return; /* a graph without nodes has no list to move in */
+    if (kept == 0) return; /* `items` is NULL in a graph without nodes */
     nodes->items += kept;
     nodes->count -= kept;
 }
@@ -739,11 +745,11 @@ static void drop_tensors(const struct needed *needed, struct spans *tensors) {
 
 /* --- graphs, functions, the model --- */
 
-struct graph_spans { /* where the parts of a graph lie */
+struct graph_spans { /* places of the parts of a graph in the file */
     struct spans name, nodes, tensors, in, out;
 };
 
-/* Finds the parts of a graph and forgets the nodes and initialisers that no output needs. */
+/* Finds the parts of a graph, without the nodes and initialisers that no output needs. */
 static void find_graph(struct reader *r, struct rfx_onnx_span span, struct graph_spans *g) {
     struct spans none = {.r = r}, sparse = none;
     onnx_GraphProto m = onnx_GraphProto_init_zero;
@@ -760,7 +766,7 @@ static void find_graph(struct reader *r, struct rfx_onnx_span span, struct graph
                          "onnx: %zu sparse initialisers, which are not supported", sparse.count));
     if (r->keep_all) return;
     struct needed needed = {.r = r};
-    need(&needed, 1); /* makes the table */
+    need(&needed, 1); /* allocates the table */
     need_values(&needed, &g->out);
     need_values(&needed, &g->in);
     if (fine(r)) drop_nodes(&needed, &g->nodes);
@@ -801,7 +807,7 @@ enum rfx_status rfx_onnx_read_branch(const struct rfx_onnx_model *model, struct 
     return r->status;
 }
 
-/* The version of the default domain, where it is among them. */
+/* Sets *opset to the version of ONNX's own domain, if it is listed. */
 static void read_opsets(struct reader *r, const struct spans *spans, int64_t *opset) {
     for (size_t i = 0; fine(r) && i < spans->count; i++) {
         struct spans domains = {.r = r};
@@ -809,7 +815,7 @@ static void read_opsets(struct reader *r, const struct spans *spans, int64_t *op
         on(&m.domain, take_span, &domains);
         if (!decode(r, spans->items[i], onnx_OperatorSetIdProto_fields, &m, "opset")) return;
         const char *domain = last_string(r, &domains);
-        if (domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0) *opset = m.version;
+        if (rfx_onnx_is_own_domain(domain)) *opset = m.version;
     }
 }
 
@@ -838,7 +844,7 @@ enum rfx_status rfx_onnx_read_function(const struct rfx_onnx_model *model,
     return r->status;
 }
 
-/* Lists a function by its name; its body is read when somebody calls it. */
+/* Reads the name of a function. Its body is read when a node calls the function. */
 static void list_function(struct reader *r, struct rfx_onnx_span span, void *out) {
     struct rfx_onnx_function *f = out;
     struct spans name = {.r = r}, domain = name;

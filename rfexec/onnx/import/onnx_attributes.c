@@ -1,8 +1,8 @@
-/* The attributes of the current node. An attribute that the converter has not asked for is refused,
- * unless the table below says why it may be ignored. So a converter must ask for an attribute only
- * where it obeys the value, or refuses it.
+/* The attributes of the current node. A node is refused when it has an attribute that the converter
+ * did not read, unless the table below says why the attribute may be ignored. So a converter must
+ * read an attribute only where it obeys the value or refuses it.
  *
- * tests/oracle/attribute_cases.py walks the attributes of ONNX's schemas. */
+ * tests/oracle/attribute_cases.py tests every attribute of ONNX's schemas. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define MOST_ATTRS 64 /* of a node: bits of *attrs_read */
 #define ANY INT64_MIN
 
-/* Index of an attribute; n_attrs: there is none. */
+/* Returns the index of an attribute, or n_attrs when the node does not have it. */
 static size_t index_of(const struct rfx_onnx_import *ctx, const char *name) {
     size_t i = 0;
     while (i < ctx->node->n_attrs && strcmp(ctx->node->attrs[i].name, name) != 0) i++;
@@ -25,7 +25,8 @@ const struct rfx_onnx_attr *rfx_onnx_attr_find(const struct rfx_onnx_import *ctx
     return i < ctx->node->n_attrs ? &ctx->node->attrs[i] : NULL;
 }
 
-/* The attribute if it has that kind. One of another kind stays unread, and is refused later. */
+/* Returns the attribute if it has this kind, else NULL. An attribute of another kind counts as
+ * unread and is refused later. */
 static const struct rfx_onnx_attr *find_kind(const struct rfx_onnx_import *ctx, const char *name,
                                              enum rfx_onnx_attr_kind kind) {
     size_t i = index_of(ctx, name);
@@ -114,8 +115,8 @@ struct ignored {
 
 static const struct ignored ignored[] = {
     {NULL, "consumed_inputs", ANY}, /* before opset 6: which inputs may be written over */
-    /* before opset 7: operands whose last axes are alike broadcast as they do today; `axis`, which
-     * says otherwise, is asked for */
+    /* before opset 7: the converter reads `axis`. Without `axis`, the last axes of the operands are
+     * matched, as in later opsets. */
     {"Add", "broadcast", ANY},
     {"And", "broadcast", ANY},
     {"Div", "broadcast", ANY},
@@ -128,13 +129,13 @@ static const struct ignored ignored[] = {
     {"Pow", "broadcast", ANY},
     {"Sub", "broadcast", ANY},
     {"Xor", "broadcast", ANY},
-    {"Attention", "qk_matmul_output_mode", ANY}, /* of an output that is refused */
-    {"Attention", "softmax_precision", ANY},     /* all is computed in float32 at least */
+    {"Attention", "qk_matmul_output_mode", ANY}, /* of an output that the import refuses */
+    {"Attention", "softmax_precision", ANY},     /* a softmax is computed in float32 at least */
     {"AveragePool", "count_include_pad", 0},
-    {"BatchNormalization", "momentum", ANY}, /* of training, which is refused */
-    {"BatchNormalization", "is_test", 1},    /* from opset 7 on all is inference */
+    {"BatchNormalization", "momentum", ANY}, /* of training, which the import refuses */
+    {"BatchNormalization", "is_test", 1}, /* from opset 7 on a model is always run for inference */
     {"BatchNormalization", "spatial", 1},
-    {"Cast", "round_mode", ANY}, /* of casts to float 8, which are refused */
+    {"Cast", "round_mode", ANY}, /* of casts to float 8, which the import refuses */
     {"Cast", "saturate", ANY},
     {"CastLike", "round_mode", ANY},
     {"CastLike", "saturate", ANY},
@@ -143,12 +144,12 @@ static const struct ignored ignored[] = {
     {"Dropout", "seed", ANY},
     {"GroupNormalization", "stash_type", 1}, /* float32 */
     {"LayerNormalization", "stash_type", 1},
-    {"MaxPool", "storage_order", 0}, /* of indices that nobody asks for */
+    {"MaxPool", "storage_order", 0}, /* of indices, which no node reads here */
     {"MaxPool", "storage_order", 1},
     {"RMSNormalization", "stash_type", 1},
-    {"Range", "stash_type", ANY},           /* of half precision: these are computed in double */
-    {"Resize", "extrapolation_value", ANY}, /* of tf_crop_and_resize, which is refused */
-    {"TopK", "sorted", 0},                  /* any order will do: the one of 1 */
+    {"Range", "stash_type", ANY},           /* of half precision; Range is computed in double */
+    {"Resize", "extrapolation_value", ANY}, /* of tf_crop_and_resize, which the import refuses */
+    {"TopK", "sorted", 0},                  /* any order is right; the result is sorted */
     {"TopK", "sorted", 1},
 };
 

@@ -1,10 +1,10 @@
 /* Models that are fixed to a batch of N images, imported as models of one image.
  *
- * Invariant: of every computed tensor the first axis has all of the first image, then all of the
- * second. The axis is N times as long in the file as in the graph, and no image depends on another.
- * A node that may break this is refused. A shape or a constant of N images is replaced by that of
- * one image. Shape gives the shape in the file, so that computed shapes equal those that are
- * written out (onnx_fold.c). */
+ * Invariant: the first axis of every computed tensor holds all elements of the first image, then
+ * all of the second, and so on. The axis is N times as long in the file as in the graph. No image
+ * depends on another. A node that may break this is refused. A shape or a constant of N images is
+ * replaced by that of one image. The operator Shape returns the shape that the tensor has in the
+ * file, so that shapes that the file computes equal shapes that it states (onnx_fold.c). */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -37,9 +37,9 @@ enum { LAST_FROM_13 = RFX_MAX_RANK }; /* a default of 1 before opset 13 */
 static const struct rule_row {
     enum rule rule;
     int axis;        /* the default */
-    const char *ops; /* with a space on both sides of each */
+    const char *ops; /* names, each with a space on both sides */
 } rule_rows[] = {
-    /* Pad is refused on the batch by its conversion. */
+    /* The converter of Pad refuses pads of the batch axis. */
     {EACH, 0,
      " AveragePool BatchNormalization Cast CastLike Clip Conv ConvTranspose DepthToSpace Dropout "
      "Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Identity "
@@ -84,13 +84,14 @@ static int rank_of(const struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_shape(ctx, rfx_onnx_in(ctx, k))->rank;
 }
 
-/* Rows of computed operand k: in the graph, times N in the file. */
+/* Returns the size of the first axis of computed operand k in the graph. In the file it is N times
+ * as large. */
 static int64_t rows_of(const struct rfx_onnx_import *ctx, size_t k) {
     const struct rfx_shape *shape = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, k));
     return shape->rank > 0 ? shape->dims[0] : 1;
 }
 
-/* Gives a copy of the current node another constant as input k. */
+/* Replaces the current node by a copy that has the constant as input k. */
 static void give_input(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_const *constant) {
     const struct rfx_onnx_node *node = ctx->node;
     size_t room = strlen(node->in[k]) + 32;
@@ -111,8 +112,8 @@ static void give_input(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_co
         (void)rfx_onnx_out_of_memory(ctx);
 }
 
-/* Makes a shape, constant input k, that of one image: its first dimension is divided by N where N
- * divides it. */
+/* Replaces constant input k, a shape, by the shape for one image: the first dimension is divided by
+ * N. Does nothing when N does not divide it. */
 static void one_in_shape(struct rfx_onnx_import *ctx, size_t k) {
     int64_t count;
     const int64_t *ints = rfx_onnx_in_ints(ctx, k, &count);
@@ -124,7 +125,8 @@ static void one_in_shape(struct rfx_onnx_import *ctx, size_t k) {
     give_input(ctx, k, one);
 }
 
-/* Makes constant input k, of N images, that of one image. Refused where images differ. */
+/* Replaces constant input k, which has values for N images, by the values for one image.
+ * UNSUPPORTED: the images have different values. */
 static void one_image(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
     struct rfx_shape shape = c->shape;
@@ -149,7 +151,7 @@ static void one_image(struct rfx_onnx_import *ctx, size_t k) {
     give_input(ctx, k, one);
 }
 
-/* All computed operands must have one rank and as many rows, and constants no higher rank. */
+/* Refuses computed operands of different ranks or first axes, and constants of a higher rank. */
 static void check_broadcast(struct rfx_onnx_import *ctx) {
     int rank = -1;
     int64_t rows = 0;
@@ -199,7 +201,8 @@ static void check_axes(struct rfx_onnx_import *ctx) {
     for (int64_t i = 0; i < count; i++) not_the_batch(ctx, axes[i], rank);
 }
 
-/* (N, ...) x (..., M): rows times a constant matrix, or matrices whose batch axes are checked. */
+/* Allows a product of rows with a constant matrix, and products of matrices whose batch axes pass
+ * check_broadcast. */
 static void check_matmul(struct rfx_onnx_import *ctx) {
     bool a = is_computed(ctx, 0), b = is_computed(ctx, 1);
     if ((b && rank_of(ctx, 1) < 3) || (a && rank_of(ctx, 0) < 2))
@@ -220,7 +223,8 @@ static void check_gemm(struct rfx_onnx_import *ctx) {
     }
 }
 
-/* The first axis must keep whole images: a multiple of N, 0, or a -1 that comes to one. */
+/* Refuses a shape whose first dimension does not hold whole images. Allowed are a multiple of N, 0,
+ * and a -1 that stands for a multiple of N. */
 static void check_reshape(struct rfx_onnx_import *ctx) {
     const int64_t *target;
     int64_t count, others = 1;
@@ -261,7 +265,7 @@ static void check_resize(struct rfx_onnx_import *ctx) {
     if (axis == 0 && sizes->elems > 0) one_in_shape(ctx, 3);
 }
 
-/* Along the batch a slice must take all of it. */
+/* Refuses a slice that does not take the whole batch axis. */
 static void check_slice(struct rfx_onnx_import *ctx) {
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
     const int64_t *v[4];
@@ -270,7 +274,7 @@ static void check_slice(struct rfx_onnx_import *ctx) {
     for (size_t k = 0; k < 4; k++)
         found[k] = rfx_onnx_list_ints(ctx, names[k], k + 1, &v[k], &n[k]);
     for (int64_t i = 0; !rfx_onnx_failed(ctx) && i < n[0]; i++) {
-        if (found[2] && i >= n[2]) break; /* its conversion refuses that */
+        if (found[2] && i >= n[2]) break; /* the converter of Slice refuses this */
         if (rfx_onnx_axis(ctx, found[2] ? v[2][i] : i, rank_of(ctx, 0)) != 0) continue;
         bool whole = v[0][i] == 0 && i < n[1] && v[1][i] >= rows_of(ctx, 0) * ctx->batch &&
                      (!found[3] || i >= n[3] || v[3][i] == 1);

@@ -1,26 +1,26 @@
 /* Constants that operators compute from other constants.
  *
  * A node whose operands are all constants is converted as if its first operand came from an image,
- * but into a graph of its own, the graph of constants. Its outputs are constants that hold the
- * index of a node there, and no numbers. Chains of such nodes grow in that graph at no cost. When
- * somebody asks for the numbers of one, all nodes that it depends on are run at once
- * (rfexec/run/evaluate.h); intermediate results are freed at once, and a constant that nobody
- * asks for is never computed. A computed constant is afterwards a constant like any other.
+ * but into a second graph, the graph of constants. Its outputs become constants that hold the index
+ * of a node of that graph and no numbers. When the numbers of such a constant are read for the
+ * first time, all nodes that it depends on are run (rfexec/run/evaluate.h). Intermediate results
+ * are freed as soon as possible. A constant whose numbers are never read is never computed. A
+ * computed constant is afterwards a constant like any other.
  *
- * A tensor that is larger than all constants that it is made of is not stored. An example is a
- * table of positions that is resized to the image. Its nodes are copied to the model's graph, where
- * plans compute it by parts. */
+ * A tensor that is larger than all constants from which it is computed is not stored. An example is
+ * a table of positions that is resized to the image. The nodes of such a tensor are copied to the
+ * model's graph, where plans compute it in parts. */
 #include <string.h>
 
 #include "layers/graph/op.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/run/evaluate.h"
 
-/* Computed tensors of up to so many floats (256 KiB) are stored, however small their inputs are:
- * biases of attention within windows are picked from small tables. */
+/* Computed tensors of up to this many floats (256 KiB) are always stored, even when their inputs
+ * are smaller: biases of attention within windows are gathered from small tables. */
 enum { STORED_ELEMS = 1 << 16 };
 
-/* The import that builds the graph of constants, without an error, at the current node. */
+/* Returns the import that builds the graph of constants, set to the current node and status. */
 static struct rfx_onnx_import *constants_of(struct rfx_onnx_import *ctx) {
     if (ctx->is_of_constants) return ctx;
     ctx->constants->status = ctx->status;
@@ -29,7 +29,7 @@ static struct rfx_onnx_import *constants_of(struct rfx_onnx_import *ctx) {
     return ctx->constants;
 }
 
-/* Takes over an error of the graph of constants, whose text is in place. */
+/* Copies the status of the import of constants. Both imports write the same error text. */
 static void take_over(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *of) {
     if (!rfx_onnx_failed(ctx)) ctx->status = of->status;
 }
@@ -61,7 +61,8 @@ void rfx_onnx_computed_free(struct rfx_onnx_import *ctx) {
     ctx->constants = NULL;
 }
 
-/* Input 0 as a node of the graph of constants: a map where its shape is that of one. */
+/* Sets of->first to the node of input 0: a map if its shape is (1, c, h, w), else a PLAIN tensor.
+ */
 static void make_first(struct rfx_onnx_import *of) {
     of->first = -1;
     struct rfx_onnx_operand x = rfx_onnx_in(of, 0);
@@ -71,7 +72,9 @@ static void make_first(struct rfx_onnx_import *of) {
     of->first = map ? rfx_onnx_map(of, x) : rfx_onnx_plain(of, x);
 }
 
-/* The element type of output k, which float32 stands for in the graph of constants. */
+/* Returns the element type of output k. In the graph of constants every type is computed as
+ * float32.
+ */
 static int32_t type_of_output(const struct rfx_onnx_import *ctx, size_t k) {
     const struct rfx_onnx_const *scale = rfx_onnx_in_as_named(ctx, 1).constant;
     if (rfx_onnx_op_is(ctx, "DequantizeLinear"))
@@ -79,7 +82,7 @@ static int32_t type_of_output(const struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_result_type(ctx, k);
 }
 
-/* A constant that a node of the graph of constants computes. */
+/* Returns a constant whose numbers a node of the graph of constants will compute. */
 static struct rfx_onnx_const *computed_by(struct rfx_onnx_import *of, int node, int32_t type) {
     const struct rfx_tensor *t = rfx_onnx_tensor_of(of, node);
     struct rfx_onnx_const *c = rfx_onnx_const_bare(of, type, &t->shape, t->elems);
@@ -87,7 +90,7 @@ static struct rfx_onnx_const *computed_by(struct rfx_onnx_import *of, int node, 
     return c;
 }
 
-/* Binds output k, which is a node of the graph of constants, to a constant. */
+/* Binds the name of output k, which is bound to a node of the graph of constants, to a constant. */
 static void bind_output(struct rfx_onnx_import *of, size_t k) {
     const char *name = of->node->out[k];
     const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(of, name);
@@ -114,7 +117,7 @@ int rfx_onnx_compute(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert) {
     return -1;
 }
 
-/* Computes a constant into out, row-major. */
+/* Computes the constant's numbers into out, row-major. */
 static void compute(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c, float *out) {
     struct rfx_onnx_import *of = constants_of(ctx);
     int plain = rfx_onnx_plain(of, rfx_onnx_of(c->computed_by));
@@ -122,7 +125,7 @@ static void compute(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
     if (!rfx_onnx_failed(ctx)) ctx->status = rfx_graph_evaluate(of->graph, plain, out, ctx->err);
 }
 
-/* The numbers of a constant have been computed and are kept by somebody. */
+/* Records that a constant's numbers have been computed. The constant does not own them. */
 static void has_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c,
                         const float *numbers) {
     if (rfx_onnx_failed(ctx)) return;
@@ -160,7 +163,7 @@ struct rfx_onnx_const *rfx_onnx_computed_view(struct rfx_onnx_import *ctx,
 
 /* --- constants that are computed where the model runs --- */
 
-/* Copies the weight of that index to the model's graph; -1 stays -1. */
+/* Copies a weight to the model's graph and sets *index to its index there. -1 stays -1. */
 static void copy_weight(struct rfx_onnx_import *ctx, int *index) {
     if (*index < 0 || rfx_onnx_failed(ctx)) return;
     const struct rfx_weight w = ctx->constants->graph->weights[*index];
@@ -177,7 +180,9 @@ static void copy_weights(struct rfx_onnx_import *ctx, struct rfx_node *node) {
         copy_weight(ctx, rfx_node_weight_rw(node, slot));
 }
 
-/* Adds a copy of node i of the graph of constants to the model's. at[...]: the copies so far. */
+/* Adds a copy of node i of the graph of constants to the model's graph. at[k] is the copy of node
+ * k.
+ */
 static void copy_node(struct rfx_onnx_import *ctx, int i, int *at) {
     struct rfx_node node = ctx->constants->graph->nodes[i];
     int *in = rfx_memory_alloc(ctx->mem, (size_t)node.n_in * sizeof *in);
@@ -194,8 +199,9 @@ static void copy_node(struct rfx_onnx_import *ctx, int i, int *at) {
     rfx_memory_release(ctx->mem, in);
 }
 
-/* Copies the nodes that a constant depends on to the model's graph where the constant is larger
- * than STORED_ELEMS and than the constants that it is made of. Returns its node there, or -1. */
+/* If a constant is larger than STORED_ELEMS and than the constants from which it is computed,
+ * copies the nodes that it depends on to the model's graph and returns the constant's node there.
+ * Else returns -1. */
 static int copy_if_large(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
     const struct rfx_graph *graph = ctx->constants->graph;
     int last = c->computed_by, made = -1;

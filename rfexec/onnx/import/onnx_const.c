@@ -1,9 +1,10 @@
-/* Constants: initialisers and folded values, as numbers and as weights of the graph. */
+/* Constants: their numbers, and weights of the graph made from them. */
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "layers/graph/infer.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
 
@@ -27,14 +28,14 @@ struct rfx_onnx_const *rfx_onnx_const_bare(struct rfx_onnx_import *ctx, int32_t 
     return c;
 }
 
-/* Numbers that last until a node is converted. */
+/* Numbers that are freed when the current node has been converted. */
 struct rfx_onnx_scratch {
     struct rfx_onnx_scratch *next;
-    struct rfx_onnx_const *of; /* whose ints or reals they are; NULL: nobody's */
+    struct rfx_onnx_const *of; /* the constant whose ints or reals they are, or NULL */
     max_align_t numbers[];
 };
 
-/* Room for the numbers of a constant of `elems` elements. */
+/* Returns memory for the numbers of a constant of `elems` elements. */
 static void *scratch(struct rfx_onnx_import *ctx, struct rfx_onnx_const *of, int64_t elems) {
     size_t bytes;
     struct rfx_onnx_scratch *block = NULL;
@@ -57,7 +58,7 @@ static void *scratch(struct rfx_onnx_import *ctx, struct rfx_onnx_const *of, int
     return block->numbers;
 }
 
-/* Whether the numbers in scratch are the only copy of a constant. */
+/* Returns whether ints or reals are the only copy of a constant's numbers. */
 static bool is_only_copy(const struct rfx_onnx_const *c) {
     return c->raw.data == NULL && c->raw.file == NULL && c->floats == NULL && c->repeat == NULL;
 }
@@ -153,7 +154,7 @@ double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant) {
     return unconst.out;
 }
 
-double rfx_onnx_round_to(int32_t type, double value) {
+static double round_to(int32_t type, double value) {
     return type == RFX_ONNX_DOUBLE ? value : (double)(float)value;
 }
 
@@ -166,7 +167,7 @@ int64_t rfx_onnx_to_int(double value) {
 
 void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value) {
     if (out->reals != NULL)
-        rfx_onnx_const_reals_rw(out)[i] = rfx_onnx_round_to(out->type, value);
+        rfx_onnx_const_reals_rw(out)[i] = round_to(out->type, value);
     else
         rfx_onnx_const_ints_rw(out)[i] = rfx_onnx_to_int(value);
 }
@@ -203,7 +204,7 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
     c->raw = constant->raw;
     c->floats = constant->floats;
     c->filled = constant->filled;
-    if (is_only_copy(constant)) { /* else the numbers in scratch are not the view's */
+    if (is_only_copy(constant)) { /* otherwise they may be temporary numbers of `constant` */
         c->ints = constant->ints;
         c->reals = constant->reals;
     }
@@ -212,7 +213,7 @@ struct rfx_onnx_const *rfx_onnx_const_view(struct rfx_onnx_import *ctx,
 
 /* --- numbers --- */
 
-/* Element i of raw integer values. */
+/* Returns element i of raw integers. */
 static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
     size_t width = rfx_onnx_type_bytes(type);
     uint64_t v = 0;
@@ -223,7 +224,8 @@ static int64_t raw_int(int32_t type, const uint8_t *data, int64_t i) {
     return (int64_t)v;
 }
 
-/* The type of a weight whose values stay where they lie; RFX_TYPE_COUNT: they are read at once. */
+/* Returns the type of a weight whose values can stay in the file, or RFX_TYPE_COUNT when values of
+ * this type must be converted when the model is loaded. */
 static enum rfx_type file_type(int32_t number) {
     static const unsigned stay = 1U << RFX_TYPE_FLOAT32 | 1U << RFX_TYPE_FLOAT64 |
                                  1U << RFX_TYPE_FLOAT16 | 1U << RFX_TYPE_BFLOAT16 |
@@ -248,7 +250,8 @@ static void read_raw(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c
         memcpy(out, raw->data + at, (size_t)n * width);
 }
 
-/* All elements of the file or memory as integers, or (out_ints NULL) as reals. */
+/* Reads all elements of a constant's file or memory as integers or, if out_ints is NULL, as reals.
+ */
 static void raw_numbers(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                         int64_t *out_ints, double *out_reals) {
     uint8_t piece[PIECE_ELEMS * sizeof(double)];
@@ -269,7 +272,7 @@ static void raw_numbers(struct rfx_onnx_import *ctx, const struct rfx_onnx_const
     }
 }
 
-/* Whether all elements have the bytes of the first one. */
+/* Returns whether all elements have the same bytes as the first one. */
 static bool raw_is_filled(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c) {
     uint8_t piece[PIECE_ELEMS * sizeof(double)], first[sizeof(double)] = {0};
     size_t width = rfx_onnx_type_bytes(c->type);
@@ -318,16 +321,16 @@ int rfx_onnx_refuse_size(struct rfx_onnx_import *ctx, int64_t elems) {
                            (long long)elems, (double)elems * sizeof(double) / mib, most);
 }
 
-/* Integers that operators have computed, as float32. */
+/* Converts integers that operators have computed as float32. */
 static void computed_ints(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                           int64_t *out) {
     for (int64_t i = 0; i < rfx_onnx_const_stored(c); i++) {
-        if (fabsf(c->floats[i]) <= (float)RFX_ONNX_MOST_EXACT)
+        if (fabsf(c->floats[i]) <= (float)RFX_FLOAT_COUNT_MAX)
             out[i] = (int64_t)c->floats[i];
         else
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                   "a computed integer constant has a value of %g, beyond %lld",
-                                  (double)c->floats[i], (long long)RFX_ONNX_MOST_EXACT);
+                                  (double)c->floats[i], (long long)RFX_FLOAT_COUNT_MAX);
     }
 }
 
@@ -376,7 +379,8 @@ const double *rfx_onnx_const_stored_reals(struct rfx_onnx_import *ctx, struct rf
     return reals;
 }
 
-/* The stored numbers of a constant, 8 bytes each, repeated for all elements of a filled one. */
+/* Returns the numbers of all elements, 8 bytes each: of a filled constant copies of the stored
+ * number, else `stored` itself. */
 static const void *for_all(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                            const void *stored) {
     if (stored == NULL || !c->filled) return stored;
@@ -415,10 +419,10 @@ void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_con
     if (!ctx->is_of_constants || rfx_onnx_type_is_real(c->type)) return;
     const int64_t *ints = rfx_onnx_const_stored_ints(ctx, c);
     for (int64_t i = 0; ints != NULL && i < rfx_onnx_const_stored(c); i++)
-        if (ints[i] > RFX_ONNX_MOST_EXACT || ints[i] < -RFX_ONNX_MOST_EXACT)
+        if (ints[i] > RFX_FLOAT_COUNT_MAX || ints[i] < -RFX_FLOAT_COUNT_MAX)
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                   "an integer constant has a value of %lld, beyond %lld",
-                                  (long long)ints[i], (long long)RFX_ONNX_MOST_EXACT);
+                                  (long long)ints[i], (long long)RFX_FLOAT_COUNT_MAX);
 }
 
 /* --- weights --- */

@@ -1,4 +1,5 @@
-/* Operands, results and layouts of the node being converted, and the table of named values. */
+/* Operands, results and layouts of the node that is being converted, and the table of named values.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,20 +144,20 @@ int rfx_onnx_set_const(struct rfx_onnx_import *ctx, size_t k, struct rfx_onnx_co
     return rfx_onnx_set(ctx, k, rfx_onnx_of_const(c));
 }
 
-/* The node's name plus suffix, followed by a number when it is taken. */
+/* Returns the node's name plus suffix. If that name is in use, a number is appended. */
 static const char *unique_name(struct rfx_onnx_import *ctx, const char *suffix) {
     size_t room = strlen(ctx->node_name) + strlen(suffix) + 32;
     char *name = rfx_arena_alloc(ctx->arena, room, 1);
     if (name == NULL) return NULL;
     snprintf(name, room, "%s%s", ctx->node_name, suffix);
-    /* Counting from the node's index finds a free name at once, whatever the file holds. */
+    /* Counting begins at the node's index: earlier nodes have taken the lower numbers. */
     for (unsigned i = (unsigned)ctx->graph->n_nodes; rfx_onnx_names_find(ctx->used, name) != NULL;
          i++)
         snprintf(name, room, "%s%s#%u", ctx->node_name, suffix, i);
     return rfx_onnx_names_put(ctx->used, name, rfx_onnx_of(-1)) ? name : NULL;
 }
 
-/* Room in the tables of layout forms for graph node `node`. */
+/* Makes room for graph node `node` in plain_of and map_of. Returns false without memory. */
 static bool reserve_forms(struct rfx_onnx_import *ctx, size_t node) {
     if (node < ctx->form_capacity) return true;
     size_t next = ctx->form_capacity == 0 ? 256 : ctx->form_capacity * 2;
@@ -204,7 +205,7 @@ int rfx_onnx_emit2(struct rfx_onnx_import *ctx, struct rfx_node *node, const cha
 static int const_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, bool map) {
     struct rfx_onnx_const_place *place = rfx_onnx_const_place(ctx, c);
     int *cached = map ? &place->map_node : &place->plain_node;
-    if (*cached < 0 && c->repeat != NULL) { /* made anew for each reader */
+    if (*cached < 0 && c->repeat != NULL) { /* each reader gets a node of its own */
         int made = map ? rfx_onnx_repeat_map(ctx, c, NULL) : rfx_onnx_repeat_plain(ctx, c);
         if (made >= 0) return made;
     }
@@ -224,7 +225,7 @@ int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node) {
                                                                                       : node;
 }
 
-/* The form of a node in the other layout, which is made once. */
+/* Returns the node of the same tensor in the other layout. It is created once. */
 static int other_form(struct rfx_onnx_import *ctx, int from, enum rfx_op op, const char *suffix) {
     bool to_map = op == RFX_OP_TO_NHWC;
     if (rfx_onnx_failed(ctx)) return -1;
@@ -238,7 +239,6 @@ static int other_form(struct rfx_onnx_import *ctx, int from, enum rfx_op op, con
     return made;
 }
 
-/* A PLAIN (1, 1, h, w) tensor needs no other order than the one it has; others are converted. */
 int rfx_onnx_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value) {
     if (!rfx_onnx_is_there(value))
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "an input is missing");
@@ -269,7 +269,7 @@ int rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value) {
     return value.constant != NULL || value.node < 0 ? rfx_onnx_plain(ctx, value) : value.node;
 }
 
-/* Describes the tensor of a node; false for node -1, too. */
+/* Describes the tensor of a node. Returns false when it has no description; also for node -1. */
 static bool describe(const struct rfx_onnx_import *ctx, int node, struct rfx_pixels *p) {
     return node >= 0 && rfx_pixels_of(ctx->graph, node, p);
 }
@@ -319,7 +319,7 @@ int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map) {
     if (map < 0) return -1;
     order = rfx_pixels_of_map(&order, map, rfx_onnx_tensor_of(ctx, map)->c);
     if (!rfx_pixels_are_in_order(&order, false)) return rfx_onnx_emit_pixels(ctx, &order);
-    struct rfx_shape shape = rfx_pixels_shape(&order); /* the map in its own order */
+    struct rfx_shape shape = rfx_pixels_shape(&order); /* no element moves */
     return rfx_onnx_plain_as(ctx, map, &shape);
 }
 
@@ -373,7 +373,7 @@ int rfx_onnx_gather_along(struct rfx_onnx_import *ctx, const char *suffix, int i
     return map == NULL ? -1 : rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* One step `in OP number` on a PLAIN tensor. */
+/* Returns the node of `in kind number` for a PLAIN tensor. */
 static int plain_number(struct rfx_onnx_import *ctx, const char *suffix, int in,
                         enum rfx_binary_kind kind, float number) {
     struct rfx_node constant = {.op = RFX_OP_CONST_PLAIN};
@@ -418,7 +418,7 @@ struct name_row {
 
 struct rfx_onnx_names {
     struct rfx_arena *arena;
-    const struct rfx_onnx_names *outer; /* searched after this one; NULL: none */
+    const struct rfx_onnx_names *outer; /* the table that is searched after this one, or NULL */
     struct name_row *rows;
     size_t count, capacity; /* capacity: a power of two */
 };
@@ -440,14 +440,14 @@ struct rfx_onnx_names *rfx_onnx_names_create(struct rfx_arena *arena,
     return names->rows == NULL ? NULL : names;
 }
 
-/* The row of `name`, or the free row where it belongs. */
+/* Returns the row of `name`, or the free row where `name` belongs. */
 static struct name_row *find_row(struct name_row *rows, size_t capacity, const char *name) {
     size_t i = hash_name(name) & (capacity - 1);
     while (rows[i].name != NULL && strcmp(rows[i].name, name) != 0) i = (i + 1) & (capacity - 1);
     return &rows[i];
 }
 
-/* The row of `name` in a table or those around it; NULL: none. */
+/* Returns the row of `name` in a table or its outer tables, or NULL. */
 static struct name_row *find_name(const struct rfx_onnx_names *names, const char *name) {
     for (; names != NULL; names = names->outer) {
         struct name_row *row = find_row(names->rows, names->capacity, name);

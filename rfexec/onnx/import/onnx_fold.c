@@ -1,9 +1,9 @@
-/* Evaluation of operators on constants: the shape arithmetic that exporters leave in a file, which
- * needs exact integers and doubles. Other constants are computed by the operators of a run
+/* Exact evaluation of operators on small constants. Exporters leave arithmetic on shapes in a file,
+ * which needs exact integers and doubles. Other constants are computed by the operators of a run
  * (onnx_computed.c).
  *
- * Floats are computed as doubles and rounded to their type after every operator. A constant whose
- * elements are all equal is computed and kept once. */
+ * Floats are computed as doubles and rounded to their type after every operator. Of a constant
+ * whose elements are all equal, one element is computed and stored. */
 #include <math.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ int rfx_onnx_fold_unary(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* Clip as the shape arithmetic of exporters uses it: a limit that is absent limits nothing. */
+/* Clip. The limits are attributes or inputs 1 and 2; without a limit that side is not clipped. */
 int rfx_onnx_fold_clip(struct rfx_onnx_import *ctx) {
     double lo = (double)rfx_onnx_attr_float(ctx, "min", -HUGE_VALF);
     double hi = (double)rfx_onnx_attr_float(ctx, "max", HUGE_VALF);
@@ -81,7 +81,8 @@ int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_sh
     return index;
 }
 
-/* As the kernels: a NaN wins, and of equal values (zeros) the first stays. */
+/* Return the larger and the smaller number, as the kernels do: a NaN wins, and of equal numbers (0
+ * and -0) the first is returned. */
 static double larger(double a, double b) {
     return a != a || b <= a ? a : b;
 }
@@ -111,7 +112,7 @@ static double binary_real(const struct rfx_onnx_import *ctx, double a, double b)
     return floors && r != 0.0 && (r < 0.0) != (b < 0.0) ? r + b : r;
 }
 
-/* The same on integers, exact; unsigned arithmetic so that overflow wraps. */
+/* Applies the current operator to integers, exactly. Unsigned arithmetic makes overflow wrap. */
 static int64_t binary_int(const struct rfx_onnx_import *ctx, int64_t a, int64_t b) {
     if (rfx_onnx_op_is(ctx, "Add") || rfx_onnx_op_is(ctx, "Sum"))
         return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -138,7 +139,7 @@ static bool is_single(const struct rfx_onnx_const *c) {
     return c->filled || c->elems == 1;
 }
 
-/* The current node's operator on two constants; NULL after an error. */
+/* Applies the current node's operator to two constants. Returns NULL after an error. */
 static struct rfx_onnx_const *fold_two(struct rfx_onnx_import *ctx, struct rfx_onnx_const *a,
                                        struct rfx_onnx_const *b) {
     struct rfx_shape shape;
@@ -199,8 +200,8 @@ int rfx_onnx_fold_cast(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in = rfx_onnx_in_const(ctx, 0);
     if (in == NULL) return -1;
     int64_t type = rfx_onnx_attr_int(ctx, "to", in->type);
-    if (rfx_onnx_op_is(ctx,
-                       "CastLike")) { /* to the type of input 1; computed tensors are float32 */
+    if (rfx_onnx_op_is(ctx, "CastLike")) {
+        /* to the type of input 1; a computed tensor counts as float32 */
         const struct rfx_onnx_const *like = rfx_onnx_in(ctx, 1).constant;
         type = like == NULL ? RFX_ONNX_FLOAT : like->type;
     }
@@ -248,9 +249,10 @@ int rfx_onnx_fold_where(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* --- constants that a node states or that are made of shapes --- */
+/* --- constants from attributes and shapes --- */
 
-/* Shape (attributes start, end from opset 15) and Size, of constants and computed tensors. */
+/* Shape (from opset 15 with attributes start and end) and Size, of constants and computed tensors.
+ */
 int rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand in = rfx_onnx_need(ctx, 0);
     struct rfx_shape shape = *rfx_onnx_shape(ctx, in);
@@ -269,7 +271,7 @@ int rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* The constant that an attribute of numbers states; NULL: it is of another kind. */
+/* Returns the constant that an attribute holds, or NULL when its kind is not supported. */
 static struct rfx_onnx_const *const_of_attr(struct rfx_onnx_import *ctx,
                                             const struct rfx_onnx_attr *a) {
     bool list = a->kind == RFX_ONNX_ATTR_INTS || a->kind == RFX_ONNX_ATTR_FLOATS;
@@ -301,7 +303,7 @@ int rfx_onnx_fold_constant(struct rfx_onnx_import *ctx) {
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "no dense value attribute");
 }
 
-/* The shape that constant input k states; of rank 0 after an error. */
+/* Returns the shape that constant input k holds; a shape of rank 0 after an error. */
 static struct rfx_shape shape_of_const(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_shape shape = {0, {0}};
     int64_t count;
@@ -347,10 +349,10 @@ int rfx_onnx_fold_range(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* --- elements that move --- */
+/* --- moving elements --- */
 
-/* Moves elements of constant input 0: element i of the result is element start + sum of index k *
- * strides[k] of it, where index k is that of i along axis k of `shape`. */
+/* Binds output 0 to a constant of shape `shape` made of elements of `in`. The element with indices
+ * i[0], i[1], ... is element start + sum of i[k] * strides[k] of `in`. */
 static int move_elements(struct rfx_onnx_import *ctx, struct rfx_onnx_const *in,
                          const struct rfx_shape *shape, int64_t start, const int64_t *strides) {
     const double *reals;
@@ -484,7 +486,8 @@ static double reduced(const struct rfx_onnx_import *ctx, double total, double x)
     return total + x;
 }
 
-/* Marks the axes to reduce, without any given: all. Returns the shape with 1 in their places. */
+/* Marks the axes to reduce; all axes when the node lists none. Returns the shape of `in` with size
+ * 1 for each of these axes. */
 static struct rfx_shape fold_axes(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
                                   bool *axes) {
     const int64_t *given;
@@ -499,7 +502,7 @@ static struct rfx_shape fold_axes(struct rfx_onnx_import *ctx, const struct rfx_
     return ones;
 }
 
-/* ReduceProd, ReduceSum, ReduceMean, ReduceMax, ReduceMin of a constant, in double. */
+/* ReduceProd, ReduceSum, ReduceMean, ReduceMax and ReduceMin of a constant, computed in double. */
 int rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     bool axes[RFX_MAX_RANK] = {false}, keep = rfx_onnx_attr_flag(ctx, "keepdims", true);
     bool sum = rfx_onnx_op_is(ctx, "ReduceSum"), product = rfx_onnx_op_is(ctx, "ReduceProd");
@@ -508,7 +511,7 @@ int rfx_onnx_fold_reduce(struct rfx_onnx_import *ctx) {
     if (in == NULL) return -1;
     struct rfx_shape ones = fold_axes(ctx, &in->shape, axes), kept = {0, {0}};
     const double *reals = rfx_onnx_const_reals(ctx, in);
-    if (in->elems == 0 && !sum && !product) /* of nothing: 0 and 1 */
+    if (in->elems == 0 && !sum && !product) /* an empty sum is 0, an empty product 1 */
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "on a constant without elements");
     for (int i = 0; i < ones.rank; i++)
         if (keep || !axes[i]) kept.dims[kept.rank++] = ones.dims[i];
@@ -570,7 +573,7 @@ int rfx_onnx_fold_cum_sum(struct rfx_onnx_import *ctx) {
     for (int64_t line = 0; out != NULL && n > 0 && line < out->elems / n; line++) {
         int64_t first = line / inner * n * inner + line % inner;
         double sum = 0.0;
-        uint64_t count = 0; /* wraps */
+        uint64_t count = 0; /* sum of integers; overflow wraps */
         for (int64_t i = 0; i < n; i++) {
             int64_t at = first + (reverse ? n - 1 - i : i) * inner;
             double sum_before = sum;
@@ -586,7 +589,8 @@ int rfx_onnx_fold_cum_sum(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* The positions of the elements that are not 0, a column for each: exporters write ranges so. */
+/* NonZero: the positions of the elements that are not 0, one column for each. Exporters write
+ * ranges as NonZero of ones. */
 int rfx_onnx_fold_non_zero(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *in = rfx_onnx_in_const(ctx, 0);
     const double *reals = in == NULL ? NULL : rfx_onnx_const_reals(ctx, in);
@@ -608,7 +612,8 @@ int rfx_onnx_fold_non_zero(struct rfx_onnx_import *ctx) {
     return rfx_onnx_set_const(ctx, 0, out);
 }
 
-/* The element of a tensor at which the tuple `index` points; -1: outside. */
+/* Returns the index of the first element that the tuple `index` selects, or -1 when the tuple is
+ * outside of the tensor. */
 static int64_t place_of(const struct rfx_shape *shape, const int64_t *index, int64_t width) {
     int64_t at = 0;
     for (int d = 0; d < shape->rank; d++) {
@@ -619,8 +624,8 @@ static int64_t place_of(const struct rfx_shape *shape, const int64_t *index, int
     return at;
 }
 
-/* Whether updates have the shape that the indices ask for: the indices' but for its last axis, then
- * the data's behind the first `width` axes. */
+/* Returns whether `updates` has the shape that ScatterND demands: the axes of `indices` except the
+ * last one, then the axes of `data` after the first `width` axes. */
 static bool updates_fit(const struct rfx_shape *data, const struct rfx_shape *indices,
                         const struct rfx_shape *updates) {
     int q = indices->rank - 1;
@@ -634,8 +639,8 @@ static bool updates_fit(const struct rfx_shape *data, const struct rfx_shape *in
     return true;
 }
 
-/* ScatterND, with which exporters write masks of shifted windows. With a reduction, and on large
- * constants, it is computed as in a run. */
+/* ScatterND. Exporters write masks of shifted windows with it. With a reduction, or on a large
+ * constant, it is computed as in a run. */
 int rfx_onnx_fold_scatter_nd(struct rfx_onnx_import *ctx) {
     enum { MOST = 1 << 20 };
     struct rfx_onnx_const *in[3];

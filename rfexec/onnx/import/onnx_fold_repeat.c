@@ -1,7 +1,8 @@
 /* Operators on constants whose elements repeat (onnx_repeat.h).
  *
- * An operator that works element by element is evaluated on the stored elements: on operands in
- * which each axis along which none of them changes is 1 long. The result repeats as they do. */
+ * An operator that works element by element is evaluated on small operands. In these every axis
+ * along which no operand changes has size 1. The small result is then repeated along the axes that
+ * were left out. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
 
-/* Constants with fewer elements are stored; indices with fewer than the second number. */
+/* Constants with fewer elements are stored, not kept as patterns. INDICES_FROM is for int64. */
 #define REPEAT_FROM 1024
 #define INDICES_FROM 64
 
@@ -22,10 +23,10 @@ struct job {
     struct rfx_onnx_import *ctx;
     const struct rfx_onnx_op *op;
     evaluate_node *evaluate;
-    size_t n; /* operands; NULL: left out */
+    size_t n; /* number of operands; an operand that is absent is NULL */
 };
 
-/* The product of a shape's sizes; 0: it does not fit. */
+/* Returns the product of a shape's sizes, or 0 when it overflows. */
 static int64_t count_elems(const struct rfx_shape *shape) {
     int64_t elems = 1;
     for (int i = 0; i < shape->rank; i++)
@@ -53,13 +54,15 @@ static bool works_by_elements(const char *op) {
     return rfx_onnx_index_of(op, names, (int)(sizeof names / sizeof names[0])) >= 0;
 }
 
-/* Whether operand k is a number or a type that is not broadcast with operand 0. */
+/* Returns whether operand k is a parameter (limit of Clip, type of CastLike) that is not broadcast.
+ */
 static bool is_parameter(const struct rfx_onnx_import *ctx, size_t k) {
     return k > 0 && (rfx_onnx_op_is(ctx, "Clip") || rfx_onnx_op_is(ctx, "CastLike"));
 }
 
-/* Operands broadcast to one shape, each axis cut into factors that all have in common. `any`: of
- * stride 1 where some operand changes, else 0. */
+/* Operands broadcast to one shape. Each axis is split into factors of the same sizes for all
+ * operands. own[k] are the factors of operand k. `any` has stride 1 where some operand changes,
+ * else stride 0. */
 struct aligned {
     struct rfx_shape shape;
     int count, end[RFX_MAX_RANK];
@@ -71,7 +74,8 @@ static int begin_of(const int *end, int axis) {
     return axis == 0 ? 0 : end[axis - 1];
 }
 
-/* The factors of operand k along an axis of the shape, broadcast. */
+/* Sets out[] to the factors of operand k along an axis of the broadcast shape, and returns their
+ * number. */
 static int factors_along(const struct aligned *a, const struct rfx_onnx_const *c, size_t k,
                          int axis, struct rfx_digit *out) {
     int own = axis - (a->shape.rank - c->shape.rank), n = 0;
@@ -85,11 +89,12 @@ static int factors_along(const struct aligned *a, const struct rfx_onnx_const *c
     return n;
 }
 
-/* Adds the factors of an axis that operands 0 to n - 1 have in common. */
+/* Adds the factors of an axis for operands 0 to n - 1. Returns false when there are none of the
+ * same sizes. */
 static bool align_axis(struct aligned *a, struct rfx_onnx_const *const *in, size_t n, int axis) {
     struct rfx_digit common[RFX_DIGITS], own[RFX_DIGITS], none[RFX_DIGITS];
     int count = 0;
-    for (int pass = 0; pass < 2; pass++) /* the second time all are cut as finely as any */
+    for (int pass = 0; pass < 2; pass++) /* pass 1 splits all as finely as the finest */
         for (size_t k = 0; k < n; k++) {
             if (in[k] == NULL) continue;
             int made = factors_along(a, in[k], k, axis, own);
@@ -127,15 +132,16 @@ static bool align(struct aligned *a, struct rfx_onnx_const *const *in, size_t n)
     return true;
 }
 
-/* The factors along which something changes: their classes as axes, neighbours merged. at[f]: the
- * axis of factor f; -1: nothing changes along it. */
+/* The shape of the small operands: one axis for each factor along which an operand changes, with
+ * neighbouring factors merged. at[f]: the axis of factor f, or -1 when no operand changes along it.
+ */
 struct compact {
     struct rfx_shape shape;
     int at[RFX_DIGITS];
-    int64_t inner[RFX_DIGITS]; /* elements of its axis that factor f moves on by 1 */
+    int64_t inner[RFX_DIGITS]; /* how far a step along factor f moves along its axis */
 };
 
-/* Whether factor f follows the one before in all operands: both may be one axis. */
+/* Returns whether factor f continues factor f - 1 in all operands, so that both can be one axis. */
 static bool follows(const struct aligned *a, size_t n, int f) {
     if (a->any[f].n_cuts > 0 || a->any[f - 1].n_cuts > 0) return false;
     for (size_t k = 0; k < n; k++) {
@@ -165,7 +171,7 @@ static bool make_compact(const struct aligned *a, size_t n, struct compact *out)
     return true;
 }
 
-/* A factor of an operand with a position for each class of all operands. */
+/* Returns an operand's factor with one position for each class of `any`. */
 static struct rfx_digit by_classes(const struct rfx_digit *own, const struct rfx_digit *any) {
     struct rfx_digit out = {.size = rfx_digit_classes(any), .stride = own->stride};
     if (any->n_cuts == 0) return *own;
@@ -175,7 +181,9 @@ static struct rfx_digit by_classes(const struct rfx_digit *own, const struct rfx
     return out;
 }
 
-/* Operand k with the compact axes, of which those along which it does not change are 1 long. */
+/* Returns operand k with the compact axes. An axis along which operand k does not change has
+ * size 1.
+ */
 static struct rfx_onnx_const *compact_operand(struct job *job, const struct aligned *a,
                                               const struct compact *compact, size_t k,
                                               struct rfx_onnx_const *c) {
@@ -197,7 +205,7 @@ static struct rfx_onnx_const *compact_operand(struct job *job, const struct alig
     return view == NULL ? NULL : rfx_onnx_repeat_stored(job->ctx, view, &shape);
 }
 
-/* Evaluates the current node with other operands; NULL after an error. */
+/* Evaluates the current node with other operands. Returns NULL after an error. */
 static struct rfx_onnx_const *evaluate_on(struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_onnx_import *ctx = job->ctx;
     const struct rfx_onnx_node *node = ctx->node;
@@ -206,7 +214,7 @@ static struct rfx_onnx_const *evaluate_on(struct job *job, struct rfx_onnx_const
     char *text = rfx_onnx_alloc(ctx, job->n + 1, 32);
     if (text == NULL) return NULL;
     for (size_t k = 0; k <= job->n; k++, text += 32) {
-        (void)snprintf(text, 32, "\1repeat %d", ctx->repeat_names++); /* no name of a file */
+        (void)snprintf(text, 32, "\1repeat %d", ctx->repeat_names++); /* no file has such a name */
         if (k == job->n) break;
         names[k] = in[k] == NULL ? "" : text;
         if (in[k] != NULL && !rfx_onnx_names_put(ctx->values, text, rfx_onnx_of_const(in[k])))
@@ -225,7 +233,7 @@ static struct rfx_onnx_const *evaluate_on(struct job *job, struct rfx_onnx_const
     return value == NULL ? NULL : value->constant;
 }
 
-/* A result on the compact axes, repeated over the shape. */
+/* Returns a result on the compact axes, repeated over the broadcast shape. */
 static struct rfx_onnx_const *repeat_result(struct job *job, const struct aligned *a,
                                             const struct compact *compact,
                                             struct rfx_onnx_const *result) {
@@ -250,7 +258,7 @@ static struct rfx_onnx_const *repeat_result(struct job *job, const struct aligne
     return rfx_onnx_repeat_new(job->ctx, result->type, &a->shape, &p);
 }
 
-/* Whether stored integers are a run: *first + i * *step. */
+/* Returns whether the stored integers are *first + i * *step, and sets both numbers. */
 static bool is_run(struct job *job, struct rfx_onnx_const *stored, int64_t *first, int64_t *step) {
     const int64_t *ints = rfx_onnx_const_stored_ints(job->ctx, stored);
     int64_t n = rfx_onnx_const_stored(stored);
@@ -262,7 +270,8 @@ static bool is_run(struct job *job, struct rfx_onnx_const *stored, int64_t *firs
     return true;
 }
 
-/* Adds a digit times `times` to one of the same size, which moves along the same cuts or not. */
+/* Adds `times` times a digit to a digit of the same size. Returns false when the sum is no digit:
+ * both move, with different cuts, or the stride overflows. */
 static bool add_digit(struct rfx_digit *sum, struct rfx_digit digit, int64_t times) {
     if (!rfx_checked_mul_i64(digit.stride, times, &digit.stride)) return false;
     if (digit.stride == 0) return true;
@@ -276,10 +285,10 @@ static bool add_digit(struct rfx_digit *sum, struct rfx_digit digit, int64_t tim
     return true;
 }
 
-#define MOST_RUN 65536 /* integers of a list that a sum is found in */
+#define MOST_RUN 65536 /* limit on the length of a list of sums */
 
-/* Sets a pattern's stored constant: the integers from the least to the most that its digits reach.
- */
+/* Sets a pattern's stored constant to the list of all integers from the smallest to the largest
+ * that its digits reach. */
 static struct rfx_onnx_const *list_of_sums(struct job *job, int32_t type, int64_t at_zero,
                                            struct rfx_onnx_pattern *p) {
     int64_t least = 0, most = 0;
@@ -298,8 +307,8 @@ static struct rfx_onnx_const *list_of_sums(struct job *job, int32_t type, int64_
     return p->stored;
 }
 
-/* The sum or difference of integers that count along their axes, as indices of several axes do:
- * exporters add them only for the shape of the result. The sums are found in a list of integers. */
+/* Returns the sum or difference of two constants of integers that count along their axes. Exporters
+ * compute indices over several axes like this. The result is a pattern over a list of integers. */
 static struct rfx_onnx_const *sum_of_runs(struct job *job, const struct aligned *a,
                                           struct rfx_onnx_const *const *in) {
     struct rfx_onnx_pattern p = {.count = a->count};
@@ -324,7 +333,8 @@ static struct rfx_onnx_const *sum_of_runs(struct job *job, const struct aligned 
     return rfx_onnx_repeat_new(job->ctx, in[0]->type, &a->shape, &p);
 }
 
-/* Operands without parts. */
+/* Evaluates the current node on operands without parts. Returns NULL when the result is no pattern.
+ */
 static struct rfx_onnx_const *by_pattern(struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_onnx_const *small[MOST_OPERANDS], *aligned_in[MOST_OPERANDS];
     struct aligned a;
@@ -345,7 +355,7 @@ static struct rfx_onnx_const *by_pattern(struct job *job, struct rfx_onnx_const 
     return result == NULL ? NULL : repeat_result(job, &a, &compact, result);
 }
 
-/* The axis, of the broadcast shape, along which an operand has parts; -1: none has. */
+/* Returns the axis of the broadcast shape along which an operand has parts, or -1. */
 static int parts_axis(const struct job *job, struct rfx_onnx_const *const *in, int rank,
                       size_t *which) {
     for (size_t k = 0; k < job->n; k++) {
@@ -357,7 +367,9 @@ static int parts_axis(const struct job *job, struct rfx_onnx_const *const *in, i
     return -1;
 }
 
-/* Positions of an axis of the broadcast shape of all operands. */
+/* Sets out[] to positions [start, start + size) of all operands along an axis of the broadcast
+ * shape.
+ */
 static bool slice_operands(const struct job *job, struct rfx_onnx_const *const *in, int rank,
                            int axis, int64_t start, int64_t size, struct rfx_onnx_const **out) {
     for (size_t k = 0; k < job->n; k++) {
@@ -370,7 +382,8 @@ static bool slice_operands(const struct job *job, struct rfx_onnx_const *const *
     return true;
 }
 
-/* How many positions from `at` on lie in one part of every operand that has parts along an axis. */
+/* Returns how many positions, beginning with `at`, lie in one part of every operand that has parts
+ * along the axis. */
 static int64_t positions_together(const struct job *job, struct rfx_onnx_const *const *in, int rank,
                                   int axis, int64_t at) {
     int64_t most = INT64_MAX;
@@ -399,7 +412,8 @@ static bool shape_of_all(const struct job *job, struct rfx_onnx_const *const *in
     return true;
 }
 
-/* Any operands, piece by piece where they have parts; recurses as deep as parts are. */
+/* Evaluates the current node on any operands. Operands with parts are evaluated piece by piece; the
+ * recursion is as deep as parts are nested. */
 static struct rfx_onnx_const *by_elements(struct job *job, struct rfx_onnx_const *const *in,
                                           int depth) {
     struct rfx_shape shape;
@@ -421,7 +435,7 @@ static struct rfx_onnx_const *by_elements(struct job *job, struct rfx_onnx_const
     return rfx_onnx_repeat_join(job->ctx, pieces, n, axis);
 }
 
-/* --- forms --- */
+/* --- operators that move elements --- */
 
 static bool read_ints(struct job *job, const char *name, size_t k, const int64_t **ints,
                       int64_t *count) {
@@ -443,7 +457,8 @@ static struct rfx_onnx_const *expand(struct job *job, struct rfx_onnx_const *c) 
     return rfx_onnx_repeat_expand(job->ctx, c, &shape);
 }
 
-/* Sums along an axis, which are the same along others where the terms are. */
+/* CumSum of a constant that repeats. Along other axes on which the constant is the same, only one
+ * position is computed. */
 static struct rfx_onnx_const *sums(struct job *job, struct rfx_onnx_const *c) {
     struct rfx_onnx_const *in[2] = {c, rfx_onnx_in(job->ctx, 1).constant};
     if (!repeats(c) || in[1] == NULL) return NULL;
@@ -457,14 +472,14 @@ static struct rfx_onnx_const *sums(struct job *job, struct rfx_onnx_const *c) {
     return small == NULL ? NULL : rfx_onnx_repeat_expand(job->ctx, small, &c->shape);
 }
 
-/* Whether a constant changes along one axis at most. */
+/* Returns whether at most one axis of a constant is longer than 1. */
 static bool is_vector(const struct rfx_onnx_const *c) {
     int axes = 0;
     for (int i = 0; i < c->shape.rank; i++) axes += c->shape.dims[i] > 1 ? 1 : 0;
     return axes <= 1;
 }
 
-/* Repeats each axis. The copies are an axis in front of it, which is then merged with it. */
+/* Tile. The copies of an axis are one factor in front of the axis's own factors. */
 static struct rfx_onnx_const *tile(struct job *job, struct rfx_onnx_const *c) {
     const int64_t *times;
     int64_t count;
@@ -507,7 +522,7 @@ static struct rfx_onnx_const *slice(struct job *job, struct rfx_onnx_const *c) {
 
 #define MOST_GATHERED 64
 
-/* A few positions of an axis, by an index or a list of such. */
+/* Gather with one index or a short list of indices. */
 static struct rfx_onnx_const *gather(struct job *job, struct rfx_onnx_const *c) {
     struct rfx_onnx_import *ctx = job->ctx;
     struct rfx_onnx_const *index = rfx_onnx_in(ctx, 1).constant, *parts[MOST_GATHERED];
@@ -531,7 +546,7 @@ static struct rfx_onnx_const *gather(struct job *job, struct rfx_onnx_const *c) 
     return rfx_onnx_repeat_reshape(ctx, all, &shape);
 }
 
-/* A Concat of which an operand repeats. */
+/* Concat. Returns NULL when no operand repeats. */
 static struct rfx_onnx_const *concat(struct job *job, struct rfx_onnx_const *first) {
     struct rfx_onnx_import *ctx = job->ctx;
     size_t n = ctx->node->n_in;
@@ -555,7 +570,7 @@ static struct rfx_onnx_const *concat(struct job *job, struct rfx_onnx_const *fir
     return out;
 }
 
-/* A Split of a constant that repeats, bound to all outputs. */
+/* Split of a constant that repeats. Binds all outputs. */
 static bool split(struct job *job, struct rfx_onnx_const *c) {
     struct rfx_onnx_import *ctx = job->ctx;
     const int64_t *sizes;
@@ -566,7 +581,7 @@ static bool split(struct job *job, struct rfx_onnx_const *c) {
     bool found = rfx_onnx_list_ints(ctx, "split", 1, &sizes, &count);
     if (rfx_onnx_failed(ctx) || (found && count != (int64_t)n)) return false;
     int64_t extent = c->shape.dims[axis];
-    for (int pass = 0; pass < 2; pass++, at = 0) /* the first one checks that all can be made */
+    for (int pass = 0; pass < 2; pass++, at = 0) /* pass 0 checks that all parts can be made */
         for (size_t k = 0; k < n; k++) {
             int64_t size = rfx_onnx_split_size(found ? sizes : NULL, n, extent, k, at);
             if (size == 0) return false;
@@ -580,20 +595,21 @@ static bool split(struct job *job, struct rfx_onnx_const *c) {
 
 /* --- ScatterND and ScatterElements whose updates fill a box of the data ---
  *
- * Masks of shifted windows are made so, box by box. Where data and updates are the same between a
- * few cuts of each axis, so is the result: a pattern with cuts. Otherwise the data is cut along
- * each axis into what is before the box, the box, and what is behind it; the updates take the box's
- * place, and the parts lie side by side. */
+ * Files make masks of shifted windows like this, box by box. If data and updates change only at a
+ * few cuts of each axis, so does the result, which is then a pattern with cuts. Otherwise the data
+ * is split along each axis into the part before the box, the box, and the part after it. The
+ * updates replace the box, and the parts are joined. */
 
 #define MOST_POSITIONS 65536 /* along one axis of a box */
 
-/* Where the updates go. */
+/* The elements of the data that the updates replace: indices [lo, lo + shape). */
 struct box {
     int64_t lo[RFX_MAX_RANK];
     struct rfx_shape shape;
 };
 
-/* The data with the box filled, from `axis` on; recurses as deep as there are axes. */
+/* Returns the data with the box replaced by the updates, for axes from `axis` on. The recursion is
+ * as deep as there are axes. */
 static struct rfx_onnx_const *put(struct rfx_onnx_import *ctx, struct rfx_onnx_const *data,
                                   struct rfx_onnx_const *updates, const struct box *box, int axis) {
     struct rfx_onnx_const *parts[3];
@@ -613,11 +629,12 @@ static struct rfx_onnx_const *put(struct rfx_onnx_import *ctx, struct rfx_onnx_c
     return n == 1 ? parts[0] : rfx_onnx_repeat_join(ctx, parts, n, axis);
 }
 
-/* Adds the cuts of an axis of a pattern, whose position 0 is `lo` of an axis of the result, to the
- * cuts of that axis; false: elements change between cuts, or there are too many cuts. */
+/* Adds the cuts of an axis of a pattern to `digit`, an axis of the result. Position 0 of the
+ * pattern is position `lo` of the result. Returns false when elements change between cuts, or when
+ * there are too many cuts. */
 static bool add_cuts(const struct rfx_onnx_pattern *p, int axis, int64_t lo,
                      struct rfx_digit *digit) {
-    int begin = axis == 0 ? 0 : p->end[axis - 1];
+    int begin = begin_of(p->end, axis);
     for (int f = begin; f < p->end[axis]; f++) {
         const struct rfx_digit *factor = &p->factors[f];
         if (factor->stride == 0) continue;
@@ -628,9 +645,8 @@ static bool add_cuts(const struct rfx_onnx_pattern *p, int axis, int64_t lo,
     return true;
 }
 
-/* Copies the element for a class of each axis: that of the updates within the box, else of the
- * data.
- */
+/* Sets element i of `to` to the element at indices `at`: of the updates inside the box, else of the
+ * data. */
 static void put_class(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern *from,
                       const struct box *box, const int64_t *at, struct rfx_onnx_const *to,
                       int64_t i) {
@@ -645,7 +661,8 @@ static void put_class(struct rfx_onnx_import *ctx, const struct rfx_onnx_pattern
     rfx_onnx_copy_stored(ctx, to, i, p->stored, place);
 }
 
-/* The factors of the data with the box filled, one for each axis; false: it has no such form. */
+/* Sets `to` to the factors of the data with the box filled, one for each axis. Returns false when
+ * there are none. */
 static bool list_cuts(const struct rfx_onnx_pattern *from, const struct rfx_shape *data,
                       const struct box *box, struct rfx_onnx_pattern *to) {
     for (int k = 0; k < data->rank; k++) {
@@ -662,7 +679,7 @@ static bool list_cuts(const struct rfx_onnx_pattern *from, const struct rfx_shap
     return true;
 }
 
-/* The data with the box filled, as a pattern with cuts; NULL: it is none. */
+/* Returns the data with the box filled as a pattern with cuts, or NULL when there is none. */
 static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
                                             struct rfx_onnx_const *data,
                                             struct rfx_onnx_const *updates, const struct box *box) {
@@ -683,7 +700,8 @@ static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
     return rfx_onnx_repeat_new(ctx, data->type, &data->shape, &to);
 }
 
-/* Whether each element is the first one plus its position along the axis; axis -1: equals it. */
+/* Returns whether each element is the first one plus its position along the axis. Axis -1: whether
+ * all elements are equal. */
 static bool counts_along(const struct rfx_shape *shape, const int64_t *ints, int64_t elems,
                          int axis) {
     int64_t inner = axis < 0 ? elems : rfx_onnx_product(shape, axis + 1, shape->rank);
@@ -693,8 +711,8 @@ static bool counts_along(const struct rfx_shape *shape, const int64_t *ints, int
     return true;
 }
 
-/* Whether a constant of integers changes along one axis at most (*axis; -1: none), where each is
- * one more than the last, from *first on. */
+/* Returns whether integers count *first, *first + 1, ... along one axis and are the same along all
+ * others. *axis is that axis, or -1 when all integers are equal. */
 static bool is_line(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *axis,
                     int64_t *first) {
     struct rfx_shape all = c->shape;
@@ -713,8 +731,8 @@ static bool is_line(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, int *
     return false;
 }
 
-/* The box of a ScatterND: each number of an index tuple counts along one axis of the indices, in
- * the order of the axes, or is the same in all tuples. */
+/* Sets *box to the box that a ScatterND fills. Returns false unless each number of the index tuples
+ * counts along one axis of the indices, in the order of the axes, or is the same in all tuples. */
 static bool box_of_tuples(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
                           struct rfx_onnx_const *indices, struct box *box) {
     int q = indices->shape.rank - 1, used = -1;
@@ -735,7 +753,8 @@ static bool box_of_tuples(struct rfx_onnx_import *ctx, const struct rfx_shape *d
     return elems == rfx_onnx_product(&indices->shape, 0, q);
 }
 
-/* The box of a ScatterElements: one position of its axis, and the first positions of all others. */
+/* Sets *box to the box that a ScatterElements fills: one position of its axis, and the first
+ * positions of all other axes. Returns false when the indices are no box. */
 static bool box_of_elements(struct rfx_onnx_import *ctx, const struct rfx_shape *data,
                             struct rfx_onnx_const *indices, struct box *box) {
     int none;
@@ -792,7 +811,7 @@ static struct rfx_onnx_const *changed_form(struct job *job, struct rfx_onnx_cons
     return NULL;
 }
 
-/* Lists the operands of an operator that works element by element; false: none repeats. */
+/* Lists the operands of an operator that works element by element. Returns whether one repeats. */
 static bool list_operands(struct job *job, struct rfx_onnx_const **in) {
     bool any = false;
     job->n = job->ctx->node->n_in;
@@ -805,8 +824,8 @@ static bool list_operands(struct job *job, struct rfx_onnx_const **in) {
     return any;
 }
 
-/* Whether no operand repeats, but their broadcast result does: rows beside columns. Of indices a
- * small result counts, because sums with them soon become large. */
+/* Returns whether the broadcast result is at least twice as large as each operand, as of a row and
+ * a column. For int64 a smaller result is enough, because later sums of indices become large. */
 static bool is_outer(const struct job *job, struct rfx_onnx_const *const *in) {
     struct rfx_shape shape;
     int64_t most = 0;

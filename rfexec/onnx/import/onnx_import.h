@@ -20,14 +20,16 @@
 
 #define RFX_ONNX_OPSET_MAX 28
 
-/* 2^24: float32 represents every whole number up to this one exactly. */
-#define RFX_ONNX_MOST_EXACT ((int64_t)1 << 24)
-
 /* Kernels, strides, pads and sizes above this are refused: no real network has them. */
 #define RFX_ONNX_MOST_GIVEN ((int64_t)1 << 24)
 
 /* Constants of floats with more elements are computed as in a run instead of being folded. */
 #define RFX_ONNX_FOLDED_ELEMS 64
+
+/* Limits on functions and branches: how deep they lie in each other, and the number of their nodes
+ * after each call is replaced by the function's nodes. */
+#define RFX_ONNX_INLINED_DEPTH 24
+#define RFX_ONNX_MOST_INLINED (1 << 18)
 
 /* Where a constant occurs in a graph: its weight, and its CONST_MAP and CONST_PLAIN nodes. -1: the
  * constant has none. */
@@ -163,6 +165,10 @@ void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tens
  * converted: it is an If, a call of a function, or an operator of the table. */
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node);
 bool rfx_onnx_op_is_known(const struct rfx_onnx_model *model, const struct rfx_onnx_node *node);
+
+/* Sets *image to the first graph input that is not an initialiser, or to NULL when there is none.
+ * Returns false when there is no memory. */
+bool rfx_onnx_first_image(const struct rfx_onnx_model *model, const struct rfx_onnx_value **image);
 
 /* Returns the function of the model that a node calls, or NULL. */
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
@@ -411,12 +417,10 @@ double *rfx_onnx_const_reals_rw(struct rfx_onnx_const *constant);
 
 /* Set element i of a new constant. rfx_onnx_const_put sets it to `value`, rounded to the constant's
  * type or saturated to int64 (NaN becomes 0). rfx_onnx_copy_elem sets it to element `at` of `reals`
- * or, if that is NULL, of `ints`. rfx_onnx_round_to and rfx_onnx_to_int return the converted value.
- */
+ * or, if that is NULL, of `ints`. rfx_onnx_to_int returns the saturated value. */
 void rfx_onnx_const_put(struct rfx_onnx_const *out, int64_t i, double value);
 void rfx_onnx_copy_elem(struct rfx_onnx_const *out, int64_t i, const double *reals,
                         const int64_t *ints, int64_t at);
-double rfx_onnx_round_to(int32_t type, double value);
 int64_t rfx_onnx_to_int(double value);
 
 /* rfx_onnx_const_settle is called when a node has been converted. It frees the numbers that were
@@ -513,14 +517,10 @@ void rfx_onnx_computed_free(struct rfx_onnx_import *ctx);
 
 /* --- element types (onnx_import_logic.c) --- */
 bool rfx_onnx_type_is_real(int32_t type);
-bool rfx_onnx_type_is_integer(int32_t type);
 
 /* Return the element type of operand k and of output k of the current node. */
 int32_t rfx_onnx_in_type(const struct rfx_onnx_import *ctx, size_t k);
 int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k);
-
-/* Returns the node of whole numbers modulo 2^8 or 2^16: the wrap-around of the integer type. */
-int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in);
 
 /* Returns a result of the current node, wrapped around to the range of its type if needed.
  * UNSUPPORTED: the import does not know the operator's effect on integers of this type. */
@@ -554,12 +554,9 @@ int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, c
 int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
                     struct rfx_onnx_operand a, struct rfx_onnx_operand b);
 
-/* Indices of MaxPools (onnx_import_conv.c). rfx_onnx_keep_indices records the indices of the
- * current MaxPool from map `in` to map `out`. rfx_onnx_indices_of returns the recorded indices with
+/* Indices of MaxPools (onnx_import_conv.c). rfx_onnx_indices_of returns the recorded indices with
  * this name, or NULL. rfx_onnx_make_indices creates a map of the indices and binds their name to
  * it, unless the name is bound already. */
-void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
-                           const struct rfx_pool_attr *attr);
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name);
 void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *indices);

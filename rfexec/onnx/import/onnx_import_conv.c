@@ -5,23 +5,26 @@
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-/* The window of a node over one, two or three axes of space. Graph nodes have two, so of three axes
- * one must have a window of a single tap. Its positions are computed apart: as maps side by side,
- * whose channels are groups of one map. A batch is computed apart likewise. */
+/* The window of a node over one, two or three axes of space. Nodes of the graph have two such axes.
+ * Therefore of three axes one must have a window of a single tap. The positions along that axis are
+ * computed apart: each is a map, and the channels of all these maps are groups of one map. The
+ * images of a batch are computed apart in the same way. */
 struct window {
     int64_t kernel[2], strides[2], dilations[2], pads[4];
     struct rfx_shape shape; /* of the operand: (n, c, w), (n, c, h, w) or (1, c, d, h, w) */
-    int apart;              /* axis whose positions are computed apart; 1: none */
+    int apart;              /* axis whose positions are computed apart; 1: there is none */
     int64_t times;          /* number of these positions */
 };
 
-/* Splits `total` rows or columns of padding before and after; SAME_UPPER puts an odd one after. */
+/* Splits `total` rows or columns of padding into pads before and after the operand. With SAME_UPPER
+ * an odd one is after it, else before it. */
 static void split_pads(struct window *win, int i, int64_t total, const char *mode) {
     win->pads[i] = strcmp(mode, "SAME_UPPER") == 0 ? total / 2 : total - total / 2;
     win->pads[i + 2] = total - win->pads[i];
 }
 
-/* Whether the window along `axis` of three axes of space has one tap and no padding. */
+/* Returns whether the window along `axis`, one of three axes of space, has one tap and no padding.
+ */
 static bool is_apart(struct rfx_onnx_import *ctx, int axis) {
     int64_t kernel[3] = {1, 1, 1}, strides[3] = {1, 1, 1}, pads[6] = {0};
     const struct rfx_onnx_const *weight = rfx_onnx_in(ctx, 1).constant;
@@ -33,8 +36,9 @@ static bool is_apart(struct rfx_onnx_import *ctx, int axis) {
            pads[axis + 1] == 0;
 }
 
-/* Which axis of operand 0 is computed apart: the batch; of rank 5 one of space, the last such axis
- * of a single position, else the first. */
+/* Chooses the axis of operand 0 that is computed apart. For rank 3 and 4 it is the batch. For rank
+ * 5 it is an axis of space with a window of one tap: the first one with a single position, else the
+ * first one. */
 static void find_apart(struct rfx_onnx_import *ctx, struct window *win) {
     const int64_t *d = win->shape.dims;
     bool five = win->shape.rank == 5;
@@ -52,8 +56,8 @@ static void find_apart(struct rfx_onnx_import *ctx, struct window *win) {
     win->times = win->apart == 1 ? 1 : d[win->apart];
 }
 
-/* The axes of an operand of rank 5 with the one that is computed apart in front of the channels,
- * and the way back. The batch (axis 0) is there already. */
+/* Sets perm[5] to the transpose that moves the axis that is computed apart in front of the
+ * channels, and back[5] to its inverse. The batch (axis 0) is there already. */
 static void apart_first(int apart, int *perm, int *back) {
     int n = 0;
     perm[n++] = 0;
@@ -63,7 +67,8 @@ static void apart_first(int apart, int *perm, int *back) {
     for (int i = 0; i < 5; i++) back[perm[i]] = i;
 }
 
-/* Operand 0 as a map: of rank 3 as one row; positions that are computed apart side by side. */
+/* Returns operand 0 as a map. An operand of rank 3 becomes one row. Positions that are computed
+ * apart become groups of channels. */
 static int window_operand(struct rfx_onnx_import *ctx, struct window *win) {
     struct rfx_onnx_operand x = rfx_onnx_need(ctx, 0);
     win->shape = *rfx_onnx_shape(ctx, x);
@@ -84,7 +89,7 @@ static int window_operand(struct rfx_onnx_import *ctx, struct window *win) {
     return rfx_onnx_map(ctx, rfx_onnx_of(before));
 }
 
-/* A map in the rank that the operand had. */
+/* Returns a result, which is a map, in the rank that the operand had. */
 static int finish_window(struct rfx_onnx_import *ctx, const struct window *win, int map) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, map);
     int64_t n = win->times, c = t.c / n;
@@ -93,7 +98,7 @@ static int finish_window(struct rfx_onnx_import *ctx, const struct window *win, 
     struct rfx_shape shapes[6] = {
         [3] = {3, {n, c, t.w}}, [4] = {4, {n, c, t.h, t.w}}, [5] = {5, {1, n, c, t.h, t.w}}};
     apart_first(win->apart, perm, back);
-    if (n == 1) { /* one axis of one position: no order to restore */
+    if (n == 1) { /* the axis has one position: no elements move */
         shapes[5].dims[1] = c;
         for (int i = 2, k = 3; rank == 5 && i < 5; i++)
             shapes[5].dims[i] = i == win->apart ? 1 : k++ == 3 ? t.h : t.w;
@@ -102,8 +107,9 @@ static int finish_window(struct rfx_onnx_import *ctx, const struct window *win, 
     return rank == 5 && n > 1 ? rfx_onnx_permute(ctx, rfx_onnx_of(made), back).node : made;
 }
 
-/* A list of one integer per axis of space, of which those of rows and columns are kept. With one
- * axis, the row's is `neutral`; of three, the one of the axis that is computed apart must be. */
+/* Reads an attribute with one integer per axis of space and sets out[2] to those of rows and
+ * columns. With one axis of space, that of the rows is `neutral`. With three, that of the axis that
+ * is computed apart must be `neutral`. */
 static void axis_ints(struct rfx_onnx_import *ctx, const struct window *win, const char *name,
                       int64_t neutral, int64_t *out) {
     int n = win->shape.rank - 2, apart = n == 3 ? win->apart - 2 : -1;
@@ -129,7 +135,8 @@ static void axis_ints(struct rfx_onnx_import *ctx, const struct window *win, con
     out[1] = all[column];
 }
 
-/* The same of pads, all beginnings before all ends. */
+/* Reads the attribute pads in the same way. It lists the pads before each axis, then those after.
+ */
 static void axis_pads(struct rfx_onnx_import *ctx, const struct window *win, int64_t *pads) {
     int n = win->shape.rank - 2, apart = n == 3 ? win->apart - 2 : -1;
     int64_t all[6] = {0};
@@ -183,7 +190,7 @@ static struct rfx_pads pads_of(const int64_t *pads) {
     return (struct rfx_pads){pads[0], pads[1], pads[2], pads[3]};
 }
 
-/* A constant `times` times, one after the other along its first axis. */
+/* Returns `times` copies of a constant, joined along its first axis. */
 static struct rfx_onnx_const *repeat(struct rfx_onnx_import *ctx, int64_t times,
                                      struct rfx_onnx_const *c) {
     if (rfx_onnx_failed(ctx) || times == 1) return c;
@@ -197,7 +204,7 @@ static struct rfx_onnx_const *repeat(struct rfx_onnx_import *ctx, int64_t times,
     return made;
 }
 
-/* The weights as (oc, ic, kh, kw); sets the window's kernel. */
+/* Returns the weights as (oc, ic, kh, kw), and sets the window's kernel. */
 static struct rfx_onnx_const *read_weight(struct rfx_onnx_import *ctx, struct window *win) {
     struct rfx_onnx_const *weight = rfx_onnx_in_const(ctx, 1);
     if (weight == NULL) return NULL;
@@ -270,7 +277,8 @@ int rfx_onnx_conv(struct rfx_onnx_import *ctx) {
     return finish_window(ctx, &win, rfx_onnx_emit1(ctx, &node, "", in));
 }
 
-/* The activation of com.microsoft's FusedConv, and how many numbers it takes. */
+/* Returns the activation of com.microsoft's FusedConv. MALFORMED: the attribute activation_params
+ * has a wrong number of numbers. */
 static struct rfx_act fused_activation(struct rfx_onnx_import *ctx) {
     static const struct {
         enum rfx_act_kind kind;
@@ -293,7 +301,7 @@ static struct rfx_act fused_activation(struct rfx_onnx_import *ctx) {
                             .slope = -1};
 }
 
-/* act(conv(X, W, B) + Z), where Z and the activation may be left out. */
+/* FusedConv: act(conv(X, W, B) + Z), where Z and the activation are optional. */
 int rfx_onnx_fused_conv(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV};
     struct window win = {.times = 1};
@@ -309,8 +317,8 @@ int rfx_onnx_fused_conv(struct rfx_onnx_import *ctx) {
                                     : rfx_onnx_act(ctx, "", out, act.kind, act.alpha, act.beta);
 }
 
-/* Sets the pads of a transposed convolution from output_shape or auto_pad. An output larger than
- * the kernels reach gets rows of bias alone at its end, which is output padding. */
+/* Sets the pads of a transposed convolution from output_shape or auto_pad. If the output is larger
+ * than the kernels reach, its end gets output padding: rows that hold the bias alone. */
 static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_tensor *in,
                             const int64_t *shape, int64_t *out_pad, struct window *win) {
     const char *mode = rfx_onnx_attr_string(ctx, "auto_pad", "NOTSET");
@@ -345,16 +353,18 @@ int rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     return finish_window(ctx, &win, rfx_onnx_emit1(ctx, &node, "", in));
 }
 
-/* --- Col2Im: a transposed convolution of each channel by itself, whose weights put value (ky, kx)
- * of a block at its place. Values that meet are added. --- */
+/* --- Col2Im ---
+ *
+ * It becomes a transposed convolution of each channel by itself. Its weights put value (ky, kx) of
+ * a block at row ky and column kx of the block. Values at the same place are added. */
 
 struct blocks {
     int64_t image[2], block[2], strides[2], dilations[2], pads[4];
     int64_t count[2]; /* blocks along rows and columns */
-    int64_t rest[2];  /* rows and columns of the image behind the last block */
+    int64_t rest[2];  /* rows and columns of the image after the last block */
 };
 
-/* Constant input k: two integers. */
+/* Copies the two integers of constant input k to out[2]. */
 static void read_pair(struct rfx_onnx_import *ctx, size_t k, int64_t *out) {
     int64_t count;
     const int64_t *values = rfx_onnx_in_ints(ctx, k, &count);
@@ -390,7 +400,7 @@ static void read_blocks(struct rfx_onnx_import *ctx, struct blocks *b) {
     }
 }
 
-/* Weights [channels * block][1][kh][kw]: 1 at the value's own place. */
+/* Returns weights [channels * block][1][kh][kw] that are 1 at the value's own place, else 0. */
 static int places(struct rfx_onnx_import *ctx, int64_t channels, const int64_t *block) {
     int64_t area = block[0] * block[1];
     const struct rfx_shape shape = {4, {channels * area, 1, block[0], block[1]}};
@@ -435,8 +445,9 @@ int rfx_onnx_col2im(struct rfx_onnx_import *ctx) {
 
 /* --- pools --- */
 
-/* The only axis along which the window of an AveragePool has more than one tap, where all taps are
- * neighbours within the operand. *taps: their number; -1: it is another window. */
+/* Returns the only axis along which the window of an AveragePool has more than one tap, and sets
+ * *taps to its size. Returns -1 when there are several such axes, or when the window has strides,
+ * dilations or pads. */
 static int only_axis(const struct rfx_onnx_import *ctx, int rank, int64_t *taps) {
     static const char *const lists[] = {"strides", "dilations", "pads"};
     const struct rfx_onnx_attr *kernel = rfx_onnx_attr_find(ctx, "kernel_shape");
@@ -458,8 +469,8 @@ static int only_axis(const struct rfx_onnx_import *ctx, int rank, int64_t *taps)
     return axis;
 }
 
-/* Means of neighbouring channels, where the pooled axis holds a map's channels (local response
- * norms are written so): a convolution of 1 x 1. Returns -1 where the pool is another one. */
+/* Converts an AveragePool along an axis that holds a map's channels to a 1x1 convolution. Exporters
+ * write local response norms with such pools. Returns -1 when the pool is another one. */
 static int pool_channels(struct rfx_onnx_import *ctx) {
     enum { MOST_POOLED_CHANNELS = 4096 };
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
@@ -472,7 +483,7 @@ static int pool_channels(struct rfx_onnx_import *ctx) {
     if (axis < 0 || !rfx_pixels_axis_is_channels(&p, axis) || taps < 1 || made < 1 ||
         c > MOST_POOLED_CHANNELS)
         return -1;
-    /* without strides and pads these make no difference */
+    /* without strides and pads these two attributes change nothing */
     (void)rfx_onnx_attr_find(ctx, "ceil_mode");
     (void)rfx_onnx_attr_find(ctx, "count_include_pad");
     struct rfx_node node = {.op = RFX_OP_CONV, .attr.conv = rfx_conv_pointwise(made)};
@@ -487,6 +498,22 @@ static int pool_channels(struct rfx_onnx_import *ctx) {
     if (out < 0) return -1;
     p = rfx_pixels_with_channels(&p, axis, out, made);
     return rfx_onnx_emit_pixels(ctx, &p);
+}
+
+/* Records the indices of the current MaxPool from map `in` to map `out`. */
+static void keep_indices(struct rfx_onnx_import *ctx, int in, int out,
+                         const struct rfx_pool_attr *attr) {
+    struct rfx_onnx_indices *kept = rfx_onnx_alloc(ctx, 1, sizeof *kept);
+    if (kept == NULL) return;
+    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
+                                      .pool = ctx->node_name,
+                                      .in = in,
+                                      .out = out,
+                                      .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
+                                      .attr = *attr,
+                                      .next = ctx->indices};
+    kept->attr.column_major = rfx_onnx_attr_flag(ctx, "storage_order", false);
+    ctx->indices = kept;
 }
 
 int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
@@ -509,7 +536,7 @@ int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     if (lp) a->p = rfx_onnx_power(ctx);
     a->count_include_pad = rfx_onnx_attr_flag(ctx, "count_include_pad", false);
     out = rfx_onnx_emit1(ctx, &node, "", in);
-    if (rfx_onnx_gives(ctx, 1)) rfx_onnx_keep_indices(ctx, in, out, a);
+    if (rfx_onnx_gives(ctx, 1)) keep_indices(ctx, in, out, a);
     return finish_window(ctx, &win, out);
 }
 
@@ -522,23 +549,8 @@ int rfx_onnx_global_pool(struct rfx_onnx_import *ctx) {
 
 /* --- indices of MaxPool ---
  *
- * A MaxUnpool compares the pooled map with its maxima again, so that no indices are needed that
- * count over a whole map. Other readers get the indices as numbers. */
-
-void rfx_onnx_keep_indices(struct rfx_onnx_import *ctx, int in, int out,
-                           const struct rfx_pool_attr *attr) {
-    struct rfx_onnx_indices *kept = rfx_onnx_alloc(ctx, 1, sizeof *kept);
-    if (kept == NULL) return;
-    *kept = (struct rfx_onnx_indices){.name = ctx->node->out[1],
-                                      .pool = ctx->node_name,
-                                      .in = in,
-                                      .out = out,
-                                      .rank = rfx_onnx_shape(ctx, rfx_onnx_in(ctx, 0))->rank,
-                                      .attr = *attr,
-                                      .next = ctx->indices};
-    kept->attr.column_major = rfx_onnx_attr_flag(ctx, "storage_order", false);
-    ctx->indices = kept;
-}
+ * A MaxUnpool compares the input of the MaxPool with the maxima again, and reads no indices. All
+ * other readers get the indices as numbers. */
 
 const struct rfx_onnx_indices *rfx_onnx_indices_of(const struct rfx_onnx_import *ctx,
                                                    const char *name) {
@@ -557,8 +569,8 @@ void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_in
     ctx->node_name = indices->pool;
     if (indices->rank != 4 || ctx->batch > 1)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "its indices '%.60s' are supported of images (1, c, h, w) alone, "
-                              "and for MaxUnpool",
+                              "its indices '%.60s' are supported for images (1, c, h, w) and "
+                              "for MaxUnpool only",
                               indices->name);
     int made = rfx_onnx_emit1(ctx, &place, "/indices", indices->in);
     if (made >= 0 && !rfx_onnx_names_put(ctx->values, indices->name, rfx_onnx_of(made)))
@@ -568,7 +580,7 @@ void rfx_onnx_make_indices(struct rfx_onnx_import *ctx, const struct rfx_onnx_in
     ctx->node_name = node_name;
 }
 
-/* Rows and columns that a MaxUnpool makes of h x w. */
+/* Sets size[2] to the rows and columns of the output of a MaxUnpool of h x w pixels. */
 static void unpooled_size(struct rfx_onnx_import *ctx, int64_t h, int64_t w, int64_t *size) {
     int64_t kernel[2] = {0, 0}, strides[2] = {1, 1}, pads[4] = {0}, count;
     const int64_t *told;
@@ -591,10 +603,11 @@ static void unpooled_size(struct rfx_onnx_import *ctx, int64_t h, int64_t w, int
     }
 }
 
-/* Emits the values that go to window position t: those of windows whose largest element is there,
- * and at no earlier position. No element equals a largest one of NaN; comparing with `less` sends
- * such a window's value to its first position. *less: the node that tells whether all earlier
- * positions are less, -1 for t = 0. */
+/* Returns the node of the values for position t of each window: the value if the window's first
+ * largest element is at position t, else -0. The comparison is `less`, because a NaN equals
+ * nothing; a window whose largest element is NaN thus puts its value at its first position. *less
+ * is the node that tells whether all earlier positions are less than the largest element, or -1 for
+ * t = 0. */
 static int placed_at(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *pool, int deep,
                      int64_t t, int values, int *less) {
     int64_t c = rfx_onnx_tensor_of(ctx, values)->c;
@@ -612,7 +625,8 @@ static int placed_at(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices 
 
 enum { MOST_UNPOOLED = 4 }; /* rows and columns of a window */
 
-/* Refuses what this way of unpooling cannot do. size: rows and columns that are asked for. */
+/* Refuses a MaxUnpool whose MaxPool has other windows than supported here. size: rows and columns
+ * of the output. */
 static void check_unpool(struct rfx_onnx_import *ctx, const struct rfx_onnx_indices *pool,
                          int values, const int64_t *size) {
     const struct rfx_pool_attr *a = &pool->attr;
@@ -622,7 +636,7 @@ static void check_unpool(struct rfx_onnx_import *ctx, const struct rfx_onnx_indi
     bool tiles = a->kh == a->kw && a->sh == a->kh && a->sw == a->kw && a->dh == 1 && a->dw == 1 &&
                  a->kh >= 1 && a->kh <= MOST_UNPOOLED;
     bool pads = a->pads.top != 0 || a->pads.left != 0 || a->pads.bottom != 0 || a->pads.right != 0;
-    if (a->column_major) /* MaxUnpool takes all indices as counted by rows */
+    if (a->column_major) /* MaxUnpool reads all indices as counted by rows */
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "MaxPool '%.80s' has storage_order = 1: its indices count by columns",
                               pool->pool);
@@ -645,8 +659,9 @@ static void check_unpool(struct rfx_onnx_import *ctx, const struct rfx_onnx_indi
                               (long long)in->w, pool->pool);
 }
 
-/* Each position of all windows as channels, at each position the values that go there, and the
- * result as pixels again. Rows and columns that no window covers get zeros. */
+/* MaxUnpool. Space to depth makes each position of the windows a block of channels. Each block is
+ * replaced by the values for that position, and depth to space makes pixels again. Rows and columns
+ * that no window covers are 0. */
 int rfx_onnx_max_unpool(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_indices *pool =
         ctx->node->n_in > 1 ? rfx_onnx_indices_of(ctx, ctx->node->in[1]) : NULL;
@@ -673,7 +688,7 @@ int rfx_onnx_max_unpool(struct rfx_onnx_import *ctx) {
     for (int64_t t = 0; t < k * k; t++) placed[t] = placed_at(ctx, pool, deep, t, values, &less);
     int out = rfx_onnx_emit(ctx, &join, "/joined", placed, (int)(k * k));
     out = rfx_onnx_emit1(ctx, &together, "/pixels", out);
-    /* choices are sums with -0; times 1 plus 0 makes 0 of it */
+    /* values that were not chosen are -0; adding 0 makes them 0 */
     out = rfx_onnx_scale_shift(ctx, rest ? "/zeros" : "", out, 1.0f, 0.0f);
     return rest ? rfx_onnx_emit1(ctx, &pad, "", out) : out;
 }

@@ -1,8 +1,9 @@
-/* Converter of Einsum. An equation of one or two operands without diagonals is a series of sums,
- * products, transposes and a MatMul. An axis that both operands have is a batch axis of the product
- * if the output has it, too; otherwise it is summed over.
+/* Converter of Einsum. An equation of one or two operands without diagonals becomes a series of
+ * sums, products, transposes and a MatMul. An axis of both operands is a batch axis of the product
+ * if the output has it too; otherwise the product sums over it.
  *
- * Labels are numbers: letters, then the axes that "..." stands for, counted from the last one. */
+ * A label is a number: first the 52 letters, then the axes that "..." stands for. The last of these
+ * axes has the highest number. */
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
@@ -48,8 +49,8 @@ static bool add_axis(struct term *t, int label) {
     return true;
 }
 
-/* Reads one term, up to a comma, an arrow or the end, and returns where it ends. `dots` axes stand
- * for "..."; -1: as many as are left of `rank`. */
+/* Reads one term, up to a comma, an arrow or the end, and returns its end. "..." stands for `dots`
+ * axes; -1: for as many as `rank` has beside the letters. */
 static const char *read_term(struct rfx_onnx_import *ctx, struct einsum *e, const char *p, int rank,
                              int dots, struct term *t) {
     int letters = 0;
@@ -78,8 +79,8 @@ static const char *read_term(struct rfx_onnx_import *ctx, struct einsum *e, cons
     return p;
 }
 
-/* The output without an arrow: "...", then the labels of one term only, in alphabetical order
- * (capitals first, as in ASCII). */
+/* Sets the output of an equation without an arrow: "...", then the labels that occur in one term
+ * only, in the order of ASCII (capitals first). Returns false when it has more than 8 axes. */
 static bool implied_output(struct einsum *e) {
     bool fits = true;
     for (int i = 0; i < e->dots; i++) fits = fits && add_axis(&e->out, LABELS - e->dots + i);
@@ -91,8 +92,8 @@ static bool implied_output(struct einsum *e) {
     return fits;
 }
 
-/* Checks that labels of one name have one size (those of "..." may be 1), that each label of the
- * output is an operand's, and that "..." is not summed over. */
+/* Checks that axes with the same label have the same size (axes of "..." may also have size 1),
+ * that each label of the output occurs in an operand, and that no axis of "..." is summed over. */
 static void check_labels(struct rfx_onnx_import *ctx, struct einsum *e) {
     for (int i = 0; i < e->out.n; i++)
         if (!has(&e->in[0], e->out.axes[i]) && !has(&e->in[1], e->out.axes[i]))
@@ -138,7 +139,7 @@ static void read_equation(struct rfx_onnx_import *ctx, struct einsum *e) {
     check_labels(ctx, e);
 }
 
-/* Sums over the axes that neither the output nor `other` (may be NULL) has. */
+/* Sums a term over the axes that neither the output nor `other` (may be NULL) has. */
 static void sum_own(struct rfx_onnx_import *ctx, const struct einsum *e, struct term *t,
                     const struct term *other, const char *suffix) {
     bool axes[RFX_MAX_RANK] = {false}, any = false;
@@ -155,7 +156,7 @@ static void sum_own(struct rfx_onnx_import *ctx, const struct einsum *e, struct 
     t->n = kept;
 }
 
-/* Puts the axes of a term in the order of `labels`, which are all that the term has. */
+/* Transposes a term so that its axes have the order of `labels`, a permutation of its labels. */
 static void arrange(struct rfx_onnx_import *ctx, struct term *t, const int *labels) {
     int perm[RFX_MAX_RANK];
     if (rfx_onnx_failed(ctx)) return;
@@ -164,7 +165,7 @@ static void arrange(struct rfx_onnx_import *ctx, struct term *t, const int *labe
     memcpy(t->axes, labels, (size_t)t->n * sizeof *labels);
 }
 
-/* Gives the term's tensor another shape. */
+/* Reshapes the term's tensor. */
 static void reshape(struct rfx_onnx_import *ctx, struct term *t, const struct rfx_shape *shape) {
     if (rfx_onnx_failed(ctx) || rfx_onnx_same_shape(rfx_onnx_shape(ctx, t->value), shape)) return;
     if (t->value.constant != NULL)
@@ -173,7 +174,7 @@ static void reshape(struct rfx_onnx_import *ctx, struct term *t, const struct rf
         t->value.node = rfx_onnx_plain_as(ctx, t->value.node, shape);
 }
 
-/* Gives a term the axes of `order`, those that it does not have as 1. */
+/* Gives a term all axes of `order`. Axes that the term did not have get size 1. */
 static void spread(struct rfx_onnx_import *ctx, struct term *t, const struct term *order) {
     struct rfx_shape shape = {order->n, {0}};
     int own[RFX_MAX_RANK], n = 0;
@@ -188,7 +189,9 @@ static void spread(struct rfx_onnx_import *ctx, struct term *t, const struct ter
     reshape(ctx, t, &shape);
 }
 
-/* The product element by element, then the sum over the axes that only the output lacks. */
+/* Multiplies the operands element by element, then sums over the axes that the output does not
+ * have.
+ */
 static struct term by_elements(struct rfx_onnx_import *ctx, struct einsum *e) {
     struct term made = e->in[0].n >= e->in[1].n ? e->in[0] : e->in[1];
     bool sums = false;
@@ -201,8 +204,9 @@ static struct term by_elements(struct rfx_onnx_import *ctx, struct einsum *e) {
     return made;
 }
 
-/* The labels of the product, as MatMul has them: of both and the output; of the first and the
- * output; of both alone; of the second and the output. */
+/* The labels of a product in four lists, as MatMul needs them. BATCH: labels of both operands and
+ * the output. ROWS: of the first operand and the output. INNER: of both operands but not the
+ * output. COLUMNS: of the second operand and the output. */
 enum part { BATCH, ROWS, INNER, COLUMNS, PARTS };
 struct parts {
     int n[PARTS], labels[PARTS][RFX_MAX_RANK];
@@ -223,8 +227,8 @@ static struct parts parts_of(const struct einsum *e) {
     return p;
 }
 
-/* Orders a term's axes: batch, then those of two parts, of which each becomes one axis if `joined`.
- */
+/* Transposes a term to the axes of BATCH, then those of two other lists. If `joined`, each of the
+ * two lists becomes one axis. */
 static void as_matrices(struct rfx_onnx_import *ctx, struct term *t, const struct parts *p,
                         enum part rows, enum part columns, bool joined) {
     const enum part parts[3] = {BATCH, rows, columns};
@@ -242,14 +246,16 @@ static void as_matrices(struct rfx_onnx_import *ctx, struct term *t, const struc
     reshape(ctx, t, &shape);
 }
 
-/* Whether the second operand is a constant matrix, and exactly one of its axes is summed over. */
+/* Returns whether the second operand is a constant matrix and exactly one of its axes is summed
+ * over.
+ */
 static bool is_by_matrix(const struct einsum *e, const struct parts *p) {
     const struct rfx_onnx_const *b = e->in[1].value.constant;
     return b != NULL && b->shape.rank == 2 && p->n[BATCH] == 0 && p->n[INNER] == 1 &&
            p->n[COLUMNS] == 1 && p->n[ROWS] > 0;
 }
 
-/* The product as MatMul, with the axes batch, rows, columns. */
+/* Multiplies the operands as matrices. The axes of the result are BATCH, ROWS, COLUMNS. */
 static struct term by_matrices(struct rfx_onnx_import *ctx, struct einsum *e) {
     struct parts p = parts_of(e);
     struct rfx_shape shape = {0, {0}};
@@ -278,7 +284,7 @@ static struct term by_matrices(struct rfx_onnx_import *ctx, struct einsum *e) {
 static void choose_order(struct einsum *e) {
     bool exchange = e->in[0].value.constant != NULL;
     if (e->in[0].value.constant == NULL && e->in[1].value.constant == NULL)
-        for (int i = e->out.n - 1; i >= 0; i--) { /* the first that is one's alone decides */
+        for (int i = e->out.n - 1; i >= 0; i--) { /* the first axis of only one operand decides */
             bool a = has(&e->in[0], e->out.axes[i]), b = has(&e->in[1], e->out.axes[i]);
             if (a != b) exchange = b;
         }
@@ -288,7 +294,7 @@ static void choose_order(struct einsum *e) {
     e->in[1] = first;
 }
 
-/* The product of two operands whose axes are all shared with the other or with the output. */
+/* Multiplies two operands. Each axis must be an axis of the other operand or of the output. */
 static struct term product(struct rfx_onnx_import *ctx, struct einsum *e) {
     choose_order(e);
     struct parts p = parts_of(e);

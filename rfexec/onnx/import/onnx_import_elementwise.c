@@ -8,7 +8,9 @@
 
 /* --- activations --- */
 
-/* An activation of this kind, with the names of the attributes that hold its two numbers. */
+/* Converts an activation. alpha and beta: names of the attributes that hold its two numbers, or
+ * NULL.
+ */
 static int activation(struct rfx_onnx_import *ctx, enum rfx_act_kind kind, const char *alpha,
                       const char *beta) {
     const struct rfx_act_def *def = rfx_act_def(kind);
@@ -19,7 +21,7 @@ static int activation(struct rfx_onnx_import *ctx, enum rfx_act_kind kind, const
     return rfx_onnx_ordered(ctx, rfx_onnx_act(ctx, "", in, kind, first, second), last);
 }
 
-/* The operators that the table of activations names. */
+/* Operators in the table of activations. */
 int rfx_onnx_activation(struct rfx_onnx_import *ctx) {
     enum rfx_act_kind kind = rfx_act_find(ctx->node->op);
     if (kind == RFX_ACT_COUNT)
@@ -60,7 +62,7 @@ int rfx_onnx_prelu(struct rfx_onnx_import *ctx) {
     if (slope == NULL) return -1;
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int rank = slope->shape.rank;
-    bool old = ctx->opset < 7 && rank == 1; /* a vector is one per channel */
+    bool old = ctx->opset < 7 && rank == 1; /* such a vector has one slope per channel */
     bool per_channel = t->layout == RFX_LAYOUT_NHWC && slope->elems == t->c &&
                        (old || ((rank == 3 || rank == 4) && slope->shape.dims[rank - 3] == t->c));
     if (slope->elems != 1 && !per_channel)
@@ -78,7 +80,7 @@ int rfx_onnx_binary_of(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, c
     return rfx_onnx_emit2(ctx, &node, suffix, a, b);
 }
 
-/* Operand 0 times a gate that was made of it. */
+/* Returns the node of operand 0 times a gate. */
 static int gated(struct rfx_onnx_import *ctx, int in, int gate, bool last) {
     return rfx_onnx_ordered(ctx, rfx_onnx_binary_of(ctx, RFX_BINARY_MUL, "", in, gate), last);
 }
@@ -123,7 +125,7 @@ int rfx_onnx_mish(struct rfx_onnx_import *ctx) {
 
 /* --- arithmetic --- */
 
-/* The kind of the current operator. Add, Sum and Mean add. */
+/* Returns the kind of the current operator. It is ADD for Add, Sum and Mean. */
 static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
     static const char *const ops[] = {
         [RFX_BINARY_SUB] = "Sub",     [RFX_BINARY_MUL] = "Mul",
@@ -139,14 +141,16 @@ static enum rfx_binary_kind binary_kind(const struct rfx_onnx_import *ctx) {
     return RFX_BINARY_ADD;
 }
 
-/* Whether a constant next to a map of `c` channels is one value or one value per channel. */
+/* Returns whether a constant beside a map of `c` channels has one value or one value per channel.
+ */
 static bool is_per_channel(const struct rfx_onnx_const *k, int64_t c) {
     int rank = k->shape.rank;
     if (rank > 4) return false;
     return k->elems == 1 || (k->elems == c && rank >= 3 && k->shape.dims[rank - 3] == c);
 }
 
-/* map OP constant as AFFINE; `reversed`: constant OP map. -1: it has no such form. */
+/* Returns an AFFINE node for `map kind constant` or, if `reversed`, `constant kind map`. Returns -1
+ * when there is none. */
 static int try_affine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
                       struct rfx_onnx_const *k, bool reversed) {
     struct rfx_node node = {.op = RFX_OP_AFFINE, .attr.affine = {-1, -1}};
@@ -168,7 +172,7 @@ static int try_affine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, in
     return rfx_onnx_emit1(ctx, &node, "", in);
 }
 
-/* The forms of x OP number that are activations, in either layout; -1: another form. */
+/* Returns an ACTIVATION node for `x kind number`, in either layout, or -1 when there is none. */
 static int try_activation(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, int in,
                           struct rfx_onnx_const *k, bool reversed) {
     if (k->elems != 1 || k->shape.rank > rfx_onnx_tensor_of(ctx, in)->shape.rank) return -1;
@@ -182,7 +186,7 @@ static int try_activation(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind
     return -1;
 }
 
-/* The operand as a map, with leading axes of 1 where its rank is below 4. */
+/* Returns the operand as a map. An operand of a rank below 4 gets leading axes of size 1. */
 static int as_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     struct rfx_shape shape = *rfx_onnx_shape(ctx, x), four = rfx_onnx_rank_4(&shape);
     if (shape.rank == 4) return rfx_onnx_map(ctx, x);
@@ -193,21 +197,21 @@ static int as_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     return rfx_onnx_map(ctx, x);
 }
 
-/* Whether the operand can become an NHWC broadcast operand. */
+/* Returns whether the operand can become an NHWC map for broadcasting. */
 static bool fits_map(const struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     const struct rfx_shape *shape = rfx_onnx_shape(ctx, x);
     return shape->rank < 4 || (shape->rank == 4 && shape->dims[0] == 1);
 }
 
-/* The constant as (1, elems, 1, 1), beside a map. */
+/* Returns the constant as (1, elems, 1, 1), for broadcasting with a map. */
 static struct rfx_onnx_const *beside_map(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     struct rfx_shape shape = {4, {1, c->elems, 1, 1}};
     return rfx_onnx_const_view(ctx, c, &shape);
 }
 
-/* Turns an operand beside a tensor `like` with its channels last into one beside the map of c
- * channels: the map behind it, or a view of a constant of one value or one per channel. False: it
- * is neither. */
+/* Converts an operand that is broadcast with tokens `like` to one that is broadcast with their map
+ * of c channels. Tokens become their map, a constant becomes a repeated map or a view with one
+ * value or one per channel. Returns false for any other operand. */
 static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
                             const struct rfx_pixels *like, int64_t c) {
     if (x->node >= 0) {
@@ -228,7 +232,8 @@ static bool beside_channels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand
     return x->constant != NULL;
 }
 
-/* Whether a and b can be combined as maps although their channels come last; they become those. */
+/* If a and b are tokens or constants that can be combined as maps, replaces them by those maps.
+ * Returns whether it did. */
 static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a,
                            struct rfx_onnx_operand *b) {
     struct rfx_onnx_operand first = *a, second = *b;
@@ -246,8 +251,9 @@ static bool channels_first(struct rfx_onnx_import *ctx, struct rfx_onnx_operand 
     return true;
 }
 
-/* Turns an operand beside a tensor of this shape, a map in its own order, into one beside the map.
- * False: it is another tensor, or a constant of more than one value or one per channel. */
+/* Converts an operand that is broadcast with a tensor of this shape, a map in its own order, to one
+ * that is broadcast with the map. Returns false for a tensor of another shape, and for a constant
+ * with neither one value nor one value per channel. */
 static bool beside_shape(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x,
                          const struct rfx_shape *shape, int64_t c) {
     const struct rfx_shape own = *rfx_onnx_shape(ctx, *x);
@@ -262,8 +268,8 @@ static bool beside_shape(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *x
     return x->constant != NULL;
 }
 
-/* Whether a and b can be combined as maps although they have other axes of 1 in front of their rows
- * and columns; they become those. */
+/* If a and b are maps with more or fewer axes of size 1, or constants, and can be combined as maps,
+ * replaces them by those maps. Returns whether it did. */
 static bool without_axes(struct rfx_onnx_import *ctx, struct rfx_onnx_operand *a,
                          struct rfx_onnx_operand *b) {
     struct rfx_onnx_operand first = *a, second = *b;
@@ -314,9 +320,9 @@ int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, con
     return rfx_onnx_ordered(ctx, combine(ctx, kind, suffix, a, b), last);
 }
 
-/* Before opset 7 operands have one shape, or b, with broadcast = 1, has the shape of some
- * consecutive axes of a, from `axis` on (else of the last ones). Then b gets axes of 1 for the axes
- * of a behind them. */
+/* Broadcasting before opset 7. With broadcast = 1 the shape of b equals consecutive axes of a,
+ * which begin with the attribute axis; without that attribute they are the last ones. b gets axes
+ * of size 1 for the later axes of a. */
 static void old_broadcast(struct rfx_onnx_import *ctx, struct rfx_onnx_operand a,
                           struct rfx_onnx_operand *b) {
     const struct rfx_onnx_attr *given = rfx_onnx_attr_find(ctx, "axis");
@@ -341,7 +347,7 @@ int rfx_onnx_binary(struct rfx_onnx_import *ctx) {
     return rfx_onnx_combine(ctx, binary_kind(ctx), "", a, b);
 }
 
-/* Sum, Max, Min, Mean of any number of operands, from left to right. */
+/* Sum, Max, Min and Mean of any number of operands, combined from left to right. */
 int rfx_onnx_variadic(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand total = rfx_onnx_need(ctx, 0);
     size_t n = ctx->node->n_in;
@@ -369,7 +375,7 @@ int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx) {
     return 0;
 }
 
-/* Trilu: maps by rows. */
+/* Trilu. A map is computed row by row. */
 int rfx_onnx_trilu(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_TRIANGLE};
     node.attr.triangle.upper = rfx_onnx_attr_flag(ctx, "upper", true);
@@ -383,8 +389,8 @@ int rfx_onnx_sum_axis(struct rfx_onnx_import *ctx, int rank) {
     return 0;
 }
 
-/* CumSum: maps along channels and columns by rows, else whole tensors. Along the last axis of a
- * map's tokens it is along the map's channels. */
+/* CumSum. Along channels or columns a map is computed row by row; otherwise the whole tensor is
+ * needed. Along the last axis of tokens it runs along the channels of their map. */
 int rfx_onnx_cum_sum(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_RUNNING_SUM};
     node.attr.running.exclusive = rfx_onnx_attr_flag(ctx, "exclusive", false);
@@ -402,15 +408,16 @@ int rfx_onnx_cum_sum(struct rfx_onnx_import *ctx) {
     return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, "", in), map >= 0);
 }
 
-/* --- DequantizeLinear: (x - zero point) scale, as a difference and a product ---
+/* --- DequantizeLinear: (x - zero point) * scale, as a difference and a product ---
  *
- * Weights are constants, which the graph of constants computes when the model is loaded. The result
- * is exact: integers of 8 and 16 bits and their differences are floats, and the product is rounded
+ * Quantised weights are constants: the graph of constants computes them when the model is loaded.
+ * Integers of 8 and 16 bits and their differences are exact in float32, and the product is rounded
  * once. Integers of 32 bits are rounded to float first, as in ONNX Runtime; they have no zero
  * point. */
 
-/* How scale and zero point lie along x: one for all, one per index of `axis`, or one for each
- * `block` of them. split: the shape of x with the axis in blocks. */
+/* How scales and zero points belong to x: one for all elements, one for each index of `axis`, or
+ * one for each `block` indices. split: the shape of x with `axis` split into blocks; scale: the
+ * shape of the scales, which is broadcast with split. */
 struct steps {
     int axis;
     int64_t block; /* 0: none */
@@ -424,7 +431,7 @@ static void refuse_scale(struct rfx_onnx_import *ctx, const struct rfx_onnx_cons
                           c->shape.rank, (long long)c->elems, s->axis, (long long)s->block);
 }
 
-/* One scale, or one per index of the axis. */
+/* Sets the shapes for one scale, or one per index of the axis. */
 static void along_axis(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                        const struct rfx_shape *x, struct steps *s) {
     s->split = *x;
@@ -435,7 +442,7 @@ static void along_axis(struct rfx_onnx_import *ctx, const struct rfx_onnx_const 
     if (c->shape.rank != 1 || c->elems != x->dims[s->axis]) refuse_scale(ctx, c, s);
 }
 
-/* One scale per block of the axis: x is split into whole blocks. */
+/* Sets the shapes for one scale per block of the axis. */
 static void along_blocks(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *c,
                          const struct rfx_shape *x, struct steps *s) {
     s->axis = rfx_onnx_axis(ctx, s->axis, x->rank);
@@ -454,7 +461,7 @@ static void along_blocks(struct rfx_onnx_import *ctx, const struct rfx_onnx_cons
     }
 }
 
-/* Constant input k in the shape of the scales; NULL: it is left out. */
+/* Returns constant input k in the shape of the scales, or NULL when the node does not have it. */
 static struct rfx_onnx_const *step_operand(struct rfx_onnx_import *ctx, size_t k,
                                            const struct steps *s) {
     struct rfx_onnx_const *c = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
@@ -493,8 +500,8 @@ int rfx_onnx_dequantise(struct rfx_onnx_import *ctx) {
     return s.block > 0 ? rfx_onnx_reshape(ctx, x.node, &shape) : x.node;
 }
 
-/* Integers of 32 bits, such as biases, do not fit into floats: they are folded here, as
- * float(x - zero) scale. */
+/* Integers of 32 bits, such as biases, are not exact in float32. They are folded here: float(x -
+ * zero point) * scale. */
 int rfx_onnx_fold_dequantise(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *x = rfx_onnx_in_as_named(ctx, 0).constant;
     struct rfx_onnx_const *given = rfx_onnx_in_as_named(ctx, 1).constant;

@@ -1,12 +1,13 @@
-/* Converters that pick or place elements by their indices: Tile, TopK, OneHot, and gathers and
- * scatters whose indices may be computed. */
+/* Converters of Tile, TopK and OneHot, and of gathers and scatters whose indices may be computed.
+ */
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
-/* Repeats one axis: the channels of a map, or an axis of a PLAIN tensor. */
+/* Returns the node of a tensor repeated along one axis: the channels of a map, or any axis of a
+ * PLAIN tensor. */
 static int repeat_axis(struct rfx_onnx_import *ctx, int in, int axis, int64_t repeats) {
     int64_t n = rfx_onnx_tensor_of(ctx, in)->shape.dims[axis], count;
     if (!rfx_checked_mul_i64(n, repeats, &count) || count > RFX_FLOAT_COUNT_MAX)
@@ -20,7 +21,8 @@ static int repeat_axis(struct rfx_onnx_import *ctx, int in, int axis, int64_t re
                : rfx_onnx_gather_along(ctx, "/tiled", in, axis, indices, count);
 }
 
-/* Tile with constant repeats: of a map's channels alone as a map, else of the whole tensor. */
+/* Tile with constant repeats. If only channels of a map are repeated, the result is a map, else a
+ * PLAIN tensor. */
 int rfx_onnx_tile(struct rfx_onnx_import *ctx) {
     int64_t count;
     bool channels_only = true;
@@ -44,7 +46,7 @@ int rfx_onnx_tile(struct rfx_onnx_import *ctx) {
 
 /* --- TopK --- */
 
-/* The number k, which is an input since opset 10. */
+/* Returns the number k: an attribute before opset 10, input 1 since then. */
 static int64_t read_k(struct rfx_onnx_import *ctx) {
     const int64_t *values;
     int64_t count, k = rfx_onnx_attr_int(ctx, "k", 0);
@@ -54,8 +56,8 @@ static int64_t read_k(struct rfx_onnx_import *ctx) {
     return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%lld numbers k", (long long)count);
 }
 
-/* Finds where the elements are, then picks the values that lie there. Among a map's channels pixel
- * by pixel, along other axes in whole tensors. */
+/* TopK: a node finds the indices of the elements, and a second node reads the values there. Along
+ * the channels of a map both work pixel by pixel; along other axes they need whole tensors. */
 int rfx_onnx_top_k(struct rfx_onnx_import *ctx) {
     struct rfx_node find = {.op = RFX_OP_TOP_K}, take = {.op = RFX_OP_PICK};
     struct rfx_onnx_operand x = rfx_onnx_need(ctx, 0);
@@ -78,7 +80,7 @@ int rfx_onnx_top_k(struct rfx_onnx_import *ctx) {
 
 /* --- indices that may be computed --- */
 
-/* Operand k as a PLAIN tensor. Integers of a constant must be exact in float32. */
+/* Returns operand k as a PLAIN tensor. UNSUPPORTED: a constant integer is not exact in float32. */
 static int tensor_in(struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);
     if (x.constant != NULL && !rfx_onnx_type_is_real(x.constant->type)) {
@@ -92,13 +94,14 @@ static int tensor_in(struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_plain(ctx, x);
 }
 
-/* Refuses constant indices outside of the data. For computed ones a run gives NaN there. */
+/* Refuses constant indices outside of the data. Where a computed index is outside, a run gives NaN.
+ */
 static void check_indices(struct rfx_onnx_import *ctx, struct rfx_onnx_const *indices,
                           const struct rfx_shape *data, enum rfx_index_kind kind, int axis) {
     int rank = indices->shape.rank;
     int64_t width = kind == RFX_INDEX_TUPLES && rank > 0 ? indices->shape.dims[rank - 1] : 1;
     const int64_t *ints = rfx_onnx_const_stored_ints(ctx, indices);
-    if (ints == NULL || width < 1 || axis + width > data->rank) return; /* inference refuses it */
+    if (ints == NULL || width < 1 || axis + width > data->rank) return; /* the graph refuses it */
     for (int64_t i = 0; i < indices->elems; i++) {
         int64_t n = data->dims[axis + i % width];
         int64_t at = ints[rfx_onnx_const_at(indices, i)];
@@ -108,7 +111,7 @@ static void check_indices(struct rfx_onnx_import *ctx, struct rfx_onnx_const *in
     }
 }
 
-/* Sets the attributes of PICK and SCATTER; in: the data and the indices. */
+/* Sets the attributes of PICK and SCATTER, and in[0] and in[1] to the data and the indices. */
 static void data_and_indices(struct rfx_onnx_import *ctx, enum rfx_index_kind kind, int64_t axis,
                              struct rfx_node *node, int *in) {
     struct rfx_onnx_const *indices = rfx_onnx_in(ctx, 1).constant;
@@ -163,7 +166,8 @@ int rfx_onnx_scatter_nd(struct rfx_onnx_import *ctx) {
 
 /* --- OneHot --- */
 
-/* Whole numbers from `first` on, along the axis in front of `behind` axes of 1. */
+/* Returns a constant of the numbers first, first + 1, ... (`depth` numbers) along axis 0, with
+ * `behind` axes of size 1 after it. */
 static struct rfx_onnx_operand count_along(struct rfx_onnx_import *ctx, int64_t first,
                                            int64_t depth, int behind) {
     struct rfx_shape shape = {behind + 1, {depth, 1, 1, 1, 1, 1, 1, 1}};
@@ -172,15 +176,15 @@ static struct rfx_onnx_operand count_along(struct rfx_onnx_import *ctx, int64_t 
     return rfx_onnx_of_const(c);
 }
 
-/* Element k of a pair of values, those for off and on. */
+/* Returns element k of the two values of OneHot: 0 off, 1 on. */
 static struct rfx_onnx_operand value_of(struct rfx_onnx_import *ctx, int values, int64_t k) {
     struct rfx_node node = {.op = RFX_OP_PLAIN_SLICE};
     node.attr.slice = (struct rfx_slice_attr){{k}, {1}, {1, {1}}};
     return rfx_onnx_of(rfx_onnx_emit1(ctx, &node, k == 0 ? "/off" : "/on", values));
 }
 
-/* The indices as whole numbers, with an axis of 1 where the new one will be. *behind: the number of
- * axes behind it. */
+/* Returns the indices as whole numbers, with an axis of size 1 at the place of the new axis.
+ * *behind is the number of axes after it. */
 static int spread_indices(struct rfx_onnx_import *ctx, int *behind) {
     const struct rfx_onnx_const *given = rfx_onnx_in(ctx, 0).constant;
     int in = tensor_in(ctx, 0);
@@ -198,8 +202,8 @@ static int spread_indices(struct rfx_onnx_import *ctx, int *behind) {
     return rfx_onnx_reshape(ctx, in, &shape);
 }
 
-/* On where an index equals the position, or the position less the depth: negative indices count
- * from the end. Other indices are off everywhere. */
+/* OneHot: the value is `on` where the position equals the index, or the index plus depth, as
+ * negative indices count from the end. For an index out of range all values are `off`. */
 int rfx_onnx_one_hot(struct rfx_onnx_import *ctx) {
     double depth = rfx_onnx_in_number(ctx, 1);
     int behind = 0;

@@ -1,10 +1,10 @@
-/* Element types, casts, and converters that make or take booleans and whole numbers.
+/* Element types, casts, and converters for booleans and whole numbers.
  *
- * A computed value is a float32 number whatever its type is in the file. A boolean is 0 or 1; as an
- * operand every other number is true, too. The type says how casts round and wrap, and as what
- * outputs are written. Integers of 8 and 16 bits have ONNX's values: operators whose results could
- * leave the type's range wrap around, or are refused. Integers of 32 and 64 bits are exact up to
- * 2^24. */
+ * A computed value is a float32 number, whatever its type is in the file. A boolean result is 0 or
+ * 1; as an operand every number except 0 is true. The type determines how casts round and wrap, and
+ * the type in which outputs are written. Integers of 8 and 16 bits have the values that ONNX
+ * defines: operators whose results could leave the type's range wrap around or are refused.
+ * Integers of 32 and 64 bits are exact up to 2^24. */
 #include <math.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ bool rfx_onnx_type_is_real(int32_t type) {
            type == RFX_ONNX_BFLOAT16;
 }
 
-bool rfx_onnx_type_is_integer(int32_t type) {
+static bool type_is_integer(int32_t type) {
     enum rfx_type known = rfx_type_of_onnx(type);
     return known != RFX_TYPE_COUNT && rfx_type_is_integer(known);
 }
@@ -43,8 +43,9 @@ int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_op_is(ctx, "DequantizeLinear") ? RFX_ONNX_FLOAT : rfx_onnx_in_type(ctx, 0);
 }
 
-/* x - 2^bits * floor((x - lo) / 2^bits): exact for whole numbers up to 2^24. */
-int rfx_onnx_wrap(struct rfx_onnx_import *ctx, int32_t type, int in) {
+/* Returns the node of whole numbers modulo 2^8 or 2^16, the wrap-around of the integer type:
+ * x - 2^bits * floor((x - lo) / 2^bits). It is exact for whole numbers up to 2^24. */
+static int wrap(struct rfx_onnx_import *ctx, int32_t type, int in) {
     bool wide = type == RFX_ONNX_UINT16 || type == RFX_ONNX_INT16;
     bool is_signed = type == RFX_ONNX_INT8 || type == RFX_ONNX_INT16;
     float count = wide ? 65536.0f : 256.0f;
@@ -78,7 +79,7 @@ int rfx_onnx_keep_type(struct rfx_onnx_import *ctx, int32_t type, int node) {
         (nearest && rfx_onnx_op_is_one_of(ctx, resize)))
         return node;
     if (rfx_onnx_op_is_one_of(ctx, leave) || (bytes && rfx_onnx_op_is(ctx, "Mul")))
-        return rfx_onnx_wrap(ctx, type, node);
+        return wrap(ctx, type, node);
     return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                            "on computed integers of %d bits; cast them to float or int32 before it",
                            bytes ? 8 : 16);
@@ -103,7 +104,7 @@ static bool is_binary(const struct rfx_node *node) {
     return node->op == RFX_OP_BINARY || node->op == RFX_OP_PLAIN_BINARY;
 }
 
-/* Whether all elements of the node's tensor are 0 or 1 because of the operator. */
+/* Returns whether the operator of a node gives only 0 and 1. */
 static bool is_boolean(const struct rfx_node *node) {
     if (node->op == RFX_OP_ACTIVATION) return node->act.kind == RFX_ACT_NOT;
     enum rfx_binary_kind kind = node->attr.binary.kind;
@@ -137,8 +138,8 @@ static bool is_whole_constant(const struct rfx_graph *graph, const struct rfx_no
     return true;
 }
 
-/* How many of a node's inputs, from the first on, must be whole for its result to be whole; 0: it
- * need not be whole whatever they are. */
+/* Returns how many of a node's inputs, beginning with the first, must hold whole numbers so that
+ * the result does. 0: no inputs guarantee that. */
 static int inputs_that_matter(const struct rfx_node *node) {
     enum rfx_binary_kind kind = node->attr.binary.kind;
     if (is_binary(node)) {
@@ -163,16 +164,16 @@ static int inputs_that_matter(const struct rfx_node *node) {
     }
 }
 
-/* Whether all elements of a node's tensor are whole numbers because of how they are made: from
- * indices, constants, and (`any`) results of rounding and comparing. A cast to integers changes
- * none of them. Looks at most `steps` nodes back. */
+/* Returns whether a node's tensor holds only whole numbers because it is computed from indices,
+ * constants and, if `any`, results of rounding and comparing. A cast to integers changes no such
+ * number. Follows at most `steps` nodes back. */
 static bool is_whole(const struct rfx_graph *graph, int at, bool any, int steps) {
     const struct rfx_node *node = &graph->nodes[at];
     if (rfx_node_is_constant(node)) return is_whole_constant(graph, node);
     if (is_index(node) || (any && (is_boolean(node) || rounds(node)))) return true;
     bool chooses = is_binary(node) && (node->attr.binary.kind == RFX_BINARY_IF ||
                                        node->attr.binary.kind == RFX_BINARY_UNLESS);
-    if (chooses) /* in[1] or -0 */
+    if (chooses) /* the result is in[1] or -0 */
         return steps > 0 && is_whole(graph, node->in[1], any, steps - 1);
     int n = inputs_that_matter(node);
     bool whole = n > 0 && steps > 0;
@@ -186,7 +187,7 @@ bool rfx_onnx_is_whole(const struct rfx_onnx_import *ctx, int node) {
     return is_whole(ctx->graph, node, true, MOST_STEPS);
 }
 
-/* Numbers below 0 are rounded up, numbers above 0 down. */
+/* Numbers below 0 are rounded up, numbers above 0 are rounded down. */
 int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int in) {
     int low = rfx_onnx_act(ctx, "/below", in, RFX_ACT_CLIP, -HUGE_VALF, 0.0f);
     low = rfx_onnx_apply(ctx, "/up", low, RFX_ACT_CEIL);
@@ -197,7 +198,8 @@ int rfx_onnx_towards_zero(struct rfx_onnx_import *ctx, const char *suffix, int i
 
 /* --- casts --- */
 
-/* Whether whole numbers of one type, or those of this node, are elements of another type. */
+/* Returns whether the range of type `to` contains all whole numbers of type `from`, or all of this
+ * node. */
 static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from, int32_t to) {
     float lo, hi, from_lo, from_hi;
     rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
@@ -209,14 +211,14 @@ static bool fits_type(const struct rfx_onnx_import *ctx, int node, int32_t from,
     return from_lo >= lo && from_hi <= hi;
 }
 
-/* Floats are rounded towards zero and clipped to the range of the type; integers lose their upper
- * bits. */
+/* Returns the node of a cast to integers. Floats are rounded towards zero and clipped to the range
+ * of the type; integers lose their upper bits. */
 static int to_integers(struct rfx_onnx_import *ctx, int32_t to, int in) {
     int32_t from = rfx_onnx_in_type(ctx, 0);
-    bool whole = rfx_onnx_type_is_integer(from) || from == RFX_ONNX_BOOL;
+    bool whole = type_is_integer(from) || from == RFX_ONNX_BOOL;
     float lo, hi;
     if (in < 0 || (whole && fits_type(ctx, in, from, to))) return in;
-    if (whole) return rfx_onnx_wrap(ctx, to, in);
+    if (whole) return wrap(ctx, to, in);
     rfx_type_limits(rfx_onnx_stored_type(to), &lo, &hi);
     bool rounded = rfx_onnx_is_whole(ctx, in);
     if (rounded && (to == RFX_ONNX_INT32 || to == RFX_ONNX_INT64)) return in;
@@ -224,8 +226,8 @@ static int to_integers(struct rfx_onnx_import *ctx, int32_t to, int in) {
     return rounded ? out : rfx_onnx_towards_zero(ctx, "", out);
 }
 
-/* A cast to floats does nothing: a network of half precision is computed with more of it. A cast to
- * bool is not(not(x)). */
+/* Returns the node of a cast. A cast to floats does nothing: networks of half precision are
+ * computed in float32. A cast to bool is not(not(x)). */
 static int cast_to(struct rfx_onnx_import *ctx, int64_t to) {
     bool last;
     if (to == (int32_t)to && rfx_onnx_type_is_real((int32_t)to)) return rfx_onnx_identity(ctx);
@@ -249,7 +251,7 @@ int rfx_onnx_cast(struct rfx_onnx_import *ctx) {
     return cast_to(ctx, rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT));
 }
 
-/* To the type of input 1, which is float32 where that is computed. */
+/* CastLike: a cast to the type of input 1. */
 int rfx_onnx_cast_like(struct rfx_onnx_import *ctx) {
     (void)rfx_onnx_need(ctx, 1);
     if (rfx_onnx_in(ctx, 0).constant != NULL) return rfx_onnx_fold_cast(ctx);
@@ -264,14 +266,15 @@ int rfx_onnx_not(struct rfx_onnx_import *ctx) {
     return rfx_onnx_ordered(ctx, rfx_onnx_apply(ctx, "", in, RFX_ACT_NOT), last);
 }
 
-/* A NaN does not equal itself. */
+/* IsNaN: not(x == x), as a NaN does not equal itself. */
 int rfx_onnx_is_nan(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, 0);
     int same = rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "/number", x, x);
     return rfx_onnx_apply(ctx, "", same, RFX_ACT_NOT);
 }
 
-/* Equality with an infinity, of |x| where both signs count; x < x where none does. */
+/* IsInf: x equals an infinity. If both signs count, |x| is compared. If neither counts, x < x is
+ * false everywhere. */
 int rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
     bool negative = rfx_onnx_attr_flag(ctx, "detect_negative", true);
     bool positive = rfx_onnx_attr_flag(ctx, "detect_positive", true);
@@ -283,8 +286,8 @@ int rfx_onnx_is_inf(struct rfx_onnx_import *ctx) {
     return rfx_onnx_combine(ctx, RFX_BINARY_EQUAL, "", x, to);
 }
 
-/* (a where the condition holds, else -0) + (b where it does not, else -0): adding -0 changes no
- * number, not even -0. */
+/* The sum of two terms: a where the condition holds, else -0; and b where it does not hold, else
+ * -0. Adding -0 changes no number, not even -0. */
 int rfx_onnx_choose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand condition,
                     struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
     int chosen = rfx_onnx_combine(ctx, RFX_BINARY_IF, "/if", condition, a);
@@ -296,8 +299,8 @@ int rfx_onnx_where(struct rfx_onnx_import *ctx) {
     return rfx_onnx_choose(ctx, rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1), rfx_onnx_in(ctx, 2));
 }
 
-/* The remainder with the sign of a (fmod = 1), or with that of b: then b is added where the signs
- * of remainder and b differ. */
+/* Mod. With fmod = 1 the remainder has the sign of a. Otherwise it has the sign of b: b is added
+ * where the signs of the remainder and of b differ. */
 int rfx_onnx_mod(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand a = rfx_onnx_in(ctx, 0), b = rfx_onnx_in(ctx, 1), sign[2];
     bool floors = !rfx_onnx_attr_flag(ctx, "fmod", false);
@@ -314,27 +317,27 @@ int rfx_onnx_mod(struct rfx_onnx_import *ctx) {
     return rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", r, rfx_onnx_of(addend));
 }
 
-/* Both operands of a division are of one type: where one is a constant of integers, so is the
- * other. Quotients of whole numbers up to 2^24 are never rounded up to the next whole number; a
- * product with the reciprocal would be. */
+/* Div. Both operands have the same type, so if one is known to be integers, the other is too. The
+ * quotient of integers is rounded towards zero. A float32 division of whole numbers up to 2^24
+ * never rounds up to the next whole number; a product with the reciprocal could. */
 int rfx_onnx_div(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x[2] = {rfx_onnx_in(ctx, 0), rfx_onnx_in(ctx, 1)};
     bool integers = false, indices = true;
     for (int k = 0; k < 2; k++) {
-        integers = integers || rfx_onnx_type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
+        integers = integers || type_is_integer(rfx_onnx_in_type(ctx, (size_t)k));
         indices = indices && x[k].node >= 0 && is_whole(ctx->graph, x[k].node, false, MOST_STEPS);
     }
     if (indices && !integers)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "a quotient of two computed indices, which may be one of integers "
-                               "or of floats");
+                               "a quotient of two computed indices, whose type may be integer or "
+                               "float");
     if (!integers) return rfx_onnx_binary(ctx);
     for (int k = 0; k < 2; k++) x[k] = rfx_onnx_of(rfx_onnx_any(ctx, x[k]));
     int quotient = rfx_onnx_combine(ctx, RFX_BINARY_DIV, "/quotient", x[0], x[1]);
     return rfx_onnx_towards_zero(ctx, "", quotient);
 }
 
-/* Dropout does nothing at inference. In training its result is random: refused. */
+/* Dropout does nothing at inference. In training mode its result is random, and it is refused. */
 int rfx_onnx_dropout(struct rfx_onnx_import *ctx) {
     double ratio = rfx_onnx_in_number_or(ctx, 1, 0.5), trains = rfx_onnx_in_number_or(ctx, 2, 0.0);
     if (ctx->opset < 7) {

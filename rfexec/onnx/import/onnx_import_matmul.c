@@ -1,10 +1,10 @@
-/* Converters of matrix products: Gemm, MatMul, Attention; and maps in the order of tokens or
- * windows, which those want.
+/* Converters of matrix products: Gemm, MatMul and Attention. Also creates tensors that are maps in
+ * the order of tokens or windows, which these operators need.
  *
- * A product with constant weights is a GEMM, or a 1x1 convolution of a map. Attention, and the
+ * A product with constant weights becomes a GEMM, or a 1x1 convolution of a map. Attention, and the
  * products around a softmax that exporters write instead, become MATMUL, PLAIN_BINARY,
- * PLAIN_SOFTMAX and MATMUL, which finishing the graph makes one node of; within windows of a map
- * they become WINDOW_ATTENTION. */
+ * PLAIN_SOFTMAX and MATMUL. Finishing the graph fuses these into one node. Attention within windows
+ * of a map becomes WINDOW_ATTENTION. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +17,8 @@ static struct rfx_node matmul_node(void) {
 
 /* --- constant weights --- */
 
-/* A linear layer fixes how many inputs it is given, and so, behind a convolutional network, the
- * size of the image. */
+/* Refuses a matrix that does not fit the tensor. A linear layer fixes its number of inputs and
+ * thereby, after a convolutional network, the size of the image. */
 static int fixed_by_weights(struct rfx_onnx_import *ctx, int64_t wants, int64_t given) {
     if (ctx->is_of_constants)
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "a matrix of %lld rows by %lld columns",
@@ -31,7 +31,7 @@ static int fixed_by_weights(struct rfx_onnx_import *ctx, int64_t wants, int64_t 
         (long long)wants, (long long)given, (long long)image->h, (long long)image->w);
 }
 
-/* Gemm's C as a weight of m elements; -1: it has to be added afterwards. */
+/* Returns Gemm's C as a weight of m elements, or -1 when C must be added by a node of its own. */
 static int gemm_bias(struct rfx_onnx_import *ctx, int64_t m) {
     struct rfx_onnx_const *c = rfx_onnx_in(ctx, 2).constant;
     if (c == NULL || (c->elems != m && c->elems != 1)) return -1;
@@ -76,8 +76,8 @@ int rfx_onnx_gemm(struct rfx_onnx_import *ctx) {
                               rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 2)));
 }
 
-/* A map's tokens times a constant [k, m], or [m, k] if `turned`: a convolution of 1 x 1, which
- * reads only one pixel of the map for each result. */
+/* Returns the node of a map's tokens times a constant [k, m], or [m, k] if `turned`. It is a 1x1
+ * convolution of the map. */
 static int matmul_of_map(struct rfx_onnx_import *ctx, int map, struct rfx_onnx_const *b,
                          bool turned) {
     struct rfx_node node = {.op = RFX_OP_CONV};
@@ -89,7 +89,7 @@ static int matmul_of_map(struct rfx_onnx_import *ctx, int map, struct rfx_onnx_c
     return rfx_onnx_channels_last(ctx, rfx_onnx_emit1(ctx, &node, "", map));
 }
 
-/* x [..., k] times the same as GEMM over all rows. */
+/* Returns the node of x [..., k] times such a constant: a GEMM over all rows of x. */
 static int matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b,
                         bool turned) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
@@ -122,7 +122,7 @@ int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
 
 /* --- attention --- */
 
-/* The last two axes of a tensor exchanged. */
+/* Returns the node of a tensor with its last two axes exchanged. */
 static int turn(struct rfx_onnx_import *ctx, const char *suffix, int in) {
     struct rfx_node node = {.op = RFX_OP_TRANSPOSE};
     int rank = rfx_onnx_tensor_of(ctx, in)->shape.rank;
@@ -132,7 +132,7 @@ static int turn(struct rfx_onnx_import *ctx, const char *suffix, int in) {
     return rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* Whether a node is a softmax with its last two axes exchanged. */
+/* Returns whether a node is a softmax whose last two axes are exchanged. */
 static bool is_turned_softmax(const struct rfx_onnx_import *ctx, int in) {
     const struct rfx_node *node = &ctx->graph->nodes[in];
     int rank = node->out.shape.rank;
@@ -143,8 +143,8 @@ static bool is_turned_softmax(const struct rfx_onnx_import *ctx, int in) {
            ctx->graph->nodes[node->in[0]].op == RFX_OP_PLAIN_SOFTMAX;
 }
 
-/* The three maps of c channels side by side; a map that holds them in that order is taken as it is.
- */
+/* Returns a map of queries, keys and values, c channels each. If one map already holds them in this
+ * order, returns that map. */
 static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_windows *found) {
     int64_t c = found->channels;
     const struct rfx_pixels *parts = found->parts;
@@ -164,7 +164,8 @@ static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_window
     return rfx_onnx_emit(ctx, &concat, "/parts", in, 3);
 }
 
-/* softmax(scores) x values as attention within windows of a map; -1: it is something else. */
+/* Returns softmax(scores) x values as attention within windows of a map, or -1 when it is something
+ * else. */
 static int window_attention(struct rfx_onnx_import *ctx, int softmax, int values) {
     const struct rfx_node *weights = &ctx->graph->nodes[softmax];
     struct rfx_shape shape = weights->out.shape;
@@ -187,7 +188,8 @@ int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, 
     int out = ctx->graph->nodes[a].op == RFX_OP_PLAIN_SOFTMAX ? window_attention(ctx, a, b) : -1;
     if (out >= 0 || rfx_onnx_failed(ctx)) return out;
     if (!is_turned_softmax(ctx, b)) return rfx_onnx_emit2(ctx, &node, suffix, a, b);
-    /* a turn(s) = turn(s turn(a)): the same products in the same order, which attention has */
+    /* With T for the transpose, a T(s) = T(s T(a)): the same sums in the same order. The second
+     * form is the form of attention. */
     int softmax = ctx->graph->nodes[b].in[0];
     out = rfx_onnx_emit2(ctx, &node, "/product", softmax, turn(ctx, "/turned", a));
     return turn(ctx, "", out);
@@ -206,7 +208,7 @@ int rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
         struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in[k])->shape;
         if (shape.rank == 0)
             return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "operand %d is a number", k);
-        vector[k] = shape.rank == 1; /* taken as one row (k = 0) or one column */
+        vector[k] = shape.rank == 1; /* becomes one row (k = 0) or one column */
         struct rfx_shape row = {2, {1, shape.dims[0]}}, column = {2, {shape.dims[0], 1}};
         if (vector[k]) in[k] = rfx_onnx_reshape(ctx, in[k], k == 0 ? &row : &column);
     }
@@ -220,7 +222,7 @@ int rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
     return rfx_onnx_reshape(ctx, out, &kept);
 }
 
-/* Refuses what Attention can ask for and is not supported. */
+/* Refuses attributes, inputs and outputs of Attention that are not supported. */
 static void refuse_options(struct rfx_onnx_import *ctx) {
     static const char *const sides[] = {"left_window_size", "right_window_size"};
     static const char *const inputs[] = {"past_key", "past_value", "nonpad_kv_seqlen"};
@@ -248,7 +250,9 @@ static int swap_heads(struct rfx_onnx_import *ctx, const char *suffix, int in) {
     return rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* Operand k as (1, heads, tokens, size). An operand of rank 3 has the heads in its last axis. */
+/* Returns operand k as (1, heads, tokens, size). An operand of rank 3 has the heads in its last
+ * axis.
+ */
 static int by_heads(struct rfx_onnx_import *ctx, size_t k, const char *attribute,
                     const char *suffix) {
     int in = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, k));
@@ -284,7 +288,7 @@ int rfx_onnx_attention(struct rfx_onnx_import *ctx) {
     int times = rfx_onnx_emit(ctx, &number, "/scale", NULL, 0);
     scores = rfx_onnx_binary_of(ctx, RFX_BINARY_MUL, "/scaled", scores, times);
     const struct rfx_onnx_const *mask = rfx_onnx_in(ctx, 3).constant;
-    if (mask != NULL && !rfx_onnx_type_is_real(mask->type)) /* -inf where it is false */
+    if (mask != NULL && !rfx_onnx_type_is_real(mask->type)) /* false would hide a score */
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a mask of booleans");
     if (rfx_onnx_has(ctx, 3))
         scores = rfx_onnx_binary_of(ctx, RFX_BINARY_ADD, "/masked", scores,
@@ -299,7 +303,8 @@ int rfx_onnx_attention(struct rfx_onnx_import *ctx) {
 
 /* --- tensors that are maps in another order --- */
 
-/* Rolls an axis: position i becomes what was at i + shift, around. */
+/* Returns the node of a tensor rolled along an axis: position i gets the element of position i +
+ * shift, modulo the size of the axis. */
 static int emit_roll(struct rfx_onnx_import *ctx, int axis, int64_t shift, int in) {
     struct rfx_node join = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = axis};
     struct rfx_slice_attr all = {.shape = rfx_onnx_tensor_of(ctx, in)->shape};
@@ -315,8 +320,8 @@ static int emit_roll(struct rfx_onnx_import *ctx, int axis, int64_t shift, int i
     return rfx_onnx_emit(ctx, &join, "/rolled", halves, 2);
 }
 
-/* Factors as they lie in a map: rows, columns, channels, each from the outermost in. Fills `perm`
- * so that sorted[perm[i]] is in[i]. */
+/* Sorts factors into the order of a map: rows, columns, channels, the outermost factor of each
+ * first. Sets perm so that factor in[i] becomes axis perm[i]. Returns the shape with these axes. */
 static struct rfx_shape sort_factors(const struct rfx_pixels_factor *in, int n, int *perm) {
     struct rfx_shape shape = {.rank = n};
     for (int i = 0; i < n; i++) {

@@ -1,8 +1,8 @@
 /* Converters of norms and softmax.
  *
  * A norm over channels becomes one node on a map. A norm by statistics over space (instance, group
- * and layer norms, mean-variance normalisation) becomes MOMENTS of a map and NORMALISE by them.
- * Norms of whole tensors become arithmetic. */
+ * and layer norms, mean-variance normalisation) becomes two nodes: MOMENTS computes the statistics
+ * of a map, NORMALISE applies them. A norm of a whole tensor becomes arithmetic on tensors. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static void norm_weights(struct rfx_onnx_import *ctx, int64_t channels, int *sca
     }
 }
 
-/* A tensor that is no map: its axis 1 times the scale, plus the shift. */
+/* Returns the batch norm of a tensor that is not a map: each index of axis 1 has a scale and a
+ * shift. */
 static int norm_tensor(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     static const enum rfx_binary_kind kinds[2] = {RFX_BINARY_MUL, RFX_BINARY_ADD};
     int weights[2] = {-1, -1}, in = rfx_onnx_plain(ctx, x);
@@ -54,11 +55,11 @@ static int norm_tensor(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     return in;
 }
 
-/* An AFFINE, which may be fused: of a map, or of the map whose channels axis 1 of a tensor holds,
- * in any order of its pixels.
+/* BatchNormalization becomes an AFFINE node, which may be fused. It works on a map, or on the map
+ * whose channels are axis 1 of the tensor, in any order of pixels.
  *
- * In training mode the statistics are those of the input, not inputs 3 and 4. For one image, or a
- * constant, that is an instance norm: exporters write standardised weights so. */
+ * In training mode the statistics are those of the operand, not inputs 3 and 4. For one image, or a
+ * constant, that is an instance norm. Exporters write standardised weights like this. */
 int rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
     struct rfx_node node = {.op = RFX_OP_AFFINE};
@@ -101,7 +102,8 @@ int rfx_onnx_lrn(struct rfx_onnx_import *ctx) {
 
 /* --- statistics over space --- */
 
-/* Statistics are shared by `groups` of channels; scale and shift: weight indices or -1. */
+/* A norm over space. Each of the `groups` groups of channels has its own statistics. scale and
+ * shift are weight indices, or -1. */
 struct space_norm {
     int64_t groups;
     float eps;
@@ -118,8 +120,8 @@ static int emit_norm(struct rfx_onnx_import *ctx, const struct space_norm *norm,
     return rfx_onnx_emit2(ctx, &normalise, "", map, statistics);
 }
 
-/* Optional constant input k, one value per channel or group, as a weight of c elements. Returns -1
- * when the input is absent, or all values are `neutral`. */
+/* Returns optional constant input k, with one value per channel or group, as a weight of c
+ * elements. Returns -1 when the input is absent or all values are `neutral`. */
 static int group_weight(struct rfx_onnx_import *ctx, size_t k, int64_t c, int64_t groups,
                         double neutral) {
     struct rfx_onnx_const *constant = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
@@ -139,8 +141,8 @@ static int group_weight(struct rfx_onnx_import *ctx, size_t k, int64_t c, int64_
     return weight;
 }
 
-/* The map of which `node` is (1, groups, the rest), of rank 3 and up: exporters write group norms
- * so. -1: the tensor is no reshaped map. */
+/* Returns the map that `node` is a reshape of, if its shape is (1, groups, ...), else -1. Exporters
+ * write group norms with such a reshape. */
 static int grouped_map(const struct rfx_onnx_import *ctx, int node) {
     const struct rfx_node *reshape = &ctx->graph->nodes[node];
     if (reshape->op != RFX_OP_RESHAPE) return -1;
@@ -149,8 +151,8 @@ static int grouped_map(const struct rfx_onnx_import *ctx, int node) {
     return ctx->graph->nodes[map].out.c % reshape->out.shape.dims[1] == 0 ? map : -1;
 }
 
-/* Operand 0 as a map whose channels, in groups, are what is normalised together. *groups: axis 1 of
- * the operand. */
+/* Returns operand 0 as a map whose groups of channels are normalised together. *groups is the size
+ * of axis 1 of the operand. */
 static int map_of_groups(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, int64_t *groups) {
     struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
     *groups = shape.dims[1];
@@ -165,8 +167,8 @@ static int map_of_groups(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
     return rfx_onnx_map(ctx, rfx_onnx_of(rfx_onnx_plain_as(ctx, x.node, &four)));
 }
 
-/* An instance norm, or (`grouped`) a group norm by attribute num_groups, with inputs 1 and 2 as
- * scale and shift, in the shape of input 0. */
+/* Returns the node of an instance norm or, if `grouped`, of a group norm with attribute num_groups.
+ * Inputs 1 and 2 are scale and shift. The result has the shape of input 0. */
 static int norm_over_space(struct rfx_onnx_import *ctx, bool grouped) {
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
     struct space_norm norm = {.eps = rfx_onnx_attr_float(ctx, "epsilon", 1e-5f)};
@@ -191,8 +193,9 @@ int rfx_onnx_group_norm(struct rfx_onnx_import *ctx) {
     return norm_over_space(ctx, true);
 }
 
-/* A map combined with constant input k, of its shape or broadcast to it. One value per channel: an
- * AFFINE, which the norm before it takes in. */
+/* Returns the node of `map kind input k`. Input k is a constant that is broadcast to the map, or is
+ * absent. With one value per channel the node is an AFFINE, which is fused into the norm before it.
+ */
 static int combine_map(struct rfx_onnx_import *ctx, const char *suffix, size_t k,
                        enum rfx_binary_kind kind, int map) {
     struct rfx_onnx_const *c = rfx_onnx_in(ctx, k).constant;
@@ -218,7 +221,8 @@ static int layer_norm_of_map(struct rfx_onnx_import *ctx, int map, float eps) {
     return combine_map(ctx, "/shifted", 2, RFX_BINARY_ADD, out);
 }
 
-/* (x - mean) / (deviation + 1e-9), where the addition matters only for a deviation of 0. */
+/* MeanVarianceNormalization: (x - mean) / (deviation + 1e-9). The 1e-9 matters only for a deviation
+ * of 0. */
 int rfx_onnx_mean_variance(struct rfx_onnx_import *ctx) {
     static const int64_t usual[3] = {0, 2, 3};
     const struct rfx_onnx_attr *given = rfx_onnx_attr_find(ctx, "axes");
@@ -237,7 +241,7 @@ int rfx_onnx_mean_variance(struct rfx_onnx_import *ctx) {
 
 /* --- norms over channels, and of whole tensors --- */
 
-/* Optional constant input k as a weight of c elements or one; -1: it is absent. */
+/* Returns optional constant input k as a weight of one or c elements, or -1 when it is absent. */
 static int channel_weight(struct rfx_onnx_import *ctx, size_t k, int64_t c) {
     struct rfx_onnx_const *constant = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
     if (constant == NULL) return -1;
@@ -247,8 +251,8 @@ static int channel_weight(struct rfx_onnx_import *ctx, size_t k, int64_t c) {
     return rfx_onnx_const_weight(ctx, constant);
 }
 
-/* A map normalised over its channels. `weights`: inputs 1 and 2 are scale and shift. `last`: the
- * result is in the order of the tensor that the map is behind. */
+/* Returns the node of a map normalised over its channels. If `weights`, inputs 1 and 2 are scale
+ * and shift. If `last`, the result has the order of ctx->order (rfx_onnx_ordered). */
 static int channel_norm(struct rfx_onnx_import *ctx, enum rfx_channel_norm kind, float eps,
                         bool weights, int map, bool last) {
     struct rfx_node node = {.op = RFX_OP_CHANNEL_NORM};
@@ -269,16 +273,16 @@ static int plain_reduce(struct rfx_onnx_import *ctx, const char *suffix, enum rf
     return rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* `in` combined with input k, if there is one. */
+/* Returns the node of `in kind input k`, or `in` when input k is absent. */
 static int plain_input(struct rfx_onnx_import *ctx, const char *suffix, enum rfx_binary_kind kind,
                        size_t k, int in) {
     if (!rfx_onnx_has(ctx, k)) return in;
     return rfx_onnx_binary_of(ctx, kind, suffix, in, rfx_onnx_plain(ctx, rfx_onnx_in(ctx, k)));
 }
 
-/* A whole tensor over all axes from `axis` on: x minus its mean (if `centred`), divided by the root
- * of its mean square, times input 1, plus input 2. Outputs 1 and 2 are the mean and the inverse of
- * the root; `statistics`: something reads them. */
+/* Returns the norm of a whole tensor over all axes from `axis` on: x minus its mean (only if
+ * `centred`), divided by the root of its mean square, times input 1, plus input 2. If `statistics`,
+ * binds outputs 1 and 2: the mean and the inverse of the root. */
 static int plain_norm(struct rfx_onnx_import *ctx, int axis, bool centred, float eps,
                       bool statistics) {
     int in = rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0)), out = in;
@@ -322,7 +326,7 @@ int rfx_onnx_rms_norm(struct rfx_onnx_import *ctx) {
     return norm_from_axis(ctx, RFX_NORM_RMS);
 }
 
-/* x / norm; 0 / 0 is 0. */
+/* LpNormalization: x / norm, where 0 / 0 is 0. */
 int rfx_onnx_lp_norm(struct rfx_onnx_import *ctx) {
     int64_t p = rfx_onnx_attr_int(ctx, "p", 2);
     bool last;
@@ -340,7 +344,7 @@ int rfx_onnx_lp_norm(struct rfx_onnx_import *ctx) {
     return rfx_onnx_binary_of(ctx, RFX_BINARY_DIV, "", in, norm);
 }
 
-/* Softmax, LogSoftmax. Before opset 13 everything from `axis` on is one vector. */
+/* Softmax and LogSoftmax. Before opset 13 all axes from `axis` on together are one vector. */
 int rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
     bool old = ctx->opset < 13, last;
     int in = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0));

@@ -1,5 +1,5 @@
-/* Converters of reductions. Over all of space, over channels, or over both, a map is reduced as its
- * rows arrive; over other axes a whole tensor is. */
+/* Converters of reductions. A reduction of a map over all of space, over channels or over both
+ * reads the map row by row. A reduction over other axes needs the whole tensor. */
 #include <float.h>
 #include <string.h>
 
@@ -30,8 +30,9 @@ static int over_channels(struct rfx_onnx_import *ctx, const char *suffix, enum r
     return rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* A map's reduction over all pixels, and over all channels if `channels`: a function of every
- * value, a reduction of the pixels, one over channels, a function of the result. */
+/* Returns the reduction of a map over all pixels and, if `channels`, over all channels. Up to four
+ * nodes do it: a function of every element, the reduction over pixels, the reduction over channels,
+ * and a function of the result. */
 static int over_space(struct rfx_onnx_import *ctx, enum rfx_reduce_kind kind, bool channels,
                       int in) {
     bool l1 = kind == RFX_REDUCE_L1, l2 = kind == RFX_REDUCE_L2;
@@ -46,19 +47,20 @@ static int over_space(struct rfx_onnx_import *ctx, enum rfx_reduce_kind kind, bo
     return l2 ? rfx_onnx_apply(ctx, "", out, RFX_ACT_SQRT) : out;
 }
 
-/* A reduced map in the shape that the reduction has. `last`: the input was (1, h, w, c). */
+/* Returns a reduced map in the shape of the reduction's result. `last`: the operand had the
+ * channels in its last axis. */
 static int finish_map(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
                       const struct reduction *r, bool last, int map) {
     struct rfx_shape kept = {0, {0}};
-    map = rfx_onnx_ordered(ctx, map, last); /* none of its bytes moves */
+    map = rfx_onnx_ordered(ctx, map, last); /* moves no bytes */
     if (r->keep) return map;
     for (int i = 0; i < in->rank; i++)
         if (!r->axes[i]) kept.dims[kept.rank++] = in->dims[i];
     return rfx_onnx_plain_as(ctx, map, &kept);
 }
 
-/* Over channels, over space, or both, of a map; or over the channels of a map's tokens, their last
- * axis. -1: it is another reduction. */
+/* Returns a reduction of a map over channels, space or both, or of a map's tokens over their last
+ * axis. Returns -1 for any other reduction. */
 static int reduce_map(struct rfx_onnx_import *ctx, const struct reduction *r, int in) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, in);
     int behind = rfx_onnx_map_behind(ctx, in), rank = t.shape.rank;
@@ -85,7 +87,7 @@ static int emit_reduction(struct rfx_onnx_import *ctx, const char *suffix,
     struct rfx_node node = {.op = RFX_OP_REDUCE};
     struct rfx_onnx_operand x = rfx_onnx_of(in);
     if (in < 0) return -1;
-    if (r->none) { /* only the function of each element is left */
+    if (r->none) { /* only the function of every element remains */
         if (r->kind == RFX_REDUCE_L1 || r->kind == RFX_REDUCE_L2)
             return rfx_onnx_apply(ctx, suffix, in, RFX_ACT_ABS);
         return r->kind == RFX_REDUCE_SUM_SQUARE
@@ -106,8 +108,8 @@ int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const boo
     return emit_reduction(ctx, suffix, &r, in);
 }
 
-/* Reads keepdims and the axes: attribute or input 1. Without any: all axes, or none. Returns
- * operand 0. */
+/* Reads keepdims and the axes (attribute or input 1), and returns operand 0. Without axes, all axes
+ * are reduced or, with noop_with_empty_axes, none. */
 static int read_reduction(struct rfx_onnx_import *ctx, struct reduction *r) {
     const int64_t *given;
     int64_t count;
@@ -136,8 +138,8 @@ int64_t rfx_onnx_power(struct rfx_onnx_import *ctx) {
                            MAX_POWER);
 }
 
-/* GlobalLpPool: ReduceL1 or ReduceL2 over space. For other p the sum of |x|^p over space, and its
- * root: every power is rounded once, sums are exact. */
+/* GlobalLpPool. For p = 1 and 2 it is ReduceL1 and ReduceL2 over space. For other p it is the p-th
+ * root of the sum of |x|^p over space: each power is rounded once, and the sum is exact. */
 int rfx_onnx_global_lp_pool(struct rfx_onnx_import *ctx) {
     struct rfx_node sum = {.op = RFX_OP_GLOBAL_POOL, .attr.global_pool = {RFX_REDUCE_SUM}};
     int64_t p = rfx_onnx_power(ctx);
@@ -152,7 +154,7 @@ int rfx_onnx_global_lp_pool(struct rfx_onnx_import *ctx) {
     return rfx_onnx_act(ctx, "", x, RFX_ACT_POW, 1.0f / (float)p, 0.0f);
 }
 
-/* ArgMax and ArgMin: the position along one axis, as a number. */
+/* ArgMax and ArgMin: the index along one axis, as a float32 number. */
 int rfx_onnx_arg(struct rfx_onnx_import *ctx) {
     bool last = rfx_onnx_attr_flag(ctx, "select_last_index", false);
     struct reduction r = {.keep = rfx_onnx_attr_flag(ctx, "keepdims", true)};
@@ -165,8 +167,8 @@ int rfx_onnx_arg(struct rfx_onnx_import *ctx) {
     return emit_reduction(ctx, "", &r, in);
 }
 
-/* Hardmax: 1 where the largest element along an axis is, the first of equal ones, and 0 elsewhere.
- * Before opset 13 everything from `axis` on is one vector. */
+/* Hardmax: 1 at the first largest element along an axis, 0 elsewhere. Before opset 13 all axes from
+ * `axis` on together are one vector. */
 int rfx_onnx_hardmax(struct rfx_onnx_import *ctx) {
     bool old = ctx->opset < 13;
     struct reduction r = {.kind = RFX_REDUCE_ARG_MAX, .keep = true};
@@ -192,8 +194,8 @@ int rfx_onnx_hardmax(struct rfx_onnx_import *ctx) {
     return flat ? rfx_onnx_reshape(ctx, out, &shape) : out;
 }
 
-/* ReduceLogSum: log of the sum. ReduceLogSumExp: max + log of the sum of exp(x - max); the maximum
- * is clipped to finite numbers, so that nothing overflows. */
+/* ReduceLogSum is the logarithm of the sum. ReduceLogSumExp is max + log(sum of exp(x - max)). The
+ * maximum is clipped to finite numbers, so that nothing overflows. */
 int rfx_onnx_reduce_log(struct rfx_onnx_import *ctx) {
     bool exp = rfx_onnx_op_is(ctx, "ReduceLogSumExp");
     struct reduction r = {.kind = RFX_REDUCE_SUM};
@@ -210,6 +212,6 @@ int rfx_onnx_reduce_log(struct rfx_onnx_import *ctx) {
     x = rfx_onnx_apply(ctx, "/log", emit_reduction(ctx, "/sum", &keep, x), RFX_ACT_LOG);
     x = rfx_onnx_combine(ctx, RFX_BINARY_ADD, r.keep ? "" : "/kept", rfx_onnx_of(x),
                          rfx_onnx_of(max));
-    /* sums of one element each drop the axes of 1 */
+    /* a sum over axes of size 1 removes these axes */
     return r.keep || r.none ? x : emit_reduction(ctx, "", &drop, x);
 }

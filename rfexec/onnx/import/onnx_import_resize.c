@@ -1,5 +1,6 @@
-/* Converters that sample a map at other positions: Resize (opset 10, 11, 13, 18, 19), Upsample (7,
- * 9), and GridSample, where another tensor (1, rows, columns, 2) holds the positions. */
+/* Converters that sample a map at other positions: Resize (opset 10, 11, 13, 18, 19), Upsample
+ * (opset 7, 9), GridSample, whose second input (1, rows, columns, 2) holds the positions, and
+ * AffineGrid, which computes such positions. */
 #include <math.h>
 
 #include "layers/core/checked.h"
@@ -19,7 +20,7 @@ static void set_mode(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
     a->mode = (enum rfx_resize_mode)(rfx_onnx_attr_choice(ctx, "mode", "nearest", modes, 5) % 3);
 }
 
-/* From which input positions the output's elements are computed. */
+/* Sets how positions of the output are mapped to positions of the input. */
 static void set_positions(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
     static const char *const coords[] = {"half_pixel", "pytorch_half_pixel", "align_corners",
                                          "asymmetric", "half_pixel_symmetric"};
@@ -32,8 +33,9 @@ static void set_positions(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a
         ctx, "nearest_mode", old ? "floor" : "round_prefer_floor", rounds, 4);
 }
 
-/* exclude_outside changes nothing for linear without antialias: such a resize reads pixels outside
- * only next to the border's, and they equal those. */
+/* Sets the coefficients and flags. exclude_outside changes nothing for mode linear without
+ * antialias: pixels outside of the map that such a resize reads equal the pixels at the border
+ * beside them. */
 static void set_kernel(struct rfx_onnx_import *ctx, struct rfx_resize_attr *a) {
     a->cubic_a = rfx_onnx_attr_float(ctx, "cubic_coeff_a", -0.75f);
     a->exclude_outside = rfx_onnx_attr_flag(ctx, "exclude_outside", false);
@@ -49,7 +51,8 @@ static int refuse_axis(struct rfx_onnx_import *ctx, int axis) {
                            axis);
 }
 
-/* Sets scales of rows and columns, and sizes from them. values[i] belongs to axes[i]. */
+/* Sets scales of rows and columns, and computes sizes from them. values[i] is the scale of axes[i].
+ */
 static void from_scales(struct rfx_onnx_import *ctx, const double *values, const int *axes,
                         int64_t count, struct target *to) {
     for (int64_t i = 0; !rfx_onnx_failed(ctx) && i < count; i++) {
@@ -68,8 +71,8 @@ static void from_scales(struct rfx_onnx_import *ctx, const double *values, const
     }
 }
 
-/* Scales all axes by size / dim; sizes are rounded, halves up. The axes of images and channels must
- * stay as they are: the scale has to be 1, or the axis has one element that stays one. */
+/* Scales all axes by size / dim. Sizes are rounded, halves up. The batch and channel axes must keep
+ * their sizes: the scale must be 1, or the axis has one element and keeps one. */
 static void keep_aspect(struct rfx_onnx_import *ctx, int64_t size, int64_t dim, const int *axes,
                         int64_t count, const struct rfx_tensor *in, struct target *to) {
     for (int64_t i = 0; i < count; i++) {
@@ -89,7 +92,7 @@ static void from_sizes(struct rfx_onnx_import *ctx, const int64_t *sizes, const 
                        int64_t count, const struct rfx_tensor *in, struct target *to) {
     static const char *const policies[] = {"stretch", "not_larger", "not_smaller"};
     int policy = rfx_onnx_attr_choice(ctx, "keep_aspect_ratio_policy", "stretch", policies, 3);
-    int best = 0; /* without stretching: the axis whose ratio all axes get */
+    int best = 0; /* not_larger, not_smaller: the axis whose scale all axes get */
     for (int64_t i = 0; !rfx_onnx_failed(ctx) && i < count; i++) {
         int64_t dim = in->shape.dims[axes[i]];
         if (sizes[i] < 1 || sizes[i] > MOST_SIZE || dim > MOST_SIZE)
@@ -116,9 +119,9 @@ static int emit_resize(struct rfx_onnx_import *ctx, const char *suffix, int in,
     return rfx_onnx_emit1(ctx, node, suffix, in);
 }
 
-/* Nearest before opset 11. An axis that shrinks takes the pixel after the position, one that grows
- * the pixel before it (the example of Resize 10, and ONNX Runtime). Where rows and columns differ,
- * rows are resized first. */
+/* Returns the node of mode nearest before opset 11. An axis that shrinks reads the pixel after the
+ * position, an axis that grows the pixel before it (as in the example of Resize 10 and in ONNX
+ * Runtime). If only one of rows and columns shrinks, rows are resized first, then columns. */
 static int emit_nearest_of_10(struct rfx_onnx_import *ctx, int in, struct rfx_node *node,
                               const struct target *to) {
     bool shrinks[2] = {to->scale[0] < 1.0, to->scale[1] < 1.0};
@@ -134,8 +137,8 @@ static int emit_nearest_of_10(struct rfx_onnx_import *ctx, int in, struct rfx_no
     return emit_resize(ctx, "", in, node, &columns);
 }
 
-/* Lists the axes that scales and sizes belong to: all four, or attribute axes (opset 18). Returns
- * their number. */
+/* Lists the axes of the scales and sizes: all four, or those of the attribute axes (opset 18).
+ * Returns their number. */
 static int64_t read_axes(struct rfx_onnx_import *ctx, int *axes) {
     const struct rfx_onnx_attr *a = rfx_onnx_attr_find(ctx, "axes");
     for (int i = 0; i < 4; i++) axes[i] = i;
@@ -153,7 +156,7 @@ static int64_t read_axes(struct rfx_onnx_import *ctx, int *axes) {
     return (int64_t)a->count;
 }
 
-/* Whether constant input k is there and not empty. */
+/* Returns whether the node has input k, and the input is not an empty constant. */
 static bool given(const struct rfx_onnx_import *ctx, size_t k) {
     struct rfx_onnx_operand x = rfx_onnx_in(ctx, k);
     return x.node >= 0 || (x.constant != NULL && x.constant->elems != 0);
@@ -215,7 +218,7 @@ int rfx_onnx_upsample(struct rfx_onnx_import *ctx) {
     return emit_resize(ctx, "", in, &node, &to);
 }
 
-/* A constant of pixels as a map: its values are read channel by channel. */
+/* Returns a constant (1, h, w, 2) as a map of two channels. */
 static int constant_grid(struct rfx_onnx_import *ctx, const struct rfx_onnx_const *grid) {
     int64_t h = grid->shape.dims[1], w = grid->shape.dims[2];
     const struct rfx_shape pixels = {2, {h * w, 2}};
@@ -226,7 +229,7 @@ static int constant_grid(struct rfx_onnx_import *ctx, const struct rfx_onnx_cons
     return rfx_onnx_emit(ctx, &node, "/grid", NULL, 0);
 }
 
-/* A tensor (1, h, w, 2) as a map of two channels. */
+/* Returns operand k, a tensor (1, h, w, 2), as a map of two channels. */
 static int grid_map(struct rfx_onnx_import *ctx, size_t k) {
     static const int to_first[4] = {0, 3, 1, 2};
     struct rfx_node view = {.op = RFX_OP_PLAIN_AS_NHWC};
@@ -244,7 +247,7 @@ static int grid_map(struct rfx_onnx_import *ctx, size_t k) {
     return map >= 0 ? map : rfx_onnx_emit1(ctx, &view, "/grid", rfx_onnx_plain(ctx, x));
 }
 
-/* The modes are called "bilinear" and "bicubic" until opset 19. */
+/* GridSample. Before opset 20 the modes are named "bilinear" and "bicubic". */
 int rfx_onnx_grid_sample(struct rfx_onnx_import *ctx) {
     static const char *const modes[] = {"nearest", "linear",   "cubic",
                                         "nearest", "bilinear", "bicubic"};
@@ -259,15 +262,15 @@ int rfx_onnx_grid_sample(struct rfx_onnx_import *ctx) {
     return rfx_onnx_emit2(ctx, &node, "", map, grid);
 }
 
-/* The position of pixel i of n on [-1, 1]. `corners`: the ends are the middles of the outer pixels;
- * else their outer borders. */
+/* Returns the position of pixel i of n on [-1, 1]. If `corners`, the ends are the centres of the
+ * outer pixels, else the outer borders of these pixels. */
 static double place_of(int64_t i, int64_t n, bool corners) {
     if (!corners) return (2.0 * (double)i + 1.0) / (double)n - 1.0;
     return n > 1 ? 2.0 * (double)i / (double)(n - 1) - 1.0 : -1.0;
 }
 
-/* A constant of that shape: factor[k] position + shift[k] for both coordinates k of each of n
- * pixels of an axis. */
+/* Returns a constant of this shape with factor[k] * position + shift[k] for both coordinates k of
+ * each of n pixels along an axis. */
 static struct rfx_onnx_operand places_of(struct rfx_onnx_import *ctx, const struct rfx_shape *shape,
                                          int64_t n, const double *factor, const double *shift,
                                          bool corners) {
@@ -277,8 +280,8 @@ static struct rfx_onnx_operand places_of(struct rfx_onnx_import *ctx, const stru
     return rfx_onnx_of_const(c);
 }
 
-/* theta (x, y, 1) of each pixel, (1, rows, columns, 2): a row of columns' parts and a column of
- * rows' parts, which are added. */
+/* AffineGrid: theta * (x, y, 1) for each pixel, of shape (1, rows, columns, 2). It is the sum of
+ * one row with the terms of x and one column with the terms of y. */
 int rfx_onnx_affine_grid(struct rfx_onnx_import *ctx) {
     static const double none[2] = {0.0, 0.0};
     struct rfx_onnx_const *theta = rfx_onnx_in_as_named(ctx, 0).constant;
@@ -300,7 +303,7 @@ int rfx_onnx_affine_grid(struct rfx_onnx_import *ctx) {
     return rfx_onnx_combine(ctx, RFX_BINARY_ADD, "", x, y);
 }
 
-/* A grid is a constant that is computed. */
+/* AffineGrid has constant operands only; its result is a computed constant. */
 int rfx_onnx_fold_affine_grid(struct rfx_onnx_import *ctx) {
     return rfx_onnx_compute(ctx, rfx_onnx_affine_grid);
 }

@@ -1,5 +1,6 @@
-/* Converters that change a tensor's form or move its elements by constant amounts: reshapes,
- * transposes, Concat, Expand, Slice, Split, Gather by constant indices, Pad. */
+/* Converters that change the shape of a tensor or move its elements by constant amounts: reshapes,
+ * transposes, Concat, Expand, DepthToSpace, SpaceToDepth, Slice, Split, Gather by constant indices,
+ * Pad, CenterCropPad. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -19,7 +20,7 @@ int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
     return ctx->map_of[node] >= 0 ? ctx->map_of[node] : node;
 }
 
-/* Input 0 under another shape. */
+/* Returns the node of input 0 with another shape; binds output 0 if input 0 is a constant. */
 static int give_shape(struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
     struct rfx_onnx_operand x = rfx_onnx_need(ctx, 0);
     struct rfx_node node = {.op = RFX_OP_RESHAPE, .attr.reshape.shape = *shape};
@@ -44,7 +45,7 @@ int rfx_onnx_flatten(struct rfx_onnx_import *ctx) {
     return give_shape(ctx, &shape);
 }
 
-/* The shape that a Reshape of `in` gives, with 0 and -1 of its target resolved. */
+/* Returns the shape of the result of a Reshape of `in`, with 0 and -1 of the target resolved. */
 static struct rfx_shape resolve(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
                                 const int64_t *target, int64_t count) {
     struct rfx_shape out = {.rank = (int)count};
@@ -88,8 +89,8 @@ static bool perm_is(const struct rfx_node *node, const int *perm, int rank) {
            memcmp(node->attr.transpose.perm, perm, (size_t)rank * sizeof *perm) == 0;
 }
 
-/* Pixel unshuffle: (c, h/b, b, w/b, b) transposed to blocks before (DCR) or after (CRD) channels.
- */
+/* Returns whether a transpose is a pixel unshuffle of map m: (c, h/b, b, w/b, b) with the two axes
+ * b moved in front of the channels (DCR) or after them (CRD). Sets *node to the operator. */
 static bool is_unshuffle(const struct rfx_node *transpose, const int64_t *d,
                          const struct rfx_tensor *m, const struct rfx_shape *shape,
                          struct rfx_node *node) {
@@ -106,7 +107,7 @@ static bool is_unshuffle(const struct rfx_node *transpose, const int64_t *d,
     return true;
 }
 
-/* Pixel shuffle, likewise. */
+/* Returns whether a transpose is a pixel shuffle, likewise. */
 static bool is_shuffle(const struct rfx_node *transpose, const int64_t *d,
                        const struct rfx_tensor *m, const struct rfx_shape *shape,
                        struct rfx_node *node) {
@@ -121,8 +122,9 @@ static bool is_shuffle(const struct rfx_node *transpose, const int64_t *d,
            shape->dims[1] == c && shape->dims[2] == m->h * block;
 }
 
-/* Channel shuffle and pixel (un)shuffle as exporters write them: Reshape, Transpose, Reshape.
- * Returns -1 where the pattern is another one; the nodes that are replaced reach no output. */
+/* Finds channel shuffles and pixel (un)shuffles, which exporters write as Reshape, Transpose,
+ * Reshape. Returns one node for them, or -1 when there is no such pattern. The first two nodes stay
+ * in the graph, but no output needs them. */
 static int try_shuffle(struct rfx_onnx_import *ctx, int last, const struct rfx_shape *shape) {
     static const int shuffle[5] = {0, 2, 1, 3, 4};
     if (rfx_onnx_failed(ctx) || last < 0) return -1;
@@ -239,13 +241,13 @@ int rfx_onnx_transpose(struct rfx_onnx_import *ctx) {
 
 /* --- Concat --- */
 
-/* A constant that has no elements adds nothing to what it is joined with. */
+/* Returns whether an operand of Concat is a constant without elements. */
 static bool is_empty(struct rfx_onnx_operand x) {
     return x.constant != NULL && x.constant->elems == 0;
 }
 
-/* Which rows (axis 2) or columns (axis 3) of map `base` a map is, unchanged and with all of the
- * other axis; false: it is no such part. */
+/* Returns whether a map is map `base` itself, or consecutive rows (axis 2) or columns (axis 3) of
+ * it with the other axis whole. *part is set to these rows or columns. */
 static bool is_part_of(const struct rfx_onnx_import *ctx, int map, int base, int axis,
                        struct rfx_range *part) {
     const struct rfx_node *node = &ctx->graph->nodes[map];
@@ -263,8 +265,8 @@ static bool is_part_of(const struct rfx_onnx_import *ctx, int map, int base, int
     return true;
 }
 
-/* Whether n maps are parts of one map, each of which begins where the one before it ends, around
- * the map's end: circular padding and rolls. Then *pad is a PAD that wraps. */
+/* Returns whether n maps are parts of map `base` that follow each other, with the first row or
+ * column after the last one: circular padding and rolls. *pad is set to a PAD node of mode wrap. */
 static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, int base, int axis,
                   struct rfx_node *pad) {
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, base);
@@ -287,7 +289,10 @@ static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, in
 
 #define MOST_WRAPPED 16
 
-/* The maps that all operands are, or (*last) are with their channels last; false: not all are. */
+/* Sets in[] to the maps that the operands are. If *last is set to true, the operands are these maps
+ * with their channels last. Returns false when the operands are not all maps, or not all of the
+ * same kind.
+ */
 static bool maps_of_operands(struct rfx_onnx_import *ctx, int *in, bool *last) {
     for (size_t k = 0; k < ctx->node->n_in; k++) {
         int node = rfx_onnx_in(ctx, k).node, behind = rfx_onnx_map_behind(ctx, node);
@@ -298,7 +303,8 @@ static bool maps_of_operands(struct rfx_onnx_import *ctx, int *in, bool *last) {
     return true;
 }
 
-/* A Concat along rows or columns that wraps one map; -1: it is another one. */
+/* Returns the node of a Concat along rows or columns that is circular padding or a roll of one map,
+ * or -1. */
 static int try_wrap(struct rfx_onnx_import *ctx, int axis) {
     size_t n = ctx->node->n_in;
     int in[MOST_WRAPPED];
@@ -306,7 +312,7 @@ static int try_wrap(struct rfx_onnx_import *ctx, int axis) {
     if (n < 2 || n > MOST_WRAPPED || !maps_of_operands(ctx, in, &last)) return -1;
     if (last) axis++;
     if (axis != 2 && axis != 3) return -1;
-    for (size_t k = 0; k < 2; k++) { /* the map itself, or the one that the part is cut from */
+    for (size_t k = 0; k < 2; k++) { /* operand k itself, or the map that it is cut from */
         const struct rfx_node *node = &ctx->graph->nodes[in[k]];
         int bases[2] = {in[k], node->op == RFX_OP_CROP ? node->in[0] : in[k]};
         for (int b = 0; b < 2; b++) {
@@ -320,8 +326,8 @@ static int try_wrap(struct rfx_onnx_import *ctx, int axis) {
     return -1;
 }
 
-/* A Concat along the channels of tokens that are all in one order: of their maps. -1: it is another
- * one. in: room for as many nodes as operands. */
+/* Returns the node of a Concat along the channels of tokens in the same order: a Concat of their
+ * maps. Returns -1 for any other Concat. in: memory for as many nodes as operands. */
 static int try_tokens(struct rfx_onnx_import *ctx, int axis, int *in) {
     struct rfx_node node = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
     int first = rfx_onnx_in(ctx, 0).node;
@@ -331,7 +337,7 @@ static int try_tokens(struct rfx_onnx_import *ctx, int axis, int *in) {
         in[k] = rfx_onnx_tokens_behind(ctx, own);
         if (in[k] < 0 || !rfx_onnx_same_order(ctx, first, own)) return -1;
     }
-    (void)rfx_onnx_tokens_behind(ctx, first); /* the result has its order */
+    (void)rfx_onnx_tokens_behind(ctx, first); /* sets ctx->order, the order of the result */
     return rfx_onnx_channels_last(ctx, rfx_onnx_emit(ctx, &node, "", in, (int)ctx->node->n_in));
 }
 
@@ -360,7 +366,7 @@ int rfx_onnx_concat(struct rfx_onnx_import *ctx) {
     return rfx_onnx_emit(ctx, &node, "", in, n);
 }
 
-/* Expand: a computed tensor times ones of the target's shape; x * 1 is x. */
+/* Expand: a computed tensor times ones of the target shape. */
 int rfx_onnx_expand(struct rfx_onnx_import *ctx) {
     const int64_t *target;
     int64_t count;
@@ -403,7 +409,7 @@ int rfx_onnx_depth(struct rfx_onnx_import *ctx) {
 
 /* --- Slice and Split --- */
 
-/* All of a tensor: start, step and extent per axis. */
+/* Returns the slice of a whole tensor. */
 static struct rfx_slice_attr whole_cut(const struct rfx_shape *shape) {
     struct rfx_slice_attr cut = {.shape = *shape};
     for (int i = 0; i < shape->rank; i++) cut.steps[i] = 1;
@@ -414,8 +420,8 @@ static bool axis_is_whole(const struct rfx_slice_attr *cut, const struct rfx_sha
     return cut->starts[i] == 0 && cut->steps[i] == 1 && cut->shape.dims[i] == in->dims[i];
 }
 
-/* ONNX's clamping of start and end for one axis, of which nothing may be left. MALFORMED: step 0.
- */
+/* Sets the slice of one axis, with start and end clamped as ONNX defines. The result may be empty.
+ * MALFORMED: the step is 0. */
 static void cut_axis(struct rfx_onnx_import *ctx, struct rfx_slice_attr *cut, int axis,
                      int64_t start, int64_t end, int64_t step) {
     int64_t dim = cut->shape.dims[axis];
@@ -434,7 +440,7 @@ static void cut_axis(struct rfx_onnx_import *ctx, struct rfx_slice_attr *cut, in
     cut->shape.dims[axis] = rfx_max_i64(count, 0);
 }
 
-/* `count` channels of a map from `start` on, `step` apart. */
+/* Returns the node of `count` channels of a map: start, start + step, ... */
 static int select_channels(struct rfx_onnx_import *ctx, const char *suffix, int in, int64_t start,
                            int64_t step, int64_t count) {
     int64_t *map = rfx_onnx_alloc(ctx, (size_t)count, sizeof *map);
@@ -442,7 +448,8 @@ static int select_channels(struct rfx_onnx_import *ctx, const char *suffix, int 
     return rfx_onnx_select(ctx, suffix, in, map, count);
 }
 
-/* The cut of a computed tensor, of a map in its own layout where that has a form. */
+/* Returns the node of a slice of a computed tensor. A slice of a map stays a map if it does not
+ * slice the batch. */
 static int emit_cut(struct rfx_onnx_import *ctx, const char *suffix, struct rfx_onnx_operand x,
                     const struct rfx_slice_attr *cut) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, x.node);
@@ -475,8 +482,8 @@ static bool only_last_is_cut(const struct rfx_slice_attr *cut, const struct rfx_
     return !others && !axis_is_whole(cut, in, in->rank - 1);
 }
 
-/* The cut of a tensor. Of a map with its channels last, and of the channels of a map's tokens, it
- * is a cut of the map, so that later operators still work row by row. */
+/* Returns the node of a slice of a tensor. For a map with its channels last, and for the channels
+ * of tokens, the map itself is sliced, so that later operators still work row by row. */
 static int cut_tensor(struct rfx_onnx_import *ctx, const char *suffix, struct rfx_onnx_operand x,
                       const struct rfx_slice_attr *cut) {
     if (rfx_onnx_failed(ctx)) return -1;
@@ -498,7 +505,7 @@ static int cut_tensor(struct rfx_onnx_import *ctx, const char *suffix, struct rf
                                                        cut->steps[last], cut->shape.dims[last]));
 }
 
-/* Reads starts, ends, axes, steps: attributes up to opset 9, inputs from 10 on. */
+/* Reads starts, ends, axes and steps: attributes up to opset 9, inputs from opset 10 on. */
 struct rfx_slice_attr rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struct rfx_shape *in) {
     static const char *const names[4] = {"starts", "ends", "axes", "steps"};
     struct rfx_slice_attr cut = whole_cut(in);
@@ -562,18 +569,18 @@ int rfx_onnx_split(struct rfx_onnx_import *ctx) {
 
 /* --- Gather by constant indices --- */
 
-#define MOST_TAPS 32 /* of windows along one axis that are taken apart */
+#define MOST_TAPS 32 /* of windows along one axis */
 
-/* Windows along rows or columns, as unfolding is written: index [tap][window], where windows lie
- * evenly. */
+/* Windows along rows or columns: index [tap][window], where the windows have a constant step.
+ * Exporters write unfolding with such indices. */
 struct windows {
     int axis; /* of the map */
     int64_t taps, count, step;
     const int64_t *indices;
 };
 
-/* Whether axis `axis` of a described tensor is all rows or all columns of its map, and the indices
- * are such windows of it. */
+/* Returns whether axis `axis` of a tensor consists of all rows or all columns of its map and the
+ * indices are such windows. */
 static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct rfx_shape *shape,
                               const int64_t *indices, struct windows *w) {
     int begin = axis == 0 ? 0 : p->end[axis - 1];
@@ -594,7 +601,7 @@ static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct
            p->count < RFX_PIXELS_FACTORS;
 }
 
-/* The map of the windows: for each channel its taps one after the other. */
+/* Returns the map of the windows. Each channel of `map` becomes one channel per tap. */
 static int emit_windows(struct rfx_onnx_import *ctx, int map, const struct windows *w) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, map);
     struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
@@ -613,12 +620,13 @@ static int emit_windows(struct rfx_onnx_import *ctx, int map, const struct windo
     return rfx_onnx_select(ctx, "", joined, select, n);
 }
 
-/* Gather of windows along one axis of a map, in any order of its pixels; -1: it is another one. */
+/* Returns the node of a Gather of windows along one axis of a map, in any order of pixels, or -1
+ * for any other Gather. */
 static int gather_windows(struct rfx_onnx_import *ctx, int node, int axis,
                           const struct rfx_shape *shape, const int64_t *indices) {
     struct rfx_pixels p;
     struct windows w;
-    node = rfx_onnx_plain(ctx, rfx_onnx_of(node)); /* a map is described by its PLAIN form */
+    node = rfx_onnx_plain(ctx, rfx_onnx_of(node)); /* only PLAIN tensors have a description */
     if (node < 0 || !rfx_pixels_of(ctx->graph, node, &p) ||
         !find_axis_windows(&p, axis, shape, indices, &w))
         return -1;
@@ -671,8 +679,11 @@ int rfx_onnx_gather(struct rfx_onnx_import *ctx) {
     return index->shape.rank == 1 ? out : rfx_onnx_plain_as(ctx, out, &result);
 }
 
-/* --- Pad: maps row by row; tensors whose channels are padded with zeros as maps; others as whole
- * tensors, joined with constants or picked by index --- */
+/* --- Pad ---
+ *
+ * Maps are padded row by row. If a tensor is a reordered map and its channels are padded with
+ * zeros, the map is padded. Other tensors are joined with constants, or their elements are gathered
+ * by index. */
 
 struct pad {
     enum rfx_pad_mode mode;
@@ -680,7 +691,8 @@ struct pad {
     int64_t before[RFX_MAX_RANK], after[RFX_MAX_RANK];
 };
 
-/* Pads per axis: an attribute up to opset 10, inputs from 11 on, with axes from 18 on. */
+/* Reads the pads of each axis: an attribute up to opset 10, input 1 from opset 11 on. From opset 18
+ * on input 3 may list the axes. */
 static void read_pads(struct rfx_onnx_import *ctx, int rank, struct pad *pad) {
     const int64_t *pads, *axes = NULL;
     int64_t n_pads, n_axes = 0, most = RFX_ONNX_MOST_GIVEN;
@@ -699,7 +711,8 @@ static void read_pads(struct rfx_onnx_import *ctx, int rank, struct pad *pad) {
     }
 }
 
-/* Zeros before and after the channels of a map; negative pads drop channels. */
+/* Returns the node of a map with zeros before and after its channels. Negative pads remove
+ * channels. */
 static int pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t after, int in) {
     int64_t c = rfx_onnx_tensor_of(ctx, in)->c, count;
     if (before == 0 && after == 0) return in;
@@ -712,7 +725,9 @@ static int pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t aft
     return rfx_onnx_select(ctx, "", in, map, count);
 }
 
-/* Cuts off the rows and columns of negative pads, which become 0. */
+/* Returns the node of a map without the rows and columns that negative pads remove. Sets these pads
+ * to 0.
+ */
 static int cut_map(struct rfx_onnx_import *ctx, struct rfx_pads *p, int in) {
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, in);
     int64_t top = rfx_max_i64(-p->top, 0), left = rfx_max_i64(-p->left, 0);
@@ -727,7 +742,8 @@ static int cut_map(struct rfx_onnx_import *ctx, struct rfx_pads *p, int in) {
     return rfx_onnx_emit1(ctx, &crop, "/cut", in);
 }
 
-/* `last`: x is the map behind a tensor (1, h, w, c), and the result has that order. */
+/* Returns the node of a padded map. If `last`, x is the map behind a tensor (1, h, w, c), and the
+ * result has the order of that tensor. */
 static int pad_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, const struct pad *pad,
                    bool last) {
     struct rfx_node node = {.op = RFX_OP_PAD};
@@ -744,15 +760,15 @@ static int pad_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, const
     return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, "", in), last);
 }
 
-/* Whether a map with such pads stays one. */
+/* Returns whether a map with these pads can be padded as a map. */
 static bool keeps_map(const struct pad *pad) {
     bool channels = pad->before[1] != 0 || pad->after[1] != 0;
     bool zeros = pad->mode == RFX_PAD_CONSTANT && pad->value == 0.0;
     return pad->before[0] == 0 && pad->after[0] == 0 && (!channels || zeros);
 }
 
-/* Zeros beside the channels of a map whose pixels a tensor holds in another order; -1: it is
- * another pad. */
+/* Returns the node of a reordered map whose channels are padded with zeros, or -1 for any other
+ * Pad. */
 static int pad_pixels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                       const struct pad *pad) {
     struct rfx_pixels p;
@@ -772,7 +788,8 @@ static int pad_pixels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
     return rfx_onnx_emit_pixels(ctx, &p);
 }
 
-/* The element of an axis of n that stands at index i outside of it. */
+/* Returns the index of the element of an axis of size n that mode `mode` puts at index i outside of
+ * the axis. */
 static int64_t source_of(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     if (mode == RFX_PAD_WRAP) return i - rfx_floor_div(i, n) * n;
     if (mode == RFX_PAD_EDGE || n == 1) return i < 0 ? 0 : n - 1;
@@ -780,7 +797,7 @@ static int64_t source_of(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     return at < n ? at : period - at;
 }
 
-/* One axis of a whole tensor, picked by index. */
+/* Returns the node of a tensor with one axis padded by gathering elements. */
 static int pick_axis(struct rfx_onnx_import *ctx, const struct pad *pad, int axis, int in) {
     int64_t n = rfx_onnx_tensor_of(ctx, in)->shape.dims[axis];
     int64_t before = rfx_max_i64(pad->before[axis], 0), after = rfx_max_i64(pad->after[axis], 0);
@@ -790,7 +807,7 @@ static int pick_axis(struct rfx_onnx_import *ctx, const struct pad *pad, int axi
     return rfx_onnx_gather_along(ctx, "/axis", in, axis, map, n + before + after);
 }
 
-/* One axis of a whole tensor between two constants. */
+/* Returns the node of a tensor with one axis padded by constants. */
 static int join_axis(struct rfx_onnx_import *ctx, const struct pad *pad, int axis, int in) {
     struct rfx_node join = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = axis};
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
@@ -809,7 +826,7 @@ static int join_axis(struct rfx_onnx_import *ctx, const struct pad *pad, int axi
     return rfx_onnx_emit(ctx, &join, "/axis", parts, n);
 }
 
-/* A tensor of any rank, axis by axis. */
+/* Returns the node of a padded tensor of any rank. Each axis is padded by a node of its own. */
 static int pad_tensor(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                       const struct pad *pad) {
     int in = rfx_onnx_plain(ctx, x);
@@ -870,8 +887,8 @@ int rfx_onnx_pad(struct rfx_onnx_import *ctx) {
     return emit_pad(ctx, x, &pad);
 }
 
-/* CenterCropPad: per axis the middle of what is too long, or zeros on both sides of what is too
- * short; an odd element is cut off or added at the end. */
+/* CenterCropPad. An axis that is too long is cropped to its middle, an axis that is too short gets
+ * zeros on both sides. An odd element is removed or added at the end. */
 int rfx_onnx_center_crop_pad(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
     const int64_t *axes;

@@ -1,25 +1,20 @@
 /* Branches and functions, converted in the place of a node: the branch of an If whose condition is
  * known when the model is loaded, and functions of the model.
  *
- * The text calls either a body. The names in a body are its own: a branch also sees those around
- * it, a function only its inputs. Bodies within bodies are converted by recursion to a fixed depth,
- * and the number of their nodes has a limit: a few functions that call each other can unfold to
- * more nodes than any machine could hold. */
+ * "Body" means the nodes of a branch or of a function. Each body has its own table of names. A
+ * branch also sees the names around the If; a function sees only its inputs. Bodies within bodies
+ * are converted by recursion to a fixed depth. The number of their nodes has a limit, because a few
+ * functions that call each other can unfold to more nodes than any machine could hold. */
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-enum { MOST_DEPTH = 24, MOST_INLINED = 1 << 18 };
-
-/* ONNX's own domain has two names. */
 static bool same_domain(const char *a, const char *b) {
-    if (strcmp(a, "ai.onnx") == 0) a = "";
-    if (strcmp(b, "ai.onnx") == 0) b = "";
-    return strcmp(a, b) == 0;
+    return strcmp(a, b) == 0 || (rfx_onnx_is_own_domain(a) && rfx_onnx_is_own_domain(b));
 }
 
 bool rfx_onnx_is_branching(const struct rfx_onnx_node *node) {
-    return strcmp(node->op, "If") == 0 && same_domain(node->domain, "");
+    return strcmp(node->op, "If") == 0 && rfx_onnx_is_own_domain(node->domain);
 }
 
 struct rfx_onnx_function *rfx_onnx_function_of(const struct rfx_onnx_model *model,
@@ -43,8 +38,9 @@ static struct rfx_onnx_attr *find_attr(struct rfx_onnx_attr *attrs, size_t count
     return NULL;
 }
 
-/* Gives a function's node the attributes that its call states. An attribute that refers to one of
- * the function gets the call's value, or the function's default; without either it is left out. */
+/* Replaces references in the attributes of a function's node. An attribute that refers to an
+ * attribute of the function gets the call's value or, without one, the function's default. Without
+ * either the attribute is removed. */
 static void resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
     const struct rfx_onnx_node *call = ctx->call;
     const struct rfx_onnx_body *body = ctx->function;
@@ -64,7 +60,7 @@ static void resolve_attrs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *nod
     node->n_attrs = kept;
 }
 
-/* Leaves out the inputs of a function's node that the call leaves out. */
+/* Removes inputs of a function's node that refer to inputs that the call does not have. */
 static void resolve_inputs(struct rfx_onnx_import *ctx, struct rfx_onnx_node *node) {
     const char **own = node->in;
     node->in = rfx_onnx_alloc(ctx, node->n_in + 1, sizeof *own);
@@ -92,7 +88,7 @@ static void convert_nodes(struct rfx_onnx_import *ctx, const struct rfx_onnx_bod
     }
 }
 
-/* What the outputs of a body are bound to. */
+/* Sets out[] and types[] to the values and element types of a body's outputs. */
 static void find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
                          struct rfx_onnx_operand *out, int32_t *types) {
     for (size_t k = 0; !rfx_onnx_failed(ctx) && k < body->n_out; k++) {
@@ -111,17 +107,18 @@ static void find_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_body
 
 static void check_limits(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body) {
     ctx->n_inlined += (int64_t)body->n_nodes + 1;
-    if (ctx->depth >= MOST_DEPTH)
+    if (ctx->depth >= RFX_ONNX_INLINED_DEPTH)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "functions and branches lie in each other more than %d deep",
-                              MOST_DEPTH);
-    if (ctx->n_inlined > MOST_INLINED)
+                              "functions and branches are nested more than %d deep",
+                              RFX_ONNX_INLINED_DEPTH);
+    if (ctx->n_inlined > RFX_ONNX_MOST_INLINED)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "functions and branches come to more than %d nodes", MOST_INLINED);
+                              "functions and branches expand to more than %d nodes",
+                              RFX_ONNX_MOST_INLINED);
     if (!rfx_onnx_failed(ctx)) ctx->status = rfx_memory_check_stop(ctx->mem, ctx->err);
 }
 
-/* Returns to the place where the body's node stands. */
+/* Restores the state of the import after the body of a node. */
 static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *around) {
     ctx->depth = around->depth;
     ctx->values = around->values;
@@ -136,7 +133,9 @@ static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *aro
     ctx->node_name = around->node_name;
 }
 
-/* Converts a body with `values` as its names, and binds the current node's outputs to its. */
+/* Converts a body with the names `values`, and binds the current node's outputs to the body's
+ * outputs.
+ */
 static void convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
                          struct rfx_onnx_names *values, bool function) {
     const struct rfx_onnx_import around = *ctx;
@@ -160,7 +159,7 @@ static void convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body
     for (size_t k = 0; k < body->n_out; k++) (void)rfx_onnx_bind_as(ctx, k, out[k], types[k]);
 }
 
-/* The names that a function sees: its inputs. */
+/* Returns a table with the names of a function's inputs, bound to the inputs of the call. */
 static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
                                             const struct rfx_onnx_body *body) {
     struct rfx_onnx_names *names = rfx_onnx_names_create(ctx->arena, NULL);
@@ -171,7 +170,7 @@ static struct rfx_onnx_names *names_of_call(struct rfx_onnx_import *ctx,
     return names;
 }
 
-/* Whether another function has the same name: such functions are told apart by their overload. */
+/* Returns whether the model has another function of the same name. Such functions are overloads. */
 static bool is_overloaded(const struct rfx_onnx_model *model,
                           const struct rfx_onnx_function *function) {
     for (size_t i = 0; i < model->n_functions; i++) {

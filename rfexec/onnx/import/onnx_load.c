@@ -14,7 +14,7 @@
 #define OPSET_MIN 1
 #define MOST_IMAGES (1 << 20) /* of a batch that a model is fixed to */
 
-/* Records an error of the model as a whole; returns -1. */
+/* Records an error of the model as a whole. */
 #define FAIL(ctx, code, ...) ((ctx)->status = rfx_fail((ctx)->err, code, __VA_ARGS__))
 
 static bool is_half(int32_t type) {
@@ -38,7 +38,8 @@ void rfx_onnx_add_initialisers(struct rfx_onnx_import *ctx, struct rfx_onnx_tens
     }
 }
 
-/* The one graph input that is not an initialiser; NULL after an error. */
+/* Returns the only graph input that is not an initialiser. UNSUPPORTED, and NULL is returned: there
+ * are several such inputs, or none. */
 static const struct rfx_onnx_value *find_image(struct rfx_onnx_import *ctx,
                                                const struct rfx_onnx_model *model) {
     const struct rfx_onnx_value *image = NULL;
@@ -68,8 +69,8 @@ static bool moves_channels_first(const struct rfx_onnx_node *node) {
     return false;
 }
 
-/* Whether the image is (1, h, w, c): a Transpose moves its channels to axis 1, at once or after
- * arithmetic on pixel values. Converters from other formats write models so. */
+/* Returns whether the image is (1, h, w, c): whether a Transpose moves its channels to axis 1,
+ * directly or after arithmetic on pixel values. Converters from other formats write such models. */
 static bool has_channels_last(const struct rfx_onnx_model *model, const struct rfx_onnx_value *v) {
     static const char *const values[] = {"Cast", "Identity", "Add", "Sub", "Mul", "Div"};
     const char *name = v->name;
@@ -82,15 +83,15 @@ static bool has_channels_last(const struct rfx_onnx_model *model, const struct r
     return false;
 }
 
-/* The first input that is no initialiser. */
-static const struct rfx_onnx_value *image_of(const struct rfx_onnx_model *model) {
-    for (size_t i = 0; i < model->n_inputs; i++) {
-        bool constant = false;
-        for (size_t k = 0; k < model->n_tensors; k++)
-            constant = constant || strcmp(model->tensors[k].name, model->inputs[i].name) == 0;
-        if (!constant) return &model->inputs[i];
-    }
-    return NULL;
+bool rfx_onnx_first_image(const struct rfx_onnx_model *model, const struct rfx_onnx_value **image) {
+    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena, NULL);
+    bool room = names != NULL;
+    *image = NULL;
+    for (size_t i = 0; room && i < model->n_tensors; i++)
+        room = rfx_onnx_names_put(names, model->tensors[i].name, rfx_onnx_of(-1));
+    for (size_t i = 0; room && i < model->n_inputs && *image == NULL; i++)
+        if (rfx_onnx_names_find(names, model->inputs[i].name) == NULL) *image = &model->inputs[i];
+    return room;
 }
 
 int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
@@ -101,8 +102,9 @@ int64_t rfx_onnx_channels_last_of(struct rfx_memory *mem, const char *path) {
     if (rfx_onnx_files_open(mem, path, &files, &err) != RFX_OK) return 0;
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     if (rfx_onnx_model_read(mem, file.file, file.size, false, &model, &err) == RFX_OK) {
-        const struct rfx_onnx_value *v = image_of(&model);
-        if (v != NULL && has_channels_last(&model, v)) channels = v->dims[3];
+        const struct rfx_onnx_value *v;
+        if (rfx_onnx_first_image(&model, &v) && v != NULL && has_channels_last(&model, v))
+            channels = v->dims[3];
     }
     rfx_onnx_model_free(&model);
     rfx_onnx_files_free(files);
@@ -175,8 +177,8 @@ static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *
     rfx_onnx_names_set_type(ctx->values, v->name, v->type);
 }
 
-/* Refuses input k, which is bound to no value: an earlier node makes it as an output that is not
- * supported here (a mask of Dropout), or no node makes it. */
+/* Refuses input k, which is bound to no value. Either it is an output of an earlier node that is
+ * not supported (such as the mask of Dropout), or no earlier node has it as output. */
 static void refuse_input(struct rfx_onnx_import *ctx, size_t k) {
     const char *name = ctx->node->in[k];
     for (const struct rfx_onnx_node *n = ctx->nodes; n < ctx->nodes + ctx->n_before; n++)
@@ -196,8 +198,7 @@ static void refuse_input(struct rfx_onnx_import *ctx, size_t k) {
  * graphs. */
 static void check_operator(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
-    bool others = node->domain[0] != '\0' && strcmp(node->domain, "ai.onnx") != 0;
-    if (others && !rfx_onnx_op_is_of(node->op, node->domain))
+    if (!rfx_onnx_is_own_domain(node->domain) && !rfx_onnx_op_is_of(node->op, node->domain))
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operator of domain '%.80s'",
                               node->domain);
     for (size_t i = 0; i < node->n_attrs; i++) {
@@ -207,7 +208,7 @@ static void check_operator(struct rfx_onnx_import *ctx) {
                                   a->name);
         if (a->ref != NULL)
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
-                                  "attribute '%.60s' is one of a function, but outside of any",
+                                  "attribute '%.60s' refers to a function, but is outside of any",
                                   a->name);
     }
 }
@@ -233,8 +234,8 @@ static bool check_inputs(struct rfx_onnx_import *ctx) {
 
 enum { UNKNOWN_SHOWN = 8, UNKNOWN_TEXT = 300 };
 
-/* Writes the operators that are not in the table, each once with the number of its nodes: "Einsum
- * (2), Det". A user who exports the model again wants to know all of them. */
+/* Writes each operator of the model that is not supported, with the number of its nodes, as in
+ * "Det (2), Unique (1)". A user who exports the model again needs to know all of them. */
 static void list_unknown(const struct rfx_onnx_model *model, char text[UNKNOWN_TEXT]) {
     const char *names[UNKNOWN_SHOWN];
     size_t counts[UNKNOWN_SHOWN], n = 0, used = 0;
@@ -269,18 +270,20 @@ static void refuse_unknown(struct rfx_onnx_import *ctx) {
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
         bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "only a run could say how large its result is: cut the file before "
-                              "it, at '%.40s'%s%.40s%s (onnx.utils.extract_model does); all that "
-                              "is not supported in this model: %s",
+                              "the size of its result depends on the data: cut the file before it, "
+                              "at '%.40s'%s%.40s%s (onnx.utils.extract_model does that); not "
+                              "supported in this model: %s",
                               node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
                               boxes ? "'" : "", all);
     }
     (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                          "this operator is not supported; all such in this model: %s", all);
+                          "this operator is not supported; all such operators in this model: %s",
+                          all);
 }
 
-/* Whether the current node, of constants, is folded: it computes sizes or moves no floats. Other
- * nodes of constants are computed as in a run. */
+/* Returns whether the current node, whose operands are constants, is folded. It is not folded if it
+ * has a fold function and reads floats from more than a few elements; such nodes are computed as in
+ * a run. */
 static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
     if (op->fold == NULL || op->fold == op->convert || op->convert == NULL) return op->fold != NULL;
     for (size_t k = 0; k < ctx->node->n_in; k++) {
@@ -291,8 +294,8 @@ static bool is_folded(const struct rfx_onnx_import *ctx, const struct rfx_onnx_o
     return true;
 }
 
-/* Runs a converter, binds output 0 to the node that it returns, and refuses attributes that it has
- * not read. */
+/* Runs a converter and binds output 0 to the node that it returns. Refuses attributes that the
+ * converter did not read. */
 static void obey(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert) {
     *ctx->attrs_read = 0;
     int node = convert(ctx);
@@ -300,7 +303,7 @@ static void obey(struct rfx_onnx_import *ctx, rfx_onnx_converter *convert) {
     if (!rfx_onnx_failed(ctx)) rfx_onnx_attrs_are_read(ctx);
 }
 
-/* Evaluates the current node, of constants, when the model is loaded. */
+/* Evaluates the current node, whose operands are constants, when the model is loaded. */
 static void convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_op *op) {
     if (is_folded(ctx, op)) {
         obey(ctx, op->fold);
@@ -316,8 +319,8 @@ static void convert_constant(struct rfx_onnx_import *ctx, const struct rfx_onnx_
     }
 }
 
-/* Names the current node: its own name or its first output's, behind the name of the call when the
- * node is in a function. */
+/* Sets ctx->node_name: the node's own name or, without one, the name of its first output. In a
+ * function the name of the call and a slash come first. */
 static void name_node(struct rfx_onnx_import *ctx) {
     const struct rfx_onnx_node *node = ctx->node;
     const char *name = node->name[0] != '\0' ? node->name : node->n_out > 0 ? node->out[0] : "?";
@@ -330,7 +333,7 @@ static void name_node(struct rfx_onnx_import *ctx) {
     ctx->node_name = whole;
 }
 
-/* Converts the current node by the row of its operator. */
+/* Converts the current node with the functions in its operator's row of the table. */
 static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
     check_operator(ctx);
     if (rfx_onnx_failed(ctx)) return;
@@ -346,7 +349,7 @@ static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
         if (op->convert == NULL)
             (void)rfx_onnx_refuse(
                 ctx, RFX_STATUS_UNSUPPORTED,
-                "supported on constants only, not on what is computed from the image");
+                "supported on constants only, not on tensors computed from the image");
         if (!rfx_onnx_failed(ctx)) obey(ctx, op->convert);
     }
     rfx_onnx_const_settle(ctx);
@@ -366,8 +369,9 @@ void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_no
         convert_operator(ctx, constant);
 }
 
-/* Declares the tensor of a node an output. Where the tensor is a map in another shape or order, the
- * output is the map, and its declaration says how it is stored. */
+/* Makes the tensor of a node an output of the graph. If the tensor is a map in another shape or
+ * order, the output is the map, and the output records the shape and order in which it is stored.
+ */
 static void add_output(struct rfx_onnx_import *ctx, int node, const char *name) {
     struct rfx_graph *graph = ctx->graph;
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, node)->shape;
@@ -436,7 +440,7 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     return rfx_onnx_failed(ctx) ? ctx->status : rfx_model_finish(ctx->graph, options, ctx->err);
 }
 
-/* Converts a model; frees `files` or hands them to the graph. */
+/* Converts a model. Frees `files`, or makes the graph their owner. */
 static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files,
                             const struct rfx_load_options *options, struct rfx_graph **out,
                             struct rfx_error *err) {

@@ -1,11 +1,11 @@
-/* Walks down the concatenations of a mask to tensors whose elements are all alike, and compares
- * each of these boxes with what every mask would hold there. */
+/* Splits a mask that is a tree of concatenations into boxes, tensors whose elements are all equal,
+ * and compares each box with the values of each kind of mask at the same place. */
 #include "rfexec/onnx/import/onnx_mask_tree.h"
 
 #include "layers/core/checked.h"
 
 #define MOST_DEPTH 12
-#define PIECE 256 /* floats of a constant that are looked at together */
+#define PIECE 256 /* floats of a constant that are read at a time */
 
 enum { DOWN, ACROSS, QUERY_ROW, QUERY_COL, KEY_ROW, KEY_COL, AXES };
 
@@ -13,12 +13,12 @@ struct tree {
     const struct rfx_graph *graph;
     struct rfx_error *err;
     enum rfx_status status;
-    int64_t size[AXES], cut[AXES]; /* positions before and behind a cut are told apart */
-    int axis_of[RFX_MAX_RANK];     /* of the tensor's axes; -1: of one position */
+    int64_t size[AXES], cut[AXES]; /* a mask changes along an axis only at the cut */
+    int axis_of[RFX_MAX_RANK];     /* per axis of the tensor: one of AXES; -1: its size is 1 */
     struct rfx_masks *masks;
 };
 
-/* Whether all of a weight is one number. */
+/* Returns whether all elements of a weight are equal, and sets *value to them. */
 static bool weight_is_one(struct tree *t, int index, float *value) {
     const struct rfx_weight *weight = &t->graph->weights[index];
     float values[PIECE];
@@ -33,7 +33,7 @@ static bool weight_is_one(struct tree *t, int index, float *value) {
     return weight->elems > 0;
 }
 
-/* Whether all elements of a node's tensor are one number. */
+/* Returns whether all elements of a node's tensor are equal, and sets *value to them. */
 static bool is_one(struct tree *t, int node, float *value) {
     for (int steps = 0; steps < MOST_DEPTH; steps++) {
         const struct rfx_node *n = &t->graph->nodes[node];
@@ -60,7 +60,7 @@ static bool is_one(struct tree *t, int node, float *value) {
     return false;
 }
 
-/* Strikes out the masks that do not hold this one value everywhere in a box. */
+/* Clears the masks in t->masks that do not have the value `hides` everywhere in a box. */
 static void check_box(const struct tree *t, const int64_t *lo, const struct rfx_shape *shape,
                       bool hides) {
     bool can[AXES][2]; /* whether the box has positions before the cut, and from it on */
@@ -89,8 +89,8 @@ static void check_box(const struct tree *t, const int64_t *lo, const struct rfx_
     }
 }
 
-/* Checks the part whose first element is at `lo`. False: it does not consist of boxes of one value.
- * Calls itself for the parts of a concatenation, down to MOST_DEPTH. */
+/* Checks the part whose first element is at `lo`. Returns false when the part does not consist of
+ * boxes. Calls itself for the parts of a concatenation, to a depth of MOST_DEPTH. */
 static bool check_part(struct tree *t, int node, int64_t *lo, int depth) {
     const struct rfx_node *n = &t->graph->nodes[node];
     float value;
@@ -110,7 +110,8 @@ static bool check_part(struct tree *t, int node, int64_t *lo, int depth) {
     return good;
 }
 
-/* Whether the axes of a tensor are those of windows, queries and keys, in that order. */
+/* Returns whether the axes of a tensor are those of windows, queries and keys, in this order. Sets
+ * t->axis_of. */
 static bool name_axes(struct tree *t, const struct rfx_shape *shape) {
     int next = 0;
     for (int i = 0; i < shape->rank; i++) {

@@ -1,6 +1,5 @@
 /* The table of ONNX operators, from which the table in docs/operators.md is written. A new operator
- * gets a row here. Functions of one element that are not folded need none: they have one in
- * layers/graph/act.h. */
+ * gets a row here. An activation that is not folded has its row in layers/graph/act.h instead. */
 #include <stdio.h>
 #include <string.h>
 
@@ -16,52 +15,52 @@ static const struct rfx_onnx_op op_rows[] = {
     ACT_FOLD("Abs"),
     BINARY("Add"),
     {"AffineGrid", rfx_onnx_affine_grid, rfx_onnx_fold_affine_grid, RFX_ONNX_CONSTANT,
-     "constant theta and size, of rows and columns"},
+     "constant theta and size; two-dimensional"},
     BINARY("And"),
     {"ArgMax", rfx_onnx_arg, NULL, RFX_ONNX_ROWS,
-     "indices are numbers; over space or other axes whole"},
+     "over channels by rows, else whole; the result is a number"},
     {"ArgMin", rfx_onnx_arg, NULL, RFX_ONNX_ROWS, "as ArgMax"},
     {"Attention", rfx_onnx_attention, NULL, RFX_ONNX_WHOLE,
-     "some queries at a time, without the matrix of scores; no cache, causal mask, soft cap or "
+     "a few queries at a time, without the matrix of scores; no cache, causal mask, soft cap or "
      "shared heads"},
     {"AveragePool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, ""},
     {"BatchNormalization", rfx_onnx_batch_norm, NULL, RFX_ONNX_ROWS,
-     "of maps and tokens by rows, else whole; in training mode as InstanceNormalization"},
+     "maps and tokens by rows, else whole; training mode works as InstanceNormalization"},
     {"Cast", rfx_onnx_cast, rfx_onnx_fold_cast, RFX_ONNX_ROWS,
-     "of computed tensors to floats (all are float32), bool, and integers but uint32 and uint64"},
+     "a computed tensor can be cast to all floats (float32 is used), bool, and integers except "
+     "uint32 and uint64"},
     {"CastLike", rfx_onnx_cast_like, rfx_onnx_fold_cast, RFX_ONNX_ROWS, "as Cast"},
     ACT_FOLD("Ceil"),
     {"CenterCropPad", rfx_onnx_center_crop_pad, NULL, RFX_ONNX_ROWS, "constant shape"},
     {"Clip", rfx_onnx_clip, rfx_onnx_fold_clip, RFX_ONNX_ROWS, "constant limits"},
     {"Col2Im", rfx_onnx_col2im, NULL, RFX_ONNX_ROWS,
-     "of rows and columns, constant shapes; by rows where the blocks are a map's pixels, else "
-     "whole"},
+     "constant shapes; two-dimensional; by rows if the blocks are the pixels of a map, else whole"},
     {"Concat", rfx_onnx_concat, rfx_onnx_fold_concat, RFX_ONNX_ROWS,
-     "of channels; around the ends of one map by rows, else whole"},
+     "along channels, and circular padding of one map, by rows; else whole"},
     {"Constant", NULL, rfx_onnx_fold_constant, RFX_ONNX_CONSTANT, ""},
     {"ConstantOfShape", NULL, rfx_onnx_fold_constant_of_shape, RFX_ONNX_CONSTANT, ""},
     {"Conv", rfx_onnx_conv, NULL, RFX_ONNX_ROWS,
-     "constant weights; over one or two axes of space, of three where one is not mixed"},
-    {"ConvTranspose", rfx_onnx_conv_transpose, NULL, RFX_ONNX_ROWS,
-     "constant weights; over one or two axes of space, of three where one is not mixed"},
+     "constant weights; one or two axes of space, or three if the kernel has size 1 along one of "
+     "them"},
+    {"ConvTranspose", rfx_onnx_conv_transpose, NULL, RFX_ONNX_ROWS, "as Conv"},
     {"CumSum", rfx_onnx_cum_sum, rfx_onnx_fold_cum_sum, RFX_ONNX_ROWS,
-     "along channels and columns; along rows whole"},
+     "along channels and columns by rows, else whole"},
     {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
     {"DequantizeLinear", rfx_onnx_dequantise, rfx_onnx_fold_dequantise, RFX_ONNX_ROWS,
-     "of weights, also of 4 bits: computed when the model is loaded; one scale, one per index of "
+     "weights, also of 4 bits, are computed when the model is loaded; one scale, one per index of "
      "an axis, or one per whole block"},
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
-     "of one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
+     "one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
     BINARY("Equal"),
     {"Expand", rfx_onnx_expand, rfx_onnx_fold_expand, RFX_ONNX_ROWS, "constant shape"},
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
     {"FusedConv", rfx_onnx_fused_conv, NULL, RFX_ONNX_ROWS,
-     "of com.microsoft: Conv, a sum with another map, and an activation; two-dimensional"},
+     "of com.microsoft: Conv, addition of another map, activation; two-dimensional"},
     {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather, RFX_ONNX_ROWS,
-     "by constant indices, of channels by rows; of other axes and by computed indices whole"},
+     "constant indices along channels by rows; other axes and computed indices whole"},
     {"GatherElements", rfx_onnx_gather_elements, NULL, RFX_ONNX_WHOLE, ""},
     {"GatherND", rfx_onnx_gather_nd, NULL, RFX_ONNX_WHOLE, ""},
     {"Gelu", rfx_onnx_gelu, NULL, RFX_ONNX_ROWS, ""},
@@ -72,28 +71,28 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Greater"),
     BINARY("GreaterOrEqual"),
     {"GridSample", rfx_onnx_grid_sample, NULL, RFX_ONNX_ROWS,
-     "the grid by rows, the map that is sampled whole"},
+     "the grid by rows, the sampled map whole"},
     {"GroupNormalization", rfx_onnx_group_norm, NULL, RFX_ONNX_SUMS, ""},
-    {"Hardmax", rfx_onnx_hardmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+    {"Hardmax", rfx_onnx_hardmax, NULL, RFX_ONNX_ROWS, "over channels by rows, else whole"},
     {"Identity", rfx_onnx_identity, rfx_onnx_identity, RFX_ONNX_ROWS, "does nothing"},
     {"InstanceNormalization", rfx_onnx_instance_norm, NULL, RFX_ONNX_SUMS, ""},
     {"IsInf", rfx_onnx_is_inf, NULL, RFX_ONNX_ROWS, ""},
     {"IsNaN", rfx_onnx_is_nan, NULL, RFX_ONNX_ROWS, ""},
     {"LRN", rfx_onnx_lrn, NULL, RFX_ONNX_ROWS, ""},
     {"LayerNormalization", rfx_onnx_layer_norm, NULL, RFX_ONNX_ROWS,
-     "over channels by rows, over channels and space as sums; else whole"},
+     "over channels by rows; over channels and space the map is taken in by rows; else whole"},
     BINARY("Less"),
     BINARY("LessOrEqual"),
-    {"LogSoftmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
-    {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+    {"LogSoftmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels by rows, else whole"},
+    {"LpNormalization", rfx_onnx_lp_norm, NULL, RFX_ONNX_ROWS, "over channels by rows, else whole"},
     {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "any p"},
     {"MatMul", rfx_onnx_matmul, NULL, RFX_ONNX_ROWS,
-     "by constant weights, of maps with their channels last and of tokens; else whole"},
+     "tokens, and maps with channels last, times constant weights by rows; else whole"},
     {"Max", rfx_onnx_variadic, rfx_onnx_fold_variadic, RFX_ONNX_ROWS, ""},
     {"MaxPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS,
-     "indices are numbers, of maps of up to 2^24 elements, but for MaxUnpool"},
+     "indices are numbers, of maps of up to 2^24 elements; MaxUnpool has no such limit"},
     {"MaxUnpool", rfx_onnx_max_unpool, NULL, RFX_ONNX_ROWS,
-     "by the indices of a MaxPool whose strides are its kernel, 2x2 to 4x4"},
+     "indices of a MaxPool whose strides equal its kernel, 2x2 to 4x4"},
     {"Mean", rfx_onnx_variadic, NULL, RFX_ONNX_ROWS, ""},
     {"MeanVarianceNormalization", rfx_onnx_mean_variance, NULL, RFX_ONNX_SUMS, "over all of space"},
     {"Min", rfx_onnx_variadic, rfx_onnx_fold_variadic, RFX_ONNX_ROWS, ""},
@@ -102,15 +101,16 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Mul"),
     ACT_FOLD("Neg"),
     {"NonZero", NULL, rfx_onnx_fold_non_zero, RFX_ONNX_CONSTANT,
-     "of constants; of what is computed only a run could say how many there are"},
+     "constants only: otherwise the size of the result depends on the data"},
     {"Not", rfx_onnx_not, rfx_onnx_fold_unary, RFX_ONNX_ROWS, ""},
     {"OneHot", rfx_onnx_one_hot, NULL, RFX_ONNX_WHOLE, "constant depth"},
     BINARY("Or"),
     {"PRelu", rfx_onnx_prelu, NULL, RFX_ONNX_ROWS, "one slope, or one per channel"},
     {"Pad", rfx_onnx_pad, NULL, RFX_ONNX_ROWS,
-     "constant pads; rows and columns of maps, zeros beside channels; else whole"},
+     "constant pads; rows and columns of maps, and zeros beside channels, by rows; else whole"},
     BINARY("Pow"),
-    {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS, "over channels last; else whole"},
+    {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS,
+     "over channels in the last axis by rows, else whole"},
     {"Range", NULL, rfx_onnx_fold_range, RFX_ONNX_CONSTANT, ""},
     ACT_FOLD("Reciprocal"),
     {"ReduceL1", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS,
@@ -122,40 +122,41 @@ static const struct rfx_onnx_op op_rows[] = {
     {"ReduceMean", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
     {"ReduceMin", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
     {"ReduceProd", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_ROWS,
-     "over channels; else whole"},
+     "over channels by rows, else whole"},
     {"ReduceSum", rfx_onnx_reduce, rfx_onnx_fold_reduce, RFX_ONNX_SUMS, "as ReduceL1"},
     {"ReduceSumSquare", rfx_onnx_reduce, NULL, RFX_ONNX_SUMS, "as ReduceL1"},
     {"Reshape", rfx_onnx_reshape_op, rfx_onnx_reshape_op, RFX_ONNX_WHOLE,
-     "of channel and pixel shuffles, grouped norms, tokens and windows nothing is left"},
+     "no cost in channel and pixel shuffles, grouped norms, tokens and windows"},
     {"Resize", rfx_onnx_resize, NULL, RFX_ONNX_ROWS,
-     "rows and columns, constant scales or sizes; no tf_crop_and_resize"},
+     "rows and columns; constant scales or sizes; no tf_crop_and_resize"},
     ACT_FOLD("Round"),
     {"Scatter", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE, "as ScatterElements"},
     {"ScatterElements", rfx_onnx_scatter_elements, NULL, RFX_ONNX_WHOLE,
-     "all reductions; of several updates to one place the last one stays"},
+     "all reductions; the last of several updates at one place wins"},
     {"ScatterND", rfx_onnx_scatter_nd, rfx_onnx_fold_scatter_nd, RFX_ONNX_WHOLE,
      "as ScatterElements"},
     {"Selu", rfx_onnx_selu, NULL, RFX_ONNX_ROWS, ""},
     {"Shape", rfx_onnx_fold_shape, rfx_onnx_fold_shape, RFX_ONNX_CONSTANT,
-     "of computed tensors too: sizes are known"},
+     "also of computed tensors, whose sizes are known"},
     {"Shrink", rfx_onnx_shrink, NULL, RFX_ONNX_ROWS, ""},
     {"Size", rfx_onnx_fold_shape, rfx_onnx_fold_shape, RFX_ONNX_CONSTANT, "as Shape"},
     {"Slice", rfx_onnx_slice, rfx_onnx_fold_slice, RFX_ONNX_ROWS,
-     "constant limits; maps with rows upside down are stored"},
-    {"Softmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels; else whole"},
+     "constant limits; a map is stored if its rows are reversed"},
+    {"Softmax", rfx_onnx_softmax, NULL, RFX_ONNX_ROWS, "over channels by rows, else whole"},
     {"SpaceToDepth", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
-    {"Split", rfx_onnx_split, NULL, RFX_ONNX_ROWS, "of channels, rows and columns; else whole"},
+    {"Split", rfx_onnx_split, NULL, RFX_ONNX_ROWS,
+     "along channels, rows and columns by rows, else whole"},
     ACT_FOLD("Sqrt"),
     {"Squeeze", rfx_onnx_squeeze, rfx_onnx_squeeze, RFX_ONNX_WHOLE, ""},
     BINARY("Sub"),
     {"Sum", rfx_onnx_variadic, rfx_onnx_fold_variadic, RFX_ONNX_ROWS, ""},
     {"Swish", rfx_onnx_swish, NULL, RFX_ONNX_ROWS, ""},
-    {"Tile", rfx_onnx_tile, NULL, RFX_ONNX_ROWS, "of channels; else whole"},
+    {"Tile", rfx_onnx_tile, NULL, RFX_ONNX_ROWS, "along channels by rows, else whole"},
     {"TopK", rfx_onnx_top_k, NULL, RFX_ONNX_ROWS,
-     "constant k; among channels by rows, else whole; of equal elements the first, a NaN is above "
-     "all numbers"},
+     "constant k; over channels by rows, else whole; of equal elements the first is taken, and a "
+     "NaN is larger than all numbers"},
     {"Transpose", rfx_onnx_transpose, rfx_onnx_fold_transpose, RFX_ONNX_WHOLE,
-     "to channels last and back: nothing is left"},
+     "no cost to channels last and back"},
     {"Trilu", rfx_onnx_trilu, rfx_onnx_fold_trilu, RFX_ONNX_ROWS, ""},
     {"Unsqueeze", rfx_onnx_unsqueeze, rfx_onnx_unsqueeze, RFX_ONNX_WHOLE, ""},
     {"Upsample", rfx_onnx_upsample, NULL, RFX_ONNX_ROWS, ""},
@@ -176,8 +177,8 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
-    bool own = domain[0] == '\0' || strcmp(domain, "ai.onnx") == 0;
-    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0 : own;
+    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0
+                                          : rfx_onnx_is_own_domain(domain);
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {
@@ -194,14 +195,14 @@ static void write_row(FILE *out, const char *name, const struct rfx_onnx_op *op)
             op->note);
 }
 
-/* Writes rows by name: those above are in that order, those of the table of activations are not. */
+/* Writes the rows sorted by name. op_rows is sorted; the table of activations is not. */
 void rfx_onnx_write_operators(FILE *out) {
     const size_t n = sizeof op_rows / sizeof op_rows[0];
     size_t next = 0;
     fputs("| operator | maps | constants | |\n|---|---|---|---|\n", out);
     for (const char *last = "";;) {
         const char *name = next < n ? op_rows[next].name : NULL;
-        for (int kind = 0; kind < RFX_ACT_COUNT; kind++) { /* the first name after `last` */
+        for (int kind = 0; kind < RFX_ACT_COUNT; kind++) { /* the next name after `last` */
             const struct rfx_act_def *act = rfx_act_def((enum rfx_act_kind)kind);
             bool listed = (act->traits & RFX_ACT_HAS_OWN_FORM) == 0 && find_row(act->onnx) == NULL;
             bool before = name == NULL || strcmp(act->onnx, name) < 0;

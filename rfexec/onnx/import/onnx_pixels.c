@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#define MOST_STEPS 48 /* from a tensor back to its map */
+#define MOST_STEPS 48 /* nodes between a tensor and its map */
 
-/* Half of a roll: positions [start, start + size) along one axis of a tensor, or of a map as
- * (1, c, h, w). */
+/* One of the two parts of a roll: positions [start, start + size) along one axis of a tensor, or of
+ * a map as (1, c, h, w). */
 struct cut {
     int source, axis;
     int64_t start, size;
@@ -53,7 +53,7 @@ int rfx_pixels_merge(const struct rfx_pixels_factor *in, int count, struct rfx_p
     return n;
 }
 
-/* An axis as one factor; false: it is none, or several. */
+/* Sets *out to the only factor of an axis. Returns false when the axis has no factor or several. */
 static bool one_factor(const struct rfx_pixels *p, int axis, struct rfx_pixels_factor *out) {
     struct rfx_pixels_factor merged[RFX_PIXELS_FACTORS];
     int begin = begin_of(p, axis);
@@ -62,7 +62,6 @@ static bool one_factor(const struct rfx_pixels *p, int axis, struct rfx_pixels_f
     return true;
 }
 
-/* Factors are cut where an axis ends. */
 bool rfx_pixels_reshape(struct rfx_pixels *p, const struct rfx_shape *shape) {
     struct rfx_pixels out = *p;
     struct rfx_pixels_factor rest = {0, 1, 0};
@@ -102,7 +101,7 @@ static bool transpose(struct rfx_pixels *p, const int *perm) {
     return true;
 }
 
-/* Positions [start, start + size) of an axis of channels. */
+/* Keeps positions [start, start + size) of an axis of channels. Returns false for other axes. */
 static bool cut_channels(struct rfx_pixels *p, int axis, int64_t start, int64_t size) {
     struct rfx_pixels_factor factor;
     if (!one_factor(p, axis, &factor) || factor.axis != RFX_PIXELS_CHANNEL) return false;
@@ -128,8 +127,8 @@ static bool slice(struct rfx_pixels *p, const struct rfx_slice_attr *cut) {
     return true;
 }
 
-/* Position i of the axis becomes what was at i + shift, around: an axis that is all rows or all
- * columns. */
+/* Rolls an axis: position i gets the element of position i + shift, modulo the size. Returns false
+ * unless the axis consists of all rows or all columns. */
 static bool roll(struct rfx_pixels *p, int axis, int64_t shift) {
     struct rfx_pixels_factor factor;
     if (!one_factor(p, axis, &factor) || factor.axis == RFX_PIXELS_CHANNEL || factor.stride != 1 ||
@@ -139,7 +138,8 @@ static bool roll(struct rfx_pixels *p, int axis, int64_t shift) {
     return true;
 }
 
-/* How far a map was rolled by a PAD that wraps around, rows and columns; false: it is none. */
+/* Returns whether a node is a PAD of mode wrap that rolls a map, and sets shift[2] to the shifts of
+ * rows and columns. */
 static bool is_rolled_map(const struct rfx_node *node, int64_t *shift) {
     if (node->op != RFX_OP_PAD || node->attr.pad.mode != RFX_PAD_WRAP) return false;
     const struct rfx_pads *p = &node->attr.pad.pads;
@@ -148,7 +148,7 @@ static bool is_rolled_map(const struct rfx_node *node, int64_t *shift) {
     return p->top <= 0 && p->left <= 0 && p->top + p->bottom == 0 && p->left + p->right == 0;
 }
 
-/* Whether it is channels that follow each other of a map that was rolled. */
+/* Returns whether a node is consecutive channels of a rolled map. */
 static bool is_cut_of_rolled(const struct rfx_graph *graph, const struct rfx_node *node) {
     int64_t shift[2];
     if (node->op != RFX_OP_CHANNEL_SELECT || !is_rolled_map(&graph->nodes[node->in[0]], shift))
@@ -159,7 +159,8 @@ static bool is_cut_of_rolled(const struct rfx_graph *graph, const struct rfx_nod
     return true;
 }
 
-/* Where a description begins: a map that is not a roll of another one, nor a part of it. */
+/* Returns whether a description begins at this node: a map that is neither a roll of another map
+ * nor channels of a roll. */
 static bool is_map(const struct rfx_graph *graph, int node) {
     int64_t shift[2];
     const struct rfx_node *n = &graph->nodes[node];
@@ -195,7 +196,7 @@ static bool is_cut(const struct rfx_graph *graph, int node, struct cut *cut) {
     return cut->axis >= 0;
 }
 
-/* Whether a concatenation puts the first part of an axis behind its rest. */
+/* Returns whether a node joins an axis's first part after its rest. *rest is set to the rest. */
 static bool is_roll(const struct rfx_graph *graph, const struct rfx_node *n, struct cut *rest) {
     struct cut first;
     if (n->op != RFX_OP_PLAIN_CONCAT || n->n_in != 2 || !is_cut(graph, n->in[0], rest) ||
@@ -207,7 +208,7 @@ static bool is_roll(const struct rfx_graph *graph, const struct rfx_node *n, str
            rest->start + rest->size == extent;
 }
 
-/* The tensor or map that a node's tensor is a form of; -1: none. */
+/* Returns the input from which a node makes a tensor or map by moving elements only, or -1. */
 static int step_back(const struct rfx_graph *graph, int node) {
     const struct rfx_node *n = &graph->nodes[node];
     struct cut cut;
@@ -217,7 +218,7 @@ static int step_back(const struct rfx_graph *graph, int node) {
         case RFX_OP_RESHAPE:
         case RFX_OP_TRANSPOSE:
         case RFX_OP_PLAIN_SLICE:
-        case RFX_OP_PAD: /* a roll, or channels of one: others are where a description begins */
+        case RFX_OP_PAD: /* a roll, or channels of a roll: a description begins at any other one */
         case RFX_OP_CHANNEL_SELECT:
             return n->in[0];
         case RFX_OP_PLAIN_GATHER:
@@ -229,7 +230,8 @@ static int step_back(const struct rfx_graph *graph, int node) {
     }
 }
 
-/* `begins`: it is the node that the description begins with. */
+/* Changes a description as a node changes its tensor. `begins`: the node is the first one after the
+ * map. Returns false when factors cannot describe the result. */
 static bool apply(const struct rfx_graph *graph, int node, bool begins, struct rfx_pixels *p) {
     static const int to_last[4] = {0, 2, 3, 1};
     const struct rfx_node *n = &graph->nodes[node];
@@ -252,10 +254,10 @@ static bool apply(const struct rfx_graph *graph, int node, bool begins, struct r
             if (!is_rolled_map(n, shift)) return false;
             return (shift[0] == 0 || roll(p, 2, shift[0])) &&
                    (shift[1] == 0 || roll(p, 3, shift[1]));
-        case RFX_OP_NHWC_AS_PLAIN: /* of a map that was rolled; of others it is where they begin */
+        case RFX_OP_NHWC_AS_PLAIN: /* base_of has set this order if no roll came before */
             return begins || transpose(p, to_last);
         default:
-            return true; /* where a map became a tensor */
+            return true; /* a map becomes a tensor in the same order */
     }
 }
 
@@ -333,7 +335,7 @@ bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *
     return true;
 }
 
-/* Whether it is a whole map of rank 4 whose axes 1 to 3 are these. */
+/* Returns whether the tensor is a whole map of rank 4 with these axes as axes 1 to 3. */
 static bool is_in_order(const struct rfx_pixels *p, const int *axes) {
     struct rfx_shape shape = rfx_pixels_shape(p);
     if (p->rank != 4 || p->first != 0 || p->roll[0] != 0 || p->roll[1] != 0 || shape.dims[0] != 1)

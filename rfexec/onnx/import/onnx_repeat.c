@@ -685,7 +685,9 @@ static bool find_boxes(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, st
            b->stored <= c->elems / 4;
 }
 
-bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
+/* Returns whether a large constant can be a weight whose elements are computed when they are read.
+ */
+static bool has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     struct boxes b;
     return find_boxes(ctx, c, &b);
 }
@@ -1043,8 +1045,7 @@ static int plain_of_parts(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c)
 int rfx_onnx_repeat_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     if (rfx_onnx_failed(ctx) || c->repeat == NULL || c->elems <= STORED_PLAIN_UP_TO) return -1;
     int out = plain_of_map(ctx, c);
-    bool parts = out < 0 && !rfx_onnx_failed(ctx) && c->repeat->n_parts > 0 &&
-                 !rfx_onnx_repeat_has_weight(ctx, c);
+    bool parts = out < 0 && !rfx_onnx_failed(ctx) && c->repeat->n_parts > 0 && !has_weight(ctx, c);
     return parts ? plain_of_parts(ctx, c) : out;
 }
 

@@ -92,9 +92,8 @@ struct rfx_onnx_const *rfx_onnx_repeat_stored(struct rfx_onnx_import *ctx,
                                               const struct rfx_onnx_const *c,
                                               const struct rfx_shape *shape);
 
-/* The first function returns whether a large constant can be a weight whose elements are computed
- * when they are read, not stored. The second adds such a weight and returns its index, or -1. */
-bool rfx_onnx_repeat_has_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
+/* Adds a large constant as a weight whose elements are computed when they are read, not stored.
+ * Returns the weight's index, or -1 when the constant has no such form. */
 int rfx_onnx_repeat_weight(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c);
 
 /* Evaluates the current node, whose operands are constants, and binds its outputs, if the result

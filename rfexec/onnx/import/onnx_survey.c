@@ -1,4 +1,4 @@
-/* Counting operators; see onnx_survey.h. */
+/* Lists the operators of a file; see onnx_survey.h. */
 #include "rfexec/onnx/import/onnx_survey.h"
 
 #include <stdlib.h>
@@ -6,23 +6,21 @@
 
 #include "rfexec/onnx/import/onnx_import.h"
 
-/* Rows at most: a file of others may have as many names as nodes. Functions that call each other
- * can unfold to more nodes than any machine could count. */
-enum { MOST_OPS = 512, MOST_DEPTH = 24, MOST_NODES = 1 << 18 };
+enum { MOST_OPS = 512 }; /* rows of the list: a hostile file may have as many names as nodes */
 
 static const char *why_refused(const struct rfx_onnx_node *node) {
     if (rfx_onnx_is_branching(node)) return NULL;
-    bool own = node->domain[0] == '\0' || strcmp(node->domain, "ai.onnx") == 0;
     bool known = rfx_onnx_op_is_of(node->op, node->domain);
-    if (!own && !known) return "an operator of another domain";
+    if (!rfx_onnx_is_own_domain(node->domain) && !known) return "an operator of another domain";
     for (size_t i = 0; i < node->n_attrs; i++)
-        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it holds a sub-graph";
+        if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it has a sub-graph";
     if (rfx_onnx_op_find(node->op) != NULL && known) return NULL;
-    return rfx_onnx_op_is_sized_by_values(node->op) ? "only a run could say its result's size"
-                                                    : "no such operator here";
+    return rfx_onnx_op_is_sized_by_values(node->op) ? "the size of its result depends on the data"
+                                                    : "not supported";
 }
 
-/* Adds a node to its operator's row. Nodes of one operator may differ in why: they are two rows. */
+/* Adds a node to its operator's row. Nodes of one operator that are refused for different reasons
+ * have rows of their own. */
 static void count_node(struct rfx_onnx_survey *survey, const struct rfx_onnx_node *node) {
     const char *why = why_refused(node);
     size_t i = 0;
@@ -44,7 +42,7 @@ static void count_node(struct rfx_onnx_survey *survey, const struct rfx_onnx_nod
     survey->ops[i].nodes++;
 }
 
-/* Counts nodes, and of calls those of the functions. */
+/* Counts nodes. Instead of a call, counts the nodes of the function that it calls. */
 static enum rfx_status count_nodes(struct rfx_onnx_survey *survey,
                                    const struct rfx_onnx_node *nodes, size_t count, int depth,
                                    struct rfx_error *err) {
@@ -53,7 +51,7 @@ static enum rfx_status count_nodes(struct rfx_onnx_survey *survey,
         struct rfx_onnx_function *f = rfx_onnx_function_of(&survey->model, &nodes[i]);
         if (f == NULL) {
             count_node(survey, &nodes[i]);
-        } else if (depth < MOST_DEPTH && survey->in_functions < MOST_NODES) {
+        } else if (depth < RFX_ONNX_INLINED_DEPTH && survey->in_functions < RFX_ONNX_MOST_INLINED) {
             status = rfx_onnx_read_function(&survey->model, f, err);
             if (status != RFX_OK) return status;
             survey->in_functions += f->body->n_nodes + 1;
@@ -70,21 +68,6 @@ static int compare(const void *left, const void *right) {
     return order != 0 ? order : strcmp(a->domain, b->domain);
 }
 
-/* The first input that is not among the names of the initialisers. */
-static enum rfx_status find_image(struct rfx_onnx_survey *survey, struct rfx_error *err) {
-    const struct rfx_onnx_model *model = &survey->model;
-    struct rfx_onnx_names *names = rfx_onnx_names_create(model->arena, NULL);
-    struct rfx_onnx_operand constant = {-1, NULL};
-    bool room = names != NULL;
-    for (size_t i = 0; room && i < model->n_tensors; i++)
-        room = rfx_onnx_names_put(names, model->tensors[i].name, constant);
-    if (!room) return rfx_memory_fail(survey->mem, "names", model->n_tensors, err);
-    for (size_t i = 0; i < model->n_inputs && survey->image == NULL; i++)
-        if (rfx_onnx_names_find(names, model->inputs[i].name) == NULL)
-            survey->image = &model->inputs[i];
-    return RFX_OK;
-}
-
 static enum rfx_status count_all(struct rfx_onnx_survey *survey, struct rfx_error *err) {
     const struct rfx_onnx_model *model = &survey->model;
     for (size_t i = 0; i < model->n_tensors; i++)
@@ -95,7 +78,9 @@ static enum rfx_status count_all(struct rfx_onnx_survey *survey, struct rfx_erro
     enum rfx_status status = count_nodes(survey, model->nodes, model->n_nodes, 0, err);
     if (status != RFX_OK) return status;
     qsort(survey->ops, survey->n_ops, sizeof *survey->ops, compare);
-    return find_image(survey, err);
+    if (!rfx_onnx_first_image(model, &survey->image))
+        return rfx_memory_fail(survey->mem, "names", model->n_tensors, err);
+    return RFX_OK;
 }
 
 enum rfx_status rfx_onnx_survey_create(struct rfx_memory *mem, const char *path,

@@ -1,6 +1,6 @@
-/* Finds attention within windows. How the tensors are shaped does not matter, only which pixel and
- * channel of the map each element is (onnx_pixels.h). The scores may lie in the order windows,
- * heads, queries, keys, or heads, windows, queries, keys. */
+/* Finds attention within windows. The shapes of the tensors do not matter, only which pixel and
+ * channel of the map each element is (onnx_pixels.h). The axes of the scores may be in the order
+ * windows, heads, queries, keys or in the order heads, windows, queries, keys. */
 #include "rfexec/onnx/import/onnx_windows.h"
 
 #include <string.h>
@@ -9,11 +9,11 @@
 #include "rfexec/onnx/import/onnx_mask_tree.h"
 
 #define MOST_ADDED 4
-#define HIDDEN (-100.0f) /* a score with this added is nothing after a softmax */
-#define PIECE 4096       /* floats of a constant that are looked at together */
+#define HIDDEN (-100.0f) /* a score with this number added has no weight after a softmax */
+#define PIECE 4096       /* floats of a constant that are read at a time */
 
-/* A constant that is added to the scores, which have the shape `scores` there. With `hides` it is a
- * condition instead: where it is true, the score becomes a large negative number. */
+/* A constant that is added to scores of shape `scores`. If `hides`, it is a condition instead:
+ * where the condition is true, the score becomes a large negative number. */
 struct added {
     int constant;
     struct rfx_shape scores;
@@ -24,18 +24,19 @@ struct search {
     const struct rfx_graph *graph;
     struct rfx_error *err;
     struct rfx_found_windows *out;
-    int64_t pixels, down, across; /* of a window; windows */
-    bool heads_first;             /* before windows */
+    int64_t pixels;       /* of a window */
+    int64_t down, across; /* number of windows */
+    bool heads_first;     /* the axis of heads comes before that of windows */
     double scale;
     int n_added;
     struct added added[MOST_ADDED];
 };
 
-/* Along which axes of the scores the values of a constant change. */
+/* The axes of the scores along which the values of a constant change. */
 struct varies {
-    bool heads, rows, cols;            /* windows below each other, beside each other */
-    int64_t windows[RFX_MAX_RANK + 1]; /* of the scores' axes of windows: strides in it; 0: none */
-    int from, end;                     /* which axes those are */
+    bool heads, rows, cols;            /* heads; windows from row to row; from column to column */
+    int64_t windows[RFX_MAX_RANK + 1]; /* strides in the constant of the axes of windows */
+    int from, end;                     /* axes [from, end) of the scores are those of windows */
 };
 
 static const struct rfx_node *node_of(const struct search *s, int node) {
@@ -46,7 +47,8 @@ static bool is_constant(const struct search *s, int node) {
     return node_of(s, node)->op == RFX_OP_CONST_PLAIN;
 }
 
-/* x * number, number * x or x / number: *in is x, and the number goes into the scale. */
+/* If *in is x * number, number * x or x / number, sets *in to x and takes the number into s->scale.
+ */
 static enum rfx_status take_scale(struct search *s, int *in, bool *taken) {
     const struct rfx_node *n = node_of(s, *in);
     *taken = false;
@@ -84,8 +86,8 @@ static bool is_choice(const struct search *s, int node, enum rfx_binary_kind kin
            n->attr.binary.kind == kind;
 }
 
-/* A constant's number where the mask is true, the scores elsewhere: Where as it is imported, a sum
- * of the two. */
+/* If *in is a large negative number where a mask is true and the scores elsewhere, sets *in to the
+ * scores and records the mask. The import converts Where to a sum of two terms. */
 static enum rfx_status take_hidden(struct search *s, int *in, bool *taken) {
     const struct rfx_node *n = node_of(s, *in);
     float value;
@@ -109,7 +111,8 @@ static enum rfx_status take_hidden(struct search *s, int *in, bool *taken) {
     return RFX_OK;
 }
 
-/* From the softmax back to the product of queries and keys; -1: something else is between them. */
+/* Follows the softmax back to the product of queries and keys. *product is -1 when another operator
+ * is between them. */
 static enum rfx_status climb(struct search *s, int softmax, int *product) {
     int at = node_of(s, softmax)->in[0];
     bool scaled = false;
@@ -126,7 +129,7 @@ static enum rfx_status climb(struct search *s, int softmax, int *product) {
         if (!taken && !scaled) status = take_hidden(s, &at, &taken);
         if (status != RFX_OK) return status;
         if (taken) continue;
-        if (scaled || !take_added(s, &at)) return RFX_OK; /* a bias that is scaled is not known */
+        if (scaled || !take_added(s, &at)) return RFX_OK; /* a scaled bias is not supported */
     }
     *product = at;
     return RFX_OK;
@@ -136,8 +139,8 @@ static void push(struct rfx_pixels_factor *list, int *n, int axis, int64_t size,
     if (size > 1) list[(*n)++] = (struct rfx_pixels_factor){axis, size, stride};
 }
 
-/* Whether a part's elements are windows and heads, in that order or the other one, then pixels and
- * channels of the head, or those two exchanged. */
+/* Returns whether the axes of a part are windows, heads (or heads, windows if `heads_first`), then
+ * pixels, channels of the head (or channels, pixels if `turned`). */
 static bool has_order(const struct search *s, const struct rfx_pixels *p, bool heads_first,
                       bool turned) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
@@ -163,7 +166,8 @@ static bool has_order(const struct search *s, const struct rfx_pixels *p, bool h
            shape.dims[shape.rank - 1] == (turned ? s->pixels : size);
 }
 
-/* Whether a map is a map times one number, which goes into the scale. */
+/* If the map of a part is another map times one number, replaces it by that map and takes the
+ * number into s->scale. */
 static enum rfx_status look_through_factor(struct search *s, struct rfx_pixels *p, bool *through) {
     const struct rfx_node *n = node_of(s, p->map);
     float value;
@@ -177,7 +181,7 @@ static enum rfx_status look_through_factor(struct search *s, struct rfx_pixels *
     return status;
 }
 
-/* Whether it is channels of a map that follow each other. */
+/* If the map of a part is consecutive channels of another map, replaces it by that map. */
 static bool look_through_select(const struct search *s, struct rfx_pixels *p) {
     const struct rfx_node *n = node_of(s, p->map);
     if (n->op != RFX_OP_CHANNEL_SELECT || n->act.kind != RFX_ACT_NONE) return false;
@@ -190,10 +194,11 @@ static bool look_through_select(const struct search *s, struct rfx_pixels *p) {
     return true;
 }
 
-/* Parts of maps as parts of what those were made from. */
+/* Replaces the maps of queries, keys and values by the maps from which they were scaled or
+ * selected. */
 static enum rfx_status look_through(struct search *s) {
     for (int i = 0; i < 3; i++) {
-        bool through = i < 2; /* values are not scaled */
+        bool through = i < 2; /* s->scale is not applied to the values */
         while (through) {
             enum rfx_status status = look_through_factor(s, &s->out->parts[i], &through);
             if (status != RFX_OK) return status;
@@ -203,7 +208,8 @@ static enum rfx_status look_through(struct search *s) {
     return RFX_OK;
 }
 
-/* Sizes as the queries have them: windows by the axis of pixels, heads by that of channels. */
+/* Sets all sizes from the queries: the window from their axis of pixels, the heads from their axis
+ * of channels. */
 static bool find_sizes(struct search *s) {
     struct rfx_window_attention_attr *a = &s->out->attr;
     const struct rfx_pixels *q = &s->out->parts[0];
@@ -244,13 +250,15 @@ static bool find_parts(struct search *s, int queries, int keys, int values) {
     return true;
 }
 
-/* A constant's axes as those of the scores, from the last one that is not looked at yet. */
+/* A constant's axes, aligned with those of the scores. `at` is the last axis that has not been
+ * taken. */
 struct axes {
     int at;
     int64_t dims[RFX_MAX_RANK], stride;
 };
 
-/* Takes axes until they are `wanted` in all: heads (v->heads), or windows (v->windows). */
+/* Takes axes, from the last one, until the product of their sizes is `wanted`: axes of heads (sets
+ * v->heads) or of windows (sets v->windows). */
 static bool take_axes(const struct rfx_shape *scores, int64_t wanted, bool heads, struct axes *x,
                       struct varies *v) {
     int64_t taken = 1;
@@ -269,7 +277,8 @@ static bool take_axes(const struct rfx_shape *scores, int64_t wanted, bool heads
     return taken == wanted;
 }
 
-/* What an added constant varies with; false: it is of another form. */
+/* Sets *v to the axes along which an added constant changes. Returns false when its shape does not
+ * fit. */
 static bool find_varies(const struct search *s, const struct added *added, struct varies *v) {
     const struct rfx_shape *scores = &added->scores, *c = &node_of(s, added->constant)->out.shape;
     int64_t windows = s->down * s->across, heads = s->out->attr.heads;
@@ -290,7 +299,7 @@ static bool find_varies(const struct search *s, const struct added *added, struc
     return true;
 }
 
-/* Where in a constant the scores of a window begin. */
+/* Returns the index in a constant of the first score of a window. */
 static int64_t place_of(const struct search *s, const struct added *added, const struct varies *v,
                         int64_t row, int64_t col) {
     int64_t index = row * s->across + col, place = 0;
@@ -310,8 +319,10 @@ static void find_directions(const struct search *s, const struct added *added, s
         }
 }
 
-/* Of each score of a window: it is 0, or -100 and less where the roll has brought together what was
- * apart, which is in the last windows of an axis: they end with what was the map's beginning. */
+/* Compares the constant's values for one window with each kind of mask, and clears the members of
+ * *m that do not fit. A mask must be -100 or less between pixels that only the roll has brought
+ * together, and 0 elsewhere. Such pixels are in the last windows of an axis, which end with the
+ * map's first pixels. */
 static enum rfx_status check_window(const struct search *s, const struct added *added,
                                     const struct varies *v, int64_t row, int64_t col,
                                     struct rfx_masks *m) {
@@ -340,7 +351,7 @@ static enum rfx_status check_window(const struct search *s, const struct added *
     return RFX_OK;
 }
 
-/* The same of a mask that is not stored, of all windows and no heads. */
+/* Does the same for a mask that is not stored. The mask must have all windows and no heads. */
 static enum rfx_status find_tree_masks(const struct search *s, const struct added *added,
                                        const struct varies *v, struct rfx_masks *m) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
@@ -354,8 +365,9 @@ static enum rfx_status find_tree_masks(const struct search *s, const struct adde
     return status;
 }
 
-/* Whether the scores of `count` windows from (row, col) on are those of as many from the other on.
- * Seen by how the constant is described: false does not mean that they differ. */
+/* Returns whether the values for `count` windows, beginning with window a = (row, column), are the
+ * same as those beginning with window b. It compares how the constant is stored, not the values:
+ * false does not mean that they differ. */
 static bool same_windows(const struct search *s, const struct added *added, const struct varies *v,
                          const int64_t *a, const int64_t *b, int64_t count) {
     const struct rfx_weight *weight =
@@ -365,7 +377,8 @@ static bool same_windows(const struct search *s, const struct added *added, cons
     return together && rfx_weight_repeats(weight, at, place_of(s, added, v, b[0], b[1]), count * n);
 }
 
-/* A row of windows; but for the last one those that are like the one before are not looked at. */
+/* Checks a row of windows. A window with the same values as the window before it is skipped, except
+ * the last one. */
 static enum rfx_status check_row(const struct search *s, const struct added *added,
                                  const struct varies *v, int64_t row, struct rfx_masks *m) {
     int64_t step = v->cols || s->across == 1 ? 1 : s->across - 1;
@@ -379,7 +392,8 @@ static enum rfx_status check_row(const struct search *s, const struct added *add
     return status;
 }
 
-/* Where it does not vary, the last windows and the others are enough. */
+/* Sets *m to the kinds of mask that a constant is. Along an axis on which the constant does not
+ * change, only the first and the last windows are checked. */
 static enum rfx_status find_masks(const struct search *s, const struct added *added,
                                   const struct varies *v, struct rfx_masks *m) {
     int64_t step = v->rows || s->down == 1 ? 1 : s->down - 1;
@@ -394,10 +408,11 @@ static enum rfx_status find_masks(const struct search *s, const struct added *ad
     return status;
 }
 
-/* Takes the added constants for what they are. */
+/* Explains each added constant as a mask of the roll or as the bias. *good is set to false when
+ * that is not possible, or when a mask is missing. */
 static enum rfx_status explain_added(struct search *s, bool *good) {
     struct rfx_window_attention_attr *a = &s->out->attr;
-    bool rows = a->shift_h == 0, cols = a->shift_w == 0; /* nothing is left to be masked */
+    bool rows = a->shift_h == 0, cols = a->shift_w == 0; /* no mask is missing */
     enum rfx_status status = RFX_OK;
     a->bias = -1;
     for (int k = 0; status == RFX_OK && *good && k < s->n_added; k++) {

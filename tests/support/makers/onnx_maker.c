@@ -188,6 +188,18 @@ void maker_save(const struct maker *model, const char *path) {
     if (fclose(file) != 0) abort();
 }
 
+void maker_conv_model(const struct maker *weights, struct maker *model) {
+    static struct maker graph, node;
+    static const int64_t image[] = {1, 1, 5, 5};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_message(&graph, MAKER_INITIALISER, weights);
+    maker_node(&node, "Conv", "image k", "y");
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    maker_model(&graph, 13, model);
+}
+
 void maker_save_repeated(const struct maker *graph, int64_t opset, const struct maker *piece,
                          int count, const char *path) {
     static struct maker head, import;

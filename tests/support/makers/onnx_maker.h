@@ -47,10 +47,19 @@ void maker_add_ints(struct maker *graph, const char *op, const char *in, const c
 void maker_model(const struct maker *graph, int64_t opset, struct maker *model);
 void maker_save(const struct maker *model, const char *path);
 
+/* Makes the model of one convolution, from image (1, 1, 5, 5) to y. `weights`: the TensorProto of
+ * its weights, whose name must be "k". */
+void maker_conv_model(const struct maker *weights, struct maker *model);
+
 /* Writes the model of a graph that is followed by `count` pieces, in each of which every "00000000"
  * is replaced by the piece's number: for models that do not fit struct maker. */
 void maker_save_repeated(const struct maker *graph, int64_t opset, const struct maker *piece,
                          int count, const char *path);
 
-enum { MAKER_NODE = 1, MAKER_INPUT = 11, MAKER_OUTPUT = 12 }; /* fields of GraphProto */
+enum {
+    MAKER_NODE = 1,
+    MAKER_INITIALISER = 5,
+    MAKER_INPUT = 11,
+    MAKER_OUTPUT = 12
+}; /* fields of GraphProto */
 #endif

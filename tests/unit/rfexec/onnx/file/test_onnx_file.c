@@ -20,7 +20,7 @@
 #define FOLDER "test_onnx_file_folder"
 #define MODEL_PATH FOLDER "/model.onnx"
 
-enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14, INITIALISER = 5 };
+enum { DIMS = 1, DATA_TYPE = 2, NAME = 8, EXTERNAL_DATA = 13, DATA_LOCATION = 14 };
 
 static struct maker tensor;
 
@@ -48,16 +48,8 @@ static void describe(const char *location, const char *offset, const char *lengt
 static struct maker model; /* as it was saved last */
 
 static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
-    static struct maker graph, node;
-    static const int64_t image[] = {1, 1, 5, 5};
     struct rfx_load_options options = {0};
-    graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    maker_message(&graph, INITIALISER, &tensor);
-    maker_node(&node, "Conv", "image k", "y");
-    maker_message(&graph, MAKER_NODE, &node);
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, 13, &model);
+    maker_conv_model(&tensor, &model);
     maker_save(&model, MODEL_PATH);
     return rfx_onnx_load(mem, MODEL_PATH, &options, out, err);
 }

@@ -25,7 +25,6 @@ enum { /* fields of TensorProto, and its element types */
        RAW_DATA = 9,
        DOUBLE_DATA = 10,
        UINT64_DATA = 11,
-       INITIALISER = 5, /* of GraphProto */
        FLOAT = 1,
        UINT8 = 2,
        INT8 = 3,
@@ -54,18 +53,10 @@ static void begin(int type) {
     maker_text(&tensor, NAME, "k");
 }
 
-/* image (1, 1, 5, 5) -> Conv with the weights under test */
 static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
-    static struct maker graph, node, model;
-    static const int64_t image[] = {1, 1, 5, 5};
+    static struct maker model;
     struct rfx_load_options options = {0};
-    graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    maker_message(&graph, INITIALISER, &tensor);
-    maker_node(&node, "Conv", "image k", "y");
-    maker_message(&graph, MAKER_NODE, &node);
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, 13, &model);
+    maker_conv_model(&tensor, &model);
     maker_save(&model, MODEL_PATH);
     return rfx_onnx_load(mem, MODEL_PATH, &options, out, err);
 }

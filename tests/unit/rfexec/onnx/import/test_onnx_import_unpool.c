@@ -232,7 +232,7 @@ static void numbers_that_are_refused(void **state) {
     maker_attr_ints(&node, "kernel_shape", kernel, 2);
     add();
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
-                     "MaxPool 'p' (opset 17): its indices 'y' are supported of images");
+                     "MaxPool 'p' (opset 17): its indices 'y' are supported for images");
 }
 
 /* Of windows that overlap and reach over the border, as an output and as a tensor to compute with,

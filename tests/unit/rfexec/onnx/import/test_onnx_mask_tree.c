@@ -5,9 +5,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 #include <cmocka.h>
+
+#include "tests/support/test_net.h"
 
 #define AXES 6
 
@@ -25,18 +26,6 @@ struct maker {
     int made;
 };
 
-static int add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
-    char name[24];
-    struct rfx_error err = {""};
-    int index;
-    (void)snprintf(name, sizeof name, "n%d", graph->n_nodes);
-    node.name = name;
-    node.in = in;
-    node.n_in = n_in;
-    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
-    return index;
-}
-
 static int constant(struct rfx_graph *graph, float value) {
     struct rfx_weight weight = {
         .source = RFX_WEIGHT_OWNED, .shape = {AXES, {1, 1, 1, 1, 1, 1}}, .elems = 1};
@@ -45,7 +34,7 @@ static int constant(struct rfx_graph *graph, float value) {
                      RFX_OK);
     rfx_graph_owned_weight(graph, node.attr.constant.weight)[0] = value;
     node.attr.constant.shape = weight.shape;
-    return add(graph, node, NULL, 0);
+    return test_net_add(graph, node, NULL, 0);
 }
 
 /* Whether a query does not see a key. */
@@ -63,7 +52,7 @@ static int part(struct maker *m, int64_t *at, int axis) {
         return m->constants[value];
     }
     for (at[axis] = 0; at[axis] < sizes[axis]; at[axis]++) in[at[axis]] = part(m, at, axis + 1);
-    return add(m->graph, node, in, (int)sizes[axis]);
+    return test_net_add(m->graph, node, in, (int)sizes[axis]);
 }
 
 static void check(enum form form, int wrong, bool rows, bool cols, bool both) {
@@ -75,9 +64,9 @@ static void check(enum form form, int wrong, bool rows, bool cols, bool both) {
     int64_t at[AXES];
     bool known;
     assert_int_equal(rfx_graph_create(mem, "g", &m.graph, NULL), RFX_OK);
-    (void)add(m.graph, image, NULL, 0);
+    (void)test_net_add(m.graph, image, NULL, 0);
     for (int i = 0; i < 2; i++) m.constants[i] = constant(m.graph, (float)i);
-    int tree = part(&m, at, 0), last = add(m.graph, reshape, &tree, 1);
+    int tree = part(&m, at, 0), last = test_net_add(m.graph, reshape, &tree, 1);
     assert_int_equal(rfx_mask_tree_check(m.graph, last, &windows, &masks, &known, NULL), RFX_OK);
     assert_true(known);
     if (masks.rows != rows || masks.cols != cols || masks.both != both)
@@ -112,7 +101,7 @@ static void other_tensors(void **state) {
     struct rfx_masks masks;
     bool known = true;
     assert_int_equal(rfx_graph_create(mem, "g", &graph, NULL), RFX_OK);
-    int in = add(graph, image, NULL, 0), last = add(graph, plain, &in, 1);
+    int in = test_net_add(graph, image, NULL, 0), last = test_net_add(graph, plain, &in, 1);
     assert_int_equal(rfx_mask_tree_check(graph, last, &windows, &masks, &known, NULL), RFX_OK);
     assert_false(known);
     const struct rfx_mask_windows one = {1, 1, 2, 2, 1, 1}; /* (1, 1, 2, 2), and no keys */

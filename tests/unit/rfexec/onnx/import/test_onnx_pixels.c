@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/support/run/run_whole.h"
+#include "tests/support/test_net.h"
 #include "tests/support/test_util.h"
 
 struct chain {
@@ -23,21 +24,9 @@ struct chain {
     int last;
 };
 
-static int add(struct chain *c, struct rfx_node node, const int *in, int n_in) {
-    char name[24];
-    struct rfx_error err = {""};
-    int index;
-    (void)snprintf(name, sizeof name, "n%d", c->graph->n_nodes);
-    node.name = name;
-    node.in = in;
-    node.n_in = n_in;
-    if (rfx_graph_add(c->graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
-    return index;
-}
-
 static void then(struct chain *c, struct rfx_node node) {
     int in = c->last;
-    c->last = add(c, node, &in, 1);
+    c->last = test_net_add(c->graph, node, &in, 1);
 }
 
 static const struct rfx_shape *shape_of(const struct chain *c) {
@@ -48,7 +37,7 @@ static struct chain begin(uint64_t seed, int64_t c, int64_t h, int64_t w, bool c
     struct chain chain = {.mem = rfx_memory_create(0), .rng = test_rng_make(seed)};
     struct rfx_node image = {.op = RFX_OP_INPUT, .attr.input = {c, h, w}};
     assert_int_equal(rfx_graph_create(chain.mem, "chain", &chain.graph, NULL), RFX_OK);
-    chain.last = add(&chain, image, NULL, 0);
+    chain.last = test_net_add(chain.graph, image, NULL, 0);
     then(&chain, (struct rfx_node){.op = channels_last ? RFX_OP_NHWC_AS_PLAIN : RFX_OP_TO_PLAIN});
     return chain;
 }
@@ -107,10 +96,10 @@ static void roll(struct chain *c) {
     int64_t extent = shape_of(c)->dims[axis];
     if (extent < 2) return;
     int64_t shift = test_rng_int(&c->rng, 1, extent - 1);
-    int halves[2] = {add(c, part(c, axis, shift, extent - shift), &whole, 1),
-                     add(c, part(c, axis, 0, shift), &whole, 1)};
+    int halves[2] = {test_net_add(c->graph, part(c, axis, shift, extent - shift), &whole, 1),
+                     test_net_add(c->graph, part(c, axis, 0, shift), &whole, 1)};
     join.attr.concat.axis = axis;
-    c->last = add(c, join, halves, 2);
+    c->last = test_net_add(c->graph, join, halves, 2);
 }
 
 static void cut(struct chain *c) {

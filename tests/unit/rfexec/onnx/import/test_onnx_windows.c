@@ -16,29 +16,18 @@
 
 #include "rfexec/run/model.h"
 #include "tests/support/run/run_whole.h"
+#include "tests/support/test_net.h"
 #include "tests/support/test_util.h"
 
-static int add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
-    char name[24];
-    struct rfx_error err = {""};
-    int index;
-    (void)snprintf(name, sizeof name, "n%d", graph->n_nodes);
-    node.name = name;
-    node.in = in;
-    node.n_in = n_in;
-    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
-    return index;
-}
-
 static int after(struct rfx_graph *graph, struct rfx_node node, int in) {
-    return add(graph, node, &in, 1);
+    return test_net_add(graph, node, &in, 1);
 }
 
 static struct rfx_graph *begin(int64_t c, int64_t h, int64_t w) {
     struct rfx_graph *graph = NULL;
     struct rfx_node image = {.op = RFX_OP_INPUT, .attr.input = {c, h, w}};
     assert_int_equal(rfx_graph_create(rfx_memory_create(0), "g", &graph, NULL), RFX_OK);
-    (void)add(graph, image, NULL, 0);
+    (void)test_net_add(graph, image, NULL, 0);
     return graph;
 }
 
@@ -170,12 +159,12 @@ static int constant(struct rfx_graph *graph, const float *values, int rank, cons
     }
     assert_int_equal(rfx_graph_add_weight(graph, &weight, &node.attr.constant.weight, NULL),
                      RFX_OK);
-    return add(graph, node, NULL, 0);
+    return test_net_add(graph, node, NULL, 0);
 }
 
 static int binary(struct rfx_graph *graph, enum rfx_binary_kind kind, int a, int b) {
     struct rfx_node node = {.op = RFX_OP_PLAIN_BINARY, .attr.binary = {kind}};
-    return add(graph, node, (const int[]){a, b}, 2);
+    return test_net_add(graph, node, (const int[]){a, b}, 2);
 }
 
 static int reshape(struct rfx_graph *graph, int in, struct rfx_shape shape) {
@@ -200,7 +189,7 @@ static int rolled(struct rfx_graph *graph, int in, int axis, int64_t shift) {
         halves[k] = after(graph, half, in);
     }
     join.attr.concat.axis = axis;
-    return add(graph, join, halves, 2);
+    return test_net_add(graph, join, halves, 2);
 }
 
 /* (windows, heads, pixels, channels) of part k. */
@@ -241,7 +230,7 @@ static int scores_of(struct rfx_graph *graph, const struct form *f, int q, int k
     int number = constant(graph, &half, 1, &one);
     struct rfx_node product = {.op = RFX_OP_MATMUL};
     int in[2] = {binary(graph, RFX_BINARY_MUL, q, number), transpose(graph, k, 4, turn)};
-    int at = add(graph, product, in, 2);
+    int at = test_net_add(graph, product, in, 2);
     at = binary(graph, RFX_BINARY_ADD, at, bias(graph, f->bias_by_window));
     if (f->two_biases) at = binary(graph, RFX_BINARY_ADD, at, bias(graph, false));
     if (f->scaled_later) at = binary(graph, RFX_BINARY_MUL, at, number);
