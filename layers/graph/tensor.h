@@ -24,8 +24,11 @@ struct rfx_shape {
 };
 
 /* The real numbers that a tensor's integers stand for: (q - zero_points[i]) * scales[i]. i is the
- * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. Activations have one
- * scale per tensor, weights one per output channel: ONNX QuantizeLinear, opset 13. */
+ * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. ONNX QuantizeLinear,
+ * opset 13: activations have one scale per tensor, weights one per output channel.
+ *
+ * Prepared for integer kernels: no importer and no operator sets it yet, and nothing reads the
+ * numbers in it. A model with DequantizeLinear is computed in float32. */
 struct rfx_quant {
     int64_t count; /* 1, or the extent of the axis */
     int axis;
@@ -39,8 +42,10 @@ struct rfx_tensor {
     struct rfx_shape shape;
     int64_t c, h, w; /* for an NHWC tensor; a PLAIN tensor has c = elems, h = w = 1 */
     int64_t elems;   /* product of dims, overflow-checked; the tensor's bytes fit size_t */
-    /* NULL: elements are the numbers themselves. Otherwise owned by the code that made the tensor's
-     * node, and valid as long as the graph. */
+    /* NULL: elements are the numbers themselves; so far it is NULL in every model. Otherwise owned
+     * by the code that made the tensor's node, and valid as long as the graph. rfx_graph_add copies
+     * the pointer to outputs of ops that keep their input's type, and CONVERT refuses such a
+     * tensor. */
     const struct rfx_quant *quant;
 };
 
@@ -109,8 +114,8 @@ static inline void *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) 
     return rfx_view_pixel(v, y, x, rfx_type_bytes(v->type));
 }
 
-/* Return the address of the first element, or of pixel (y, x), of a view of the named type
- * (asserted); for code that computes. */
+/* Return the address of the first element, or of pixel (y, x), of a view of FLOAT32 (asserted). For
+ * code that computes float32. */
 static inline float *rfx_view_f32(const struct rfx_view *v) {
     assert(v->type == RFX_TYPE_FLOAT32);
     return (float *)v->data;
@@ -118,22 +123,6 @@ static inline float *rfx_view_f32(const struct rfx_view *v) {
 static inline float *rfx_view_f32_at(const struct rfx_view *v, int64_t y, int64_t x) {
     assert(v->type == RFX_TYPE_FLOAT32);
     return (float *)rfx_view_pixel(v, y, x, sizeof(float));
-}
-static inline uint8_t *rfx_view_u8(const struct rfx_view *v) {
-    assert(v->type == RFX_TYPE_UINT8);
-    return (uint8_t *)v->data;
-}
-static inline uint8_t *rfx_view_u8_at(const struct rfx_view *v, int64_t y, int64_t x) {
-    assert(v->type == RFX_TYPE_UINT8);
-    return (uint8_t *)rfx_view_pixel(v, y, x, 1);
-}
-static inline int8_t *rfx_view_i8(const struct rfx_view *v) {
-    assert(v->type == RFX_TYPE_INT8);
-    return (int8_t *)v->data;
-}
-static inline int8_t *rfx_view_i8_at(const struct rfx_view *v, int64_t y, int64_t x) {
-    assert(v->type == RFX_TYPE_INT8);
-    return (int8_t *)rfx_view_pixel(v, y, x, 1);
 }
 
 /* Returns a densely packed view of `rect` of a tensor, with the tensor's element type. */
