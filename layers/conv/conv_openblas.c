@@ -66,8 +66,8 @@ static bool is_run(const struct rfx_view *v, struct rfx_rect r) {
     int64_t rows = rfx_rect_rows(r);
     if (rows == 1) return true;
     if (v->row_stride != rfx_rect_cols(r) * v->c) return false;
-    bool fresh = v->fresh != NULL && r.y1 > v->fresh_y0;
-    if (fresh) return r.y0 >= v->fresh_y0;
+    bool fresh = v->staging != NULL && r.y1 > v->staging_y0;
+    if (fresh) return r.y0 >= v->staging_y0;
     return v->ring_rows == 0 || r.y0 % v->ring_rows + rows <= v->ring_rows;
 }
 

@@ -78,17 +78,17 @@ static inline struct rfx_tensor rfx_tensor_plain(const struct rfx_shape *shape, 
 /* A view of the part `rect` of an NHWC tensor that is in memory (for a PLAIN tensor, rect is
  * 0,1,0,1). The c elements of a pixel are contiguous: those of pixel (y, x) begin at
  * rfx_view_at(view, y, x). If ring_rows is not 0, row y is in slot y mod ring_rows of a ring
- * buffer. If `fresh` is not NULL, rows from fresh_y0 on are staging rows: they are stored one after
- * the other from `fresh` on instead. A view does not express constness: code that only reads must
- * not write through it. */
+ * buffer. If `staging` is not NULL, rows from staging_y0 on are staging rows: they are stored one
+ * after the other from `staging` on instead. A view does not express constness: code that only
+ * reads must not write through it. */
 struct rfx_view {
     void *data;           /* the first element of the first row */
     struct rfx_rect rect; /* full-map coordinates */
     int64_t c;            /* elements from one pixel to the next */
     int64_t row_stride;   /* elements from one row to the next */
     int64_t ring_rows;    /* 0: linear */
-    void *fresh;          /* NULL: none */
-    int64_t fresh_y0;
+    void *staging;        /* NULL: none */
+    int64_t staging_y0;
     enum rfx_type type; /* of the elements */
 };
 
@@ -99,11 +99,11 @@ static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
 
 /* Returns the address of pixel (y, x) of a view with elements of `bytes` bytes. */
 static inline void *rfx_view_pixel(const struct rfx_view *v, int64_t y, int64_t x, size_t bytes) {
-    bool fresh = v->fresh != NULL && y >= v->fresh_y0;
-    unsigned char *base = (unsigned char *)(fresh ? v->fresh : v->data);
+    bool staged = v->staging != NULL && y >= v->staging_y0;
+    unsigned char *base = (unsigned char *)(staged ? v->staging : v->data);
     int64_t row = y - v->rect.y0;
-    if (fresh)
-        row = y - v->fresh_y0;
+    if (staged)
+        row = y - v->staging_y0;
     else if (v->ring_rows != 0)
         row = y % v->ring_rows;
     return base + (row * v->row_stride + (x - v->rect.x0) * v->c) * (int64_t)bytes;
