@@ -32,7 +32,7 @@ RFX_NODISCARD enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *grap
 RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,
                                                 int64_t w, struct rfx_error *err);
 
-/* All whole numbers up to this one are exact floats. */
+/* All whole numbers up to this one are exact floats: the limit for indices that an output gives. */
 #define RFX_FLOAT_COUNT_MAX ((int64_t)1 << 24)
 
 /* Sets the output to a PLAIN tensor; statuses as rfx_infer_set_map. */
