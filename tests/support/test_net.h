@@ -9,13 +9,20 @@ struct test_net {
     struct rfx_graph *graph;
 };
 
-/* A network that so far is its image, node 0. */
+/* Returns a network that has only its image, node 0. */
 struct test_net test_net_begin(int64_t c, int64_t h, int64_t w);
 
-/* Adds a node, called n and its number, with inputs a and b (-1: there is none); fails where it is
- * refused. Returns its index. */
+/* Adds a node with inputs a and b (-1: none) and returns its index; fails if it is refused. Its
+ * name is "n" and its number. */
 int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b);
 
-/* Frees both, and fails when memory is left. */
+/* As test_net_put, but returns the status of rfx_graph_add, with the index in *index. */
+enum rfx_status test_net_try(const struct test_net *net, struct rfx_node node, int a, int b,
+                             int *index, struct rfx_error *err);
+
+/* Adds a constant PLAIN tensor of n zeros and returns its index. */
+int test_net_line(const struct test_net *net, int64_t n);
+
+/* Frees graph and allocator; fails if a block is still allocated. */
 void test_net_end(struct test_net *net);
 #endif
