@@ -1,6 +1,8 @@
 /* Helpers of shape inference: they check an op's inputs and set its output.
  *
- * Sizes are overflow-checked here. rfx_graph_add checks that dimensions are positive. */
+ * rfx_infer_set_map and rfx_infer_set_plain check that dimensions are positive and that sizes do
+ * not overflow. rfx_graph_add checks the result again, also of ops that set the output themselves.
+ */
 #ifndef RFX_LAYERS_GRAPH_INFER_H
 #define RFX_LAYERS_GRAPH_INFER_H
 
