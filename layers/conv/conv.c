@@ -155,19 +155,12 @@ static const char *conv_backend(const struct rfx_graph *graph, const struct rfx_
     return rfx_conv_backend_of(graph, node)->name;
 }
 
-static const struct rfx_weight_slot weights[] = {
-    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
-    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
-    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
-    {NULL, RFX_WEIGHT_FACTOR, 0},
-};
-
 const struct rfx_op_def rfx_op_conv = {
     .name = "Conv",
     .spatial = true,
     .kind = RFX_CLASS_CONVOLUTION,
     .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION | RFX_FUSE_SUM,
-    .weights = weights,
+    .weights = rfx_conv_weight_slots,
     .infer = conv_infer,
     .window = conv_window,
     .axis_map = conv_axis_map,

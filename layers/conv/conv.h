@@ -61,6 +61,9 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
                        int64_t c1);
 
+/* The weight slots of both operators, for their rows (rfx_op_def). */
+extern const struct rfx_weight_slot rfx_conv_weight_slots[];
+
 /* For inference: checks that the number of groups divides the input and the output channels.
  * UNSUPPORTED, with the numbers, if it does not. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,

@@ -63,12 +63,8 @@ static size_t panel_scratch(const struct rfx_graph *graph, const struct rfx_node
 /* Returns whether the pixels of `r` are contiguous in memory, row after row. */
 static bool is_run(const struct rfx_view *v, struct rfx_rect r) {
     if (!rfx_rect_contains(v->rect, r)) return false;
-    int64_t rows = rfx_rect_rows(r);
-    if (rows == 1) return true;
-    if (v->row_stride != rfx_rect_cols(r) * v->c) return false;
-    bool fresh = v->fresh != NULL && r.y1 > v->fresh_y0;
-    if (fresh) return r.y0 >= v->fresh_y0;
-    return v->ring_rows == 0 || r.y0 % v->ring_rows + rows <= v->ring_rows;
+    if (rfx_rect_rows(r) == 1) return true;
+    return v->row_stride == rfx_rect_cols(r) * v->c && rfx_view_rows_end(v, r.y0, r.y1) == r.y1;
 }
 
 static bool is_pointwise(const struct rfx_conv_job *job) {

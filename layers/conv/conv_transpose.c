@@ -172,19 +172,12 @@ static void transpose_run(const struct rfx_run_args *args) {
     way_of(args->graph, args->node)->run(&job);
 }
 
-static const struct rfx_weight_slot weights[] = {
-    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
-    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
-    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
-    {NULL, RFX_WEIGHT_FACTOR, 0},
-};
-
 const struct rfx_op_def rfx_op_conv_transpose = {
     .name = "ConvTranspose",
     .spatial = true,
     .kind = RFX_CLASS_CONVOLUTION,
     .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION,
-    .weights = weights,
+    .weights = rfx_conv_weight_slots,
     .infer = transpose_infer,
     .window = transpose_window,
     .axis_map = rfx_op_map_transposed,

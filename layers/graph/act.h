@@ -1,8 +1,8 @@
 /* Activations: functions of one element. An activation is a layer of its own or is fused into the
  * layer before it.
  *
- * To add one, add its row here, its kernel (ACT in kernels/elementwise.c) and its test. The ONNX
- * importer and exporter read the row. */
+ * To add one, add its row here, its kernel (ACT in kernels/generic/elementwise.c) and its test. The
+ * ONNX importer and exporter read the row. */
 #ifndef RFX_LAYERS_GRAPH_ACT_H
 #define RFX_LAYERS_GRAPH_ACT_H
 

@@ -1,6 +1,8 @@
 /* Helpers of shape inference: they check an op's inputs and set its output.
  *
- * Sizes are overflow-checked here. rfx_graph_add checks that dimensions are positive. */
+ * rfx_infer_set_map and rfx_infer_set_plain check that dimensions are positive and that sizes do
+ * not overflow. rfx_graph_add checks the result again, also of ops that set the output themselves.
+ */
 #ifndef RFX_LAYERS_GRAPH_INFER_H
 #define RFX_LAYERS_GRAPH_INFER_H
 
@@ -32,7 +34,7 @@ RFX_NODISCARD enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *grap
 RFX_NODISCARD enum rfx_status rfx_infer_set_map(struct rfx_node *node, int64_t c, int64_t h,
                                                 int64_t w, struct rfx_error *err);
 
-/* All whole numbers up to this one are exact floats. */
+/* All whole numbers up to this one are exact floats: the limit for indices that an output gives. */
 #define RFX_FLOAT_COUNT_MAX ((int64_t)1 << 24)
 
 /* Sets the output to a PLAIN tensor; statuses as rfx_infer_set_map. */

@@ -24,8 +24,11 @@ struct rfx_shape {
 };
 
 /* The real numbers that a tensor's integers stand for: (q - zero_points[i]) * scales[i]. i is the
- * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. Activations have one
- * scale per tensor, weights one per output channel: ONNX QuantizeLinear, opset 13. */
+ * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. ONNX QuantizeLinear,
+ * opset 13: activations have one scale per tensor, weights one per output channel.
+ *
+ * Prepared for integer kernels: no importer and no operator sets it yet, and nothing reads the
+ * numbers in it. A model with DequantizeLinear is computed in float32. */
 struct rfx_quant {
     int64_t count; /* 1, or the extent of the axis */
     int axis;
@@ -39,8 +42,10 @@ struct rfx_tensor {
     struct rfx_shape shape;
     int64_t c, h, w; /* for an NHWC tensor; a PLAIN tensor has c = elems, h = w = 1 */
     int64_t elems;   /* product of dims, overflow-checked; the tensor's bytes fit size_t */
-    /* NULL: elements are the numbers themselves. Otherwise owned by the code that made the tensor's
-     * node, and valid as long as the graph. */
+    /* NULL: elements are the numbers themselves; so far it is NULL in every model. Otherwise owned
+     * by the code that made the tensor's node, and valid as long as the graph. rfx_graph_add copies
+     * the pointer to outputs of ops that keep their input's type, and CONVERT refuses such a
+     * tensor. */
     const struct rfx_quant *quant;
 };
 
@@ -73,17 +78,17 @@ static inline struct rfx_tensor rfx_tensor_plain(const struct rfx_shape *shape, 
 /* A view of the part `rect` of an NHWC tensor that is in memory (for a PLAIN tensor, rect is
  * 0,1,0,1). The c elements of a pixel are contiguous: those of pixel (y, x) begin at
  * rfx_view_at(view, y, x). If ring_rows is not 0, row y is in slot y mod ring_rows of a ring
- * buffer. If `fresh` is not NULL, rows from fresh_y0 on are staging rows: they are stored one after
- * the other from `fresh` on instead. A view does not express constness: code that only reads must
- * not write through it. */
+ * buffer. If `staging` is not NULL, rows from staging_y0 on are staging rows: they are stored one
+ * after the other from `staging` on instead. A view does not express constness: code that only
+ * reads must not write through it. */
 struct rfx_view {
     void *data;           /* the first element of the first row */
     struct rfx_rect rect; /* full-map coordinates */
     int64_t c;            /* elements from one pixel to the next */
     int64_t row_stride;   /* elements from one row to the next */
     int64_t ring_rows;    /* 0: linear */
-    void *fresh;          /* NULL: none */
-    int64_t fresh_y0;
+    void *staging;        /* NULL: none */
+    int64_t staging_y0;
     enum rfx_type type; /* of the elements */
 };
 
@@ -94,11 +99,11 @@ static inline size_t rfx_view_row_bytes(const struct rfx_view *v) {
 
 /* Returns the address of pixel (y, x) of a view with elements of `bytes` bytes. */
 static inline void *rfx_view_pixel(const struct rfx_view *v, int64_t y, int64_t x, size_t bytes) {
-    bool fresh = v->fresh != NULL && y >= v->fresh_y0;
-    unsigned char *base = (unsigned char *)(fresh ? v->fresh : v->data);
+    bool staged = v->staging != NULL && y >= v->staging_y0;
+    unsigned char *base = (unsigned char *)(staged ? v->staging : v->data);
     int64_t row = y - v->rect.y0;
-    if (fresh)
-        row = y - v->fresh_y0;
+    if (staged)
+        row = y - v->staging_y0;
     else if (v->ring_rows != 0)
         row = y % v->ring_rows;
     return base + (row * v->row_stride + (x - v->rect.x0) * v->c) * (int64_t)bytes;
@@ -109,8 +114,8 @@ static inline void *rfx_view_at(const struct rfx_view *v, int64_t y, int64_t x) 
     return rfx_view_pixel(v, y, x, rfx_type_bytes(v->type));
 }
 
-/* Return the address of the first element, or of pixel (y, x), of a view of the named type
- * (asserted); for code that computes. */
+/* Return the address of the first element, or of pixel (y, x), of a view of FLOAT32 (asserted). For
+ * code that computes float32. */
 static inline float *rfx_view_f32(const struct rfx_view *v) {
     assert(v->type == RFX_TYPE_FLOAT32);
     return (float *)v->data;
@@ -118,22 +123,6 @@ static inline float *rfx_view_f32(const struct rfx_view *v) {
 static inline float *rfx_view_f32_at(const struct rfx_view *v, int64_t y, int64_t x) {
     assert(v->type == RFX_TYPE_FLOAT32);
     return (float *)rfx_view_pixel(v, y, x, sizeof(float));
-}
-static inline uint8_t *rfx_view_u8(const struct rfx_view *v) {
-    assert(v->type == RFX_TYPE_UINT8);
-    return (uint8_t *)v->data;
-}
-static inline uint8_t *rfx_view_u8_at(const struct rfx_view *v, int64_t y, int64_t x) {
-    assert(v->type == RFX_TYPE_UINT8);
-    return (uint8_t *)rfx_view_pixel(v, y, x, 1);
-}
-static inline int8_t *rfx_view_i8(const struct rfx_view *v) {
-    assert(v->type == RFX_TYPE_INT8);
-    return (int8_t *)v->data;
-}
-static inline int8_t *rfx_view_i8_at(const struct rfx_view *v, int64_t y, int64_t x) {
-    assert(v->type == RFX_TYPE_INT8);
-    return (int8_t *)rfx_view_pixel(v, y, x, 1);
 }
 
 /* Returns a densely packed view of `rect` of a tensor, with the tensor's element type. */

@@ -7,8 +7,8 @@
 /* Returns the end, at most `last`, of the rows from y on whose distance in memory is row_stride. */
 static inline int64_t rfx_view_rows_end(const struct rfx_view *v, int64_t y, int64_t last) {
     int64_t end = last;
-    if (v->fresh != NULL && y >= v->fresh_y0) return end;
-    if (v->fresh != NULL && v->fresh_y0 < end) end = v->fresh_y0;
+    if (v->staging != NULL && y >= v->staging_y0) return end;
+    if (v->staging != NULL && v->staging_y0 < end) end = v->staging_y0;
     if (v->ring_rows != 0 && y - y % v->ring_rows + v->ring_rows < end)
         end = y - y % v->ring_rows + v->ring_rows;
     return end;

@@ -80,8 +80,8 @@ RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file 
  * other sources never fail. */
 RFX_NODISCARD enum rfx_status rfx_weight_read(const struct rfx_weight *weight, int64_t first,
                                               int64_t count, float *out, struct rfx_error *err);
+
 /* Whether the `count` elements from `a` on are stored at the same places as those from `b` on, so
  * that they are equal. If false, they may still be equal. */
 bool rfx_weight_repeats(const struct rfx_weight *weight, int64_t a, int64_t b, int64_t count);
-
 #endif

@@ -104,12 +104,12 @@ void rfx_act_apply(const struct rfx_act *act, const float *slope, const float *x
     rfx_kernels()->act(act, slope, x, y, pixels, c);
 }
 
-void rfx_dense_in_parts(struct rfx_dense_args run) {
-    for (int64_t left = run.k; left > 0; left -= run.k) {
-        run.k = left < RFX_CONV_PART ? left : RFX_CONV_PART;
-        rfx_kernels()->dense(&run);
-        run.x += run.k;
-        run.w += run.k * run.w_stride;
+void rfx_dense_in_parts(struct rfx_dense_args args) {
+    for (int64_t left = args.k; left > 0; left -= args.k) {
+        args.k = left < RFX_CONV_PART ? left : RFX_CONV_PART;
+        rfx_kernels()->dense(&args);
+        args.x += args.k;
+        args.w += args.k * args.w_stride;
     }
 }
 

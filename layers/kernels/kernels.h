@@ -267,7 +267,7 @@ struct rfx_byte_pool_args {
 
 /* The kernels of an element type of one byte. */
 struct rfx_byte_kernels {
-    void (*pool_max)(const struct rfx_byte_pool_args *run);
+    void (*pool_max)(const struct rfx_byte_pool_args *args);
 };
 
 struct rfx_kernels {
@@ -298,28 +298,28 @@ struct rfx_kernels {
     void (*affine)(const float *x, const float *scale, const float *shift, float *y, int64_t pixels,
                    int64_t c);
 
-    void (*normalise)(const struct rfx_normalise_args *run);
-    void (*channel_norm)(const struct rfx_channel_norm_args *run);
+    void (*normalise)(const struct rfx_normalise_args *args);
+    void (*channel_norm)(const struct rfx_channel_norm_args *args);
 
     /* y[i] = exp(x[i] - bias) (softmax). */
     void (*exp)(const float *x, float bias, float *y, int64_t n);
 
-    void (*exact)(const struct rfx_exact_args *run);
-    void (*depthwise)(const struct rfx_depthwise_args *run);
-    void (*pool)(const struct rfx_pool_args *run);
-    void (*dense)(const struct rfx_dense_args *run);
+    void (*exact)(const struct rfx_exact_args *args);
+    void (*depthwise)(const struct rfx_depthwise_args *args);
+    void (*pool)(const struct rfx_pool_args *args);
+    void (*dense)(const struct rfx_dense_args *args);
 
     /* The kernels below, except peak, are NULL if the processor has no fused multiply-add: all of
      * them or none. */
-    void (*conv)(const struct rfx_conv_args *run);
+    void (*conv)(const struct rfx_conv_args *args);
 
     /* Measures the peak rate of multiply-adds. Computes sums[i] = sums[i] * factor + term, `rounds`
      * times, with the multiply-adds of `dense`, for the first n of RFX_PEAK_SUMS sums. The sums are
      * independent and stay in registers. Returns n: rounds * n multiply-adds were done. */
     int (*peak)(float factor, float term, int64_t rounds, float *sums);
 
-    void (*lanes)(const struct rfx_lanes_args *run);
-    void (*pixels)(const struct rfx_pixels_args *run);
+    void (*lanes)(const struct rfx_lanes_args *args);
+    void (*pixels)(const struct rfx_pixels_args *args);
 
     /* Expands rows for `lanes`: out[i * plane + p * RFX_CONV_LANES + j] = x[p * x_stride + from[j]
      * + i] for i < ic and all lanes j. `span` floats of each pixel are read, 16 at most; from[j] +
@@ -349,7 +349,7 @@ const struct rfx_kernels *rfx_kernels_find(const char *name);
 
 /* Calls `dense` of the table for long sums: the sum is divided into chains of RFX_CONV_PART
  * products each, k ascending, which are added to y one after the other. */
-void rfx_dense_in_parts(struct rfx_dense_args run);
+void rfx_dense_in_parts(struct rfx_dense_args args);
 
 /* Computes y = x w with rfx_dense_in_parts. Rows are contiguous: x [rows][k], w [k][m], y
  * [rows][m]. */

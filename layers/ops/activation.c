@@ -1,12 +1,12 @@
-/* ACTIVATION: an activation as a separate layer, on a map or a plain tensor. It is elementwise, so
+/* ACTIVATION: an activation as a separate layer, on a map or a PLAIN tensor. It is elementwise, so
  * any division of the work gives the same bits. */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 #include "layers/kernels/packing.h"
 
-#define PIECE_ELEMS 16384 /* elements of a plain tensor per work item */
+#define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
 
-/* Returns the number of channels that PRelu slopes refer to: 1 for a plain tensor. */
+/* Returns the number of channels that PRelu slopes refer to: 1 for a PLAIN tensor. */
 static int64_t slope_channels(const struct rfx_node *node) {
     return node->out.layout == RFX_LAYOUT_NHWC ? node->out.c : 1;
 }

@@ -1,4 +1,4 @@
-/* CONVERT: converts a map or a plain tensor to another element type.
+/* CONVERT: converts a map or a PLAIN tensor to another element type.
  *
  * float32 becomes the nearest integer, halves round to the even integer, values are clamped to the
  * type's range, and NaN becomes 0 (ONNX QuantizeLinear with scale 1 and zero point 0). Integers
@@ -7,7 +7,7 @@
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
 
-#define PIECE_ELEMS 16384 /* elements of a plain tensor per work item */
+#define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
 #define TYPES                                                                                      \
     (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8) | \
      RFX_TYPE_BIT(RFX_TYPE_INT32))

@@ -152,20 +152,18 @@ static void pool_row(const struct rfx_run_args *args, int64_t oy) {
     }
 }
 
-#define MOST_PLACES ((int64_t)1 << 24) /* largest count up to which float32 is exact */
-
 static enum rfx_status infer_place(const struct rfx_graph *graph, struct rfx_node *node,
                                    struct rfx_error *err) {
     enum rfx_status status = infer_pool(graph, node, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
-    if (in->elems <= MOST_PLACES) return RFX_OK;
+    if (in->elems <= RFX_FLOAT_COUNT_MAX) return RFX_OK;
     return rfx_infer_refuse(node, err,
                             "indices of a map of %lldx%lldx%lld (channels, rows, columns) count "
                             "%lld elements; float32, as which they are given out, is exact up to "
                             "%lld: run parts of the image, or the network without this output",
                             (long long)in->c, (long long)in->h, (long long)in->w,
-                            (long long)in->elems, (long long)MOST_PLACES);
+                            (long long)in->elems, (long long)RFX_FLOAT_COUNT_MAX);
 }
 
 static void place_pixel(const struct rfx_run_args *args, int64_t oy, int64_t ox) {

@@ -1,6 +1,6 @@
 /* RUNNING_SUM (ONNX CumSum): every output element is the sum of the input elements before it along
  * one axis (with `reverse`: after it), plus its own input element unless `exclusive`. The axis of a
- * map may be its channels or its columns; the axis of a plain tensor may be any.
+ * map may be its channels or its columns; the axis of a PLAIN tensor may be any.
  *
  * Sums begin at the axis's first element (with `reverse`: the last), whatever rectangle is
  * requested. They run in double, in this order; each result is rounded once. Along columns, a pixel

@@ -1,6 +1,6 @@
 /* TRIANGLE (ONNX Trilu): keeps the elements on or above the diagonal x - y = k, or on or below it,
  * and sets the others to zero. It works on rows and columns of each channel of a map, or on the
- * last two axes of a plain tensor. Kept values are copied unchanged. Removed elements become 0 even
+ * last two axes of a PLAIN tensor. Kept values are copied unchanged. Removed elements become 0 even
  * if they are NaN. */
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* PLAIN_SOFTMAX, PLAIN_BINARY (numpy broadcasting, then node.act) and REDUCE on plain tensors.
+/* PLAIN_SOFTMAX, PLAIN_BINARY (numpy broadcasting, then node.act) and REDUCE on PLAIN tensors.
  *
  * Each operator computes the whole tensor in one fixed order. Softmax and reductions sum in double.
  * NaN propagates through maxima and minima. */

@@ -1,4 +1,4 @@
-/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: copy elements of plain tensors unchanged. */
+/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: copy elements of PLAIN tensors unchanged. */
 #include <string.h>
 
 #include "layers/core/checked.h"

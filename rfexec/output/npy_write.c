@@ -281,7 +281,7 @@ static enum rfx_status put_cells(struct rfx_npy_writer *writer, const struct rfx
 static bool is_one_run(const struct rfx_end *end, struct rfx_rect rect,
                        const struct rfx_view *view) {
     int64_t row = rfx_rect_cols(rect) * end->channels;
-    return view->ring_rows == 0 && view->fresh == NULL && view->c == end->channels &&
+    return view->ring_rows == 0 && view->staging == NULL && view->c == end->channels &&
            view->row_stride == row && end->at.row_step == row && end->at.channel_step == 1 &&
            end->at.column_step == end->channels;
 }

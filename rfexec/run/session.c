@@ -106,8 +106,8 @@ struct rfx_view rfx_session_view(const struct rfx_session *session, int i) {
     struct rfx_view view = rfx_view_of(&node->out, base, region.rect);
     view.ring_rows = region.ring_rows;
     if (region.has_staging) {
-        view.fresh = session->arena + region.staging_offset;
-        view.fresh_y0 = region.staging_y0;
+        view.staging = session->arena + region.staging_offset;
+        view.staging_y0 = region.staging_y0;
     }
     return view;
 }

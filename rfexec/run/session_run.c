@@ -129,7 +129,7 @@ static void keep_rows(const struct rfx_session *session, struct rfx_team *team,
                       const struct rfx_step *step) {
     struct keeping k = {.from = rfx_session_view(session, step->node), .rect = step->rect};
     k.to = k.from;
-    k.to.fresh = NULL;
+    k.to.staging = NULL;
     k.rect.x0 = k.from.rect.x0;
     k.rect.x1 = k.from.rect.x1;
     size_t bytes = (size_t)rfx_rect_rows(k.rect) * rfx_view_row_bytes(&k.from);

@@ -198,7 +198,7 @@ enum rfx_status rfx_shard_put_rows(struct rfx_rect part, struct rfx_rect rect,
             if (rfx_view_f32_at(view, next, rect.x0) != at + (next - y) * view->row_stride) break;
         struct rfx_view rows = *view;
         rows.data = at;
-        rows.fresh = NULL;
+        rows.staging = NULL;
         rows.ring_rows = 0;
         rows.rect =
             rfx_rect_make(y - part.y0, next - part.y0, rect.x0 - part.x0, rect.x1 - part.x0);

@@ -23,21 +23,42 @@ struct test_net test_net_begin(int64_t c, int64_t h, int64_t w) {
     return net;
 }
 
-int test_net_add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
+/* Adds a node whose name is "n" and its index. */
+static enum rfx_status add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in,
+                           int *index, struct rfx_error *err) {
     char name[24];
-    int index = -1;
-    struct rfx_error err = {{0}};
     (void)snprintf(name, sizeof name, "n%d", graph->n_nodes);
     node.name = name;
     node.in = in;
     node.n_in = n_in;
-    if (rfx_graph_add(graph, &node, &index, &err) != RFX_OK) fail_msg("%s", err.text);
+    return rfx_graph_add(graph, &node, index, err);
+}
+
+int test_net_add(struct rfx_graph *graph, struct rfx_node node, const int *in, int n_in) {
+    int index = -1;
+    struct rfx_error err = {{0}};
+    if (add(graph, node, in, n_in, &index, &err) != RFX_OK) fail_msg("%s", err.text);
     return index;
+}
+
+enum rfx_status test_net_try(const struct test_net *net, struct rfx_node node, int a, int b,
+                             int *index, struct rfx_error *err) {
+    const int in[2] = {a, b};
+    return add(net->graph, node, in, a < 0 ? 0 : b < 0 ? 1 : 2, index, err);
 }
 
 int test_net_put(const struct test_net *net, struct rfx_node node, int a, int b) {
     const int in[2] = {a, b};
     return test_net_add(net->graph, node, in, a < 0 ? 0 : b < 0 ? 1 : 2);
+}
+
+int test_net_line(const struct test_net *net, int64_t n) {
+    const struct rfx_weight zeros = {.source = RFX_WEIGHT_FILLED, .shape = {1, {n}}, .elems = n};
+    struct rfx_node line = {.op = RFX_OP_CONST_PLAIN, .attr.constant.shape = zeros.shape};
+    struct rfx_error err;
+    assert_int_equal(rfx_graph_add_weight(net->graph, &zeros, &line.attr.constant.weight, &err),
+                     RFX_OK);
+    return test_net_put(net, line, -1, -1);
 }
 
 void test_net_end(struct test_net *net) {

@@ -146,8 +146,8 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
 #define VECTOR_FMA_WHERE(test, a, b, c) vector_select((test), VECTOR_FMA(a, b, c), c)
 #endif
 
-void VARIANT_NAME(pool_max_u8)(const struct rfx_byte_pool_args *run);
-void VARIANT_NAME(pool_max_i8)(const struct rfx_byte_pool_args *run);
+void VARIANT_NAME(pool_max_u8)(const struct rfx_byte_pool_args *args);
+void VARIANT_NAME(pool_max_i8)(const struct rfx_byte_pool_args *args);
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
 void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,
@@ -156,19 +156,19 @@ void VARIANT_NAME(binary)(enum rfx_binary_kind kind, const float *a, int64_t a_s
                           int64_t b_step, float *y, int64_t n);
 void VARIANT_NAME(affine)(const float *x, const float *scale, const float *shift, float *y,
                           int64_t pixels, int64_t c);
-void VARIANT_NAME(normalise)(const struct rfx_normalise_args *run);
-void VARIANT_NAME(channel_norm)(const struct rfx_channel_norm_args *run);
+void VARIANT_NAME(normalise)(const struct rfx_normalise_args *args);
+void VARIANT_NAME(channel_norm)(const struct rfx_channel_norm_args *args);
 void VARIANT_NAME(exp)(const float *x, float bias, float *y, int64_t n);
-void VARIANT_NAME(exact)(const struct rfx_exact_args *run);
-void VARIANT_NAME(depthwise)(const struct rfx_depthwise_args *run);
-void VARIANT_NAME(pool)(const struct rfx_pool_args *run);
-void VARIANT_NAME(dense)(const struct rfx_dense_args *run);
+void VARIANT_NAME(exact)(const struct rfx_exact_args *args);
+void VARIANT_NAME(depthwise)(const struct rfx_depthwise_args *args);
+void VARIANT_NAME(pool)(const struct rfx_pool_args *args);
+void VARIANT_NAME(dense)(const struct rfx_dense_args *args);
 #ifdef VARIANT_HAS_FMA
-void VARIANT_NAME(conv)(const struct rfx_conv_args *run);
-void VARIANT_NAME(lanes)(const struct rfx_lanes_args *run);
+void VARIANT_NAME(conv)(const struct rfx_conv_args *args);
+void VARIANT_NAME(lanes)(const struct rfx_lanes_args *args);
 void VARIANT_NAME(expand)(const float *x, int64_t x_stride, int64_t pixels, const int32_t *from,
                           int64_t span, int64_t ic, float *out, int64_t plane);
-void VARIANT_NAME(pixels)(const struct rfx_pixels_args *run);
+void VARIANT_NAME(pixels)(const struct rfx_pixels_args *args);
 void VARIANT_NAME(planes)(const float *x, int64_t x_stride, int64_t pixels, int64_t c, float *out,
                           int64_t plane);
 void VARIANT_NAME(winograd_in)(const struct rfx_winograd_in *window);

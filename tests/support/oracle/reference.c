@@ -357,7 +357,7 @@ static bool ref_sized(const struct rfx_ref_call *k) {
         case RFX_OP_SPACE_TO_DEPTH:
             return of_size(k, t->c * b * b, t->h / b, t->w / b, space_to_depth_at);
         default:
-            return rfx_ref_plain(k->g, k->node, k->in, k->out);
+            return rfx_ref_tensor(k->g, k->node, k->in, k->out);
     }
 }
 

@@ -7,39 +7,38 @@
 #include "layers/graph/graph.h"
 
 struct random_graph_options {
-    int64_t min_size, max_size; /* rows and columns of the image */
-    int64_t max_c;              /* channels; now and then up to 33 when wide */
-    int min_nodes, max_nodes;   /* attempts; ops that refuse their input are skipped */
-    uint64_t ops;               /* bit `op` set: may be used; 0: all */
+    int64_t min_size, max_size; /* rows, and columns, of the image */
+    int64_t max_c;              /* most channels; sometimes up to 33 if `wide` */
+    int min_nodes, max_nodes;   /* number of attempts; a node that is refused is skipped */
+    uint64_t ops;               /* bit `op`: the op may be used; 0: all ops */
     bool spatial_only;          /* no global pools, so that any node can be tiled cheaply */
-    int64_t max_elems;          /* larger maps are not upsampled or joined any more; 0: 40000 */
-    bool wide;                  /* also: of some seeds, an image of few rows and many columns */
-    int heads;                  /* of a hundred networks, those that end in a detector's head */
-    int bottlenecks;            /* of a hundred residuals, those of two convolutions */
-    int modern; /* likewise those that surely ask for a norm or attention somewhere */
-    int bytes;  /* of a hundred nodes, those that make elements of another type */
+    int64_t max_elems;          /* larger maps are not upsampled or joined; 0: 40000 */
+    bool wide;                  /* some seeds also give an image of few rows and many columns */
+    int heads;                  /* percentage of networks that end in a detector's head */
+    int bottlenecks;            /* percentage of residuals with two convolutions */
+    int modern;                 /* percentage of networks that certainly try a norm or attention */
+    int bytes;                  /* percentage of nodes that convert elements to another type */
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */
 };
 
 struct random_graph_options random_graph_defaults(void);
 
-/* A finished graph; fusing is random too. RFX_TEST_CONV = direct, openblas, winograd says what its
- * convolutions are computed by; with the last more of them are of the kind that it takes. Aborts
- * when there is no memory. The same seed and
- * options give the same graph. */
+/* Returns a finished graph, with random rewrites. The same seed and options give the same graph.
+ * RFX_TEST_CONV sets the choice of convolutions; with "winograd", more of them are of the kind that
+ * Winograd computes. Aborts if there is no memory. */
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options);
 
-/* Networks that have such nodes. */
+/* Numbers of networks that contain nodes of a kind. */
 struct random_graph_kinds {
     int64_t norms, attention, heads, any;
 };
 
-/* Adds what this one has. */
+/* Counts one network. */
 void random_graph_count(const struct rfx_graph *graph, struct random_graph_kinds *kinds);
 void random_graph_print_kinds(const struct random_graph_kinds *kinds, FILE *out);
 
-/* One node per line with its attributes. */
+/* Prints one node per line, with its attributes. */
 void random_graph_print(const struct rfx_graph *graph, FILE *out);
 #endif

@@ -6,10 +6,11 @@
 #include "tests/support/test_util.h"
 #include "tiler/plan/plan.h"
 
-/* Legal groups by rising nodes, at most `most`, in strips and steps of random sizes; how many. */
+/* Draws at most `most` valid groups, in ascending order, with random strips and steps. Returns
+ * their number. */
 int random_groups_draw(const struct rfx_graph *graph, struct test_rng *rng,
                        struct rfx_group_attr *groups, int most);
 
-/* Caches so small that nodes with small maps are grouped for them. */
+/* Returns caches so small that the planner groups even nodes with small maps. */
 struct rfx_caches random_small_caches(struct test_rng *rng);
 #endif

@@ -1,4 +1,4 @@
-/* Between the files of random_graph.h: drawing one node and offering it to the graph. */
+/* Shared by the files of random_graph.h: draws one node and adds it to the graph. */
 #ifndef RFX_TESTS_SUPPORT_RANDOM_RANDOM_NODES_H
 #define RFX_TESTS_SUPPORT_RANDOM_RANDOM_NODES_H
 
@@ -23,17 +23,18 @@ static inline const struct rfx_tensor *random_tensor(const struct random_maker *
     return &m->graph->nodes[node].out;
 }
 
-/* Offers a node to the graph; its index, or -1 when it may not be used or the graph refuses it.
- * Aborts when there is no memory. */
+/* Adds a node to the graph and returns its index. Returns -1 if the options exclude its op or the
+ * graph refuses it. Aborts if there is no memory. */
 int random_add(struct random_maker *m, struct rfx_node node);
 
-/* Adds a weight of values in [-bound, bound); its index. */
+/* Adds a weight of random values in [-bound, bound) and returns its index. */
 int random_weight(struct random_maker *m, struct rfx_shape shape, float bound);
 
-/* Each draws the attributes of a node (or a few nodes) that read node `in` and returns the index of
- * the last one, -1 when refused. */
+/* Each draws the attributes of one or a few nodes that read node `in`, adds them, and returns the
+ * index of the last one, or -1 if it is refused. */
 int random_add_conv(struct random_maker *m, int in, bool transposed);
 int random_add_pool(struct random_maker *m, int in, enum rfx_op op);
+/* Converts float32 to uint8, int8 or int32, and other types to float32. */
 int random_add_convert(struct random_maker *m, int in);
 int random_add_adaptive(struct random_maker *m, int in);
 int random_add_join(struct random_maker *m, int in, enum rfx_op op);
@@ -43,20 +44,20 @@ int random_add_select(struct random_maker *m, int in);
 int random_add_geometry(struct random_maker *m, int in, enum rfx_op op);
 int random_add_pointwise(struct random_maker *m, int in, enum rfx_op op);
 
-/* Queries, keys and values by a 1x1 convolution, and attention in windows that fit the map, of
- * which every other one is shifted; some heads. */
+/* Adds a 1x1 convolution to queries, keys and values, and attention in windows that fit the map,
+ * shifted in half of the cases, with one or several heads. */
 int random_add_window_attention(struct random_maker *m, int in);
 
-/* Queries, keys and values likewise, and attention of all pixels to all; of small maps. */
+/* Adds the same convolution, and attention of all pixels to all pixels; small maps only. */
 int random_add_attention(struct random_maker *m, int in);
 
-/* A convolution that keeps the size, or two of them, and the sum with what went in: what fusing
- * looks for. */
+/* Adds one or two convolutions that keep the size, and the sum of their result and their input: the
+ * residual that fusing looks for. */
 int random_add_residual(struct random_maker *m, int in);
 
-/* A norm by statistics over space, in groups of channels. */
+/* Adds a norm by statistics over space, in groups of channels. */
 int random_add_space_norm(struct random_maker *m, int in);
 
-/* Squeeze and excite: x * sigmoid(conv1x1(mean(x))). */
+/* Adds squeeze and excite: x * sigmoid(conv1x1(mean(x))). */
 int random_add_squeeze_excite(struct random_maker *m, int in);
 #endif

@@ -1,4 +1,4 @@
-/* A sink that puts the outputs of a run into arrays, as ONNX orders them. */
+/* A sink that stores the outputs of a run in arrays, in ONNX order. */
 #ifndef RFX_TESTS_SUPPORT_RUN_CATCH_OUTPUTS_H
 #define RFX_TESTS_SUPPORT_RUN_CATCH_OUTPUTS_H
 
@@ -6,13 +6,13 @@
 
 struct caught_outputs {
     int n;
-    int64_t *elems; /* per output; of a part those of the part */
+    int64_t *elems; /* per output; if only a part of it is requested, the elements of the part */
     float **values;
-    int64_t *received; /* elements that came in all runs */
+    int64_t *received; /* per output: elements received so far, in all runs together */
     struct rfx_output_sink sink;
 };
 
-/* `caught` must stay where it is: the sink points to it. */
+/* Begins to catch outputs. The sink points to `caught`, which must not be moved. */
 void catch_outputs(struct caught_outputs *caught, const struct rfx_graph *graph);
 
 void caught_outputs_free(struct caught_outputs *caught);

@@ -132,11 +132,11 @@ void network_write_npy(const char *path, float *values, int64_t c, int64_t h, in
     rfx_memory_free(mem);
 }
 
-size_t network_least_bytes(struct rfx_network *net, const char *picture, int threads) {
+size_t network_least_bytes(struct rfx_network *net, const char *image, int threads) {
     struct rfx_run_options options = network_run_options(1, threads);
     struct rfx_forecast forecast = {.size = sizeof forecast};
     struct rfx_why why;
-    assert_int_equal(rfx_network_predict(net, picture, &options, &forecast, &why), RFX_CODE_BUDGET);
+    assert_int_equal(rfx_network_predict(net, image, &options, &forecast, &why), RFX_CODE_BUDGET);
     assert_non_null(strstr(why.text, "at least"));
     assert_int_equal(forecast.peak_bytes, forecast.activation_bytes + forecast.weight_bytes +
                                               forecast.scratch_bytes + forecast.picture_bytes +

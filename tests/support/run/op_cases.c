@@ -96,12 +96,12 @@ static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
     struct rfx_view v = {
         .rect = wide, .c = t->c, .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5};
     if (test_rng_chance(&c->rng, 50)) v.ring_rows = rows = rows + test_rng_int(&c->rng, 0, 3);
-    bool fresh =
+    bool staged =
         test_rng_chance(&c->rng, 40) && !rfx_rect_is_empty(wide) && t->layout == RFX_LAYOUT_NHWC;
-    if (fresh) v.fresh_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
-    *elems = (rows + (fresh ? wide.y1 - v.fresh_y0 : 0)) * v.row_stride;
+    if (staged) v.staging_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
+    *elems = (rows + (staged ? wide.y1 - v.staging_y0 : 0)) * v.row_stride;
     v.data = test_floats(*elems);
-    if (fresh) v.fresh = (float *)v.data + rows * v.row_stride;
+    if (staged) v.staging = (float *)v.data + rows * v.row_stride;
     for (int64_t y = rect.y0; values != NULL && !rfx_rect_is_empty(rect) && y < rect.y1; y++)
         memcpy(rfx_view_f32_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
                (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));

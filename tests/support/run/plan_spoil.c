@@ -19,9 +19,9 @@ static int64_t get(const struct rfx_plan *plan, int node, enum field field) {
             return (int64_t)n->buffer.bytes;
         case RING_ROWS:
             return n->ring_rows;
-        case FRESH_OFFSET:
+        case STAGING_OFFSET:
             return (int64_t)n->staging.offset;
-        case FRESH_BYTES:
+        case STAGING_BYTES:
             return (int64_t)n->staging.bytes;
         case LAST_READER:
             return n->last_reader;
@@ -61,10 +61,10 @@ static void set(struct rfx_plan *plan, int node, enum field field, int64_t value
         case RING_ROWS:
             n->ring_rows = value;
             return;
-        case FRESH_OFFSET:
+        case STAGING_OFFSET:
             n->staging.offset = (size_t)value;
             return;
-        case FRESH_BYTES:
+        case STAGING_BYTES:
             n->staging.bytes = (size_t)value;
             return;
         case LAST_READER:

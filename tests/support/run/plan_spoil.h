@@ -1,16 +1,16 @@
-/* Plans spoilt at one place at a time, which the checker must find. */
+/* Changes one field of a plan at a time; the plan checker must refuse each changed plan. */
 #ifndef RFX_TESTS_SUPPORT_RUN_PLAN_SPOIL_H
 #define RFX_TESTS_SUPPORT_RUN_PLAN_SPOIL_H
 
 #include "tiler/plan/plan.h"
 
-/* What can be spoilt: of a node in stage 0, or (MACS) of the plan. */
+/* The fields: of a node in stage 0, or (MACS) of the plan. */
 enum field {
     OFFSET,
     BYTES,
     RING_ROWS,
-    FRESH_OFFSET,
-    FRESH_BYTES,
+    STAGING_OFFSET,
+    STAGING_BYTES,
     LAST_READER,
     OVER,
     LEAD,
@@ -26,8 +26,8 @@ enum field {
 
 enum { ITSELF = -1, ZERO = -2 };
 
-/* The field of the node in stage 0 becomes that field of node `from` (ITSELF: its own value; ZERO)
- * plus `add`; the checker must say no, with `words` about the right node. */
+/* Sets `field` of the node in stage 0 to `from_field` of node `from`, plus `add`. `from` may be
+ * ITSELF (the node's own value) or ZERO. The checker's text must contain `words`. */
 struct spoiling {
     int node;
     enum field field;
@@ -37,8 +37,8 @@ struct spoiling {
     const char *words;
 };
 
-/* Fails unless the plan is sound, not with any one of the spoilings, and in the end again. `kind`
- * is for messages. */
+/* Fails unless the checker accepts the plan, refuses it with each of the n changes, and accepts it
+ * again at the end. `kind` is for messages. */
 void spoil_each(struct rfx_plan *plan, const char *kind, const struct spoiling *table, size_t n);
 
 #define SPOIL_EACH(plan, kind, table) spoil_each(plan, kind, table, sizeof table / sizeof table[0])

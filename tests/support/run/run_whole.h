@@ -1,5 +1,5 @@
-/* Runs a finished graph node by node with full maps: the untiled oracle. It knows op definitions
- * and nothing of plans or executors. */
+/* Runs a finished graph node by node with whole maps: the oracle without tiles. It uses the op
+ * table, and neither plans nor sessions. */
 #ifndef RFX_TESTS_SUPPORT_RUN_RUN_WHOLE_H
 #define RFX_TESTS_SUPPORT_RUN_RUN_WHOLE_H
 
@@ -14,16 +14,17 @@ struct test_prepared {
     void **packed, **scratch;
 };
 
-/* False, with a message on stderr, when an op has no definition or does not pack. */
+/* Packs all nodes. Returns false, with a message on stderr, if a node cannot be packed. */
 bool test_prepare(const struct rfx_graph *graph, int threads, struct test_prepared *out);
 void test_prepared_free(struct test_prepared *prepared);
 
-/* Every node's whole output, NHWC or plain as the graph lays it out: outs holds n_nodes pointers,
- * each set to a malloc'ed array (free with test_run_whole_free), of elements of the node's type.
+/* Computes every node's whole output, in the layout and the element type of its tensor. Sets each
+ * of the n_nodes pointers of outs to a malloc'ed array; free them with test_run_whole_free.
  * input_nhwc: h x w x c. */
 void test_run_whole(const struct test_prepared *prepared, const float *input_nhwc, float **outs);
 void test_run_whole_free(const struct rfx_graph *graph, float **outs);
 
-/* Output `k` on one thread, both in ONNX order, to be freed; aborts where a node does not pack. */
+/* Returns output `k`, computed on one thread; input and output are in ONNX order. The caller frees
+ * it. Aborts if a node cannot be packed. */
 float *test_run_output(const struct rfx_graph *graph, const float *input_nchw, int k);
 #endif

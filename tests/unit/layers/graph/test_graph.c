@@ -117,7 +117,7 @@ static int add_convert(struct rfx_graph *graph, int in, enum rfx_type to) {
     return index;
 }
 
-/* Ops that take uint8 read and give it; before others comes one conversion, whoever reads it. */
+/* Ops that take uint8 read it without conversion and keep it. Other ops share one conversion. */
 static void test_conversions_are_inserted(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -151,7 +151,7 @@ static void test_conversions_are_inserted(void **state) {
     rfx_memory_free(mem);
 }
 
-/* What has no conversion is refused where a node is added, in words, by ops of every kind. */
+/* rfx_graph_add refuses an input that would need a conversion that does not exist. */
 static void test_other_elements_are_refused(void **state) {
     (void)state;
     static const float scale = 0.5f;
@@ -185,6 +185,35 @@ static void test_other_elements_are_refused(void **state) {
         assert_int_equal(rfx_memory_current_bytes(mem), 0);
         rfx_memory_free(mem);
     }
+}
+
+/* Ops that keep their input's type keep its scales, and refuse inputs of different scales. */
+static void test_scales_are_kept(void **state) {
+    (void)state;
+    static const float scales[2] = {0.5f, 0.25f};
+    static const int32_t zero = 3;
+    static const struct rfx_quant quants[2] = {
+        {.count = 1, .scales = &scales[0], .zero_points = &zero},
+        {.count = 1, .scales = &scales[1], .zero_points = &zero}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = with_input(mem);
+    struct rfx_error err = {{0}};
+    int index, both[2];
+    both[0] = add_convert(graph, 0, RFX_TYPE_UINT8);
+    both[1] = add_convert(graph, 0, RFX_TYPE_UINT8);
+    assert_int_not_equal(both[0], both[1]);
+    for (int i = 0; i < 2; i++) graph->nodes[both[i]].out.quant = &quants[0];
+    int pool = add(graph, RFX_OP_POOL_MAX, "pool", 1, both);
+    int concat = add(graph, RFX_OP_CONCAT, "concat", 2, both);
+    assert_ptr_equal(graph->nodes[pool].out.quant, &quants[0]);
+    assert_ptr_equal(graph->nodes[concat].out.quant, &quants[0]);
+    graph->nodes[both[1]].out.quant = &quants[1];
+    const struct rfx_node node = {.op = RFX_OP_CONCAT, .name = "n", .n_in = 2, .in = both};
+    assert_int_equal(rfx_graph_add(graph, &node, &index, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "'n': input 1 has not the scale of input 0"));
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
 }
 
 static void test_weights_are_owned(void **state) {
@@ -318,6 +347,7 @@ int main(void) {
                                        cmocka_unit_test(test_refusals),
                                        cmocka_unit_test(test_conversions_are_inserted),
                                        cmocka_unit_test(test_other_elements_are_refused),
+                                       cmocka_unit_test(test_scales_are_kept),
                                        cmocka_unit_test(test_weights_are_owned),
                                        cmocka_unit_test(test_every_allocation_may_fail),
                                        cmocka_unit_test(test_declared_shapes),

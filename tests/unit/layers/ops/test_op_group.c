@@ -38,11 +38,11 @@ static void *exact_block(size_t bytes) {
 
 struct cut_input {
     struct rfx_view view;
-    float *data, *fresh;
+    float *data, *staging;
 };
 
-/* What an operator asks for of a map and no more, in a ring, the last rows perhaps apart from it.
- */
+/* Returns a view of exactly the part of a map that an operator needs, often in a ring buffer, and
+ * sometimes with staging rows. */
 static struct cut_input cut_out(const struct group_case *c, int in, struct rfx_rect need,
                                 struct test_rng *rng) {
     const struct rfx_tensor *t = &c->base->nodes[in].out;
@@ -53,15 +53,15 @@ static struct cut_input cut_out(const struct group_case *c, int in, struct rfx_r
     need = rfx_rect_intersect(need, full);
     if (rfx_rect_is_empty(need)) need = rfx_rect_make(0, 0, 0, 0);
     int64_t rows = need.y1 - need.y0, slots = rows + test_rng_int(rng, 0, 3);
-    bool fresh = rows > 0 && test_rng_chance(rng, 40), ring = fresh || test_rng_chance(rng, 60);
+    bool staged = rows > 0 && test_rng_chance(rng, 40), ring = staged || test_rng_chance(rng, 60);
     int64_t row_floats = rfx_rect_cols(need) * t->c;
     cut.data = test_floats(slots * row_floats);
     cut.view = rfx_view_dense(cut.data, need, t->c);
     cut.view.ring_rows = ring ? rfx_max_i64(slots, 1) : 0;
-    if (fresh) {
-        cut.fresh = test_floats(rows * row_floats);
-        cut.view.fresh_y0 = need.y0 + test_rng_int(rng, 0, rows - 1);
-        cut.view.fresh = cut.fresh;
+    if (staged) {
+        cut.staging = test_floats(rows * row_floats);
+        cut.view.staging_y0 = need.y0 + test_rng_int(rng, 0, rows - 1);
+        cut.view.staging = cut.staging;
     }
     if (rows > 0) test_copy_rect(&from, &cut.view, need);
     return cut;
@@ -116,7 +116,7 @@ static bool check_rect(const struct group_case *c, int g, const void *packed, st
     }
     for (int k = 0; k < node->n_in; k++) {
         free(cut[k].data);
-        free(cut[k].fresh);
+        free(cut[k].staging);
     }
     free(out);
     free(wanted);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/support/run/op_cases.h"
+#include "tests/support/test_net.h"
 
 static struct rfx_node index_node(enum rfx_op op, enum rfx_index_kind kind, int axis) {
     struct rfx_node node = {.op = op, .act = {.slope = -1}};
@@ -187,34 +188,18 @@ static void test_refusals(void **state) {
     }
 }
 
-/* Indices count along no axis that is too long for float32. */
+/* An axis with more elements than float32 can number is refused. */
 static void test_too_long(void **state) {
     (void)state;
     for (int64_t more = 0; more < 2; more++) {
-        const int64_t sizes[2] = {((int64_t)1 << 24) + more, 1};
-        struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_node node = index_node(RFX_OP_PICK, RFX_INDEX_SLICES, 0);
-        struct rfx_graph *graph;
-        struct rfx_error err;
-        int in[2], at;
-        assert_int_equal(rfx_graph_create(mem, "long", &graph, &err), RFX_OK);
-        for (int k = 0; k < 2; k++) {
-            struct rfx_weight w = {.source = RFX_WEIGHT_FILLED, .shape = {1, {sizes[k]}}};
-            struct rfx_node line = {.op = RFX_OP_CONST_PLAIN, .name = "line"};
-            w.elems = sizes[k];
-            assert_int_equal(rfx_graph_add_weight(graph, &w, &line.attr.constant.weight, &err),
-                             RFX_OK);
-            line.attr.constant.shape = w.shape;
-            assert_int_equal(rfx_graph_add(graph, &line, &in[k], &err), RFX_OK);
-        }
-        node.name = "pick";
-        node.n_in = 2;
-        node.in = in;
-        enum rfx_status status = rfx_graph_add(graph, &node, &at, &err);
+        struct test_net net = test_net_begin(1, 1, 1);
+        int line = test_net_line(&net, ((int64_t)1 << 24) + more), index;
+        struct rfx_error err = {{0}};
+        enum rfx_status status = test_net_try(&net, index_node(RFX_OP_PICK, RFX_INDEX_SLICES, 0),
+                                              line, test_net_line(&net, 1), &index, &err);
         assert_int_equal(status, more == 0 ? RFX_OK : RFX_STATUS_UNSUPPORTED);
         if (more == 1) assert_non_null(strstr(err.text, "16777217 elements, more than float32"));
-        rfx_graph_free(graph);
-        rfx_memory_free(mem);
+        test_net_end(&net);
     }
 }
 

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "tests/support/run/op_cases.h"
+#include "tests/support/test_net.h"
 
 static struct rfx_tensor plain(int64_t a, int64_t b, int64_t c) {
     return op_case_plain((struct rfx_shape){3, {a, b, c}});
@@ -95,29 +96,17 @@ static void test_refusals(void **state) {
     }
 }
 
-/* Places that float32 cannot count. */
+/* A tensor with more elements along the axis than float32 can number is refused. */
 static void test_too_long(void **state) {
     (void)state;
     for (int64_t more = 0; more < 2; more++) {
-        int64_t n = ((int64_t)1 << 24) + more;
-        struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_weight w = {.source = RFX_WEIGHT_FILLED, .shape = {1, {n}}, .elems = n};
-        struct rfx_node line = {.op = RFX_OP_CONST_PLAIN, .name = "line"}, node = top(0, 1, true);
-        struct rfx_graph *graph;
-        struct rfx_error err;
-        int at;
-        assert_int_equal(rfx_graph_create(mem, "long", &graph, &err), RFX_OK);
-        assert_int_equal(rfx_graph_add_weight(graph, &w, &line.attr.constant.weight, &err), RFX_OK);
-        line.attr.constant.shape = w.shape;
-        assert_int_equal(rfx_graph_add(graph, &line, &at, &err), RFX_OK);
-        node.name = "top";
-        node.n_in = 1;
-        node.in = &at;
-        enum rfx_status status = rfx_graph_add(graph, &node, &at, &err);
+        struct test_net net = test_net_begin(1, 1, 1);
+        int line = test_net_line(&net, ((int64_t)1 << 24) + more), index;
+        struct rfx_error err = {{0}};
+        enum rfx_status status = test_net_try(&net, top(0, 1, true), line, -1, &index, &err);
         assert_int_equal(status, more == 0 ? RFX_OK : RFX_STATUS_UNSUPPORTED);
         if (more == 1) assert_non_null(strstr(err.text, "16777217 elements, more than float32"));
-        rfx_graph_free(graph);
-        rfx_memory_free(mem);
+        test_net_end(&net);
     }
 }
 

@@ -201,13 +201,13 @@ static void tight_streams(void **state) {
     specs[0].staging = true;
     struct fixture f = begin(specs, 2);
     static const struct spoiling table[] = {
-        {A, FRESH_OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
-        {A, FRESH_OFFSET, B, OFFSET, 0, "'a': reads a row that is not there"},
-        {INPUT, FRESH_OFFSET, A, FRESH_OFFSET, 0, "'a': reads a row that is not there"},
+        {A, STAGING_OFFSET, A, OFFSET, 0, "'b': reads a row that is not there"},
+        {A, STAGING_OFFSET, B, OFFSET, 0, "'a': reads a row that is not there"},
+        {INPUT, STAGING_OFFSET, A, STAGING_OFFSET, 0, "'a': reads a row that is not there"},
         {A, OFFSET, INPUT, OFFSET, 0, "'a': outside the arena"},
-        {INPUT, OFFSET, INPUT, FRESH_OFFSET, 0, "'a': reads a row that is not there"},
-        {A, FRESH_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
-        {A, FRESH_BYTES, ZERO, BYTES, 0, "'a': writes outside its view"},
+        {INPUT, OFFSET, INPUT, STAGING_OFFSET, 0, "'a': reads a row that is not there"},
+        {A, STAGING_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
+        {A, STAGING_BYTES, ZERO, BYTES, 0, "'a': writes outside its view"},
         {A, RING_ROWS, ITSELF, BYTES, -1, "'b': reads outside a view"},
         {A, RING_ROWS, ITSELF, BYTES, 1, "'a': more bytes than its buffer"},
         {INPUT, RING_ROWS, ITSELF, BYTES, -1, "'a': reads outside a view"},
@@ -218,7 +218,7 @@ static void tight_streams(void **state) {
         {INPUT, LAST_READER, ZERO, BYTES, SUM, "'input': reads a row that is not there"},
         {INPUT, LAST_READER, ZERO, BYTES, B, "'input': reads a row that is not there"},
         {B, PLACE, ZERO, PLACE, RFX_PLACE_NONE, "'sum': an input is neither made nor kept"},
-        {SUM, STORED_OFFSET, B, FRESH_OFFSET, 0, "'sum': reads a row that is not there"},
+        {SUM, STORED_OFFSET, B, STAGING_OFFSET, 0, "'sum': reads a row that is not there"},
         {A, MACS, ITSELF, MACS, 1, "MACs"},
     };
     SPOIL_EACH(f.plan, "tight", table);
@@ -239,8 +239,8 @@ static void tight_in_place(void **state) {
     static const struct spoiling table[] = {
         {B, OVER, ZERO, BYTES, A, "'b': writes before its buffer"},
         {B, LEAD, ZERO, BYTES, 1, "'b': more bytes than its buffer"},
-        {SUM, FRESH_OFFSET, A, FRESH_OFFSET, 0, "reads a row that is not there"},
-        {SUM, FRESH_BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
+        {SUM, STAGING_OFFSET, A, STAGING_OFFSET, 0, "reads a row that is not there"},
+        {SUM, STAGING_BYTES, ITSELF, BYTES, -64, "'sum': more bytes than its buffer"},
         {SUM, RING_ROWS, ZERO, BYTES, 0, "'c': reads outside a view"},
     };
     SPOIL_EACH(f.plan, "in place", table);
@@ -264,8 +264,8 @@ static void tight_over_a_residual(void **state) {
         {A, LEAD, ITSELF, BYTES, -1, "'sum': writes before its buffer"},
         {SUM, OVER, ZERO, BYTES, B, "'sum': writes before its buffer"},
         {A, LAST_READER, ZERO, BYTES, B, "'sum': reads outside a view"},
-        {A, FRESH_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
-        {SUM, FRESH_OFFSET, ITSELF, BYTES, 64, "'sum': reads a row that is not there"},
+        {A, STAGING_BYTES, ITSELF, BYTES, -384, "'a': more bytes than its buffer"},
+        {SUM, STAGING_OFFSET, ITSELF, BYTES, 64, "'sum': reads a row that is not there"},
     };
     SPOIL_EACH(f.plan, "over a residual", table);
     end(&f);

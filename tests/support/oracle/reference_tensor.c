@@ -291,8 +291,8 @@ static bool running_sum(const struct rfx_node *node, const struct rfx_tensor *it
     return true;
 }
 
-bool rfx_ref_plain(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
-                   float *out) {
+bool rfx_ref_tensor(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
+                    float *out) {
     const struct rfx_tensor *it = &graph->nodes[node->in[0]].out;
     switch ((int)node->op) {
         case RFX_OP_TO_PLAIN:

@@ -1,4 +1,4 @@
-/* Code that convolution backends and transposed convolutions share: see conv.h. */
+/* Code that convolutions and transposed convolutions share: see conv.h. */
 #include <math.h>
 #include <string.h>
 
@@ -6,6 +6,13 @@
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
+
+const struct rfx_weight_slot rfx_conv_weight_slots[] = {
+    {"weight", RFX_WEIGHT_FACTOR, offsetof(struct rfx_node, attr.conv.weight)},
+    {"bias", RFX_WEIGHT_BIAS, offsetof(struct rfx_node, attr.conv.bias)},
+    {"scale", RFX_WEIGHT_SCALE, offsetof(struct rfx_node, attr.conv.scale)},
+    {NULL, RFX_WEIGHT_FACTOR, 0},
+};
 
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args) {
     const struct rfx_node *node = args->node;
