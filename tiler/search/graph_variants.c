@@ -428,7 +428,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (status == RFX_OK && made != NULL &&
         made->grouped != NULL) /* the MACs of groups depend on how maps are cut */
-        status = rfx_plan_count_step_macs(made, &made->macs, err);
+        status = rfx_plan_count_step_macs(made, &made->macs, NULL, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);
         rfx_plan_free(a.smallest);
