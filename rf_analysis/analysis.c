@@ -76,12 +76,7 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
         for (int k = 0; k < node->n_in; k++) {
             struct rfx_range r = rfx_op_endless_range(graph, node, k, (int)axis, ranges[i]);
             struct rfx_range *in = &ranges[node->in[k]];
-            if (in->lo >= in->hi) {
-                *in = r;
-            } else {
-                in->lo = rfx_min_i64(in->lo, r.lo);
-                in->hi = rfx_max_i64(in->hi, r.hi);
-            }
+            *in = rfx_range_union(*in, r);
         }
     }
     return ranges[graph->input];
@@ -100,7 +95,7 @@ struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_
             struct rfx_range r = rfx_op_in_range(graph, from, k, (int)axis, scratch[i]);
             r = (struct rfx_range){rfx_max_i64(r.lo, 0), rfx_min_i64(r.hi, extent)};
             struct rfx_range *in = &scratch[from->in[k]];
-            if (r.lo < r.hi) *in = in->lo < in->hi ? rfx_range_union(*in, r) : r;
+            *in = rfx_range_union(*in, r);
         }
     }
     return scratch[graph->input];

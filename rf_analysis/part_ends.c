@@ -3,6 +3,7 @@
 #include "rf_analysis/part_ends.h"
 
 #include "layers/graph/op.h"
+#include "rf_analysis/regions.h"
 
 /* Returns whether a node is of this kind and computes nothing. */
 static bool is_plain_move(const struct rfx_node *node, enum rfx_op op) {
@@ -76,11 +77,8 @@ struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i) {
 struct rfx_rect rfx_part_map_rows(const struct rfx_graph *base, int map, int64_t index,
                                   int64_t count) {
     const struct rfx_node *node = &base->nodes[map];
-    struct rfx_rect rows = rfx_node_full_rect(node);
-    int64_t each = node->out.h / count, longer = node->out.h % count;
-    rows.y0 = each * index + rfx_min_i64(index, longer);
-    rows.y1 = rows.y0 + each + (index < longer ? 1 : 0);
-    return rows;
+    struct rfx_range all = {0, node->out.w};
+    return rfx_rect_from_ranges(rfx_tile_range(node->out.h, count, index), all);
 }
 
 struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
