@@ -46,12 +46,6 @@ struct slider {
     int begin;      /* first slide of the stage */
 };
 
-static bool is_output(const struct rfx_graph *graph, int node) {
-    for (int e = 0; e < graph->n_ends; e++)
-        if (graph->ends[e].node == node) return true;
-    return false;
-}
-
 /* Returns whether the node is a stored map of an earlier stage that this stage is the last to read,
  * so that later rows may overwrite it. A map of one row does not count: its bytes become free all
  * at once. Network outputs do not count either. */
@@ -61,7 +55,7 @@ static bool dies_with_stage(const struct slider *s, int node) {
     const struct rfx_tensor *out = &c->graph->nodes[node].out;
     int record = c->stored_record[node];
     return record >= 0 && c->records[record].last == s->end && out->layout == RFX_LAYOUT_NHWC &&
-           out->h > 1 && !is_output(c->graph, node);
+           out->h > 1 && rfx_graph_count_outputs(c->graph, node) == 0;
 }
 
 /* Returns whether some slide already writes this map over another one. */

@@ -9,6 +9,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
 #include "layers/graph/op.h"
+#include "rf_analysis/analysis.h"
 #include "tiler/cost/cost.h"
 #include "tiler/search/candidates.h"
 #include "tiler/search/plan_counts.h"
@@ -103,15 +104,6 @@ static void try_groups(struct chooser *c, int last) {
     }
 }
 
-static void find_readers(struct chooser *c) {
-    const struct rfx_graph *graph = c->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        c->last_reader[i] = i;
-        for (int k = 0; k < graph->nodes[i].n_in; k++) c->last_reader[graph->nodes[i].in[k]] = i;
-    }
-    for (int e = 0; e < graph->n_ends; e++) c->last_reader[graph->ends[e].node] = graph->n_nodes;
-}
-
 static int collect(const struct chooser *c, struct rfx_group_attr *groups) {
     int n = 0;
     for (int i = c->graph->n_nodes - 1; i >= 0; i = c->from[i] - 1)
@@ -141,7 +133,7 @@ enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rf
     }
     status = rfx_cost_init(&c.cost, graph, caches, threads, err);
     if (status != RFX_OK) goto done;
-    find_readers(&c);
+    rfx_last_uses(graph, c.last_reader);
     for (int i = 0; i < graph->n_nodes; i++) {
         status = rfx_memory_check_stop(mem, err);
         if (status != RFX_OK) goto done;
