@@ -36,6 +36,20 @@ static int compare_times(const void *pa, const void *pb) {
     return (a > b) - (a < b);
 }
 
+/* Fills times with the begins and ends of all items, rising and each once; returns their number.
+ * `times` has room for 2 n elements. */
+static int list_times(const struct rfx_place_item *items, int n, int64_t *times) {
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        times[2 * i] = items[i].lo;
+        times[2 * i + 1] = items[i].hi;
+    }
+    if (n > 0) qsort(times, 2 * (size_t)n, sizeof *times, compare_times);
+    for (int i = 0; i < 2 * n; i++)
+        if (count == 0 || times[count - 1] != times[i]) times[count++] = times[i];
+    return count;
+}
+
 /* Returns the index of `time` in the sorted times, which contain it. */
 static int find_time(const int64_t *times, int n, int64_t time) {
     int lo = 0;
@@ -52,14 +66,7 @@ static int find_time(const int64_t *times, int n, int64_t time) {
 
 /* Fills the sections; `times` is scratch of 2 n elements. */
 static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
-    int n_times = 0;
-    for (int i = 0; i < problem->n; i++) {
-        times[2 * i] = problem->items[i].lo;
-        times[2 * i + 1] = problem->items[i].hi;
-    }
-    if (problem->n > 0) qsort(times, 2 * (size_t)problem->n, sizeof *times, compare_times);
-    for (int i = 0; i < 2 * problem->n; i++)
-        if (n_times == 0 || times[n_times - 1] != times[i]) times[n_times++] = times[i];
+    int n_times = list_times(problem->items, problem->n, times);
     problem->n_sections = n_times > 0 ? n_times - 1 : 0;
     for (int i = 0; i < problem->n; i++) {
         const struct rfx_place_item *item = &problem->items[i];
@@ -184,16 +191,10 @@ static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *
     tops.any = rfx_memory_calloc(mem, n_nodes, sizeof *tops.any);
     bool enough = order != NULL && tops.times != NULL && tops.whole != NULL && tops.any != NULL;
     if (enough) {
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             order[i] = (struct rfx_place_ranked){UINT64_MAX - offsets[i], i};
-            tops.times[2 * i] = items[i].lo;
-            tops.times[2 * i + 1] = items[i].hi;
-        }
         qsort(order, count, sizeof *order, rfx_place_compare_ranked);
-        qsort(tops.times, 2 * count, sizeof *tops.times, compare_times);
-        for (int i = 0; i < 2 * n; i++)
-            if (tops.n_times == 0 || tops.times[tops.n_times - 1] != tops.times[i])
-                tops.times[tops.n_times++] = tops.times[i];
+        tops.n_times = list_times(items, n, tops.times);
         *apart = true;
         for (int k = 0; k < n && *apart; k++)
             *apart = lay(&tops, &items[order[k].index], offsets[order[k].index]);
