@@ -1,4 +1,5 @@
-/* Placement problems and their sections, the validator of answers, and when searches stop. */
+/* Creates placement problems with their sections, validates answers, and says when a search has to
+ * stop. */
 #include "tiler/arena/arena_problem.h"
 
 #include <stdlib.h>
@@ -127,7 +128,8 @@ void rfx_place_problem_free(struct rfx_place_problem *problem) {
     rfx_memory_release(mem, problem);
 }
 
-/* Problems with more items are checked by a sweep, smaller ones pair by pair, without memory. */
+/* Answers with more items are checked by a sweep; smaller ones are checked pair by pair, which
+ * needs no memory. */
 enum { MAX_PAIRWISE = 2048 };
 
 static bool pairs_are_apart(const struct rfx_place_item *items, int n, const size_t *offsets) {
@@ -141,22 +143,23 @@ static bool pairs_are_apart(const struct rfx_place_item *items, int n, const siz
     return true;
 }
 
-/* The highest ends of placed items: a leaf of the tree is a stretch of time, and a node holds the
- * highest end of items that cover all of its leaves (`whole`) and any of them (`any`). */
+/* The highest ends of placed items, in a tree over time. A leaf is a stretch of time. A node holds
+ * the highest end of the items that cover all of its leaves (`whole`), and of the items that cover
+ * some of them (`any`). */
 struct tops {
     int64_t *times;
     size_t *whole, *any;
     int n_times, n_leaves;
 };
 
-/* Places an item at its offset; returns false when something below it ends above. Items come by
- * rising offset, so an item simply covers what was there. */
+/* Places an item at its offset. Returns false when a placed item that is live with it ends above
+ * that offset. Items come by rising offset, so the new end replaces the old ones. */
 static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t offset) {
     size_t end = offset + item->size;
     int from = tops->n_leaves + find_time(tops->times, tops->n_times, item->lo);
     int to = tops->n_leaves + find_time(tops->times, tops->n_times, item->hi);
-    for (int up = from / 2; up > 0;
-         up /= 2) /* nodes above both ends can only be covered by these paths */
+    /* an item that covers all leaves of a node above is found on the paths up from both ends */
+    for (int up = from / 2; up > 0; up /= 2)
         if (tops->whole[up] > offset) return false;
     for (int up = (to - 1) / 2; up > 0; up /= 2)
         if (tops->whole[up] > offset) return false;

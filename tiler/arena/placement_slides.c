@@ -1,17 +1,17 @@
 /* Placement with slides.
  *
  * Greedy placement: a record goes to the lowest offset at which it keeps its distance from every
- * placed record that is live with it; for two records in a slide this is the slide's distance.
- * Choosing a side fixes the direction of that node's slides. Placed records are visited by rising
- * offset, so that one pass finds the next free bytes; partners in slides are visited one by one.
- * Where few records are live at a time, each has a list of them.
+ * placed record that is live with it. Two records in a slide keep the slide's distance. The first
+ * pair of a node that is placed fixes the direction of all slides of the node. Placed records are
+ * visited by rising offset, so that one pass finds the next free bytes; partners in slides are
+ * visited one by one. If few records are live at a time, each record has a list of the others.
  *
- * Spreading: a map that is written over another one lies a little lower, so each map in a series of
- * slides lies below the one before, and two such series side by side need room between them that
- * the greedy placement leaves for neither. So everything is first placed as if rows ended at once,
- * and a sliding map lay where the other one lies. Which of two records lies above the other is
- * taken from that placement, and the offsets become the smallest that keep all true distances in
- * that order. */
+ * Spreading: a map that slides over another one lies a little lower. So in a series of slides each
+ * map lies below the one before. Two such series side by side need room between them, and the
+ * greedy placement leaves none. So everything is first placed with loose distances: as if all rows
+ * of a map ended at once, so that a sliding map may lie where the other map lies. That placement
+ * says which of two records lies above the other. The offsets then become the smallest that keep
+ * all true distances in that order. */
 #include "tiler/arena/placement_slides.h"
 
 #include <stdint.h>
@@ -119,13 +119,14 @@ enum { FEW_PEERS = 16, SOME_PEERS = 48 };
 /* Seed of the random numbers (xorshift32, Marsaglia 2003, the seed of his example). */
 static const uint32_t random_seed = 2463534242U;
 
-/* The orders of paper 004, section III-A, and the order of time; also backwards, where a map may
- * lie below one that only ends, and finds room there if it is placed first. */
+/* The orders of paper 004, section III-A, and the order of time. If some slide only goes down, two
+ * orders are also tried backwards: a map that slides below another one then finds room, because it
+ * is placed first. */
 enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
 
-/* A record that may share bytes with another one at a distance. */
+/* The other record of a slide: it may share bytes with this one if they keep their distance. */
 struct partner {
     int record, slide;
 };
@@ -151,7 +152,7 @@ struct slides {
     struct partner *partners; /* of record i: [first_partner[i] .. first_partner[i + 1]), rising */
     int *first_partner;
     int *lead;       /* per slide: the first slide of the same node */
-    int *partner_of; /* per record: the record being placed if it is its partner */
+    int *partner_of; /* per record: the record being placed, if the two are partners */
     int *n_peers;    /* per record: number of records live with it */
     int *peers; /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: there are too many */
     int *first_peer;
@@ -229,8 +230,8 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
         s->fixed[lead] = s->at;
         return 0;
     }
-    /* higher up: as far above as the slide allows in the direction that lets record i lie above,
-     * else apart */
+    /* The next offset to try lies above the partner: at the slide's distance, if the direction lets
+     * record i lie above, otherwise behind the partner's last byte. */
     size_t reach = mine_dies ? slide->down : slide->up;
     bool allowed = direction != (mine_dies ? UP : DOWN);
     size_t next = other + (allowed && reach < other_bytes ? reach : other_bytes);
@@ -238,8 +239,8 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     return next > at ? next : rfx_align_up(other + other_bytes);
 }
 
-/* Returns whether record i keeps its distance from its partners at `at`. If not, *next is the next
- * offset worth trying, and no direction is chosen. */
+/* Returns whether record i keeps its distance from its partners at `at`. If not, *next receives the
+ * next offset to try, and the directions of slides stay as they were. */
 static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     *next = SIZE_MAX;
     s->n_changes = 0;
@@ -256,7 +257,7 @@ static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     return false;
 }
 
-/* Returns the lowest offset from `at` on at which record i overlaps nothing but partners. */
+/* Returns the lowest offset from `at` on at which record i overlaps no record but its partners. */
 static size_t find_free(const struct slides *s, int i, size_t at) {
     const struct rfx_record *mine = &s->records[i];
     for (int k = 0; k < s->n_spots; k++) {
@@ -273,7 +274,8 @@ static struct spot spot_of(const struct slides *s, int i) {
     return (struct spot){s->offset[i], s->offset[i] + r->bytes, r->first, r->last, i};
 }
 
-/* Lists the placed records that are live with record i, sorted by offset; they are few. */
+/* Lists the placed records that are live with record i, sorted by offset. Insertion is enough: they
+ * are few. */
 static void list_spots(struct slides *s, int i) {
     s->n_spots = 0;
     for (int p = s->first_peer[i]; p < s->first_peer[i + 1]; p++) {
@@ -324,8 +326,8 @@ static size_t keep_begin(struct slides *s, int kept) {
     return arena;
 }
 
-/* Returns the arena of an order whose first `kept` records are those of the best order; SIZE_MAX:
- * more than `most`, or the work was stopped. */
+/* Returns the arena of an order whose first `kept` records are those of the best order. SIZE_MAX:
+ * the arena is larger than `most`, or the work was stopped. */
 static size_t place_in_order(struct slides *s, int kept, size_t most) {
     size_t arena = keep_begin(s, kept);
     for (int o = kept; o < s->n; o++) {
@@ -446,7 +448,7 @@ static void try_order(struct slides *s, int kept, size_t *best_arena) {
     }
 }
 
-/* Returns the most perturbed orders that are tried. */
+/* Returns how many perturbed orders are tried at most. */
 static int count_shuffles(const struct slides *s, bool quick) {
     int64_t looks = quick ? QUICK_LOOKS : LOOKS;
     int64_t most = quick && !s->one_way ? QUICK_SHUFFLES : SHUFFLES;
@@ -533,7 +535,7 @@ done:
     return status;
 }
 
-enum { MOST_RECORDS = 4096 }; /* spreading looks at each pair */
+enum { MOST_RECORDS = 4096 }; /* limit for spreading, which looks at each pair of records */
 
 struct spread {
     const struct rfx_record *records;
@@ -560,7 +562,8 @@ static int compare_places(const void *pa, const void *pb) {
     return (a->record > b->record) - (a->record < b->record);
 }
 
-/* Sets loose distances: the least that the sizes alone require. Streams do not slide upwards. */
+/* Sets loose distances: the smallest that the sizes of the two maps alone require. In streams, maps
+ * do not slide upwards. */
 static void loosen(const struct spread *s) {
     for (int k = 0; k < s->n_slides; k++) {
         const struct rfx_slide *slide = &s->slides[k];
@@ -572,7 +575,7 @@ static void loosen(const struct spread *s) {
     }
 }
 
-/* Returns how far record i, which lies above record j, has to lie above it at least. */
+/* Returns the least distance from record j to record i, which lies above it. */
 static size_t distance(const struct spread *s, int i, int j) {
     size_t apart = s->records[j].bytes;
     int k = s->slide_of[j];
