@@ -30,6 +30,7 @@ static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node
     return false;
 }
 
+/* Returns the jump of a node, from the first input that depends on the image. */
 static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rfx_node *node,
                                   const struct rfx_layer_info *info, enum rfx_axis axis) {
     struct rfx_ratio one = {1, 1};
@@ -42,7 +43,7 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
     struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, (int)axis);
     if (map.rule != RFX_AXIS_ROUNDED) return ratio_scale(jump, map.down, map.up);
     int64_t in = rfx_node_extent(&graph->nodes[node->in[k]], axis);
-    return ratio_scale(jump, in, rfx_node_extent(node, axis)); /* on the average */
+    return ratio_scale(jump, in, rfx_node_extent(node, axis)); /* the average */
 }
 
 /* Returns the number of outputs after which the phases of all inputs repeat together; at most
@@ -141,7 +142,7 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int e = 0; e < graph->n_ends; e++) last_use[graph->ends[e].node] = graph->n_nodes;
 }
 
-/* A tensor is live from its own node to its last use. */
+/* Computes live_bytes: a tensor is live from its own node to its last use. */
 static void fill_live_bytes(const struct rfx_graph *graph, const int *last_use,
                             struct rfx_layer_info *info) {
     size_t live = 0;
