@@ -224,6 +224,8 @@ static int by_pixels(const void *a, const void *b) {
     return x->node - y->node;
 }
 
+/* Makes a variant of the plan's graph that stores the transformed weights of as many convolutions
+ * as fit `room` bytes, those with the most pixels first. Leaves *out unchanged if none fits. */
 static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct rfx_plan *plan,
                                     size_t room, struct rfx_graph **out, struct rfx_error *err) {
     const struct rfx_graph *from = plan->graph;
@@ -232,7 +234,7 @@ static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct 
     struct rfx_graph *made = NULL;
     enum rfx_status status = RFX_OK;
     int n = 0;
-    if (keepers == NULL) return rfx_memory_fail(graph->mem, "factors", bytes, err);
+    if (keepers == NULL) return rfx_memory_fail(graph->mem, "transformed weights", bytes, err);
     for (int i = 0; i < from->n_nodes; i++) {
         const struct rfx_node *node = &from->nodes[i];
         size_t more = bytes_more(from, node);
@@ -250,6 +252,8 @@ static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct 
     return status;
 }
 
+/* Marks the convolutions whose transformed weights the request stores, in *made; makes that graph
+ * if it does not exist yet. */
 static enum rfx_status apply_factors(const struct rfx_graph *graph,
                                      const struct rfx_plan_request *request,
                                      struct rfx_graph **made, struct rfx_error *err) {
