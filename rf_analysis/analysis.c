@@ -30,6 +30,7 @@ static bool sees_everything(const struct rfx_graph *graph, const struct rfx_node
     return false;
 }
 
+/* Returns the jump of a node, from the first input that depends on the image. */
 static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rfx_node *node,
                                   const struct rfx_layer_info *info, enum rfx_axis axis) {
     struct rfx_ratio one = {1, 1};
@@ -42,7 +43,7 @@ static struct rfx_ratio node_jump(const struct rfx_graph *graph, const struct rf
     struct rfx_axis_map map = rfx_op_axis_map(graph, node, k, (int)axis);
     if (map.rule != RFX_AXIS_ROUNDED) return ratio_scale(jump, map.down, map.up);
     int64_t in = rfx_node_extent(&graph->nodes[node->in[k]], axis);
-    return ratio_scale(jump, in, rfx_node_extent(node, axis)); /* on the average */
+    return ratio_scale(jump, in, rfx_node_extent(node, axis)); /* the average */
 }
 
 /* Returns the number of outputs after which the phases of all inputs repeat together; at most
@@ -76,12 +77,7 @@ static struct rfx_range image_range(const struct rfx_graph *graph, int target, e
         for (int k = 0; k < node->n_in; k++) {
             struct rfx_range r = rfx_op_endless_range(graph, node, k, (int)axis, ranges[i]);
             struct rfx_range *in = &ranges[node->in[k]];
-            if (in->lo >= in->hi) {
-                *in = r;
-            } else {
-                in->lo = rfx_min_i64(in->lo, r.lo);
-                in->hi = rfx_max_i64(in->hi, r.hi);
-            }
+            *in = rfx_range_union(*in, r);
         }
     }
     return ranges[graph->input];
@@ -100,7 +96,7 @@ struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_
             struct rfx_range r = rfx_op_in_range(graph, from, k, (int)axis, scratch[i]);
             r = (struct rfx_range){rfx_max_i64(r.lo, 0), rfx_min_i64(r.hi, extent)};
             struct rfx_range *in = &scratch[from->in[k]];
-            if (r.lo < r.hi) *in = in->lo < in->hi ? rfx_range_union(*in, r) : r;
+            *in = rfx_range_union(*in, r);
         }
     }
     return scratch[graph->input];
@@ -146,7 +142,7 @@ void rfx_last_uses(const struct rfx_graph *graph, int *last_use) {
     for (int e = 0; e < graph->n_ends; e++) last_use[graph->ends[e].node] = graph->n_nodes;
 }
 
-/* A tensor is live from its own node to its last use. */
+/* Computes live_bytes: a tensor is live from its own node to its last use. */
 static void fill_live_bytes(const struct rfx_graph *graph, const int *last_use,
                             struct rfx_layer_info *info) {
     size_t live = 0;

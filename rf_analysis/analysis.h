@@ -55,9 +55,10 @@ void rfx_analysis_free(struct rfx_analysis *analysis);
  */
 void rfx_last_uses(const struct rfx_graph *graph, int *last_use);
 
-/* Returns the positions of the image that position `at` of a node depends on, inside the image.
- * Operators that see a whole map (global pools, norms) are not followed, since they would make that
- * everything. Empty: no other path leads to the image. `scratch` has n_nodes elements. O(edges). */
+/* Returns the positions of the image, inside its borders, on which position `at` of a node depends.
+ * Does not follow operators that see a whole map (global pools, norms), because through them every
+ * position depends on the whole image. Empty: no other path leads to the image. `scratch` has
+ * n_nodes elements. O(edges). */
 struct rfx_range rfx_field_at(const struct rfx_graph *graph, int node, enum rfx_axis axis,
                               int64_t at, struct rfx_range *scratch);
 

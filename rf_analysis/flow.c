@@ -5,7 +5,7 @@
 #include "layers/graph/group.h"
 #include "layers/graph/op.h"
 
-/* so far outside of any map that products with strides still fit */
+/* Outside of any map, but near enough that products with strides fit 64 bits. */
 #define EVERYWHERE ((int64_t)1 << 40)
 
 static void set_line(struct rfx_flow *flow, int64_t scale, int64_t first, int64_t end) {
@@ -46,8 +46,8 @@ static bool are_read_alike(const struct rfx_node *node, int j, int k, enum rfx_a
     return true;
 }
 
-/* Sets the flow of a group's input. What a group knows of its first inputs holds for others that
- * are read in the same way. */
+/* Sets the flow of a group's input. The group has the numbers of its first inputs; they also hold
+ * for other inputs that are read in the same way. */
 static void set_group(struct rfx_flow *flow, const struct rfx_node *node, enum rfx_axis axis) {
     const struct rfx_group_reach *reach = &node->attr.group.reach[axis];
     int k = flow->k;
@@ -95,7 +95,7 @@ struct rfx_flow rfx_flow_of(const struct rfx_graph *graph, int at, int k, enum r
     return flow;
 }
 
-#define MOST_SCALE ((int64_t)1 << 20) /* times a position this stays far below 64 bits */
+#define MOST_SCALE ((int64_t)1 << 20) /* a position times this is far below 2^63 */
 
 /* Returns whether a flow is linear up to the borders of its node's map, reaches the input's borders
  * there (or beyond), and always needs some position inside. */

@@ -1,21 +1,22 @@
-/* What one input of a node has to provide along one axis, as numbers: for the many ranges that
- * planners ask for. Where a node's rule is not linear, or a group is read across borders inside,
- * the node's own rule is asked. test_flow.c compares both.
+/* Flows: the range of an input that a node needs along one axis, as a linear rule in numbers,
+ * because planners compute such ranges many times. If a node's rule is not linear, or a group's
+ * inner maps are clipped at a border, the node's own rule is called. test_flow.c compares both.
  *
- * Regions as lines: what is needed of a node, computed from what is needed of a node far behind it
- * (its anchor). Most nodes of most networks have a line: where the region of the anchor is [a, b)
- * and not empty, that of the node is [a * scale + first, (b - 1) * scale + end), clipped at the
- * borders of its own map. Clipping of the maps between does not matter, because positions at their
- * borders need positions at the next map's border or beyond. So the regions of many tiles need no
- * walk from map to map. test_stage_sweep.c compares lines with such walks. */
+ * Lines: the region of a node, computed directly from the region of a later node, its anchor. Most
+ * nodes of most networks have a line. If the anchor's region is [a, b) and not empty, the node's
+ * region is [a * scale + first, (b - 1) * scale + end), clipped at the borders of the node's map.
+ * Clipping of the maps in between does not matter, because positions at their borders need
+ * positions at the next map's border or beyond it. So the regions of many tiles take no walk from
+ * map to map. test_stage_sweep.c compares lines with such walks. */
 #ifndef RFX_RF_ANALYSIS_FLOW_H
 #define RFX_RF_ANALYSIS_FLOW_H
 
 #include "rf_analysis/regions.h"
 
-/* For output positions [a, b) that reach into [lo, hi), and beyond it only up to a border of the
- * map: input positions [a * scale + first, (b - 1) * scale + end); from `low` on where a < lo, up
- * to `high` where b > hi. lo = hi: the rule is not linear. */
+/* The rule of one input of a node. Output positions [a, b) need the input positions [a * scale +
+ * first, (b - 1) * scale + end). If a < lo, the input range begins at `low` instead; if b > hi, it
+ * ends at `high`. The rule holds for ranges that reach into [lo, hi), and beyond it only up to a
+ * border of the map. lo = hi: the rule is not linear. */
 struct rfx_flow {
     int64_t scale, first, end;
     int64_t lo, hi, low, high;
@@ -40,12 +41,11 @@ static inline struct rfx_range rfx_flow_range(const struct rfx_flow *flow,
     return in;
 }
 
-/* The anchor of a node that no reader has reached yet. */
-
+/* In place of an anchor: no reader of the node has been passed yet. */
 enum { RFX_LINE_UNKNOWN = -1 };
 
 struct rfx_line {
-    int anchor; /* UNKNOWN: no reader so far; the node itself: it has no line */
+    int anchor; /* a later node, or RFX_LINE_UNKNOWN; the node itself: it has no line */
     int64_t scale, first, end;
 };
 
@@ -56,7 +56,7 @@ bool rfx_line_settle(struct rfx_line *lines, int node);
 /* Extends the line of a flow's node to the input that the flow reads. */
 void rfx_line_pass(struct rfx_line *lines, const struct rfx_flow *flow);
 
-/* The same for all inputs of a group, by the flows of the nodes inside. */
+/* Extends the line of a group to all its inputs, by the flows of the nodes inside. */
 void rfx_line_pass_group(struct rfx_line *lines, const struct rfx_graph *graph, int node,
                          enum rfx_axis axis);
 

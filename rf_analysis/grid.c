@@ -5,6 +5,7 @@
 
 #include "layers/graph/op.h"
 
+/* Returns the grid of a node along the path through its input k, from the input's grid. */
 static struct rfx_grid through(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                const struct rfx_grid *in) {
     struct rfx_grid out = {.known = in->known};
@@ -23,13 +24,13 @@ static struct rfx_grid through(const struct rfx_graph *graph, const struct rfx_n
     return out;
 }
 
-/* Returns the largest distance between the places that both give the pixels of a map of n. */
+/* Returns the largest distance between the two places that two branches give to one of n pixels. */
 static double apart(const struct rfx_grid_axis *a, const struct rfx_grid_axis *b, int64_t n) {
     double first = a->shift - b->shift, last = first + (a->step - b->step) * (double)(n - 1);
     return fmax(fabs(first), fabs(last));
 }
 
-/* Joins the grid of another branch. */
+/* Adds the grid of another branch of a join to the grid of the branches before it. */
 static void join(struct rfx_grid *to, const struct rfx_grid *other, const struct rfx_node *node) {
     if (!other->known) return;
     if (!to->known) {

@@ -1,10 +1,11 @@
-/* Ends of outputs: tensors that are made of the pixels of maps; and cuts, found by counting the
- * tensors that cross the cut behind each node, from the outputs back. */
+/* Finds the maps whose pixels an output consists of. Finds cuts by going back from the outputs and
+ * looking for the lowest node whose tensor is read behind each node. */
 #include "rf_analysis/part_ends.h"
 
 #include "layers/graph/op.h"
+#include "rf_analysis/regions.h"
 
-/* Returns whether a node is of this kind and computes nothing. */
+/* Returns whether a node has this operator and no activation, so that it only moves elements. */
 static bool is_plain_move(const struct rfx_node *node, enum rfx_op op) {
     return node->op == op && node->act.kind == RFX_ACT_NONE;
 }
@@ -26,7 +27,7 @@ static bool is_row(const struct rfx_node *node) {
     return row;
 }
 
-/* Returns the number of maps whose pixels make up a tensor; 0: it is something else. */
+/* Returns the number of maps whose pixels make up a tensor; 0: the tensor is something else. */
 static int count_maps(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     bool planes, large = false;
@@ -76,11 +77,8 @@ struct rfx_end rfx_part_end(const struct rfx_graph *base, int k, int i) {
 struct rfx_rect rfx_part_map_rows(const struct rfx_graph *base, int map, int64_t index,
                                   int64_t count) {
     const struct rfx_node *node = &base->nodes[map];
-    struct rfx_rect rows = rfx_node_full_rect(node);
-    int64_t each = node->out.h / count, longer = node->out.h % count;
-    rows.y0 = each * index + rfx_min_i64(index, longer);
-    rows.y1 = rows.y0 + each + (index < longer ? 1 : 0);
-    return rows;
+    struct rfx_range all = {0, node->out.w};
+    return rfx_rect_from_ranges(rfx_tile_range(node->out.h, count, index), all);
 }
 
 struct rfx_rect rfx_part_end_rows(const struct rfx_graph *base, const struct rfx_end *end,
@@ -128,7 +126,8 @@ int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts) {
     for (int e = 0; e < graph->n_ends; e++)
         if (cuts[graph->ends[e].node] && graph->ends[e].node < first_output)
             first_output = graph->ends[e].node;
-    /* cuts[i] is read before it is set to whether node i's tensor alone is read behind node i */
+    /* Until node i is visited, cuts[i] says whether it reads the image. Then it says whether node i
+     * is a cut: no other tensor is read behind it. */
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         const struct rfx_node *node = &graph->nodes[i];
         bool reads = cuts[i] != 0;

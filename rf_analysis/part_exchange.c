@@ -9,7 +9,7 @@ struct share {
     int64_t index, count;
 };
 
-/* What a share needs of a map. */
+/* The need of a share for one map. */
 struct need {
     bool made; /* the output depends on it */
     struct rfx_range rows;
@@ -20,7 +20,8 @@ static struct rfx_range rows_of(const struct share *share, int node, int64_t ind
     return rfx_rect_row_range(rfx_part_end_rows(share->base, &end, index, share->count));
 }
 
-/* Returns whether neighbours own rows of it: not of the image, and not of what a pool leaves. */
+/* Returns whether shares own rows of the node's map. They own no rows of the image, and a map of
+ * one pixel, as a global pool computes it, has no rows to share. */
 static bool has_rows(const struct rfx_node *node) {
     return node->out.layout == RFX_LAYOUT_NHWC && !rfx_node_is_constant(node) &&
            !rfx_node_is_input(node) && node->out.h * node->out.w > 1;

@@ -40,6 +40,7 @@ static void want_inputs(struct rfx_graph *graph, int i, enum rfx_axis axis) {
         add_wanted(&graph->nodes[node->in[k]], axis, rfx_input_range(graph, node, k, axis, need));
 }
 
+/* Computes the ROI of every node from the parts of the outputs. */
 static void want_parts(struct rfx_graph *graph) {
     for (int i = 0; i < graph->n_nodes; i++) graph->nodes[i].wanted = rfx_rect_full(0, 0);
     for (int axis = 0; axis < 2; axis++) {
@@ -135,8 +136,7 @@ static enum rfx_status copy_graph(const struct rfx_graph *base, int n_outputs,
     return rfx_memory_fail(base->mem, "outputs of a part", bytes, err);
 }
 
-/* Lists what output k (or the whole network) hands out; maps that an output is joined of are listed
- * one by one. */
+/* Makes the ends of output k (or of all outputs) the outputs of the graph, one by one. */
 static void list_outputs(struct rfx_graph *graph, const struct rfx_graph *base, int k) {
     graph->n_outputs = rfx_part_ends(base, k);
     for (int i = 0; i < graph->n_outputs; i++) {
@@ -268,7 +268,7 @@ enum rfx_status rfx_part_graph_rounds(const struct rfx_graph *base, int k,
     return status;
 }
 
-/* Makes the network run on a map: it is read, and nothing before it is needed. */
+/* Makes node `from` the input of the graph, so that nothing before it is needed. */
 static void read_from(struct rfx_graph *graph, int from) {
     if (from == RFX_PART_OUTER) return;
     struct rfx_node *node = &graph->nodes[from];
@@ -314,7 +314,7 @@ enum rfx_status rfx_part_graph_states(const struct rfx_graph *base, int k,
     return status;
 }
 
-/* Keeps the outputs of which the share has some. */
+/* Keeps the outputs of which the share has a rectangle, with that rectangle. */
 static void take_share(struct rfx_graph *graph, const struct rfx_graph *base, int k, int64_t index,
                        int64_t count) {
     graph->n_outputs = 0;

@@ -1,5 +1,5 @@
-/* The graph of a shard: the same network with the same node indices, of which only what a rectangle
- * of one output needs is computed.
+/* The graph of a shard: the same network with the same node indices. It computes only what one
+ * rectangle of one output needs.
  *
  * The ROI of every node (`wanted` of struct rfx_node) follows from the rectangle by the operators'
  * own region maps, as it does for tiles. Plans, schedules, counts and sessions of such a graph
@@ -8,8 +8,8 @@
  *
  * Invariants: 1. nodes that the shard does not need are INNER: never computed, never packed; 2. the
  * graph has one output, whose `part` is the rectangle; the graph of a share has one output for each
- * end of the base of which it has some; 3. it reads weights, files and tables of its base, which
- * must outlive it. */
+ * end of the base of which the share has a rectangle; 3. the graph reads weights, files and tables
+ * of its base, which must outlive it. */
 #ifndef RFX_RF_ANALYSIS_PART_GRAPH_H
 #define RFX_RF_ANALYSIS_PART_GRAPH_H
 
@@ -27,10 +27,10 @@ RFX_NODISCARD enum rfx_status rfx_part_graph_create(const struct rfx_graph *base
 
 /* A known result of a reduction.
  *
- * A shard of what comes after a global operation needs all of what comes before it. Reductions over
- * space have states that merge exactly (graph/reduction.h), so shards are computed in rounds: in
+ * A shard that comes after a global operation needs the operation's whole input. Reductions over
+ * space have states that merge exactly (graph/reduction.h), so shards are computed in rounds. In
  * each round every shard adds its share of the rows to the states of all reductions whose inputs
- * can be computed; the states are merged, and their results are known in the next round. */
+ * can be computed. The states are merged, and the results are known in the next round. */
 struct rfx_part_known {
     int node;            /* a reduction */
     const float *values; /* its result; copied */
@@ -39,8 +39,8 @@ struct rfx_part_known {
 struct rfx_part_rounds {
     int rounds;   /* rounds of states that are still needed; 0: shards of the output can be computed
                    */
-    int blocking; /* a node that sees a whole map and has no state, so that there are no shards; -1:
-                     none */
+    int blocking; /* a node that sees a whole map and has no state to merge: the output cannot be
+                     computed in shards; -1: none */
     int first;    /* a reduction of the next round; -1: none */
     bool reads_image; /* the output still reads the image when all those states are known */
 };

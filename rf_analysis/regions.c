@@ -14,6 +14,13 @@ static struct rfx_range range_clamp(struct rfx_range r, int64_t extent) {
     return c;
 }
 
+struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
+    int64_t base = extent / n;
+    int64_t longer = extent % n; /* the first `longer` tiles have one position more */
+    int64_t lo = base * t + rfx_min_i64(t, longer);
+    return (struct rfx_range){lo, lo + base + (t < longer ? 1 : 0)};
+}
+
 struct rfx_range rfx_input_range(const struct rfx_graph *graph, const struct rfx_node *node, int k,
                                  enum rfx_axis axis, struct rfx_range out) {
     return rfx_op_in_range(graph, node, k, (int)axis, out);

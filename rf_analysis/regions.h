@@ -23,6 +23,11 @@ struct rfx_axis_region {
 void rfx_regions_backprop(const struct rfx_graph *graph, int target, enum rfx_axis axis,
                           struct rfx_range out, struct rfx_axis_region *regions);
 
+/* Returns tile (or share) t of n of the positions [0, extent): each has extent / n positions, and
+ * the first extent mod n tiles have one more. The tiles cover the extent exactly and never run past
+ * it; a tile is empty only when n > extent. */
+struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t);
+
 /* Returns the rows (axis 0) or columns (axis 1) of a node's full map. */
 static inline int64_t rfx_node_extent(const struct rfx_node *node, enum rfx_axis axis) {
     return axis == RFX_AXIS_ROWS ? node->out.h : node->out.w;

@@ -189,7 +189,7 @@ enum rfx_status rfx_report_stages(const struct rfx_plan *plan, const struct rfx_
     if (macs == NULL || buffers.items == NULL)
         status = rfx_memory_fail(mem, "stages", most_buffers * sizeof *buffers.items, err);
     else
-        status = rfx_plan_count_stage_macs(plan, macs, err);
+        status = rfx_plan_count_step_macs(plan, NULL, macs, err);
     for (int s = 0; status == RFX_OK && s < plan->n_stages; s++) {
         struct rfx_stage_report stage = describe_stage(plan, graph, s);
         stage.macs = macs[s];

@@ -1,4 +1,5 @@
-/* Placement problems and their sections, the validator of answers, and when searches stop. */
+/* Creates placement problems with their sections, validates answers, and says when a search has to
+ * stop. */
 #include "tiler/arena/arena_problem.h"
 
 #include <stdlib.h>
@@ -36,6 +37,20 @@ static int compare_times(const void *pa, const void *pb) {
     return (a > b) - (a < b);
 }
 
+/* Fills times with the begins and ends of all items, rising and each once; returns their number.
+ * `times` has room for 2 n elements. */
+static int list_times(const struct rfx_place_item *items, int n, int64_t *times) {
+    int count = 0;
+    for (int i = 0; i < n; i++) {
+        times[2 * i] = items[i].lo;
+        times[2 * i + 1] = items[i].hi;
+    }
+    if (n > 0) qsort(times, 2 * (size_t)n, sizeof *times, compare_times);
+    for (int i = 0; i < 2 * n; i++)
+        if (count == 0 || times[count - 1] != times[i]) times[count++] = times[i];
+    return count;
+}
+
 /* Returns the index of `time` in the sorted times, which contain it. */
 static int find_time(const int64_t *times, int n, int64_t time) {
     int lo = 0;
@@ -52,14 +67,7 @@ static int find_time(const int64_t *times, int n, int64_t time) {
 
 /* Fills the sections; `times` is scratch of 2 n elements. */
 static void cut_sections(struct rfx_place_problem *problem, int64_t *times) {
-    int n_times = 0;
-    for (int i = 0; i < problem->n; i++) {
-        times[2 * i] = problem->items[i].lo;
-        times[2 * i + 1] = problem->items[i].hi;
-    }
-    if (problem->n > 0) qsort(times, 2 * (size_t)problem->n, sizeof *times, compare_times);
-    for (int i = 0; i < 2 * problem->n; i++)
-        if (n_times == 0 || times[n_times - 1] != times[i]) times[n_times++] = times[i];
+    int n_times = list_times(problem->items, problem->n, times);
     problem->n_sections = n_times > 0 ? n_times - 1 : 0;
     for (int i = 0; i < problem->n; i++) {
         const struct rfx_place_item *item = &problem->items[i];
@@ -120,7 +128,8 @@ void rfx_place_problem_free(struct rfx_place_problem *problem) {
     rfx_memory_release(mem, problem);
 }
 
-/* Problems with more items are checked by a sweep, smaller ones pair by pair, without memory. */
+/* Answers with more items are checked by a sweep; smaller ones are checked pair by pair, which
+ * needs no memory. */
 enum { MAX_PAIRWISE = 2048 };
 
 static bool pairs_are_apart(const struct rfx_place_item *items, int n, const size_t *offsets) {
@@ -134,22 +143,23 @@ static bool pairs_are_apart(const struct rfx_place_item *items, int n, const siz
     return true;
 }
 
-/* The highest ends of placed items: a leaf of the tree is a stretch of time, and a node holds the
- * highest end of items that cover all of its leaves (`whole`) and any of them (`any`). */
+/* The highest ends of placed items, in a tree over time. A leaf is a stretch of time. A node holds
+ * the highest end of the items that cover all of its leaves (`whole`), and of the items that cover
+ * some of them (`any`). */
 struct tops {
     int64_t *times;
     size_t *whole, *any;
     int n_times, n_leaves;
 };
 
-/* Places an item at its offset; returns false when something below it ends above. Items come by
- * rising offset, so an item simply covers what was there. */
+/* Places an item at its offset. Returns false when a placed item that is live with it ends above
+ * that offset. Items come by rising offset, so the new end replaces the old ones. */
 static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t offset) {
     size_t end = offset + item->size;
     int from = tops->n_leaves + find_time(tops->times, tops->n_times, item->lo);
     int to = tops->n_leaves + find_time(tops->times, tops->n_times, item->hi);
-    for (int up = from / 2; up > 0;
-         up /= 2) /* nodes above both ends can only be covered by these paths */
+    /* an item that covers all leaves of a node above is found on the paths up from both ends */
+    for (int up = from / 2; up > 0; up /= 2)
         if (tops->whole[up] > offset) return false;
     for (int up = (to - 1) / 2; up > 0; up /= 2)
         if (tops->whole[up] > offset) return false;
@@ -184,16 +194,10 @@ static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *
     tops.any = rfx_memory_calloc(mem, n_nodes, sizeof *tops.any);
     bool enough = order != NULL && tops.times != NULL && tops.whole != NULL && tops.any != NULL;
     if (enough) {
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             order[i] = (struct rfx_place_ranked){UINT64_MAX - offsets[i], i};
-            tops.times[2 * i] = items[i].lo;
-            tops.times[2 * i + 1] = items[i].hi;
-        }
         qsort(order, count, sizeof *order, rfx_place_compare_ranked);
-        qsort(tops.times, 2 * count, sizeof *tops.times, compare_times);
-        for (int i = 0; i < 2 * n; i++)
-            if (tops.n_times == 0 || tops.times[tops.n_times - 1] != tops.times[i])
-                tops.times[tops.n_times++] = tops.times[i];
+        tops.n_times = list_times(items, n, tops.times);
         *apart = true;
         for (int k = 0; k < n && *apart; k++)
             *apart = lay(&tops, &items[order[k].index], offsets[order[k].index]);

@@ -1,15 +1,17 @@
-/* Branch and bound over canonical packings, without recursion: a stack of frames, and a list of
- * parts (sets of items that meet no other remaining item in time) that are still to be packed.
+/* Branch and bound over canonical packings, without recursion: a stack of frames, and a list of the
+ * parts that are still to be packed. A part is a set of items that are never live together with any
+ * other remaining item.
  *
- * Branching by section: the next section is one below whose level nothing can be placed any more.
- * Either one of the items that rest there starts at that level, or none does and the level rises.
+ * Branching by section: the search goes on with a section below whose level nothing can be placed
+ * any more. Either one of the items that rest there starts at that level, or no item does and the
+ * level rises.
  *
  * Branching by rising offset is MiniMalloc's rule (Moffitt, "MiniMalloc: A Lightweight Memory
  * Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023), written from the paper. Items
- * are placed by rising offset, items of equal offset by rank (canonical solutions), each at the
- * lowest free place, so that nothing starts below the last one any more (section inference). An
- * item is not tried where another one could lie wholly below it (dominance), and no further item is
- * tried after one above which nothing else has to lie. Ranks are fixed before the search
+ * are placed by rising offset, and items of equal offset by rank (canonical solutions). Each item
+ * lies at the lowest free place, so no later item starts below it (section inference). An item is
+ * not tried where another item could lie wholly below it (dominance). After an item above which
+ * nothing else has to lie, no further item is tried. Ranks are fixed before the search
  * (preordering). Beyond the paper: an item that cannot be the lowest of the remaining items of a
  * section is raised above the first end of another item there.
  *
@@ -43,12 +45,13 @@ struct place {
     int64_t floor, rest_at;
 };
 
+/* An entry of the trail: the place of an item before it changed. */
 struct undo {
     int item;
     struct place old;
 };
 
-/* Items that meet no other remaining item in time; packed on their own. */
+/* Items that are never live together with any other remaining item; packed by themselves. */
 struct part {
     int start, count; /* in pool */
     int next;         /* the part to solve after this one, or -1 */
@@ -105,7 +108,8 @@ static inline bool is_too_high(struct rfx_exact_search *search, int64_t bound) {
     return true;
 }
 
-/* First size of the trail: it never grows where up to about sixteen items meet each item. */
+/* First capacity of the trail. It is enough where each item is live together with up to about
+ * sixteen others. */
 enum { FIRST_UNDOS_PER_ITEM = 16, FIRST_UNDOS = 64 };
 
 /* Returns the largest unit of which every bottom-justified offset is a multiple. Alignments that
@@ -412,8 +416,8 @@ static int list_lowest(struct rfx_exact_search *search, const struct frame *fram
     return n;
 }
 
-/* The part of the problem being looked at: sections [lo, hi), and `some`: the items of dirty
- * sections. */
+/* The part that infer works on: its sections are [lo, hi), nothing starts below `low`, and `some`
+ * lists the items of dirty sections. */
 struct view {
     const struct frame *frame;
     int64_t low;
@@ -525,8 +529,9 @@ static bool expand_canonical(struct rfx_exact_search *search, struct frame *fram
         search->starts[items[k]] = start_of(search, items[k], view.low);
     if (!infer(search, &view, fits)) return false;
     if (!*fits) return true;
-    int64_t below = INT64_MAX; /* the least possible end: an item below it leaves room wholly under
-                                  the others */
+    /* The lowest end that any item can have. An item that starts at or above `below` would leave
+     * room for that other item wholly below it. */
+    int64_t below = INT64_MAX;
     for (int k = 0; k < frame->part.count; k++) {
         int64_t end = search->starts[items[k]] + search->items[items[k]].size;
         if (end < below) below = end;
@@ -577,8 +582,9 @@ static bool bounds_hold(struct rfx_exact_search *search, const struct part *part
     return true;
 }
 
-/* Returns whether an item that was kept from resting on a top could return there below everything
- * still to come. Then the same packing with the item there is found elsewhere. */
+/* Returns whether an item that was not allowed to start at `rest_at` could sink back to it, below
+ * everything that is still to be placed. Another branch then finds the same packing with the item
+ * at `rest_at`. */
 static bool could_sink(const struct rfx_exact_search *search, const struct item *item,
                        int64_t rest_at) {
     for (int s = item->first; s < item->last; s++)
@@ -586,9 +592,9 @@ static bool could_sink(const struct rfx_exact_search *search, const struct item 
     return true;
 }
 
-/* Counts the items that may rest at each section's level. BLOCKED where an item at the level
- * reaches over a lower section, so that something could still go under it. Returns false when the
- * part is dominated. */
+/* Counts the items that may rest at each section's level. The count is BLOCKED where an item at the
+ * level also lives in a section with a lower level, because another item could still go under it.
+ * Returns false when the part is dominated. */
 static bool count_resting(struct rfx_exact_search *search, const struct part *part) {
     const int *items = &search->pool[part->start];
     for (int k = 0; k < part->count; k++) {
@@ -659,9 +665,10 @@ static bool expand_section(struct rfx_exact_search *search, struct frame *frame)
     return true;
 }
 
-/* Returns where the first item of the frame's section can start if nothing starts at its level: it
- * rests on an item outside of the section. INT64_MAX: nowhere. When a lower bound of it already
- * exceeds the capacity, the bound. */
+/* Returns the lowest offset at which an item of the frame's section can start if none starts at the
+ * section's level; such an item rests on an item that does not live in the section. INT64_MAX:
+ * there is no such offset. Returns a lower bound of the offset when that bound already exceeds the
+ * capacity. */
 static int64_t next_level(const struct rfx_exact_search *search, const struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;
@@ -689,8 +696,9 @@ static int64_t next_level(const struct rfx_exact_search *search, const struct fr
     return next;
 }
 
-/* Leaves the frame's section empty at its level, after all candidates. FOUND: the frame has more to
- * try; EXHAUSTED: it has not; LIMIT: no memory. */
+/* Called after all candidates of a frame: leaves its section empty at its level. Returns FOUND when
+ * the frame has more candidates to try, EXHAUSTED when it has none, LIMIT when there is no memory.
+ */
 static enum rfx_exact_outcome go_without(struct rfx_exact_search *search, struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;
@@ -707,8 +715,9 @@ static enum rfx_exact_outcome go_without(struct rfx_exact_search *search, struct
 }
 
 /* Items visited between two looks at the clock. A node takes time proportional to the number of
- * items, near the root to its square; this interval costs nothing and is far below any time limit.
- * With a node limit alone the clock decides nothing. */
+ * items, near the root to the square of that number. At this interval the looks take no noticeable
+ * time, and the interval is far shorter than any time limit. With a node limit alone, the clock
+ * decides nothing. */
 enum { CLOCK_EVERY_ITEMS = 8192 };
 
 /* Appends a part of `count` items that start at `start` of the pool. */

@@ -1,11 +1,11 @@
-/* Greedy packers: an order of the items and a rule for the gap; strip packing; and the best of
- * several strip packings, one per thread at a time.
+/* Greedy packers that consist of an order of the items and a rule for choosing a gap; strip
+ * packing; and the best of several strip packings, each made by one thread.
  *
- * Strip packing keeps a heap of lines and a tree of items sorted by their first sections.
- * Invariants:
- * 1. lines cover all sections without gaps, and two adjacent lines differ in height; 2. lines[s] is
- * valid where a line begins at section s, and the heap contains each such s once; 3. a node of the
- * tree holds the best unplaced item below it, and the earliest end of those items. */
+ * Strip packing keeps a heap of the skyline's lines and a tree of the items, sorted by their first
+ * sections. Invariants: 1. lines cover all sections without gaps, and two adjacent lines differ in
+ * height; 2. lines[s] is valid where a line begins at section s, and the heap contains each such s
+ * once; 3. a node of the tree holds the best unplaced item below it, and the earliest end of those
+ * items. */
 #include "tiler/arena/greedy_packers.h"
 
 #include <assert.h>
@@ -15,16 +15,19 @@
 
 #include "layers/core/team.h"
 
-/* With more than MANY_ITEMS items, a step below 1 / STEP_PART of the mean item is small if it loses
- * less than 1 / STEP_SHARE of the area of the item that could go there; both found by trial. With
- * fewer items the packer is as published. Weighed, all of time is at most WEIGHED_TIME long. */
+/* A step is the height from a line to its lower neighbour. With more than MANY_ITEMS items, a step
+ * is small if it is lower than 1 / STEP_PART of the mean item's size and if filling it wastes less
+ * than 1 / STEP_SHARE of the area of the item that could go there. Both numbers were found by
+ * trial. With fewer items no step is small, as in the published packer. WEIGHED_TIME limits the sum
+ * of all weighed lengths of time. */
 enum { MAX_DEPTH = 64, NONE = -1, MANY_ITEMS = 1 << 15, STEP_PART = 20, STEP_SHARE = 10 };
 static const double WEIGHED_TIME = 4503599627370496.0;
 
 /* Items placed between two checks whether to stop: less than a millisecond. */
 enum { ASK_EVERY_PLACED = 256 };
 
-/* Weight of a moment: a power of margin / (margin + 1 - load / bound); found by trial. */
+/* The weight of a moment is a power of margin / (margin + 1 - load / bound). Powers and margins
+ * were found by trial. */
 struct measure {
     int power; /* 0: all moments weigh the same */
     double margin;
@@ -223,12 +226,13 @@ static size_t neighbours_height(const struct strip *strip, int line) {
 /* Raises a line to its lower neighbour. */
 static void rise(struct strip *strip, int line) {
     size_t height = neighbours_height(strip, line);
-    assert(height != SIZE_MAX); /* a line over all of time takes every item */
+    assert(height != SIZE_MAX); /* a line over all sections has room for every item */
     set_height(strip, line, height);
 }
 
-/* Returns whether a line should rather rise than take item i: little is lost compared with the
- * item, and a longer line takes longer items, which would otherwise end up on top of everything. */
+/* Returns whether a line should rise to its lower neighbour instead of taking item i. Rising wastes
+ * little area compared with the item's. The longer line then takes longer items, which would
+ * otherwise end up on top of all others. */
 static bool is_small_step(const struct strip *strip, int line, int i) {
     const struct rfx_place_item *item = &strip->problem->items[i];
     size_t step = neighbours_height(strip, line) - strip->lines[line].height;
@@ -335,11 +339,11 @@ enum rfx_status rfx_strip_place(const struct rfx_place_problem *problem, int mea
     return status;
 }
 
-/* Up to FEW_ITEMS items, which take some tenths of a second, every measure is tried. */
+/* With up to FEW_ITEMS items, every measure is tried: that takes some tenths of a second. */
 enum { FEW_ITEMS = 1 << 18 };
 
-/* Order of the measures. With more items, only as many of the first two as there are threads, so
- * that all take no longer than one. */
+/* The order in which measures are tried. With more than FEW_ITEMS items only the first two are
+ * tried, one per thread, so that all packings together take no longer than one. */
 static const int measure_order[] = {1, 2, 3, 0};
 enum { N_MEASURES = sizeof measure_order / sizeof *measure_order, N_OF_MANY = 2 };
 _Static_assert((int)N_MEASURES == (int)RFX_STRIP_MEASURES, "each once");
@@ -359,16 +363,15 @@ struct many {
     struct rfx_error err;
 };
 
-/* Returns whether an answer of measure k with this arena would replace the best one. Called under
- * the lock.
- */
+/* Returns whether an answer with this arena, by the k-th measure in the order, would replace the
+ * best answer. Called under the lock. */
 static bool is_better_answer(const struct many *many, int k, size_t arena) {
     if (many->arena == SIZE_MAX) return true;
     if (many->arena <= many->enough) return k < many->best && arena <= many->enough;
     return arena < many->arena || (arena == many->arena && k < many->best);
 }
 
-/* Returns whether measure k can still improve the answer. */
+/* Returns whether the k-th measure can still improve the answer. */
 static bool is_wanted(struct many *many, int k) {
     if (k > 0 && rfx_place_must_stop(many->problem->mem, many->request->stop)) return false;
     (void)pthread_mutex_lock(&many->lock);
@@ -435,7 +438,7 @@ enum rfx_status rfx_strip_place_best(const struct rfx_place_problem *problem,
     if (problem->n > FEW_ITEMS) many.count = request->threads < N_OF_MANY ? 1 : N_OF_MANY;
     int threads = request->threads < many.count ? request->threads : many.count;
     rfx_team_run(threads, place_together, &many);
-    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one packing */
+    if (many.arena == SIZE_MAX && threads > 1) { /* there may be memory for one packing alone */
         many.status = RFX_OK;
         place_measured(&many, 0, 0);
     }
@@ -510,8 +513,8 @@ static bool is_stopped(const struct rfx_place_problem *problem, const struct rfx
     return step % ASK_EVERY == 0 && rfx_place_must_stop(problem->mem, stop);
 }
 
-/* Reorders items ranked by size: section by section of falling breadth. Returns false when stopped.
- */
+/* Orders the items, which are ranked by size, by sections of falling breadth: the items of the
+ * broadest section come first. Returns false when stopped. */
 static bool rank_by_breadth(const struct rfx_place_problem *problem,
                             const struct rfx_place_stop *stop, struct scratch *scratch) {
     struct rfx_place_ranked *by_size = scratch->placed;
@@ -608,7 +611,7 @@ enum rfx_status rfx_greedy_place(const struct rfx_place_problem *problem,
     rfx_memory_release(mem, scratch.sections);
     rfx_memory_release(mem, scratch.placed);
     rfx_memory_release(mem, scratch.taken);
-    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* placing ends early then */
+    if (status == RFX_OK) status = rfx_memory_check_stop(mem, err); /* a stop ends placing early */
     if (status != RFX_OK) return status;
     *arena_bytes = rfx_place_arena_bytes(problem->items, problem->n, offsets);
     if (!rfx_place_answer_is_valid(problem->items, problem->n, offsets, *arena_bytes))

@@ -1,7 +1,8 @@
-/* The greedy packers, and the turns of the searches; see packer.h.
+/* Runs the greedy packers, then the searches turn by turn; see packer.h.
  *
- * A search at the proven bound either ends at the optimum or raises the bound; a search halfway
- * between the bound and the best answer improves the answer. */
+ * A turn is one search with a capacity and limits. A search with the proven bound as its capacity
+ * either finds the optimum or raises the bound. A search with a capacity halfway between the bound
+ * and the best answer improves the answer. */
 #include "tiler/arena/packer.h"
 
 #include <pthread.h>
@@ -13,10 +14,12 @@
 #include "tiler/arena/greedy_packers.h"
 #include "tiler/arena/tight_search.h"
 
-/* Budgets and widths double from round to round, so the first values cost at most a factor of two.
- * They decide which of several best packings is found, and so the offsets of plans.
- * FIRST_BUDGET_NODES: nodes of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam;
- * beyond the largest width (a thousand trees per bucket) only the exact search continues. */
+/* Node limits and widths double from round to round, so too small first values cost at most a
+ * factor of two. They decide which of several best packings is found, and so the offsets of plans.
+ * FIRST_BUDGET_NODES: nodes of one order's search. FIRST_WIDTH, MAX_WIDTH: states of the beam.
+ * After MAX_WIDTH (a thousand trees per bucket) only the exact search and randomised beams
+ * continue.
+ */
 enum { FIRST_BUDGET_NODES = 250, MAX_ROUNDS = 48, FIRST_WIDTH = 4, MAX_WIDTH = 1024 };
 
 /* A randomised search starts again after this many nodes, in case chance has led it astray. */
@@ -83,9 +86,11 @@ struct packer {
     size_t *attempts[MAX_THREADS];                  /* offsets of one turn */
 
     pthread_mutex_t lock;
-    int next, round, first_round; /* the next turn; the round in which the bound last rose */
-    size_t bound;                 /* lower bound in first_round */
-    size_t over_at[N_TURNS]; /* the capacity at which the beam search has nothing more to try */
+    int next, round;         /* the next turn, and its round */
+    int first_round;         /* the round in which the bound last rose */
+    size_t bound;            /* lower bound in first_round */
+    size_t over_at[N_TURNS]; /* per turn of the beam search: the capacity at which it has tried
+                                everything; 0: none */
     size_t *offsets;         /* the best answer */
     struct rfx_packer_result result;
     enum rfx_status status;
@@ -114,7 +119,7 @@ static bool must_end(const struct packer *packer) {
     return rfx_place_must_stop(packer->problem->mem, &packer->stop);
 }
 
-/* may_stop: the caller may stop it. */
+/* Runs one greedy packer. may_stop: the caller may end it early. */
 static enum rfx_status try_strategy(struct packer *packer, enum rfx_greedy_packer strategy,
                                     bool may_stop, struct rfx_error *err) {
     size_t arena = 0;
@@ -139,9 +144,9 @@ static enum rfx_status try_many(struct packer *packer, struct rfx_error *err) {
     return status;
 }
 
-/* Runs all greedy packers, or only the fast one where there is no time for others, so there is
- * always an answer. The fast one runs first where a stopped caller would have to wait long for the
- * others. */
+/* Runs all greedy packers; with too many items for them, only strip packing, which is fast. So
+ * there is always an answer. Strip packing runs first if the caller may stop the packer and the
+ * other greedy packers would take long. */
 static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     bool may_stop = packer->limits->must_stop != NULL;
@@ -159,7 +164,7 @@ static enum rfx_status try_greedy(struct packer *packer, struct rfx_error *err) 
     return status;
 }
 
-/* Returns the capacity of a turn; 0: it has nothing to do. */
+/* Returns the capacity of turn k; 0: the turn has nothing to do. */
 static size_t capacity_of(const struct packer *packer, int k) {
     const struct rfx_packer_result *result = &packer->result;
     size_t bound = result->lower_bound_bytes, target = packer->limits->target_bytes;
@@ -173,8 +178,8 @@ static size_t capacity_of(const struct packer *packer, int k) {
     return capacity == packer->over_at[k] ? 0 : capacity;
 }
 
-/* Sets the nodes that a turn may visit; half of them halfway, since a failure there proves nothing.
- */
+/* Sets the most nodes that a turn may visit. A turn halfway gets half as many, since its failure
+ * proves nothing. */
 static void set_nodes(const struct packer *packer, struct task *task) {
     uint64_t limit = packer->limits->nodes;
     uint64_t left = limit == 0 ? UINT64_MAX : limit - packer->result.nodes;
@@ -200,7 +205,7 @@ static void take_turn(struct packer *packer, struct task *task) {
         set_nodes(packer, task);
         task->width = rounds < 16 ? FIRST_WIDTH << rounds : MAX_WIDTH + 1;
         if (turns[k].tight && task->width > MAX_WIDTH) {
-            task->width = MAX_WIDTH; /* randomised, again and again */
+            task->width = MAX_WIDTH; /* only randomised turns are repeated at this width */
             if (turns[k].variant < 2) task->capacity = 0;
         }
         packer->next = (k + 1) % N_TURNS;
@@ -250,7 +255,7 @@ static void search_exactly(struct packer *packer, const struct task *task, int t
     (void)pthread_mutex_unlock(&packer->lock);
 }
 
-/* Searches a packing without a spare byte. */
+/* Runs the beam search for a packing without a spare byte. */
 static void search_tight(struct packer *packer, const struct task *task, int thread) {
     size_t *attempt = packer->attempts[thread];
     int variant = turns[task->turn].variant;
@@ -308,8 +313,8 @@ static void work_together(struct rfx_team *team, void *user) {
     rfx_team_for(team, rfx_team_threads(team), work, user);
 }
 
-/* Runs the turns on all threads; on one thread where nodes are limited, so that the answer is
- * deterministic. */
+/* Runs the turns on all threads. If nodes are limited, runs them on one thread, so that the answer
+ * is deterministic. */
 static enum rfx_status search_all(struct packer *packer, struct rfx_error *err) {
     const struct rfx_packer_limits *limits = packer->limits;
     int threads = limits->nodes == 0 && limits->threads > 1 ? limits->threads : 1;

@@ -1,5 +1,5 @@
-/* Placing the records of a plan, the lower bound with slides (sums of live bytes, step by step),
- * the validator, and the memo of placements. */
+/* Places the records of a plan, checks placements, computes the lower bound with slides from the
+ * live bytes of each step, and remembers placements. */
 #include "tiler/arena/placement.h"
 
 #include <stdint.h>
@@ -8,12 +8,12 @@
 #include "layers/core/checked.h"
 #include "tiler/arena/packer.h"
 
-/* Search nodes of the packer where no greedy packer meets the bound. Limits count nodes, not time,
- * so that a placement is a function of the records. Quick placements serve the planner, which
- * compares thousands of plans; the plan that runs gets more nodes. A node looks at each record in
- * each section of time that the record lives in, at about one look per nanosecond. With thousands
- * of records, the nodes are limited to as many looks as take some tenths of a second. Plans depend
- * on all these values: other values find other arenas. */
+/* Most search nodes of the packer, used if no greedy packer meets the bound. The limits count
+ * nodes, not time, so that a placement is a function of the records. Quick placements serve the
+ * planner, which compares thousands of plans; the plan that runs gets more nodes. A node looks at
+ * each record in each section of time in which the record lives; a look takes about a nanosecond.
+ * SEARCH_LOOKS limits the nodes of plans with thousands of records to a fraction of a second. Plans
+ * depend on all these values: other values find other arenas. */
 enum { QUICK_NODES = 50, SEARCH_NODES = 4000, SEARCH_LOOKS = 80 * 1000 * 1000 };
 
 static struct rfx_place_item item_of(const struct rfx_record *r) {
@@ -92,10 +92,10 @@ bool rfx_place_is_valid(const struct rfx_record *records, int n, const struct rf
     return true;
 }
 
-/* Returns the most bytes that the slides of one node save while their maps overlap; starts at slide
- * *k and advances it to the next node's slides. Sliding down, the old map shares with the new one
- * at most the new map's bytes from `down` on; sliding up likewise. All slides of a node go in one
- * direction. */
+/* Returns the most bytes that the slides of one node save while their maps are live together.
+ * Starts at slide *k and advances *k to the next node's slides. When the new map slides down, it
+ * shares at most its own bytes from `down` on with an old map. When it slides up, it shares at most
+ * the old map's bytes from `up` on. All slides of a node go in one direction. */
 static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     int after = job->slides[*k].after;
     size_t made = job->records[after].bytes, dying = 0, down = 0, up = 0;
@@ -112,11 +112,13 @@ static size_t saved_by_slides(const struct rfx_place_job *job, int *k) {
     return saved < most ? saved : most;
 }
 
-/* A bound while it is computed, step by step. */
+/* State while a bound is computed, step by step. */
 struct finder {
-    size_t *live; /* per step: bytes that begin minus bytes that have ended; modulo 2^64, each
-                     prefix sum is a true size */
-    size_t current, bound, rest;
+    size_t *live;   /* per step: bytes that begin minus bytes that have ended. The differences are
+                       modulo 2^64; each prefix sum is a true size */
+    size_t current; /* live bytes of the current step */
+    size_t bound;   /* most live bytes so far; `rest`: most from step rest_first on */
+    size_t rest;
     int rest_first;
 };
 
@@ -157,8 +159,8 @@ size_t rfx_place_slides_bound(const struct rfx_place_job *job, int rest_first, s
     return f.bound;
 }
 
-/* Mixes a value into two lanes, by multiplication and rotation with odd constants from the
- * fractions of square roots. */
+/* Mixes a value into both halves of a key. The multipliers are odd and come from the fractions of
+ * square roots. */
 static void mix(struct rfx_place_key *key, uint64_t value) {
     uint64_t low = (key->low ^ value) * 0x6a09e667f3bcc909U;
     uint64_t high = (key->high + value) * 0xbb67ae8584caa73bU;
@@ -197,36 +199,36 @@ void rfx_place_memo_add(struct rfx_place_memo *memo, struct rfx_place_key key, s
     memo[key.low % RFX_PLACE_MEMO_ENTRIES] = (struct rfx_place_memo){key, arena};
 }
 
-bool rfx_place_saved_init(struct rfx_place_saved *kept, struct rfx_memory *mem, int capacity) {
-    *kept = (struct rfx_place_saved){.capacity = capacity};
-    kept->offsets = rfx_memory_calloc(mem, (size_t)capacity, sizeof *kept->offsets);
-    kept->upwards = rfx_memory_calloc(mem, (size_t)capacity, sizeof *kept->upwards);
-    return kept->offsets != NULL && kept->upwards != NULL;
+bool rfx_place_saved_init(struct rfx_place_saved *saved, struct rfx_memory *mem, int capacity) {
+    *saved = (struct rfx_place_saved){.capacity = capacity};
+    saved->offsets = rfx_memory_calloc(mem, (size_t)capacity, sizeof *saved->offsets);
+    saved->upwards = rfx_memory_calloc(mem, (size_t)capacity, sizeof *saved->upwards);
+    return saved->offsets != NULL && saved->upwards != NULL;
 }
 
-void rfx_place_saved_release(struct rfx_place_saved *kept, struct rfx_memory *mem) {
-    rfx_memory_release(mem, kept->offsets);
-    rfx_memory_release(mem, kept->upwards);
+void rfx_place_saved_release(struct rfx_place_saved *saved, struct rfx_memory *mem) {
+    rfx_memory_release(mem, saved->offsets);
+    rfx_memory_release(mem, saved->upwards);
 }
 
-void rfx_place_saved_offer(struct rfx_place_saved *kept, struct rfx_place_key key,
+void rfx_place_saved_offer(struct rfx_place_saved *saved, struct rfx_place_key key,
                            const struct rfx_place_job *job, const bool *upwards, size_t arena,
                            const char *strategy, size_t peak) {
-    if (kept->arena != 0 && kept->peak <= peak) return;
-    if (job->n > kept->capacity || job->n_slides > kept->capacity) return;
-    for (int i = 0; i < job->n; i++) kept->offsets[i] = job->records[i].offset;
-    for (int k = 0; k < job->n_slides; k++) kept->upwards[k] = upwards[k];
-    kept->key = key;
-    kept->arena = arena;
-    kept->peak = peak;
-    kept->strategy = strategy;
+    if (saved->arena != 0 && saved->peak <= peak) return;
+    if (job->n > saved->capacity || job->n_slides > saved->capacity) return;
+    for (int i = 0; i < job->n; i++) saved->offsets[i] = job->records[i].offset;
+    for (int k = 0; k < job->n_slides; k++) saved->upwards[k] = upwards[k];
+    saved->key = key;
+    saved->arena = arena;
+    saved->peak = peak;
+    saved->strategy = strategy;
 }
 
-bool rfx_place_saved_find(const struct rfx_place_saved *kept, struct rfx_place_key key,
+bool rfx_place_saved_find(const struct rfx_place_saved *saved, struct rfx_place_key key,
                           const struct rfx_place_job *job, struct rfx_record *records,
                           bool *upwards) {
-    if (kept->arena == 0 || kept->key.low != key.low || kept->key.high != key.high) return false;
-    for (int i = 0; i < job->n; i++) records[i].offset = kept->offsets[i];
-    for (int k = 0; k < job->n_slides; k++) upwards[k] = kept->upwards[k];
+    if (saved->arena == 0 || saved->key.low != key.low || saved->key.high != key.high) return false;
+    for (int i = 0; i < job->n; i++) records[i].offset = saved->offsets[i];
+    for (int k = 0; k < job->n_slides; k++) upwards[k] = saved->upwards[k];
     return true;
 }

@@ -6,9 +6,9 @@
  * RFX_ALIGNMENT_BYTES; 3. the result is a function of the records alone.
  *
  * A planner places the same records several times, for example for 2 x 3 and 3 x 2 tiles of a
- * square map. So arenas are remembered under a 128-bit hash of lifetimes, sizes and slides, which
- * two problems of one search do not share in practice. The table is bounded; a new entry may
- * replace an old one. */
+ * square map. So the sizes of arenas are remembered under a 128-bit hash of lifetimes, sizes and
+ * slides. In practice no two problems of a search have the same hash. The table is bounded; a new
+ * entry may replace an old one. */
 #ifndef RFX_TILER_ARENA_PLACEMENT_H
 #define RFX_TILER_ARENA_PLACEMENT_H
 
@@ -47,8 +47,9 @@ struct rfx_slide {
 /* Returns whether two records are alive at the same time. */
 bool rfx_records_overlap(const struct rfx_record *a, const struct rfx_record *b);
 
-/* Places records with the best of all packers (packer.h), within a fixed number of search nodes
- * (few when quick). Fills the offsets, the arena's size and the packer's name. OUT_OF_MEMORY. */
+/* Places records with the packer (packer.h), within a fixed number of search nodes (few when
+ * quick). Fills the offsets, the arena's size and the name of the method that found the placement.
+ * OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_place_records(struct rfx_memory *mem, struct rfx_record *records,
                                                 int n, bool quick, size_t *arena_bytes,
                                                 const char **strategy, struct rfx_error *err);
@@ -106,22 +107,25 @@ struct rfx_place_saved {
 
 /* Allocates room for placements of `capacity` records and slides; returns false when there is no
  * memory. */
-bool rfx_place_saved_init(struct rfx_place_saved *kept, struct rfx_memory *mem, int capacity);
-void rfx_place_saved_release(struct rfx_place_saved *kept, struct rfx_memory *mem);
+bool rfx_place_saved_init(struct rfx_place_saved *saved, struct rfx_memory *mem, int capacity);
+void rfx_place_saved_release(struct rfx_place_saved *saved, struct rfx_memory *mem);
 
 /* Saves a placement if its peak is smaller than that of the saved one. */
-void rfx_place_saved_offer(struct rfx_place_saved *kept, struct rfx_place_key key,
+void rfx_place_saved_offer(struct rfx_place_saved *saved, struct rfx_place_key key,
                            const struct rfx_place_job *job, const bool *upwards, size_t arena,
                            const char *strategy, size_t peak);
 
 /* Copies the saved placement into the records if it has this key; returns whether it has. */
-bool rfx_place_saved_find(const struct rfx_place_saved *kept, struct rfx_place_key key,
+bool rfx_place_saved_find(const struct rfx_place_saved *saved, struct rfx_place_key key,
                           const struct rfx_place_job *job, struct rfx_record *records,
                           bool *upwards);
 
+/* Returns the hash of a placement problem and of the effort with which it is placed. */
 struct rfx_place_key rfx_place_key_of(const struct rfx_place_job *job, bool quick);
 
 /* Returns the arena remembered under the key in memo[RFX_PLACE_MEMO_ENTRIES]; 0: none. */
 size_t rfx_place_memo_find(const struct rfx_place_memo *memo, struct rfx_place_key key);
+
+/* Remembers the arena under the key; may replace another entry. */
 void rfx_place_memo_add(struct rfx_place_memo *memo, struct rfx_place_key key, size_t arena);
 #endif

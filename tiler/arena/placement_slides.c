@@ -1,17 +1,17 @@
 /* Placement with slides.
  *
  * Greedy placement: a record goes to the lowest offset at which it keeps its distance from every
- * placed record that is live with it; for two records in a slide this is the slide's distance.
- * Choosing a side fixes the direction of that node's slides. Placed records are visited by rising
- * offset, so that one pass finds the next free bytes; partners in slides are visited one by one.
- * Where few records are live at a time, each has a list of them.
+ * placed record that is live with it. Two records in a slide keep the slide's distance. The first
+ * pair of a node that is placed fixes the direction of all slides of the node. Placed records are
+ * visited by rising offset, so that one pass finds the next free bytes; partners in slides are
+ * visited one by one. If few records are live at a time, each record has a list of the others.
  *
- * Spreading: a map that is written over another one lies a little lower, so each map in a series of
- * slides lies below the one before, and two such series side by side need room between them that
- * the greedy placement leaves for neither. So everything is first placed as if rows ended at once,
- * and a sliding map lay where the other one lies. Which of two records lies above the other is
- * taken from that placement, and the offsets become the smallest that keep all true distances in
- * that order. */
+ * Spreading: a map that slides over another one lies a little lower. So in a series of slides each
+ * map lies below the one before. Two such series side by side need room between them, and the
+ * greedy placement leaves none. So everything is first placed with loose distances: as if all rows
+ * of a map ended at once, so that a sliding map may lie where the other map lies. That placement
+ * says which of two records lies above the other. The offsets then become the smallest that keep
+ * all true distances in that order. */
 #include "tiler/arena/placement_slides.h"
 
 #include <stdint.h>
@@ -25,13 +25,6 @@
 #include "rf_analysis/regions.h"
 #include "tiler/arena/arena_problem.h"
 #include "tiler/arena/placement.h"
-
-/* The records live with each of n records. The tables belong to the caller. */
-struct rfx_peers {
-    const int *count; /* [n], filled by peers_count */
-    int *first;       /* [n + 1]: record i's are peers[first[i] .. first[i + 1]) */
-    int *peers;       /* as many entries as the counts add up to */
-};
 
 static size_t map_row_bytes(const struct rfx_node *n) {
     return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
@@ -111,49 +104,6 @@ static int count_below(const int *values, int n, int limit) {
     return lo;
 }
 
-/* Fills count[n] with the number of other records live with each record. scratch: 2 n. O(n log n).
- */
-static void peers_count(const struct rfx_record *records, int n, int *scratch, int *count) {
-    int *firsts = scratch, *lasts = scratch + n;
-    for (int i = 0; i < n; i++) {
-        firsts[i] = records[i].first;
-        lasts[i] = records[i].last;
-    }
-    qsort(firsts, (size_t)n, sizeof *firsts, compare_ints);
-    qsort(lasts, (size_t)n, sizeof *lasts, compare_ints);
-    /* records that begin before this one ends, less those that ended before it begins, less itself
-     */
-    for (int i = 0; i < n; i++)
-        count[i] = count_below(firsts, n, records[i].last + 1) -
-                   count_below(lasts, n, records[i].first) - 1;
-}
-
-/* Fills first and peers. by_time: the records by rising first step. scratch: 2 n. O(n + peers +
- * records live at a time). */
-static void peers_list(const struct rfx_record *records, int n,
-                       const struct rfx_place_ranked *by_time, const struct rfx_peers *lists,
-                       int *scratch) {
-    int *at = scratch, *alive = scratch + n;
-    int n_alive = 0;
-    lists->first[0] = 0;
-    for (int i = 0; i < n; i++) {
-        at[i] = lists->first[i];
-        lists->first[i + 1] = lists->first[i] + lists->count[i];
-    }
-    for (int o = 0; o < n; o++) {
-        int i = by_time[o].index, kept = 0;
-        for (int a = 0; a < n_alive; a++) {
-            int other = alive[a];
-            if (records[other].last < records[i].first) continue;
-            lists->peers[at[i]++] = other;
-            lists->peers[at[other]++] = i;
-            alive[kept++] = other;
-        }
-        alive[kept++] = i;
-        n_alive = kept;
-    }
-}
-
 /* Number of perturbed orders that are tried after the fixed ones where the bound is not met. Quick
  * placements serve the planner, which compares many plans; plans depend on both values, as in
  * placement.c. An order takes up to n^2 looks at records, and all perturbed orders together at most
@@ -169,13 +119,14 @@ enum { FEW_PEERS = 16, SOME_PEERS = 48 };
 /* Seed of the random numbers (xorshift32, Marsaglia 2003, the seed of his example). */
 static const uint32_t random_seed = 2463534242U;
 
-/* The orders of paper 004, section III-A, and the order of time; also backwards, where a map may
- * lie below one that only ends, and finds room there if it is placed first. */
+/* The orders of paper 004, section III-A, and the order of time. If some slide only goes down, two
+ * orders are also tried backwards: a map that slides below another one then finds room, because it
+ * is placed first. */
 enum order { ORDER_SIZE, ORDER_LIFETIME, ORDER_PEERS, ORDER_TIME, ORDER_COUNT };
 
 enum direction { OPEN, DOWN, UP };
 
-/* A record that may share bytes with another one at a distance. */
+/* The other record of a slide: it may share bytes with this one if they keep their distance. */
 struct partner {
     int record, slide;
 };
@@ -188,7 +139,7 @@ struct spot {
 
 /* A direction that was chosen while an offset was tried. */
 struct change {
-    int turn;
+    int lead; /* of the slide's node */
     enum direction before;
 };
 
@@ -200,8 +151,8 @@ struct slides {
     bool one_way;             /* some slide can only go down */
     struct partner *partners; /* of record i: [first_partner[i] .. first_partner[i + 1]), rising */
     int *first_partner;
-    int *turn;       /* per slide: the first slide of the same node */
-    int *partner_of; /* per record: the record being placed if it is its partner */
+    int *lead;       /* per slide: the first slide of the same node */
+    int *partner_of; /* per record: the record being placed, if the two are partners */
     int *n_peers;    /* per record: number of records live with it */
     int *peers; /* of record i: [first_peer[i] .. first_peer[i + 1]); NULL: there are too many */
     int *first_peer;
@@ -212,12 +163,52 @@ struct slides {
     int *order, *best_order;
     size_t *offset, *best;
     bool *placed;
-    enum direction *direction, *best_direction; /* per `turn` */
+    enum direction *direction, *best_direction; /* per `lead` */
     int *fixed,
-        *best_fixed; /* per `turn`: position in the order of the record that chose the direction */
+        *best_fixed; /* per `lead`: position in the order of the record that chose the direction */
     int at;          /* position in the order of the current record */
     struct change *changes;
 };
+
+/* Fills n_peers: the number of other records that are live with each record. O(n log n). */
+static void count_peers(struct slides *s) {
+    int n = s->n, *firsts = s->order, *lasts = s->order + n; /* scratch */
+    for (int i = 0; i < n; i++) {
+        firsts[i] = s->records[i].first;
+        lasts[i] = s->records[i].last;
+    }
+    qsort(firsts, (size_t)n, sizeof *firsts, compare_ints);
+    qsort(lasts, (size_t)n, sizeof *lasts, compare_ints);
+    /* records that begin before this one ends, less those that ended before it begins, less this
+     * one */
+    for (int i = 0; i < n; i++)
+        s->n_peers[i] = count_below(firsts, n, s->records[i].last + 1) -
+                        count_below(lasts, n, s->records[i].first) - 1;
+}
+
+/* Fills first_peer and peers. `ranked` holds the records by rising first step. O(n + peers +
+ * records live at a time). */
+static void list_peers(struct slides *s) {
+    const struct rfx_record *records = s->records;
+    int n = s->n, n_alive = 0, *at = s->order, *alive = s->order + n; /* scratch */
+    s->first_peer[0] = 0;
+    for (int i = 0; i < n; i++) {
+        at[i] = s->first_peer[i];
+        s->first_peer[i + 1] = s->first_peer[i] + s->n_peers[i];
+    }
+    for (int o = 0; o < n; o++) {
+        int i = s->ranked[o].index, kept = 0;
+        for (int a = 0; a < n_alive; a++) {
+            int other = alive[a];
+            if (records[other].last < records[i].first) continue;
+            s->peers[at[i]++] = other;
+            s->peers[at[other]++] = i;
+            alive[kept++] = other;
+        }
+        alive[kept++] = i;
+        n_alive = kept;
+    }
+}
 
 /* Returns 0 if record i may lie at `at` beside a partner, and then fixes the direction of their
  * slide where this decides it. Otherwise returns a larger offset to try. */
@@ -229,18 +220,18 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     bool mine_dies = slide->before == i;
     size_t before = mine_dies ? at : other;
     size_t after = mine_dies ? other : at;
-    int turn = s->turn[partner->slide];
-    enum direction direction = s->direction[turn], found = OPEN;
+    int lead = s->lead[partner->slide];
+    enum direction direction = s->direction[lead], found = OPEN;
     if (direction != UP && before >= after + slide->down) found = DOWN;
     if (found == OPEN && direction != DOWN && after >= before + slide->up) found = UP;
     if (found != OPEN) {
-        s->changes[s->n_changes++] = (struct change){turn, direction};
-        s->direction[turn] = found;
-        s->fixed[turn] = s->at;
+        s->changes[s->n_changes++] = (struct change){lead, direction};
+        s->direction[lead] = found;
+        s->fixed[lead] = s->at;
         return 0;
     }
-    /* higher up: as far above as the slide allows in the direction that lets record i lie above,
-     * else apart */
+    /* The next offset to try lies above the partner: at the slide's distance, if the direction lets
+     * record i lie above, otherwise behind the partner's last byte. */
     size_t reach = mine_dies ? slide->down : slide->up;
     bool allowed = direction != (mine_dies ? UP : DOWN);
     size_t next = other + (allowed && reach < other_bytes ? reach : other_bytes);
@@ -248,8 +239,8 @@ static size_t collide(struct slides *s, int i, size_t at, const struct partner *
     return next > at ? next : rfx_align_up(other + other_bytes);
 }
 
-/* Returns whether record i keeps its distance from its partners at `at`. If not, *next is the next
- * offset worth trying, and no direction is chosen. */
+/* Returns whether record i keeps its distance from its partners at `at`. If not, *next receives the
+ * next offset to try, and the directions of slides stay as they were. */
 static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     *next = SIZE_MAX;
     s->n_changes = 0;
@@ -261,12 +252,12 @@ static bool fits_partners(struct slides *s, int i, size_t at, size_t *next) {
     if (*next == SIZE_MAX) return true;
     while (s->n_changes > 0) {
         const struct change *change = &s->changes[--s->n_changes];
-        s->direction[change->turn] = change->before;
+        s->direction[change->lead] = change->before;
     }
     return false;
 }
 
-/* Returns the lowest offset from `at` on at which record i overlaps nothing but partners. */
+/* Returns the lowest offset from `at` on at which record i overlaps no record but its partners. */
 static size_t find_free(const struct slides *s, int i, size_t at) {
     const struct rfx_record *mine = &s->records[i];
     for (int k = 0; k < s->n_spots; k++) {
@@ -283,7 +274,8 @@ static struct spot spot_of(const struct slides *s, int i) {
     return (struct spot){s->offset[i], s->offset[i] + r->bytes, r->first, r->last, i};
 }
 
-/* Lists the placed records that are live with record i, sorted by offset; they are few. */
+/* Lists the placed records that are live with record i, sorted by offset. Insertion is enough: they
+ * are few. */
 static void list_spots(struct slides *s, int i) {
     s->n_spots = 0;
     for (int p = s->first_peer[i]; p < s->first_peer[i + 1]; p++) {
@@ -334,8 +326,8 @@ static size_t keep_begin(struct slides *s, int kept) {
     return arena;
 }
 
-/* Returns the arena of an order whose first `kept` records are those of the best order; SIZE_MAX:
- * more than `most`, or the work was stopped. */
+/* Returns the arena of an order whose first `kept` records are those of the best order. SIZE_MAX:
+ * the arena is larger than `most`, or the work was stopped. */
 static size_t place_in_order(struct slides *s, int kept, size_t most) {
     size_t arena = keep_begin(s, kept);
     for (int o = kept; o < s->n; o++) {
@@ -378,7 +370,7 @@ static void list_partners(struct slides *s) {
         const struct rfx_slide *slide = &s->slides[k];
         bool same = k > 0 && slide[-1].node == slide->node && slide[-1].stage == slide->stage;
         s->one_way |= slide->up >= s->records[slide->before].bytes;
-        s->turn[k] = same ? s->turn[k - 1] : k;
+        s->lead[k] = same ? s->lead[k - 1] : k;
         s->partners[at[slide->before]++] = (struct partner){slide->after, k};
         s->partners[at[slide->after]++] = (struct partner){slide->before, k};
     }
@@ -456,7 +448,7 @@ static void try_order(struct slides *s, int kept, size_t *best_arena) {
     }
 }
 
-/* Returns the most perturbed orders that are tried. */
+/* Returns how many perturbed orders are tried at most. */
 static int count_shuffles(const struct slides *s, bool quick) {
     int64_t looks = quick ? QUICK_LOOKS : LOOKS;
     int64_t most = quick && !s->one_way ? QUICK_SHUFFLES : SHUFFLES;
@@ -488,14 +480,14 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     s->partner_of = s->first_partner + n + 1;
     s->n_peers = s->partner_of + n;
     s->first_peer = s->n_peers + n;
-    s->turn = s->first_peer + n + 1;
-    s->fixed = s->turn + m;
+    s->lead = s->first_peer + n + 1;
+    s->fixed = s->lead + m;
     s->best_fixed = s->fixed + m;
     s->best_order = s->order + n;
     s->best = s->offset + n;
     s->best_direction = s->direction + m;
     list_partners(s);
-    peers_count(s->records, s->n, s->order, s->n_peers);
+    count_peers(s);
     size_t peers = 0;
     for (int i = 0; i < s->n; i++) peers += (size_t)s->n_peers[i];
     if (peers > n * FEW_PEERS && (peers > n * SOME_PEERS || peers / n * peers > 2 * n * n))
@@ -504,8 +496,7 @@ static enum rfx_status init(struct slides *s, struct rfx_error *err) {
     if (s->peers == NULL)
         return rfx_memory_fail(s->mem, "row placement", peers * sizeof *s->peers, err);
     rank(s, ORDER_TIME, false);
-    struct rfx_peers lists = {s->n_peers, s->first_peer, s->peers};
-    peers_list(s->records, s->n, s->ranked, &lists, s->order);
+    list_peers(s);
     return RFX_OK;
 }
 
@@ -535,7 +526,7 @@ enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem, struct rfx_rec
     status = rfx_memory_check_stop(mem, err);
     if (status != RFX_OK) goto done;
     for (int i = 0; i < n; i++) records[i].offset = s.best[i];
-    for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[s.turn[k]] == UP;
+    for (int k = 0; k < n_slides; k++) upwards[k] = s.best_direction[s.lead[k]] == UP;
     *arena_bytes = arena;
     if (!rfx_place_is_valid(records, n, slides, n_slides, upwards, arena))
         status = rfx_place_fail_check("row by row", n, err);
@@ -544,7 +535,7 @@ done:
     return status;
 }
 
-enum { MOST_RECORDS = 4096 }; /* spreading looks at each pair */
+enum { MOST_RECORDS = 4096 }; /* limit for spreading, which looks at each pair of records */
 
 struct spread {
     const struct rfx_record *records;
@@ -571,7 +562,8 @@ static int compare_places(const void *pa, const void *pb) {
     return (a->record > b->record) - (a->record < b->record);
 }
 
-/* Sets loose distances: the least that the sizes alone require. Streams do not slide upwards. */
+/* Sets loose distances: the smallest that the sizes of the two maps alone require. In streams, maps
+ * do not slide upwards. */
 static void loosen(const struct spread *s) {
     for (int k = 0; k < s->n_slides; k++) {
         const struct rfx_slide *slide = &s->slides[k];
@@ -583,7 +575,7 @@ static void loosen(const struct spread *s) {
     }
 }
 
-/* Returns how far record i, which lies above record j, has to lie above it at least. */
+/* Returns the least distance from record j to record i, which lies above it. */
 static size_t distance(const struct spread *s, int i, int j) {
     size_t apart = s->records[j].bytes;
     int k = s->slide_of[j];

@@ -24,19 +24,18 @@ RFX_NODISCARD enum rfx_status rfx_slides_place_greedily(struct rfx_memory *mem,
                                                         bool *upwards, size_t *arena_bytes,
                                                         struct rfx_error *err);
 
-/* The same, or a better placement with slides spread out, which is tried unless the bound is met.
- */
+/* Places records with slides as rfx_slides_place_greedily does. Unless that placement meets the
+ * bound, also spreads the records out (placement_slides.c) and keeps the better placement. */
 RFX_NODISCARD enum rfx_status rfx_slides_place(struct rfx_memory *mem, struct rfx_record *records,
                                                int n, const struct rfx_slide *slides, int n_slides,
                                                bool quick, size_t bound, bool *upwards,
                                                size_t *arena_bytes, struct rfx_error *err);
 
-/* The steps of rows in which a map, or its ROI, is computed. */
+/* The steps in which the rows of a map, or of its ROI, are computed. */
 struct rfx_row_steps {
     struct rfx_range all;
-    int64_t
-        rows; /* rows of a step; the first step has `lead` rows less, the last one what is left */
-    int64_t lead;
+    int64_t rows; /* rows of a step; the last step has the rows that are left */
+    int64_t lead; /* the first step has this many rows less */
 };
 
 static inline int64_t rfx_row_step_count(const struct rfx_row_steps *steps) {

@@ -1,12 +1,13 @@
-/* Replacement in PQ-trees, without recursion. At most two chains of nodes contain both leaves that
- * are removed and leaves that stay ("mixed" nodes); each chain is peeled from the outside in. */
+/* Replacement in PQ-trees, without recursion. A node is "mixed" if it contains both leaves that are
+ * removed and leaves that stay. Mixed nodes form at most two chains below the root of the
+ * replacement; each chain is peeled from the outside in. */
 #include "tiler/arena/pq_tree.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* The parts of a mixed node, from the outside in: `kept` nodes stay (~node: all children of a P
- * node that stay), `gone` nodes are removed. */
+/* The parts of a mixed chain, from the outside in: `kept` nodes stay, `gone` nodes are removed. The
+ * entry ~node stands for all children of P node `node` that stay. */
 struct peel {
     int *kept, *gone;
     int n_kept, n_gone;
@@ -101,7 +102,7 @@ static int list_children(struct rfx_pq *pq, const struct rfx_pq_node *tree, int 
     return n;
 }
 
-/* Peels a P node; returns its mixed child, PEELED, or IMPOSSIBLE when there are several. */
+/* Peels a P node. Returns its mixed child, PEELED if it has none, IMPOSSIBLE if it has several. */
 static int peel_p(const struct rfx_pq *pq, const struct rfx_pq_node *tree, int node,
                   struct peel *peel) {
     int mixed = PEELED;
@@ -120,7 +121,8 @@ static int peel_p(const struct rfx_pq *pq, const struct rfx_pq_node *tree, int n
     return mixed;
 }
 
-/* Peels a Q node: kept children must be at one end, removed children at the other. */
+/* Peels a Q node, whose kept children must be at one end and whose removed children at the other.
+ * Returns as peel_p does. */
 static int peel_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int node, struct peel *peel) {
     int n = list_children(pq, tree, node);
     int *child = pq->children;
@@ -139,6 +141,8 @@ static int peel_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int node, s
     return lo + 1 == hi ? child[lo] : IMPOSSIBLE;
 }
 
+/* Peels a chain of mixed nodes from `node` down. Returns whether its removed leaves are contiguous
+ * in some order. */
 static bool peel_mixed(struct rfx_pq *pq, const struct rfx_pq_node *tree, int node,
                        struct peel *peel) {
     while (node >= 0) {
@@ -182,7 +186,7 @@ static bool peel_root_q(struct rfx_pq *pq, const struct rfx_pq_node *tree, int r
         else if (i != lo && i != hi - 1)
             return false;
     }
-    /* from here on list_children's array is used again */
+    /* peel_mixed uses the array of children again */
     if (!is_gone(pq, first) && !peel_mixed(pq, tree, first, &pq->left)) return false;
     return is_gone(pq, last) || peel_mixed(pq, tree, last, &pq->right);
 }
@@ -215,6 +219,7 @@ static void write_kept(const struct rfx_pq *pq, struct writer *w, int kept) {
     }
 }
 
+/* Makes the first leaf from node `at` on the anchor of the run (pq_tree.h). */
 static void set_anchor(const struct writer *w, struct rfx_pq_run *run, int at, bool first) {
     while (w->out[at].what < 0) at++;
     run->anchor = w->out[at].what;
@@ -226,7 +231,8 @@ static void write_new(struct writer *w, const int *with, int n_with) {
     w->n += rfx_pq_make(with, n_with, &w->out[w->n]);
 }
 
-/* Writes left, the new leaves and right under a Q node. */
+/* Writes a Q node with the kept nodes on the left, the new leaves, and the kept nodes on the right.
+ */
 static void write_q(const struct rfx_pq *pq, struct writer *w, const int *with, int n_with,
                     struct rfx_pq_run *run) {
     int start = w->n++;
@@ -258,6 +264,7 @@ static void collect_run(const struct rfx_pq *pq, const struct rfx_pq_node *tree,
     for (int i = 0; i < pq->right.n_gone; i++) add_run(tree, pq->right.gone[i], run);
 }
 
+/* Writes the root of the replacement, with the new leaves in place of the removed ones. */
 static void write_root(const struct rfx_pq *pq, struct writer *w, int root, const int *with,
                        int n_with, struct rfx_pq_run *run) {
     bool is_q = w->tree[root].what == RFX_PQ_Q;

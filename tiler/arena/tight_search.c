@@ -1,6 +1,7 @@
-/* The beam search over the groups at each boundary between two sections. Of the states in which
- * equally many items have ended, the best are kept. States that differ only in items that are
- * indistinguishable from here on (same size, same end) count as one. */
+/* The beam search. It goes from boundary to boundary between two sections and tries the groups of
+ * each. Of all states in which equally many items have ended, the best are kept. Two states count
+ * as one if they differ only in items of the same size and the same end, since nothing
+ * distinguishes such items from here on. */
 #include "tiler/arena/tight_search.h"
 
 #include <assert.h>
@@ -37,6 +38,7 @@ struct boundaries {
                       room for all fillers (tight_search.h) */
 };
 
+/* Adds a filler (tight_search.h) that begins at boundary `at` and has no end yet. */
 static void add_filler(struct boundaries *b, size_t size, int at) {
     if (b->n_items == b->room)
         b->possible = false;
@@ -44,7 +46,8 @@ static void add_filler(struct boundaries *b, size_t size, int at) {
         b->items[b->n_items++] = (struct boundary_item){size, at, -1, 0};
 }
 
-/* Ends fillers of `less` bytes at a boundary: one of exactly that size, else the youngest ones. */
+/* Ends fillers of `less` bytes in total at a boundary: one filler of exactly that size or, if there
+ * is none, the youngest fillers. */
 static void end_fillers(struct boundaries *b, int first_filler, size_t less, int at) {
     int exact = -1;
     for (int i = b->n_items - 1; i >= first_filler && exact < 0; i--)
@@ -63,7 +66,7 @@ static void end_fillers(struct boundaries *b, int first_filler, size_t less, int
     }
 }
 
-/* Free bytes of a section, counted in the direction of the search. */
+/* Returns the free bytes of a section; sections are counted in the direction of the search. */
 static size_t free_bytes(const struct rfx_place_problem *problem, size_t capacity, bool backwards,
                          int section) {
     int sections = problem->n_sections;
@@ -156,7 +159,8 @@ static enum rfx_status boundaries_create(const struct rfx_place_problem *problem
     return RFX_OK;
 }
 
-/* A group: some ends and begins of a boundary, as bits in their order there. */
+/* A group: some of the items that end at a boundary and some of those that begin there, as bits in
+ * the boundary's order. */
 struct group {
     uint64_t ends, begins;
 };
@@ -198,11 +202,12 @@ static inline int select_items(const int *list, uint64_t mask, int *out) {
     return n;
 }
 
-/* Limits of the work on one state; reaching one clears `complete`. The packings that are found
- * depend on all three, and plans on packings. MAX_SUBSETS: unions of blocks that end, and subsets
- * of each half of the begins; complete for 11 parts, the small unions for more. MAX_GROUPS: groups
- * of a state, each of which costs a tree. MAX_ALIKE: groups of one union of blocks, so that many
- * equal sums leave room for other unions. */
+/* Limits of the work on one state; reaching a limit clears `complete`. All three decide which
+ * packings are found, and so they decide plans. MAX_SUBSETS: number of unions of blocks that end,
+ * and of subsets of each half of the begins. All subsets of up to 11 parts are listed; of more
+ * parts, the smallest subsets. MAX_GROUPS: number of groups of a state, each of which takes the
+ * time and memory of a tree. MAX_ALIKE: number of groups with the same union of blocks, so that
+ * many equal sums leave room for other unions. */
 enum { MAX_SUBSETS = 1 << 11, MAX_GROUPS = 1 << 9, MAX_ALIKE = 64 };
 
 /* Masks have 64 bits, and subsets are counted as 1 << n: with more parts the list is never
@@ -224,7 +229,8 @@ static void groups_free(struct groups *groups) {
     rfx_memory_release(groups->mem, groups);
 }
 
-/* The boundaries must outlive the groups. OUT_OF_MEMORY. Free with groups_free. */
+/* Allocates the tables for listing groups. The boundaries must outlive them. OUT_OF_MEMORY. Free
+ * with groups_free. */
 static enum rfx_status groups_create(struct rfx_memory *mem, const struct boundaries *boundaries,
                                      struct groups **out, struct rfx_error *err) {
     size_t items = (size_t)boundaries->n_items;
@@ -263,8 +269,8 @@ static int compare_subsets(const void *pa, const void *pb) {
     return (a->mask > b->mask) - (a->mask < b->mask);
 }
 
-/* Lists unions of n parts, unions of few parts first where there are too many, and always the union
- * of all. */
+/* Lists the unions of n parts and returns their number. If there are too many, lists unions of few
+ * parts first. The union of all parts is always listed. */
 static int list_subsets(struct groups *g, const struct subset *parts, int n, bool empty,
                         struct subset *subsets) {
     int count = 0;
@@ -307,9 +313,8 @@ static int groups_replace(struct groups *g, int at, const struct rfx_pq_node *tr
     return n;
 }
 
-/* Returns whether an equal item with a lower number is left out; the same packing is found with
- * that one.
- */
+/* Returns whether the mask leaves out an item that equals a selected one and comes before it. The
+ * same packing is found with the earlier item. */
 static bool skips_twin(const struct groups *g, const int *list, uint64_t left, uint64_t mask) {
     for (uint64_t rest = mask; rest != 0; rest &= rest - 1) {
         int bit = __builtin_ctzll(rest);
@@ -340,7 +345,8 @@ static int list_blocks(struct groups *g, const struct group_source *from, struct
     return n_blocks;
 }
 
-/* Adds the groups of these ends: begins with the same sum, found in two halves. */
+/* Adds the groups of these ends. The begins of a group have the same sum as its ends; their sums
+ * are looked up in the two halves of the begins. */
 static void add_groups(struct groups *g, const struct group_source *from, struct subset ends) {
     const int *begins = &g->b->by_begin[g->b->at[from->boundary].begins];
     const struct subset *low = g->low;
@@ -362,8 +368,8 @@ static void add_groups(struct groups *g, const struct group_source *from, struct
     }
 }
 
-/* Keeps the groups of the block that occurs in the fewest groups: every packing without a spare
- * byte makes one of them. */
+/* Keeps only the groups of one block: the block that occurs in the fewest groups. Every packing
+ * without a spare byte makes one of these groups. */
 static void keep_fewest(struct groups *g, const struct subset *blocks, int n) {
     uint64_t best = 0;
     int fewest = INT32_MAX;
@@ -466,7 +472,7 @@ enum {
     CHANCE = 4 * BIT        /* with a seed: largest random bonus of a state */
 };
 
-/* A state: what has been done up to, or within, a boundary. */
+/* A state of the search: the groups that have been made up to, or within, a boundary. */
 struct state {
     int previous, from; /* the previous step (-1: none), and the boundary of the last group */
     struct group group;
@@ -605,7 +611,7 @@ static void insert(struct tight *t, int bucket, struct state state) {
     }
 }
 
-/* Enters a boundary: nothing of it is grouped yet (at the last boundary there is nothing to group).
+/* Enters a boundary: none of its items is in a group yet. At the last boundary no groups are made.
  */
 static void enter(const struct tight *t, struct state *state, int boundary) {
     bool last = boundary == t->b->n - 1;
@@ -694,16 +700,17 @@ static void set_offsets(const struct tight *t, int n, int n_items, size_t *offse
 /* Writes the path to a state as steps 0 .. n - 1, in place; returns n. */
 static int gather_steps(struct tight *t, const struct state *state) {
     int n = 0;
-    int *way = t->with; /* each group ends at least one item */
+    int *path = t->with; /* long enough, because each group ends at least one item */
     struct step last = {state->previous, state->from, state->group, {0}};
-    for (int k = state->previous; k > 0; k = t->steps[k].previous) way[n++] = k;
-    for (int i = 0; i < n; i++) t->steps[i] = t->steps[way[n - 1 - i]]; /* each step moves down */
+    for (int k = state->previous; k > 0; k = t->steps[k].previous) path[n++] = k;
+    for (int i = 0; i < n; i++) t->steps[i] = t->steps[path[n - 1 - i]]; /* each step moves down */
     t->steps[n] = last;
     return n + 1;
 }
 
-/* Walks the path to the state again to record the runs, then goes back from an order of the items
- * live at the end to the beginning. */
+/* Walks the path to the state again and records the run of each step. Then takes an order of the
+ * items that are live at the end, undoes the steps from the last to the first, and so finds the
+ * offsets of all items. */
 static void reconstruct(struct tight *t, const struct state *state, int n_items, size_t *offsets) {
     const struct boundary *start = &t->b->at[0];
     struct rfx_pq_node *tree =
@@ -733,8 +740,8 @@ static void reconstruct(struct tight *t, const struct state *state, int n_items,
     }
 }
 
-/* Searches a state at the last boundary; sets last->boundary when it finds one. Returns false: no
- * memory. */
+/* Searches for a state at the last boundary. If it finds one, fills *last; otherwise leaves
+ * last->boundary below 0. Returns false: no memory. */
 static bool search(struct tight *t, const struct rfx_tight_request *request, uint64_t *nodes,
                    struct state *last) {
     const struct boundary *start = &t->b->at[0];

@@ -1,9 +1,9 @@
 /* Counts the work of nodes and stages, predicts their time, counts the work of a finished plan, and
  * finds the sizes of caches.
  *
- * From which cache a byte is read depends on how many bytes were touched since its last use: the
- * rows that the nodes in between compute in a step or, for rows kept from the previous step, all
- * bytes that a step touches. */
+ * The cache from which a byte is read follows from the number of bytes touched since the byte's
+ * last use. For rows of the current step, these are the rows that the nodes in between compute in
+ * the step; for rows kept from the previous step, all bytes that a step touches. */
 #include "tiler/cost/cost.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@
 #include "tiler/plan/plan_build.h"
 #include "tiler/plan/stage.h"
 
-/* How a node's area is computed: rows x cols in total, in `down` x `across` steps. */
+/* The area that a stage computes of a node: rows x cols in total, in `down` x `across` steps. */
 struct area {
     double rows, cols, down, across;
 };
@@ -41,6 +41,7 @@ static enum rfx_cost_unit unit_of_backend(const char *name) {
     return RFX_COST_DIRECT_MAC;
 }
 
+/* Fills the costs of a Winograd convolution from its tiles. */
 static void describe_tiles(const struct rfx_conv_tiles *t, const struct rfx_conv_attr *a,
                            struct rfx_cost_node *fact) {
     double pixels = (double)(t->edge * t->edge);
@@ -73,11 +74,12 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
     fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
 }
 
-/* Scores of attention and values of a softmax take one exponential each. The exponential is half of
- * their time; the rest is the bias, the maximum, the sum and the division (measured on
- * swinir_light, one thread). */
+/* Activation elements that one score of an attention, or one value of a softmax, takes. Each takes
+ * one exponential, which is half of its time; the bias, the maximum, the sum and the division are
+ * the other half (measured on swinir_light, one thread). */
 #define EXPONENTIAL 2.0
 
+/* Returns the number of exponentials per pixel: scores of an attention, or values of a softmax. */
 static double scores_of(const struct rfx_graph *graph, const struct rfx_node *node) {
     if (node->op == RFX_OP_WINDOW_ATTENTION) {
         const struct rfx_window_attention_attr *a = &node->attr.window_attention;
@@ -94,6 +96,7 @@ static double scores_of(const struct rfx_graph *graph, const struct rfx_node *no
                : 0.0;
 }
 
+/* Returns the number of elements that a reduction adds up. */
 static double summed_of(const struct rfx_tensor *in, struct rfx_rect taken) {
     return (double)(in->elems / (in->h * in->w) * rfx_rect_area(taken));
 }
@@ -108,15 +111,15 @@ static void describe_other(const struct rfx_graph *graph, const struct rfx_node 
         fact->pixel.n[RFX_COST_SUM_ELEMENT] = summed_of(&graph->nodes[node->in[0]].out, taken);
     } else if (rfx_node_is_class(node, RFX_CLASS_POOLING)) {
         struct rfx_window w = rfx_op_window(node);
-        /* every value in a window is a tap; of all channels where the pool joins them */
+        /* every value in a window is a tap; a pool over channels reads all channels for a value */
         double read =
             rfx_op_def(node->op)->spatial ? (double)graph->nodes[node->in[0]].out.c : elements;
         fact->pixel.n[RFX_COST_POOL_TAP] = read * (double)(w.kernel[0] * w.kernel[1]);
     }
 }
 
-/* Fills `fact` for a node that is not a group. A reduction reads `taken` of its input, which is
- * less than the whole in the graph of a shard. */
+/* Fills `fact` for a node that is not a group. taken: the rectangle of its input that a reduction
+ * reads; in the graph of a shard, less than the whole map. */
 static void describe_node(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_rect taken, struct rfx_cost_node *fact) {
     double pixels = (double)(node->out.h * node->out.w);
@@ -152,7 +155,7 @@ static void add_meetings(const struct rfx_cost_model *model, const struct area *
     if (model->threads > 1) counts->n[RFX_COST_MEETING] += area->down * area->across;
 }
 
-/* Adds what a node computes of an area, without bytes. */
+/* Adds the counts of an area of a node, except bytes. */
 static void add_node(const struct rfx_cost_model *model, int node, const struct area *area,
                      struct rfx_cost_counts *counts) {
     add_pixels(&model->nodes[node], area, counts);
@@ -169,7 +172,7 @@ void rfx_cost_describe_group(const struct rfx_group_attr *group, struct rfx_cost
     }
 }
 
-/* A group in an area: its steps and strips. */
+/* A group of nodes that computes an area: its steps and strips. */
 struct group_area {
     const struct rfx_group_attr *group;
     const struct rfx_cost_group *fact;
@@ -191,7 +194,7 @@ static struct group_area group_area_of(const struct rfx_group_attr *group,
     return g;
 }
 
-/* Positions of map i needed for `size` positions of the last map. */
+/* Returns how many positions of map i are needed for `size` positions of the last map. */
 static double extent_of(const struct group_area *g, int axis, int64_t size, int i) {
     const struct rfx_tensor *out = &g->group->base->nodes[g->group->first + i].out;
     int64_t needed = g->fact->one[axis][i] + g->fact->more[axis][i] * (size - 1);
@@ -207,13 +210,15 @@ static struct area area_inside(const struct group_area *g, int i) {
     return part;
 }
 
-/* Returns the share of bytes that a cache has lost when they are touched again after `distance`
- * other bytes: none up to `from`, all from `size` on. */
+/* Returns the share of some bytes that a cache has lost when they are touched again after
+ * `distance` other bytes: 0 up to the distance `from`, 1 from `size` on. */
 static double lost_share(double distance, double from, double size) {
     if (distance <= from) return 0.0;
     return distance >= size ? 1.0 : (distance - from) / (size - from);
 }
 
+/* Adds bytes last touched `distance` bytes ago: `near` counts those that the shared cache still
+ * holds, `far` those that come from memory. */
 static void add_bytes(const struct rfx_cost_model *model, double bytes, double distance,
                       enum rfx_cost_unit near, enum rfx_cost_unit far,
                       struct rfx_cost_counts *counts) {
@@ -235,7 +240,7 @@ static void add_map_bytes(const struct rfx_cost_model *model, int node, double b
               dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
 }
 
-/* The same for weights, which are read while multiply-adds go on. */
+/* Adds bytes of weights, which are read while multiply-adds go on. */
 static void add_weight_bytes(const struct rfx_cost_model *model, double bytes, double distance,
                              struct rfx_cost_counts *counts) {
     add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
@@ -270,10 +275,11 @@ static double least_of_group(const struct rfx_cost_model *model, const struct rf
 
 #define USUAL_SECOND_BYTES ((size_t)512 << 10)
 #define USUAL_SHARED_BYTES ((size_t)8 << 20)
-/* Bytes of the input that the direct kernels process with all weights before they go on. */
+/* Bytes of a block of the input: the direct kernels read all weights once per block. */
 #define UNIT_BYTES (384.0 * 1024.0)
-/* The bytes of a node's output have been unused in the arena for about this many nodes. */
-#define TURNS_BEFORE 3
+/* A node's output is written over arena bytes that the last few nodes have not touched: about this
+ * many nodes. */
+#define NODES_SINCE_USE 3
 
 const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     static const char *const names[] = {
@@ -286,13 +292,15 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
     return names[unit];
 }
 
-/* Returns the constants of the kernels in use; the first set for kernels of other names. */
+/* Returns the constants of the kernels in use. For kernels without constants of their own, returns
+ * the first set. */
 static const struct rfx_cost_set *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
         if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return &cost_sets[i];
     return &cost_sets[0];
 }
 
+/* Returns whether a run computes the node's map or reads it from the image. */
 static bool is_made(const struct rfx_node *node) {
     return !rfx_node_is_constant(node) && !rfx_node_is_joined(node) && node->op != RFX_OP_INNER;
 }
@@ -329,19 +337,21 @@ static double map_bytes(const struct counter *c, int i) {
     return (double)rfx_node_roi_bytes(node_of(c, i));
 }
 
-/* Bytes of some rows of a node, as wide as a tile. */
+/* Returns the bytes of some rows of a node that are as wide as a tile. */
 static double rows_bytes(const struct counter *c, int i, int64_t rows) {
     double across = c->shape->cols != NULL ? (double)c->shape->spec.tiles_x : 1.0;
     return (double)rows * cols_of(c, i) / across * c->model->nodes[i].bytes;
 }
 
-/* Most rows of a node that a step computes. */
+/* Returns the most rows of a node that a step computes. */
 static int64_t step_rows(const struct counter *c, int i) {
     int64_t rows = rfx_max_i64(1, c->shape->rows[i].per_step);
     int64_t less = rfx_stage_step_rows(c->model->graph, c->shape, i);
     return less > 0 ? less : rows;
 }
 
+/* Returns the area of a node that the stage computes. The area of a reduction is its one result;
+ * its steps are those of its input. */
 static struct area area_of(const struct counter *c, int i) {
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     struct area area = {1.0, 1.0, 1.0, 1.0};
@@ -358,6 +368,7 @@ static struct area area_of(const struct counter *c, int i) {
     return area;
 }
 
+/* Computes the bytes of a step: `bytes` and `round`. */
 static void measure_round(struct counter *c) {
     const struct rfx_graph *graph = c->model->graph;
     double *bytes = c->bytes, lasting = 0.0, most = 0.0;
@@ -382,6 +393,7 @@ static void measure_round(struct counter *c) {
     if (c->round > bytes[end] + lasting) c->round = bytes[end] + lasting;
 }
 
+/* Lays out the whole graph as one stage, for rfx_cost_count_whole. */
 static void lay_out_whole(struct rfx_cost_model *model) {
     const struct rfx_graph *graph = model->graph;
     for (int i = 0; i < graph->n_nodes; i++) {
@@ -400,11 +412,13 @@ static void lay_out_whole(struct rfx_cost_model *model) {
     model->whole_round = c.round;
 }
 
+/* Returns whether threads share the work that a unit counts. */
 static bool by_threads(int unit) {
     return unit <= RFX_COST_RUN && unit != RFX_COST_IMAGE_ELEMENT;
 }
 
-/* Returns the least picoseconds per pixel: only units that grow with the pixels. */
+/* Returns the least picoseconds per pixel. Counts only the units that grow with the number of
+ * pixels. */
 static double least_of_pixel(const struct rfx_cost_model *model, const struct rfx_cost_node *fact) {
     double least = 0.0;
     for (int u = 0; u < RFX_COST_RUN; u++) {
@@ -461,8 +475,8 @@ enum rfx_status rfx_cost_init(struct rfx_cost_model *model, const struct rfx_gra
     return RFX_OK;
 }
 
-/* Adds the reads of input k: new rows, which were last touched when they were computed, and rows
- * read before, which were last touched in the previous pass. */
+/* Adds the reads of input k. Its new rows were last touched when they were computed. Rows that are
+ * read a second time were last touched in the previous pass. */
 static void count_input(const struct counter *c, int i, int k, struct rfx_cost_counts *counts) {
     const struct rfx_node *node = node_of(c, i);
     int in = node->in[k];
@@ -483,16 +497,17 @@ static void count_input(const struct counter *c, int i, int k, struct rfx_cost_c
     if (again > 0.0) add_map_bytes(m, i, again * row, c->round, counts);
 }
 
-/* Adds the writes of a node. The bytes that it writes over were last touched in the previous pass
- * or a few nodes ago. Bytes that go to memory count twice, since lines are read before they are
- * written, except where the computation of dense convolutions hides the reads. */
+/* Adds the writes of a node. The bytes that its output overwrites were last touched in the previous
+ * pass, or a few nodes ago. Bytes that go to memory count twice, because cache lines are read
+ * before they are written. They count once for dense convolutions, whose computation hides the
+ * reads. */
 static void count_output(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     enum rfx_node_place place = c->shape->places[i];
     if (place == RFX_PLACE_REDUCED) return;
     const struct rfx_node_rows *rows = &c->shape->rows[i];
     double bytes = c->at.rows * c->at.cols * m->nodes[i].bytes;
-    double back = c->bytes[i + 1] - c->bytes[i < TURNS_BEFORE ? 0 : i - TURNS_BEFORE + 1];
+    double back = c->bytes[i + 1] - c->bytes[i < NODES_SINCE_USE ? 0 : i - NODES_SINCE_USE + 1];
     bool staged = rows->lasting && rfx_stage_has_staging(c->shape, i);
     if (place == RFX_PLACE_STORED && map_bytes(c, i) > back) back = map_bytes(c, i);
     if (rows->lasting && !staged) back = c->round;
@@ -505,20 +520,19 @@ static void count_output(const struct counter *c, int i, struct rfx_cost_counts 
     counts->n[RFX_COST_STEP] += (c->at.down - 1.0) * c->at.across;
 }
 
-/* Bytes of the input that a node's area needs, without rows that are read a second time. */
+/* Returns the bytes of the input that a node's area needs. Rows that are read twice count once. */
 static double read_in_all(const struct counter *c, const struct rfx_node *node) {
     const struct rfx_tensor *in = &node_of(c, node->in[0])->out;
     double share = c->at.rows * c->at.cols / (double)(node->out.h * node->out.w);
     return share * (double)rfx_tensor_bytes(in);
 }
 
-#define HIDING_TILES                                                            \
-    28 /* number of tiles whose products take as long as the weights they share \
-        */
+/* Number of tiles whose products take as long as reading the weights that they share. */
+#define HIDING_TILES 28
 
 /* Returns how often a node with Winograd tiles reads its weights: once per group of tiles in each
- * step. *shown: the share of the weights whose reading is not hidden behind the products; all of
- * them where transformed weights are computed first. */
+ * step. *shown receives the share of the weights whose reading the products do not hide: 1 if
+ * transformed weights are computed during the run. */
 static double readings_by_tiles(const struct counter *c, const struct rfx_cost_node *fact,
                                 double *shown) {
     double edge = (double)fact->tile, steps = c->at.down * c->at.across;
@@ -528,9 +542,9 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
     return steps * times;
 }
 
-/* Adds the reads of weights: once per step and, by the direct kernels, once per block of the input,
- * or once per group of tiles. Weights that all threads read take as long as weights that one thread
- * reads. */
+/* Adds the reads of weights: once per step and, within a step, once per block of the input (direct
+ * kernels) or once per group of tiles (Winograd). If every thread reads all weights, they count
+ * once per thread; if threads share the outputs, they count once. */
 static void count_constants(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     const struct rfx_cost_model *m = c->model;
     const struct rfx_cost_node *fact = &m->nodes[i];
@@ -558,15 +572,16 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     add_weight_bytes(m, bytes * (units - steps), fact->packed + UNIT_BYTES, counts);
 }
 
-/* Adds the reads from a file, into rows that are written like any others. */
+/* Adds the reads of a spilled map from its file, and the writes of its rows into memory. */
 static void count_fetched(const struct counter *c, int i, struct rfx_cost_counts *counts) {
     counts->n[RFX_COST_STEP] += c->at.down * c->at.across;
     counts->n[RFX_COST_SPILL_BYTE] += c->at.rows * c->at.cols * c->model->nodes[i].bytes;
     count_output(c, i, counts);
 }
 
-/* Returns the picoseconds of decoding the image. Tiles come row by row, so that one pass serves all
- * of them; each strip of a stream starts from the first row again. */
+/* Returns the picoseconds of decoding the image. A stage of tiles takes one pass, because its tiles
+ * come from top to bottom. A stream takes one pass per strip, since each strip starts from the
+ * image's first row. */
 static double passes(const struct counter *c) {
     bool streamed = c->shape->spec.band_rows > 0;
     return c->model->pass_picoseconds * (streamed ? c->at.across : 1.0);
@@ -627,7 +642,7 @@ double rfx_cost_least(const struct rfx_cost_model *model, const struct rfx_stage
     return least;
 }
 
-/* Returns a counter of the whole graph as one stage. Its pass is already computed. */
+/* Returns a counter of the whole graph as one stage, whose bytes of a step are computed already. */
 static struct counter count_of_whole(const struct rfx_cost_model *model) {
     return (struct counter){.model = model,
                             .shape = &model->whole,
@@ -668,7 +683,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
     return time < 1.0 ? 1 : (uint64_t)time;
 }
 
-/* Tables of one stage, recomputed for each stage. */
+/* Tables for counting one stage of a plan; filled again for each stage. */
 struct tables {
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;

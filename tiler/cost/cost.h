@@ -65,7 +65,7 @@ struct rfx_cost_group {
 struct rfx_cost_node {
     const struct rfx_cost_group *group; /* the group of which it is the last node; NULL: none */
     struct rfx_cost_counts pixel;       /* counts per computed pixel */
-    double least;                       /* least picoseconds per pixel */
+    double least;                       /* picoseconds per pixel, without bytes and calls */
     double runs;                        /* kernel calls per row of a step */
     double bytes;                       /* bytes per pixel */
     double packed;                      /* bytes of packed weights */
@@ -74,7 +74,7 @@ struct rfx_cost_node {
     bool by_units;       /* the direct kernels read its weights once per block of the input */
     int64_t tile, tiles; /* edge of a Winograd tile in pixels, and number of tiles per reading of
                             the weights; 0: no tiles */
-    double made;         /* transformed weights computed at each reading */
+    double made;         /* number of transformed weights computed at each reading; 0: stored */
 };
 
 struct rfx_cost_model {
@@ -88,7 +88,7 @@ struct rfx_cost_model {
     struct rfx_cost_group *groups;
     double *bytes;                /* n_nodes + 1: scratch */
     double *whole_bytes;          /* n_nodes + 1; for `whole` */
-    double whole_round;           /* for `whole`: bytes touched by one pass over all nodes */
+    double whole_round;           /* for `whole`: bytes that one pass over all nodes touches */
     struct rfx_stage_shape whole; /* the whole graph as one stage, node by node */
     enum rfx_node_place *whole_places;
     struct rfx_node_rows *whole_rows;

@@ -187,7 +187,7 @@ struct rfx_plan_request {
 RFX_NODISCARD enum rfx_status rfx_plan_cache_create(struct rfx_memory *mem,
                                                     struct rfx_plan_cache **out,
                                                     struct rfx_error *err);
-void rfx_plan_cache_free(struct rfx_plan_cache *notes);
+void rfx_plan_cache_free(struct rfx_plan_cache *cache);
 
 /* Makes a plan.
  *

@@ -1,5 +1,6 @@
-/* From a candidate's stages to a plan: memory of the plan itself, spilled bytes, MACs, the row
- * window, the breakdown in bytes, the placement, the text. */
+/* Makes a plan from a candidate's stages: allocates it, counts spilled bytes and MACs, sizes the
+ * window of image rows, adds up the breakdown of the peak, places the buffers and writes the plan's
+ * text. */
 #include <stdio.h>
 #include <string.h>
 
@@ -70,7 +71,8 @@ static enum rfx_status allocate_plan(const struct rfx_plan_context *context,
     return RFX_OK;
 }
 
-/* Bytes of a node that a stage reads from its file; overlapping tiles read some bytes again. */
+/* Returns the bytes of a node that a stage reads from its file. Bytes in overlapping tiles count
+ * each time they are read. */
 static uint64_t fetched_bytes(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                               int node) {
     const struct rfx_tensor *out = &graph->nodes[node].out;
@@ -194,15 +196,15 @@ void rfx_plan_context_release(struct rfx_plan_context *context) {
     rfx_memory_release(mem, context->staging);
 }
 
-/* Rows x columns of a node that a stage computes in total. */
+/* Returns rows x columns of a node that a stage computes in total. */
 static struct rfx_rect computed_area(const struct rfx_graph *graph,
                                      const struct rfx_stage_shape *shape, int i) {
     int64_t cols = shape->cols != NULL ? shape->cols[i].sum : rfx_rect_cols(graph->nodes[i].wanted);
     return rfx_rect_full(shape->rows[i].computed, cols);
 }
 
-/* MACs of a node in a stage. Where MACs depend on how an area is cut, equal tiles are assumed; the
- * final plan is counted by its steps. */
+/* Returns the MACs of a node in a stage. Where MACs depend on how an area is cut, equal tiles are
+ * assumed; the final plan is counted by its steps. */
 static uint64_t node_macs(const struct rfx_graph *graph, const struct rfx_stage_shape *shape,
                           int i) {
     const struct rfx_node *node = &graph->nodes[i];
@@ -316,8 +318,8 @@ size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_s
            rfx_plan_table_bytes(context->graph, n_stages);
 }
 
-/* Peak of a process whose run needs `run` bytes. Loading and planning come before the run and do
- * not need what it allocates. */
+/* Returns the peak memory of a process whose run needs `run` bytes: the larger of that and of the
+ * bytes that loading and planning need before the run. */
 static size_t peak_of(const struct rfx_plan_context *context, int n_stages, size_t run) {
     size_t before = rfx_plan_prepare_bytes(context->graph, context->max_stages, n_stages);
     return run > before ? run : before;
@@ -394,9 +396,10 @@ static void fill_buffers(const struct rfx_plan_context *context,
 }
 
 enum { MANY_RECORDS = 1000 };
-#define FEW_RECORDS                                                              \
-    64 /* placed with full effort, because that alone may make them fit a budget \
-        */
+/* Up to FEW_RECORDS records are placed with full effort, because only that may make them fit a
+ * budget.
+ */
+enum { FEW_RECORDS = 64 };
 
 /* Where the listed records lie. */
 struct placed {

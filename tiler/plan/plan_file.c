@@ -300,7 +300,7 @@ static enum rfx_status read_keepers(struct reader *r, const json_t *list) {
     size_t n = json_array_size(list);
     r->file->keepers = rfx_memory_calloc(mem, n + 1, sizeof *r->file->keepers);
     if (r->file->keepers == NULL)
-        return rfx_memory_fail(mem, "factors of a plan file", n * sizeof *r->file->keepers, r->err);
+        return rfx_memory_fail(mem, "keepers of a plan file", n * sizeof *r->file->keepers, r->err);
     enum rfx_status status = RFX_OK;
     for (size_t k = 0; status == RFX_OK && k < n; k++) {
         int *node = &r->file->keepers[k];

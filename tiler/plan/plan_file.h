@@ -12,19 +12,26 @@
  *                  "band_rows": 0, "tight": false, "row_by_row": true}],
  *      "predicted": {...}}
  *
- * Invariants: 1. "size", "threads", the two flags, "groups" (layers computed depth
- * first, from the first to the last, see layers/graph/group.h; no key: none), "keeps_factors"
- * (convolutions whose Winograd factors are packed, where they would be made while they are used; no
- * key: none) and "stages" are input; "model" and "conv" are notes, and what is "predicted" is
- * calculated anew, offsets too, which no file holds. "conv" names whose arithmetic convolutions had
- * when the plan was made: a plan must not choose bits, and is as good for another arithmetic (its
- * packed weights and scratch are sized anew), also on a processor where own kernels are missing; so
- * it is neither followed nor refused; 2. a key that does not exist, a value of another kind or out
- * of range is an error that names its place, never ignored; a stage's "spilled" names those of its
- * targets that go to a file (no key: none), "forgets" what it or an earlier stage stored and later
- * ones make again (no key: nothing);
- * 3. whether the stages make a plan of this network is decided where any plan is made
- * (rfx_plan_create), and rfx_plan_check then walks it. */
+ * Keys that the reader follows:
+ * - "size", "threads", "weights_by_stage", "in_place";
+ * - "groups": layers that are computed depth first, from "first" to "last" (layers/graph/group.h);
+ *   no key: no groups;
+ * - "keeps_factors": Winograd convolutions whose transformed weights are stored instead of computed
+ *   during the run; no key: none;
+ * - "stages": the stages in order. "tight": the new rows of a step lie in staging rows that all
+ * nodes share. "spilled": those targets of the stage that are written to files; no key: none.
+ * "forgets": maps that this or an earlier stage has stored and that later stages compute again; no
+ * key: none.
+ *
+ * Keys that the reader does not follow: "model" and "conv" are notes, and everything in "predicted"
+ * is computed again. "conv" names the convolution arithmetic for which the plan was made. A plan
+ * must not choose the bits of a result, and it is valid for every arithmetic, since its packed
+ * weights and workspace are sized again. So "conv" is neither followed nor refused.
+ *
+ * Invariants: 1. an unknown key, and a value of a wrong type or out of range, is an error that
+ * names its place; nothing is ignored; 2. a file holds no offsets: buffers are placed again; 3. the
+ * reader does not decide whether the stages make a plan of this network: rfx_plan_create decides
+ * it, as for every plan, and rfx_plan_check then walks the plan. */
 #ifndef RFX_TILER_PLAN_PLAN_FILE_H
 #define RFX_TILER_PLAN_PLAN_FILE_H
 
@@ -44,7 +51,7 @@ struct rfx_plan_file {
     int n_groups;
     struct rfx_group_attr *groups; /* NULL: none */
     int n_keepers;
-    int *keepers; /* convolutions that keep factors */
+    int *keepers; /* convolutions whose transformed weights are stored */
 };
 
 /* Reads a plan for the graph. MALFORMED, naming place and value (path, line or key): cannot be
@@ -53,7 +60,7 @@ struct rfx_plan_file {
 RFX_NODISCARD enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *path,
                                                  struct rfx_plan_file **out, struct rfx_error *err);
 
-/* The same from a text of `length` bytes; `name` replaces the path in messages. */
+/* Reads a plan from a text of `length` bytes; `name` replaces the path in messages. */
 RFX_NODISCARD enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *text,
                                                   size_t length, const char *name,
                                                   struct rfx_plan_file **out,

@@ -25,6 +25,7 @@ void rfx_plan_sliding_release(struct rfx_plan_sliding *sliding, struct rfx_memor
     rfx_memory_release(mem, sliding->scratch);
 }
 
+/* Returns the table's entry for the lag of a pair of maps; INT64_MAX in it: not computed yet. */
 static int64_t *lag_of(struct rfx_plan_sliding *sliding, int before, int after) {
     enum { TRIES = 8 };
     struct rfx_plan_lag *lag = NULL;
@@ -38,19 +39,13 @@ static int64_t *lag_of(struct rfx_plan_sliding *sliding, int before, int after) 
     return &lag->lag;
 }
 
-/* Slides of a stage as a whole. */
+/* State while the slides between the stored maps of a stage are listed. */
 struct slider {
     struct rfx_plan_context *context;
     const struct rfx_stage_shape *shape;
     int stage, end; /* end: last step of the stage */
     int begin;      /* first slide of the stage */
 };
-
-static bool is_output(const struct rfx_graph *graph, int node) {
-    for (int e = 0; e < graph->n_ends; e++)
-        if (graph->ends[e].node == node) return true;
-    return false;
-}
 
 /* Returns whether the node is a stored map of an earlier stage that this stage is the last to read,
  * so that later rows may overwrite it. A map of one row does not count: its bytes become free all
@@ -61,7 +56,7 @@ static bool dies_with_stage(const struct slider *s, int node) {
     const struct rfx_tensor *out = &c->graph->nodes[node].out;
     int record = c->stored_record[node];
     return record >= 0 && c->records[record].last == s->end && out->layout == RFX_LAYOUT_NHWC &&
-           out->h > 1 && !is_output(c->graph, node);
+           out->h > 1 && rfx_graph_count_outputs(c->graph, node) == 0;
 }
 
 /* Returns whether some slide already writes this map over another one. */
@@ -156,6 +151,7 @@ void rfx_plan_find_resident(struct rfx_plan_context *context, const struct rfx_s
             if (shapes[s].places[i] >= RFX_PLACE_LOCAL) context->resident[i] = true;
 }
 
+/* State while the records of a candidate are listed. */
 struct lister {
     struct rfx_plan_context *context;
     const struct rfx_graph *graph;
@@ -249,7 +245,7 @@ int64_t rfx_stage_buffer_rows(const struct rfx_stage_shape *shape, int node) {
     return rfx_stage_has_staging(shape, node) ? rows->kept : rows->most;
 }
 
-/* Bytes of some rows of a node, as wide as the stage's tiles. */
+/* Returns the bytes of some rows of a node that are as wide as the stage's tiles. */
 static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
     const struct rfx_tensor *out = &l->graph->nodes[node].out;
     int64_t cols = l->shape->cols != NULL ? l->shape->cols[node].max
@@ -257,7 +253,7 @@ static size_t rows_bytes(const struct lister *l, int node, int64_t rows) {
     return rfx_tensor_pixel_bytes(out, rows * cols);
 }
 
-/* Bytes of the resident region of a node that the stage does not store. */
+/* Returns the bytes of the resident region of a node that the stage does not store. */
 static size_t local_bytes(const struct lister *l, int node) {
     const struct rfx_node *n = &l->graph->nodes[node];
     if (l->shape->places[node] == RFX_PLACE_REDUCED)
@@ -327,7 +323,7 @@ static struct rfx_plan_staging *staging_of(const struct lister *l, int node) {
     return l->context->staging + (size_t)l->stage * (size_t)l->graph->n_nodes + (size_t)node;
 }
 
-/* Returns whether a node reads of an input only what lies where its own result does. */
+/* Returns whether a node reads an input element by element, at the place of its own result. */
 static bool takes_all(const struct lister *l, int node, int in) {
     const struct rfx_node *n = &l->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++)

@@ -1,4 +1,5 @@
-/* Aggregation points: where a network can be cut into a tiled head and a whole tail.
+/* Splits (aggregation points): nodes at which a network can be cut into a tiled head and a whole
+ * tail.
  *
  * A node is a legal split when its tensor is the only one alive after it and everything before it
  * is local in space (paper 003, section 2.3; for a DAG: the node dominates the rest). */

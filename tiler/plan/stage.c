@@ -124,7 +124,7 @@ static enum rfx_status check_local(const struct rfx_graph *graph, const struct r
                     spec->mode->a_mode);
 }
 
-/* Removes what the stage forgets from the stored nodes. */
+/* Removes the nodes that the stage forgets from the stored nodes. */
 static enum rfx_status forget(const struct rfx_graph *graph, const struct rfx_stage_spec *spec,
                               bool *stored, bool *spilled, struct rfx_error *err) {
     for (int f = 0; f < spec->n_forgotten; f++) {
@@ -269,6 +269,7 @@ struct sweep {
 
 enum { OWN = -1, LINE = -2 };
 
+/* Returns whether the regions of the node's inputs move evenly from tile to tile. */
 static bool moves_evenly(const struct sweep *s, int i) {
     const struct rfx_node *node = &s->graph->nodes[i];
     if (s->places[i] == RFX_PLACE_FETCHED) return true;
@@ -425,7 +426,7 @@ static void list_flows(struct sweep *s, struct rfx_axis_region *regions) {
     drop_flows(s);
 }
 
-/* Does what rfx_stage_regions does. */
+/* Computes the regions of a tile, as rfx_stage_regions does, from the flows if there are any. */
 static void find_regions(const struct sweep *s, int64_t tile, struct rfx_axis_region *regions) {
     static const struct rfx_axis_region nothing = {{0, 0}, {0, 0}};
     if (s->flows == NULL) {
@@ -450,6 +451,7 @@ static void find_regions(const struct sweep *s, int64_t tile, struct rfx_axis_re
     }
 }
 
+/* Computes the regions of a tile; returns whether none of them is clipped. */
 static bool look_at(const struct sweep *s, int64_t tile, struct rfx_axis_region *regions) {
     find_regions(s, tile, regions);
     return is_free(s, regions);

@@ -3,14 +3,6 @@
 
 #include "layers/core/checked.h"
 
-struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t) {
-    int64_t base = extent / n;
-    int64_t longer = extent % n; /* the first `longer` tiles have one row or column more */
-    int64_t lo = base * t + rfx_min_i64(t, longer);
-    struct rfx_range r = {lo, lo + base + (t < longer ? 1 : 0)};
-    return r;
-}
-
 void rfx_tile_overlap_add(const struct rfx_axis_region *regions, int input,
                           struct rfx_tile_overlap *overlap) {
     if (input < 0 || rfx_range_size(regions[input].clamped) == 0) return;

@@ -1,14 +1,10 @@
 /* Tile geometry along one axis: where tiles begin and end, and what each node needs for them.
  *
- * The n tiles of an extent E have E / n positions each, and the first E mod n tiles one more. They
- * cover the extent exactly, never run past the map, and are empty only when n > E. */
+ * rfx_tile_range (regions.h) cuts an extent into tiles. */
 #ifndef RFX_TILER_PLAN_TILING_H
 #define RFX_TILER_PLAN_TILING_H
 
 #include "rf_analysis/regions.h"
-
-/* Returns the range of tile t of n over [0, extent). */
-struct rfx_range rfx_tile_range(int64_t extent, int64_t n, int64_t t);
 
 /* Extents of one node over all tiles of an axis. */
 struct rfx_tile_extent {

@@ -272,18 +272,12 @@ static void note_rival(struct rfx_search *search, const struct rfx_candidate *c)
 
 static enum rfx_status push(struct rfx_search *search, const struct rfx_candidate *c,
                             struct rfx_error *err) {
-    if (search->n_candidates == search->capacity) {
-        size_t capacity = search->capacity == 0 ? 256 : 2 * search->capacity;
-        size_t bytes = capacity * sizeof *c;
-        struct rfx_memory *mem = search->context.graph->mem;
-        struct rfx_candidate *grown = rfx_memory_alloc(mem, bytes);
-        if (grown == NULL) return rfx_memory_fail(mem, "planner candidates", bytes, err);
-        if (search->n_candidates > 0)
-            memcpy(grown, search->candidates, search->n_candidates * sizeof *c);
-        rfx_memory_release(mem, search->candidates);
-        search->candidates = grown;
-        search->capacity = capacity;
-    }
+    struct rfx_memory *mem = search->context.graph->mem;
+    size_t n = search->n_candidates + 1;
+    struct rfx_candidate *grown =
+        rfx_memory_reserve(mem, search->candidates, &search->capacity, n, sizeof *c);
+    if (grown == NULL) return rfx_memory_fail(mem, "planner candidates", n * sizeof *c, err);
+    search->candidates = grown;
     search->candidates[search->n_candidates] = *c;
     search->candidates[search->n_candidates++].number = search->n_listed++;
     return RFX_OK;
@@ -502,7 +496,10 @@ static enum rfx_status list_modes(struct rfx_search *search, const struct rfx_pl
 #define MOST_SQUARE ((int64_t)16 * 1000 * 1000 * 1000)
 #define LEAST_TRIED 3
 
-int64_t rfx_search_most(const struct rfx_graph *graph) {
+/* Returns the most candidates of one template. The time to measure a candidate is proportional to
+ * the nodes and edges of the graph; the time to place its buffers grows with up to the square of
+ * them. */
+static int64_t most_candidates(const struct rfx_graph *graph) {
     int64_t size = graph->n_nodes;
     for (int i = 0; i < graph->n_nodes; i++) size += graph->nodes[i].n_in;
     return rfx_max_i64(LEAST_TRIED, MOST_SQUARE / size / size);
@@ -559,7 +556,7 @@ enum rfx_status rfx_search_init(struct rfx_search *search, const struct rfx_grap
     memset(search, 0, sizeof *search);
     search->cost_limit = UINT64_MAX;
     search->phases = RFX_PHASES;
-    search->most = rfx_search_most(graph);
+    search->most = most_candidates(graph);
     search->bound_limit = SIZE_MAX;
     enum rfx_status status = list_modes(search, request, err);
     if (status == RFX_OK) status = init_levels(search, graph, request, err);

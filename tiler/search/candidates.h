@@ -130,11 +130,6 @@ struct rfx_search_rivals {
                   [RFX_SEARCH_RIVAL_TRIES]; /* rising costs of the n candidates whose bound fits */
 };
 
-/* Returns the most candidates of one template. The time to measure a candidate is proportional to
- * the nodes and edges of the graph; the time to place its buffers grows with up to the square of
- * them. */
-int64_t rfx_search_most(const struct rfx_graph *graph);
-
 /* Prepares a search: allocates its tables from graph->mem. The request must outlive the search.
  * Call rfx_search_release whether or not this succeeds. */
 RFX_NODISCARD enum rfx_status rfx_search_init(struct rfx_search *search,

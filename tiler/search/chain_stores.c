@@ -38,10 +38,6 @@ struct rfx_chain_stores {
     struct largest *dying, *made; /* per level */
 };
 
-static bool is_there(const struct rfx_levels *levels, int i) {
-    return rfx_node_is_constant(&levels->graph->nodes[i]);
-}
-
 /* Returns whether a chain must store a node's map: a node that is not local reads it, or it is an
  * output that local nodes read too, so that it cannot be handed out as it is computed. */
 static bool has_to_be(const struct rfx_levels *levels, int i) {
@@ -51,8 +47,9 @@ static bool has_to_be(const struct rfx_levels *levels, int i) {
 }
 
 static bool may_be(const struct rfx_levels *levels, int i) {
-    return levels->local[i] && !is_there(levels, i) && !has_to_be(levels, i) &&
-           (levels->uses[i] & RFX_USE_ONWARD) != 0 && !rfx_node_is_input(&levels->graph->nodes[i]);
+    return levels->local[i] && !rfx_node_is_constant(&levels->graph->nodes[i]) &&
+           !has_to_be(levels, i) && (levels->uses[i] & RFX_USE_ONWARD) != 0 &&
+           !rfx_node_is_input(&levels->graph->nodes[i]);
 }
 
 static void sort_by_level(struct rfx_chain_stores *s) {
@@ -61,7 +58,8 @@ static void sort_by_level(struct rfx_chain_stores *s) {
     for (int level = 0; level < levels->n; level++) {
         s->first_at[level] = n;
         for (int i = 0; i < levels->graph->n_nodes; i++)
-            if (levels->level[i] == level && !is_there(levels, i)) s->by_level[n++] = i;
+            if (levels->level[i] == level && !rfx_node_is_constant(&levels->graph->nodes[i]))
+                s->by_level[n++] = i;
     }
     s->first_at[levels->n] = n;
 }
@@ -135,7 +133,7 @@ static double walk_back(struct rfx_chain_stores *s, const int *until, int level,
         if (levels->local[i]) time += s->times[i];
         for (int k = 0; k < node->n_in; k++) {
             int in = node->in[k];
-            if (!levels->local[in] || is_there(levels, in)) continue;
+            if (!levels->local[in] || rfx_node_is_constant(&levels->graph->nodes[in])) continue;
             bool stored =
                 (until[in] >= level || has_to_be(levels, in)) && levels->level[in] < level;
             if (stored) s->last[in] = level;

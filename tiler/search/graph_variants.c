@@ -9,6 +9,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
 #include "layers/graph/op.h"
+#include "rf_analysis/analysis.h"
 #include "tiler/cost/cost.h"
 #include "tiler/search/candidates.h"
 #include "tiler/search/plan_counts.h"
@@ -103,15 +104,6 @@ static void try_groups(struct chooser *c, int last) {
     }
 }
 
-static void find_readers(struct chooser *c) {
-    const struct rfx_graph *graph = c->graph;
-    for (int i = 0; i < graph->n_nodes; i++) {
-        c->last_reader[i] = i;
-        for (int k = 0; k < graph->nodes[i].n_in; k++) c->last_reader[graph->nodes[i].in[k]] = i;
-    }
-    for (int e = 0; e < graph->n_ends; e++) c->last_reader[graph->ends[e].node] = graph->n_nodes;
-}
-
 static int collect(const struct chooser *c, struct rfx_group_attr *groups) {
     int n = 0;
     for (int i = c->graph->n_nodes - 1; i >= 0; i = c->from[i] - 1)
@@ -141,7 +133,7 @@ enum rfx_status rfx_groups_choose(const struct rfx_graph *graph, const struct rf
     }
     status = rfx_cost_init(&c.cost, graph, caches, threads, err);
     if (status != RFX_OK) goto done;
-    find_readers(&c);
+    rfx_last_uses(graph, c.last_reader);
     for (int i = 0; i < graph->n_nodes; i++) {
         status = rfx_memory_check_stop(mem, err);
         if (status != RFX_OK) goto done;
@@ -232,6 +224,8 @@ static int by_pixels(const void *a, const void *b) {
     return x->node - y->node;
 }
 
+/* Makes a variant of the plan's graph that stores the transformed weights of as many convolutions
+ * as fit `room` bytes, those with the most pixels first. Leaves *out unchanged if none fits. */
 static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct rfx_plan *plan,
                                     size_t room, struct rfx_graph **out, struct rfx_error *err) {
     const struct rfx_graph *from = plan->graph;
@@ -240,7 +234,7 @@ static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct 
     struct rfx_graph *made = NULL;
     enum rfx_status status = RFX_OK;
     int n = 0;
-    if (keepers == NULL) return rfx_memory_fail(graph->mem, "factors", bytes, err);
+    if (keepers == NULL) return rfx_memory_fail(graph->mem, "transformed weights", bytes, err);
     for (int i = 0; i < from->n_nodes; i++) {
         const struct rfx_node *node = &from->nodes[i];
         size_t more = bytes_more(from, node);
@@ -258,6 +252,8 @@ static enum rfx_status keep_factors(const struct rfx_graph *graph, const struct 
     return status;
 }
 
+/* Marks the convolutions whose transformed weights the request stores, in *made; makes that graph
+ * if it does not exist yet. */
 static enum rfx_status apply_factors(const struct rfx_graph *graph,
                                      const struct rfx_plan_request *request,
                                      struct rfx_graph **made, struct rfx_error *err) {
@@ -428,7 +424,7 @@ enum rfx_status rfx_plan_create_or_smallest(const struct rfx_graph *graph,
     struct rfx_plan *made = a.plan != NULL ? a.plan : a.smallest;
     if (status == RFX_OK && made != NULL &&
         made->grouped != NULL) /* the MACs of groups depend on how maps are cut */
-        status = rfx_plan_count_step_macs(made, &made->macs, err);
+        status = rfx_plan_count_step_macs(made, &made->macs, NULL, err);
     if (status != RFX_OK) {
         rfx_plan_free(a.plan);
         rfx_plan_free(a.smallest);

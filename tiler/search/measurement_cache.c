@@ -257,7 +257,7 @@ struct rfx_plan_cache {
 enum rfx_status rfx_plan_cache_create(struct rfx_memory *mem, struct rfx_plan_cache **out,
                                       struct rfx_error *err) {
     *out = rfx_memory_calloc(mem, 1, sizeof **out);
-    if (*out == NULL) return rfx_memory_fail(mem, "notes of planning", sizeof **out, err);
+    if (*out == NULL) return rfx_memory_fail(mem, "measurement cache", sizeof **out, err);
     (*out)->mem = mem;
     return RFX_OK;
 }

@@ -141,11 +141,6 @@ static bool is_fed(const struct rfx_levels *levels, int i) {
     return is_reduction(graph, i) && levels->local[graph->nodes[i].in[0]];
 }
 
-/* Returns whether a node's values exist without a stage that computes them. */
-static bool is_there(const struct rfx_levels *levels, int i) {
-    return rfx_node_is_constant(&levels->graph->nodes[i]);
-}
-
 /* Returns whether the chain stores a node's map, so that later stages do not compute it again. */
 static bool stores(const struct rfx_levels *levels, const struct rfx_partition *chain, int i) {
     int level = levels->level[i];
@@ -164,7 +159,7 @@ static int local_targets(const struct rfx_levels *levels, const struct rfx_parti
     const struct rfx_graph *graph = levels->graph;
     int n = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
-        if (levels->level[i] != level || is_there(levels, i)) continue;
+        if (levels->level[i] != level || rfx_node_is_constant(&levels->graph->nodes[i])) continue;
         unsigned kept = RFX_USE_OUTPUT | RFX_USE_REST;
         if (stores(levels, chain, i)) kept |= RFX_USE_ONWARD;
         if (levels->local[i] ? (levels->uses[i] & kept) != 0 : is_fed(levels, i)) targets[n++] = i;

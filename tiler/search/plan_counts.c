@@ -224,10 +224,8 @@ enum rfx_status rfx_plan_count_nodes(const struct rfx_plan *plan, struct rfx_nod
     return count(plan, counts, NULL, err);
 }
 
-/* Counts MACs. stages receives the MACs of each stage, *all the MACs of all steps; either may be
- * NULL. */
-static enum rfx_status count_macs(const struct rfx_plan *plan, uint64_t *stages, uint64_t *all,
-                                  struct rfx_error *err) {
+enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *all,
+                                         uint64_t *stages, struct rfx_error *err) {
     size_t n = (size_t)plan->graph->n_nodes;
     struct rfx_node_counts *counts = rfx_memory_calloc(plan->mem, n, sizeof *counts);
     if (counts == NULL)
@@ -236,16 +234,6 @@ static enum rfx_status count_macs(const struct rfx_plan *plan, uint64_t *stages,
     if (status == RFX_OK && all != NULL) *all = sum_macs(counts, n);
     rfx_memory_release(plan->mem, counts);
     return status;
-}
-
-enum rfx_status rfx_plan_count_stage_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                          struct rfx_error *err) {
-    return count_macs(plan, macs, NULL, err);
-}
-
-enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                         struct rfx_error *err) {
-    return count_macs(plan, NULL, macs, err);
 }
 
 struct rfx_plan_group_counts rfx_plan_count_groups(const struct rfx_plan *plan) {

@@ -27,14 +27,11 @@ RFX_NODISCARD enum rfx_status rfx_plan_count_by_steps(const struct rfx_plan *pla
                                                       struct rfx_node_counts *counts,
                                                       struct rfx_error *err);
 
-/* Fills macs[n_stages] with the MACs of each stage. */
-RFX_NODISCARD enum rfx_status rfx_plan_count_stage_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                                        struct rfx_error *err);
-
-/* Computes the MACs of all steps into *macs. The MACs of a group depend on how its maps are cut;
- * this counts the MACs that a run really computes. */
-RFX_NODISCARD enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *macs,
-                                                       struct rfx_error *err);
+/* Counts the MACs that a run computes: *all of all steps, stages[n_stages] of each stage. Either
+ * may be NULL. The MACs of a group depend on how the steps cut its maps, so they are counted step
+ * by step. Cost and statuses as rfx_plan_count_nodes. */
+RFX_NODISCARD enum rfx_status rfx_plan_count_step_macs(const struct rfx_plan *plan, uint64_t *all,
+                                                       uint64_t *stages, struct rfx_error *err);
 
 struct rfx_plan_group {
     const struct rfx_group_attr *attr; /* borrowed from the plan */

@@ -31,7 +31,7 @@ static enum rfx_status summarise(struct rfx_search *search, const struct rfx_can
     if (status != RFX_OK) return status;
     uint64_t macs = plan->macs;
     if (has_groups(plan->graph) && plan->peak_bytes <= most)
-        status = rfx_plan_count_step_macs(plan, &macs, err);
+        status = rfx_plan_count_step_macs(plan, &macs, NULL, err);
     *summary = (struct rfx_plan_summary){.kind = c->kind, .peak_bytes = plan->peak_bytes};
     summary->macs = macs;
     summary->cost = plan->cost;

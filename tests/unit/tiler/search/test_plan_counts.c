@@ -16,6 +16,7 @@
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/mode.h"
+#include "tiler/plan/schedule.h"
 #include "tiler/plan/splits.h"
 #include "tiler/plan/stage.h"
 #include "tiler/search/graph_variants.h"
@@ -48,18 +49,39 @@ static int64_t count_ranges(const struct rfx_plan *plan, const struct rfx_stage 
     return ranges;
 }
 
+/* The MACs of each stage, against those of the steps of the schedule. */
+static void compare_stage_macs(const struct rfx_plan *plan, const uint64_t *stages,
+                               const char *what) {
+    uint64_t *walked = test_calloc((size_t)plan->n_stages, sizeof *walked);
+    struct rfx_schedule *schedule;
+    struct rfx_step step;
+    struct rfx_error err = {{0}};
+    if (rfx_schedule_create(plan, &schedule, &err) != RFX_OK) fail_msg("%s", err.text);
+    while (rfx_schedule_next(schedule, &step))
+        if (step.kind == RFX_STEP_RUN)
+            walked[step.stage] +=
+                rfx_op_macs(plan->graph, &plan->graph->nodes[step.node], step.rect);
+    rfx_schedule_free(schedule);
+    for (int s = 0; s < plan->n_stages; s++)
+        if (stages[s] != walked[s])
+            fail_msg("%s, stage %d: %llu MACs; walked: %llu", what, s,
+                     (unsigned long long)stages[s], (unsigned long long)walked[s]);
+    test_free(walked);
+}
+
 static void compare(const struct rfx_plan *plan, const char *what) {
     size_t n = (size_t)plan->graph->n_nodes;
     struct rfx_error err = {{0}};
     struct rfx_node_counts *quick = test_calloc(n, sizeof *quick);
     struct rfx_node_counts *walked = test_calloc(n, sizeof *walked);
+    uint64_t *stages = test_calloc((size_t)plan->n_stages, sizeof *stages);
     char text[RFX_PLAN_TEXT];
     uint64_t macs = 0, sum = 0;
     int64_t steps = 0;
     rfx_plan_describe(plan, text, sizeof text);
     if (rfx_plan_count_nodes(plan, quick, &err) != RFX_OK ||
         rfx_plan_count_by_steps(plan, walked, &err) != RFX_OK ||
-        rfx_plan_count_step_macs(plan, &macs, &err) != RFX_OK)
+        rfx_plan_count_step_macs(plan, &macs, stages, &err) != RFX_OK)
         fail_msg("%s", err.text);
     for (size_t i = 0; i < n; i++) {
         const struct rfx_node_counts *a = &quick[i], *b = &walked[i];
@@ -74,6 +96,7 @@ static void compare(const struct rfx_plan *plan, const char *what) {
         steps += b->steps;
     }
     assert_true(macs == sum);
+    compare_stage_macs(plan, stages, what);
     const struct rfx_stage *head = &plan->stages[0];
     if (plan->grouped != NULL && head->spec.mode->local && head->spec.tiles_x == 1) {
         bool streamed = head->spec.mode == &rfx_mode_streamed;
@@ -83,6 +106,7 @@ static void compare(const struct rfx_plan *plan, const char *what) {
     }
     test_free(quick);
     test_free(walked);
+    test_free(stages);
 }
 
 struct one_case {
