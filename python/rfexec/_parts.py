@@ -201,7 +201,8 @@ class Part(Network):
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()
         area = _area_of(whole, k, rows, columns)
-        self.rows, self.columns = (slice(0, 1), slice(0, 1)) if area is None else _slices(area)
+        whole_tensor: tuple[slice, slice] = (slice(0, 1), slice(0, 1))
+        self.rows, self.columns = whole_tensor if area is None else _slices(area)
         call, out = Call(), ctypes.byref(self._handle)
         address, size, kept = _block(states)
         with whole._busy(call):

@@ -27,6 +27,7 @@ struct reader {
 };
 
 /* Fails with MALFORMED: "file: place: what". */
+RFX_PRINTF(3, 4)
 static enum rfx_status refuse(const struct reader *r, const char *place, const char *format, ...) {
     char what[320];
     va_list args;

@@ -243,9 +243,10 @@ static void unknown_operators_are_all_named(void **state) {
         from = to[i];
     }
     maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    expect_refusal(13, RFX_STATUS_UNSUPPORTED,
-                   "Multinomial 'a' (opset 13): this operator is not supported; all such in this "
-                   "model: Multinomial (2), Unique (1), Scan (1)");
+    expect_refusal(
+        13, RFX_STATUS_UNSUPPORTED,
+        "Multinomial 'a' (opset 13): this operator is not supported; all such operators in this "
+        "model: Multinomial (2), Unique (1), Scan (1)");
 }
 
 /* Every allocation of a load fails once: out of memory, and nothing is left behind. */
