@@ -265,9 +265,63 @@ struct rfx_byte_pool_args {
     bool begun;
 };
 
+/* How integer kernels turn a sum into an element of one byte. For output channel i, v = float(sum +
+ * bias[i]) * scales[i], computed in float32 and rounded once at each of the two operations. v is
+ * clamped to [lo - zero_point, hi - zero_point], rounded to the nearest integer (halves to the even
+ * one), and zero_point is added. The low 8 bits are the element. */
+struct rfx_requantise {
+    const int32_t *bias; /* as many as rfx_int_conv_filled(channels) are readable, as of scales */
+    const float *scales; /* positive */
+    int32_t zero_point, lo, hi; /* within the range of uint8 or of int8 */
+};
+
+#define RFX_INT_LANES 16 /* output channels of a block of integer convolutions */
+
+/* Returns c channels rounded up to RFX_INT_LANES. */
+static inline int64_t rfx_int_conv_filled(int64_t c) {
+    return (c + RFX_INT_LANES - 1) / RFX_INT_LANES * RFX_INT_LANES;
+}
+
+/* Arguments for a run of output pixels of one row of an integer convolution (one group) with m
+ * output channels. Input values are int16: elements minus their zero point, in [-255, 255]. For tap
+ * (ky, kx), output pixel i reads `pairs` pairs of neighbouring channels from rows[ky] + i *
+ * x_stride
+ * + kx * tap_stride. Taps whose row is NULL are skipped.
+ *
+ * Packed weights, in [-255, 255]: [block][ky][kx][pair][RFX_INT_LANES][2]. A block is RFX_INT_LANES
+ * output channels; the weights of added channels and of a missing second channel are 0. The caller
+ * makes sure that no sum of products and bias leaves the range of int32, in any order. */
+struct rfx_int_conv_args {
+    const int16_t *const *rows; /* kh pointers to column kx = 0 of the first output pixel */
+    const int16_t *weights;     /* aligned to RFX_ALIGNMENT_BYTES */
+    struct rfx_requantise to;
+    uint8_t *out; /* uint8 or int8 */
+    int64_t pixels, m, pairs, kh, kw;
+    int64_t x_stride, tap_stride, out_stride; /* elements */
+};
+
+/* As struct rfx_int_conv_args, for a depthwise convolution of m channels: output channel i reads
+ * channel i. x_stride and tap_stride are at least rfx_int_conv_filled(m), and so many input values
+ * are readable at every tap. Packed weights: [ky][kx][rfx_int_conv_filled(m)]. `pairs` is not read.
+ */
+
 /* The kernels of an element type of one byte. */
 struct rfx_byte_kernels {
     void (*pool_max)(const struct rfx_byte_pool_args *args);
+
+    /* out[i] = x[i] - zero_point for i < n. */
+    void (*widen)(const void *x, int32_t zero_point, int16_t *out, int64_t n);
+
+    /* ONNX QuantizeLinear: out[i] = saturate(round(x[i] / scale) + zero_point), halves rounded to
+     * even; NaN becomes saturate(zero_point). DequantizeLinear: out[i] = (x[i] - zero_point) *
+     * scale. scale is positive. */
+    void (*quantise)(const float *x, float scale, int32_t zero_point, void *out, int64_t n);
+    void (*dequantise)(const void *x, float scale, int32_t zero_point, float *out, int64_t n);
+
+    /* out[i] = saturate(round((a[i] * a_scale + shift) + b[i] * b_scale)), each operation in
+     * float32. */
+    void (*add)(const void *a, float a_scale, const void *b, float b_scale, float shift, void *out,
+                int64_t n);
 };
 
 struct rfx_kernels {
@@ -275,6 +329,8 @@ struct rfx_kernels {
 
     /* Kernels of element types other than float32. */
     struct rfx_byte_kernels u8, i8;
+    void (*int_conv)(const struct rfx_int_conv_args *args);
+    void (*int_depthwise)(const struct rfx_int_conv_args *args);
 
     /* Kernels of float32, from here on. */
 

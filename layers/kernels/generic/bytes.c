@@ -14,3 +14,49 @@
 
 POOL_MAX(pool_max_u8, uint8_t, 0)
 POOL_MAX(pool_max_i8, int8_t, INT8_MIN)
+
+/* Rounds v, which is at most 2^22 in magnitude, to the nearest integer, halves to the even one: the
+ * sum has no bits for fractions. */
+static inline float round_even(float v) {
+    const float magic = 12582912.0f; /* 1.5 * 2^23 */
+    return (v + magic) - magic;
+}
+
+/* Clamps v to [lo, hi]; NaN becomes 0 first. */
+static inline float clamp(float v, float lo, float hi) {
+    v = v == v ? v : 0.0f;
+    v = v < lo ? lo : v;
+    return v > hi ? hi : v;
+}
+
+#define OF_ELEMENT(suffix, element, least, most)                                                \
+    void VARIANT_NAME(widen_##suffix)(const void *x, int32_t zero_point, int16_t *restrict out, \
+                                      int64_t n) {                                              \
+        const element *from = x;                                                                \
+        const int16_t zero = (int16_t)zero_point;                                               \
+        for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(from[i] - zero);                     \
+    }                                                                                           \
+    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point,       \
+                                         void *out, int64_t n) {                                \
+        element *restrict to = out;                                                             \
+        const float lo = (float)((least)-zero_point), hi = (float)((most)-zero_point);          \
+        for (int64_t i = 0; i < n; i++)                                                         \
+            to[i] = (element)((int32_t)round_even(clamp(x[i] / scale, lo, hi)) + zero_point);   \
+    }                                                                                           \
+    void VARIANT_NAME(dequantise_##suffix)(const void *x, float scale, int32_t zero_point,      \
+                                           float *restrict out, int64_t n) {                    \
+        const element *from = x;                                                                \
+        for (int64_t i = 0; i < n; i++) out[i] = (float)(from[i] - zero_point) * scale;         \
+    }                                                                                           \
+    void VARIANT_NAME(add_##suffix)(const void *a, float a_scale, const void *b, float b_scale, \
+                                    float shift, void *out, int64_t n) {                        \
+        const element *left = a, *right = b;                                                    \
+        element *to = out;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            float sum = ((float)left[i] * a_scale + shift) + (float)right[i] * b_scale;         \
+            to[i] = (element)(int32_t)round_even(clamp(sum, (least), (most)));                  \
+        }                                                                                       \
+    }
+
+OF_ELEMENT(u8, uint8_t, 0, UINT8_MAX)
+OF_ELEMENT(i8, int8_t, INT8_MIN, INT8_MAX)

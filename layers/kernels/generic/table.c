@@ -4,10 +4,19 @@
 #define TABLE_STRING(name) #name
 #define TABLE_STRING_OF(name) TABLE_STRING(name)
 
+#define OF_BYTES(type)                                                                            \
+    {                                                                                             \
+        .pool_max = VARIANT_NAME(pool_max_##type), .widen = VARIANT_NAME(widen_##type),           \
+        .quantise = VARIANT_NAME(quantise_##type), .dequantise = VARIANT_NAME(dequantise_##type), \
+        .add = VARIANT_NAME(add_##type)                                                           \
+    }
+
 const struct rfx_kernels VARIANT_NAME(table) = {
     .name = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
-    .u8 = {.pool_max = VARIANT_NAME(pool_max_u8)},
-    .i8 = {.pool_max = VARIANT_NAME(pool_max_i8)},
+    .u8 = OF_BYTES(u8),
+    .i8 = OF_BYTES(i8),
+    .int_conv = VARIANT_NAME(int_conv),
+    .int_depthwise = VARIANT_NAME(int_depthwise),
     .act = VARIANT_NAME(act),
     .epilogue = VARIANT_NAME(epilogue),
     .binary = VARIANT_NAME(binary),

@@ -146,8 +146,19 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
 #define VECTOR_FMA_WHERE(test, a, b, c) vector_select((test), VECTOR_FMA(a, b, c), c)
 #endif
 
-void VARIANT_NAME(pool_max_u8)(const struct rfx_byte_pool_args *args);
-void VARIANT_NAME(pool_max_i8)(const struct rfx_byte_pool_args *args);
+#define VARIANT_OF_BYTES(type)                                                                     \
+    void VARIANT_NAME(pool_max_##type)(const struct rfx_byte_pool_args *args);                     \
+    void VARIANT_NAME(widen_##type)(const void *x, int32_t zero_point, int16_t *out, int64_t n);   \
+    void VARIANT_NAME(quantise_##type)(const float *x, float scale, int32_t zero_point, void *out, \
+                                       int64_t n);                                                 \
+    void VARIANT_NAME(dequantise_##type)(const void *x, float scale, int32_t zero_point,           \
+                                         float *out, int64_t n);                                   \
+    void VARIANT_NAME(add_##type)(const void *a, float a_scale, const void *b, float b_scale,      \
+                                  float shift, void *out, int64_t n);
+VARIANT_OF_BYTES(u8)
+VARIANT_OF_BYTES(i8)
+void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *args);
+void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *args);
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
 void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,
