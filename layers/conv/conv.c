@@ -46,8 +46,8 @@ static enum rfx_status check_weights(const struct rfx_graph *graph, const struct
     return RFX_OK;
 }
 
-static enum rfx_status conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
-                                  struct rfx_error *err) {
+enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                               struct rfx_error *err) {
     enum rfx_status status =
         rfx_infer_inputs(graph, node, node->residual ? 2 : 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
@@ -72,14 +72,14 @@ static enum rfx_status conv_infer(const struct rfx_graph *graph, struct rfx_node
     return RFX_OK;
 }
 
-static void conv_window(const struct rfx_node *node, struct rfx_window *window) {
+void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     *window = (struct rfx_window){{a->kh, a->kw}, {a->sh, a->sw}, {a->dh, a->dw}, a->pads};
 }
 
 /* Input 0 is read through the window; the residual, input 1, pixel by pixel. */
-static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                         int k, int axis) {
+struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis) {
     (void)graph;
     const struct rfx_conv_attr *a = &node->attr.conv;
     if (k != 0) return rfx_axis_map_identity();
@@ -89,7 +89,7 @@ static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const st
 
 static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
-    struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
+    struct rfx_axis_map map = rfx_conv_axis_map(graph, node, k, axis);
     return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
 }
 
@@ -98,8 +98,7 @@ static bool conv_in_place(const struct rfx_graph *graph, const struct rfx_node *
     return k == 1 && node->residual && rfx_conv_backend_of(graph, node)->in_place;
 }
 
-static uint64_t conv_macs(const struct rfx_graph *graph, const struct rfx_node *node,
-                          uint64_t area) {
+uint64_t rfx_conv_macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area) {
     (void)graph;
     const struct rfx_conv_attr *a = &node->attr.conv;
     return area * (uint64_t)a->oc * (uint64_t)(a->ic / a->groups) * (uint64_t)a->kh *
@@ -161,12 +160,12 @@ const struct rfx_op_def rfx_op_conv = {
     .kind = RFX_CLASS_CONVOLUTION,
     .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION | RFX_FUSE_SUM,
     .weights = rfx_conv_weight_slots,
-    .infer = conv_infer,
-    .window = conv_window,
-    .axis_map = conv_axis_map,
+    .infer = rfx_conv_infer,
+    .window = rfx_conv_window,
+    .axis_map = rfx_conv_axis_map,
     .in_range = conv_in_range,
     .in_place = conv_in_place,
-    .macs = conv_macs,
+    .macs = rfx_conv_macs,
     .scratch_bytes = conv_scratch_bytes,
     .calls_blas = conv_calls_blas,
     .packed_bytes = conv_packed_bytes,

@@ -64,6 +64,15 @@ void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int
 /* The weight slots of both operators, for their rows (rfx_op_def). */
 extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 
+/* The functions of a convolution's row in which float32 and integer convolutions are alike; see
+ * rfx_op_def. rfx_conv_infer sets a map of float32. */
+RFX_NODISCARD enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                             struct rfx_error *err);
+void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window);
+struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                      int k, int axis);
+uint64_t rfx_conv_macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
+
 /* For inference: checks that the number of groups divides the input and the output channels.
  * UNSUPPORTED, with the numbers, if it does not. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,

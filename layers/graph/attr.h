@@ -43,6 +43,17 @@ static inline struct rfx_conv_attr rfx_conv_pointwise(int64_t oc) {
     return conv;
 }
 
+/* Integer convolution (ONNX QLinearConv): sums of (element - in_zero) * (weight - its zero point),
+ * plus the bias, times the factor of the output channel (input scale * weight scale / output
+ * scale), rounded to the nearest integer, plus out_zero, saturated. */
+struct rfx_int_conv_attr {
+    struct rfx_conv_attr conv; /* `weight` has whole numbers in [-255, 255]; no bias, no scale */
+    int32_t in_zero, out_zero;
+    enum rfx_type to;  /* UINT8 or INT8 */
+    int64_t *channels; /* [oc][3]: bias, zero point of the weights, bits of the float32 factor;
+                          rfx_graph_add copies it */
+};
+
 struct rfx_pool_attr {
     int64_t kh, kw, sh, sw, dh, dw;
     struct rfx_pads pads;
@@ -250,8 +261,21 @@ union rfx_attr {
         enum rfx_binary_kind kind;
     } binary;
     struct {
-        enum rfx_type to; /* FLOAT32; from FLOAT32 also UINT8, INT8 or INT32 */
+        enum rfx_type to;   /* FLOAT32; from FLOAT32 also UINT8, INT8 or INT32 */
+        float scale;        /* positive: ONNX QuantizeLinear to UINT8 or INT8, or DequantizeLinear
+                               from them; 0: elements stand for themselves */
+        int32_t zero_point; /* 0 if scale is 0 */
     } convert;
+    struct rfx_int_conv_attr int_conv; /* its first member overlays `conv` */
+    struct {
+        enum rfx_type to;              /* UINT8 or INT8 */
+        float a_scale, b_scale, shift; /* see rfx_byte_kernels */
+    } int_add;
+    struct {
+        enum rfx_type to; /* UINT8 or INT8 */
+        float in_scale, out_scale;
+        int32_t in_zero, out_zero;
+    } int_mean;
     struct {
         int axis;
     } concat; /* PLAIN_CONCAT */

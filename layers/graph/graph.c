@@ -177,12 +177,13 @@ static enum rfx_status convert_node(struct rfx_graph *graph, int from, enum rfx_
     for (int i = from + 1; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         if (node->op != RFX_OP_CONVERT || node->in[0] != from || node->out.type != type) continue;
+        if (node->attr.convert.scale != 0.0f) continue;
         *out = i;
         return RFX_OK;
     }
     (void)snprintf(name, sizeof name, "%.160s as %s", graph->nodes[from].name, rfx_type_name(type));
     const struct rfx_node node = {
-        .op = RFX_OP_CONVERT, .name = name, .n_in = 1, .in = &from, .attr.convert = {type}};
+        .op = RFX_OP_CONVERT, .name = name, .n_in = 1, .in = &from, .attr.convert = {.to = type}};
     return rfx_graph_add(graph, &node, out, err);
 }
 

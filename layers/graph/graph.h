@@ -31,14 +31,17 @@ enum rfx_op {
     RFX_OP_POOL_AVG,
     RFX_OP_POOL_LP, /* p-th root of the sum of |x|^p */
     RFX_OP_POOL_ADAPTIVE_AVG,
-    RFX_OP_GLOBAL_POOL,    /* over space, no L1 or L2; out 1 x 1 */
-    RFX_OP_MOMENTS,        /* over space: means and inverse deviations; out 1 x 1 of 2 c */
-    RFX_OP_NORMALISE,      /* normalises a map by its MOMENTS, which are in[1] */
-    RFX_OP_AFFINE,         /* x * scale[c] + shift[c] */
-    RFX_OP_ACTIVATION,     /* either layout */
-    RFX_OP_BINARY,         /* two maps; a dimension (c, h or w) of 1 is broadcast */
-    RFX_OP_CONCAT,         /* along channels */
-    RFX_OP_CONVERT,        /* either layout: elements of another type */
+    RFX_OP_GLOBAL_POOL, /* over space, no L1 or L2; out 1 x 1 */
+    RFX_OP_MOMENTS,     /* over space: means and inverse deviations; out 1 x 1 of 2 c */
+    RFX_OP_NORMALISE,   /* normalises a map by its MOMENTS, which are in[1] */
+    RFX_OP_AFFINE,      /* x * scale[c] + shift[c] */
+    RFX_OP_ACTIVATION,  /* either layout */
+    RFX_OP_BINARY,      /* two maps; a dimension (c, h or w) of 1 is broadcast */
+    RFX_OP_CONCAT,      /* along channels */
+    RFX_OP_CONVERT,     /* either layout: elements of another type */
+    RFX_OP_INT_CONV,    /* one-byte integers: a convolution */
+    RFX_OP_INT_ADD,     /* one-byte integers: the sum of two maps or PLAIN tensors of one shape */
+    RFX_OP_INT_MEAN,    /* one-byte integers: the mean over space; out 1 x 1 */
     RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */

@@ -106,8 +106,8 @@ struct rfx_op_def {
     /* The op's weights, except those of `act`. NULL: none. */
     const struct rfx_weight_slot *weights;
 
-    /* Returns the address of the table of indices that a node of the op has, and sets *count to its
-     * length. NULL: no table. */
+    /* Returns the address of the table of indices or other integers that a node of the op has, and
+     * sets *count to its length. NULL: no table. */
     int64_t **(*index_table)(struct rfx_node *node, int64_t *count);
 
     /* Checks attributes against the inputs' shapes and sets node->out (and attr.conv.ic). */
@@ -326,6 +326,9 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_BINARY, rfx_op_binary)                       \
     X(RFX_OP_CONCAT, rfx_op_concat)                       \
     X(RFX_OP_CONVERT, rfx_op_convert)                     \
+    X(RFX_OP_INT_CONV, rfx_op_int_conv)                   \
+    X(RFX_OP_INT_ADD, rfx_op_int_add)                     \
+    X(RFX_OP_INT_MEAN, rfx_op_int_mean)                   \
     X(RFX_OP_CHANNEL_SELECT, rfx_op_channel_select)       \
     X(RFX_OP_PAD, rfx_op_pad)                             \
     X(RFX_OP_CROP, rfx_op_crop)                           \

@@ -318,8 +318,8 @@ struct rfx_byte_kernels {
     void (*quantise)(const float *x, float scale, int32_t zero_point, void *out, int64_t n);
     void (*dequantise)(const void *x, float scale, int32_t zero_point, float *out, int64_t n);
 
-    /* out[i] = saturate(round((a[i] * a_scale + shift) + b[i] * b_scale)), each operation in
-     * float32. */
+    /* out[i] = saturate(round(fma(a[i], a_scale, fma(b[i], b_scale, shift)))): two fused
+     * multiply-adds of float32, as in ONNX Runtime's QLinearAdd. `out` may be a or b. */
     void (*add)(const void *a, float a_scale, const void *b, float b_scale, float shift, void *out,
                 int64_t n);
 };

@@ -1,11 +1,13 @@
 /* CONVERT: converts a map or a PLAIN tensor to another element type.
  *
- * float32 becomes the nearest integer, halves round to the even integer, values are clamped to the
- * type's range, and NaN becomes 0 (ONNX QuantizeLinear with scale 1 and zero point 0). Integers
- * become the nearest float32. Every element is converted separately, so any division of the work
- * gives the same bits. Scales and zero points are not applied here. */
+ * With a scale it is ONNX QuantizeLinear or DequantizeLinear. Without one, float32 becomes the
+ * nearest integer, halves round to the even integer, values are clamped to the type's range, and
+ * NaN becomes 0 (ONNX QuantizeLinear with scale 1 and zero point 0). Integers become the nearest
+ * float32. Every element is converted separately, so any division of the work gives the same bits.
+ */
 #include "layers/graph/infer.h"
 #include "layers/graph/units.h"
+#include "layers/kernels/kernels.h"
 
 #define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
 #define TYPES                                                                                      \
@@ -24,6 +26,14 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     if (in->type == to || !floats || !known)
         return rfx_infer_refuse(node, err, "from %s to %s is no conversion",
                                 rfx_type_name(in->type), rfx_type_name(to));
+    enum rfx_type other = to == RFX_TYPE_FLOAT32 ? in->type : to;
+    bool bytes = other == RFX_TYPE_UINT8 || other == RFX_TYPE_INT8;
+    float scale = node->attr.convert.scale, lo, hi;
+    rfx_type_limits(other, &lo, &hi);
+    float zero = (float)node->attr.convert.zero_point;
+    if (scale == 0.0f ? zero != 0.0f : !(bytes && scale > 0.0f && zero >= lo && zero <= hi))
+        return rfx_infer_refuse(node, err, "scale %g and zero point %g of %s", (double)scale,
+                                (double)zero, rfx_type_name(other));
     if (in->quant != NULL)
         return rfx_infer_refuse(node, err, "input 0 has scales, which a conversion would ignore");
     node->out = *in;
@@ -31,9 +41,15 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return RFX_OK;
 }
 
-static void convert(const void *from, enum rfx_type from_type, void *to, enum rfx_type to_type,
-                    int64_t n) {
-    if (to_type == RFX_TYPE_FLOAT32)
+static void convert(const struct rfx_node *node, const void *from, enum rfx_type from_type,
+                    void *to, enum rfx_type to_type, int64_t n) {
+    float scale = node->attr.convert.scale;
+    int32_t zero = node->attr.convert.zero_point;
+    if (scale != 0.0f && to_type == RFX_TYPE_FLOAT32)
+        rfx_kernels_of_bytes(from_type)->dequantise(from, scale, zero, to, n);
+    else if (scale != 0.0f)
+        rfx_kernels_of_bytes(to_type)->quantise(from, scale, zero, to, n);
+    else if (to_type == RFX_TYPE_FLOAT32)
         rfx_type_load(from_type, from, n, to);
     else
         rfx_type_round(to_type, from, n, to);
@@ -43,7 +59,7 @@ static void plain_piece(const struct rfx_run_args *args, int64_t index) {
     const struct rfx_view *in = &args->in[0], *out = &args->out;
     int64_t first = index * PIECE_ELEMS,
             n = rfx_min_i64(PIECE_ELEMS, args->node->out.elems - first);
-    convert((const char *)in->data + (size_t)first * rfx_type_bytes(in->type), in->type,
+    convert(args->node, (const char *)in->data + (size_t)first * rfx_type_bytes(in->type), in->type,
             (char *)out->data + (size_t)first * rfx_type_bytes(out->type), out->type, n);
 }
 
@@ -54,7 +70,8 @@ static void map_unit(const void *user, struct rfx_rect u, void *scratch) {
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
         for (int64_t x = u.x0; x < u.x1; x += step)
-            convert(rfx_view_at(in, y, x), in->type, rfx_view_at(out, y, x), out->type, step * c);
+            convert(args->node, rfx_view_at(in, y, x), in->type, rfx_view_at(out, y, x), out->type,
+                    step * c);
 }
 
 static void run(const struct rfx_run_args *args) {

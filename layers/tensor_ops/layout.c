@@ -62,52 +62,70 @@ static enum rfx_status infer_reshape(const struct rfx_graph *graph, struct rfx_n
     return RFX_OK;
 }
 
-/* Copies one row of a map to or from the planes of an NCHW tensor; `plane` points at the row in
- * plane 0. */
-static void row_to_planes(const float *row, float *plane, int64_t w, int64_t c, int64_t area) {
-    for (int64_t x = 0; x < w; x += PIXEL_BLOCK) {
-        int64_t end = rfx_min_i64(x + PIXEL_BLOCK, w);
-        for (int64_t ch = 0; ch < c; ch++)
-            for (int64_t i = x; i < end; i++) plane[ch * area + i] = row[i * c + ch];
+/* Defines functions that copy one row of a map to or from the planes of an NCHW tensor; `plane`
+ * points at the row in plane 0. */
+#define COPY_ROW(suffix, element)                                                                \
+    static void row_to_planes_##suffix(const element *row, element *plane, int64_t w, int64_t c, \
+                                       int64_t area) {                                           \
+        for (int64_t x = 0; x < w; x += PIXEL_BLOCK) {                                           \
+            int64_t end = rfx_min_i64(x + PIXEL_BLOCK, w);                                       \
+            for (int64_t ch = 0; ch < c; ch++)                                                   \
+                for (int64_t i = x; i < end; i++) plane[ch * area + i] = row[i * c + ch];        \
+        }                                                                                        \
+    }                                                                                            \
+    static void planes_to_row_##suffix(const element *plane, element *row, int64_t w, int64_t c, \
+                                       int64_t area) {                                           \
+        for (int64_t x = 0; x < w; x += PIXEL_BLOCK) {                                           \
+            int64_t end = rfx_min_i64(x + PIXEL_BLOCK, w);                                       \
+            for (int64_t ch = 0; ch < c; ch++)                                                   \
+                for (int64_t i = x; i < end; i++) row[i * c + ch] = plane[ch * area + i];        \
+        }                                                                                        \
     }
-}
-
-static void planes_to_row(const float *plane, float *row, int64_t w, int64_t c, int64_t area) {
-    for (int64_t x = 0; x < w; x += PIXEL_BLOCK) {
-        int64_t end = rfx_min_i64(x + PIXEL_BLOCK, w);
-        for (int64_t ch = 0; ch < c; ch++)
-            for (int64_t i = x; i < end; i++) row[i * c + ch] = plane[ch * area + i];
-    }
-}
+COPY_ROW(float, float)
+COPY_ROW(byte, uint8_t)
 
 static void run_to_plain(const struct rfx_run_args *args) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    for (int64_t y = 0; y < in->h; y++)
-        row_to_planes(rfx_view_f32_at(&args->in[0], y, 0), rfx_view_f32(&args->out) + y * in->w,
-                      in->w, in->c, in->h * in->w);
+    bool bytes = in->type != RFX_TYPE_FLOAT32;
+    for (int64_t y = 0; y < in->h; y++) {
+        const void *row = rfx_view_at(&args->in[0], y, 0);
+        if (bytes)
+            row_to_planes_byte(row, (uint8_t *)args->out.data + y * in->w, in->w, in->c,
+                               in->h * in->w);
+        else
+            row_to_planes_float(row, (float *)args->out.data + y * in->w, in->w, in->c,
+                                in->h * in->w);
+    }
 }
 
 static void run_to_nhwc(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
-    for (int64_t y = 0; y < out->h; y++)
-        planes_to_row(rfx_view_f32(&args->in[0]) + y * out->w, rfx_view_f32_at(&args->out, y, 0),
-                      out->w, out->c, out->h * out->w);
+    bool bytes = out->type != RFX_TYPE_FLOAT32;
+    for (int64_t y = 0; y < out->h; y++) {
+        void *row = rfx_view_at(&args->out, y, 0);
+        if (bytes)
+            planes_to_row_byte((const uint8_t *)args->in[0].data + y * out->w, row, out->w, out->c,
+                               out->h * out->w);
+        else
+            planes_to_row_float((const float *)args->in[0].data + y * out->w, row, out->w, out->c,
+                                out->h * out->w);
+    }
 }
 
 static void run_as_plain(const struct rfx_run_args *args) {
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
-    int64_t n = in->w * in->c;
     size_t row_bytes = rfx_tensor_pixel_bytes(in, in->w);
     for (int64_t y = 0; y < in->h; y++)
-        memmove(rfx_view_f32(&args->out) + y * n, rfx_view_f32_at(&args->in[0], y, 0), row_bytes);
+        memmove((char *)args->out.data + (size_t)y * row_bytes, rfx_view_at(&args->in[0], y, 0),
+                row_bytes);
 }
 
 static void run_as_nhwc(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
-    int64_t n = out->w * out->c;
     size_t row_bytes = rfx_tensor_pixel_bytes(out, out->w);
     for (int64_t y = 0; y < out->h; y++)
-        memmove(rfx_view_f32_at(&args->out, y, 0), rfx_view_f32(&args->in[0]) + y * n, row_bytes);
+        memmove(rfx_view_at(&args->out, y, 0), (char *)args->in[0].data + (size_t)y * row_bytes,
+                row_bytes);
 }
 
 static void run_reshape(const struct rfx_run_args *args) {
@@ -121,13 +139,26 @@ static bool same_bytes(const struct rfx_graph *graph, const struct rfx_node *nod
     return k == 0;
 }
 
-const struct rfx_op_def rfx_op_to_plain = {
-    .name = "ToPlain", .spatial = false, .infer = infer_to_plain, .run = run_to_plain};
-const struct rfx_op_def rfx_op_to_nhwc = {
-    .name = "ToMap", .spatial = false, .infer = infer_to_nhwc, .run = run_to_nhwc};
+#define FLOATS_AND_BYTES \
+    (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
+
+const struct rfx_op_def rfx_op_to_plain = {.name = "ToPlain",
+                                           .spatial = false,
+                                           .types = FLOATS_AND_BYTES,
+                                           .keeps_type = true,
+                                           .infer = infer_to_plain,
+                                           .run = run_to_plain};
+const struct rfx_op_def rfx_op_to_nhwc = {.name = "ToMap",
+                                          .spatial = false,
+                                          .types = FLOATS_AND_BYTES,
+                                          .keeps_type = true,
+                                          .infer = infer_to_nhwc,
+                                          .run = run_to_nhwc};
 const struct rfx_op_def rfx_op_nhwc_as_plain = {
     .name = "MapAsPlain",
     .view = true,
+    .types = FLOATS_AND_BYTES,
+    .keeps_type = true,
     .infer = infer_as_plain,
     .in_place = same_bytes,
     .run = run_as_plain,
@@ -135,6 +166,8 @@ const struct rfx_op_def rfx_op_nhwc_as_plain = {
 const struct rfx_op_def rfx_op_plain_as_nhwc = {
     .name = "PlainAsMap",
     .view = true,
+    .types = FLOATS_AND_BYTES,
+    .keeps_type = true,
     .infer = infer_as_nhwc,
     .in_place = same_bytes,
     .run = run_as_nhwc,
@@ -142,6 +175,8 @@ const struct rfx_op_def rfx_op_plain_as_nhwc = {
 const struct rfx_op_def rfx_op_reshape = {
     .name = "Reshape",
     .view = true,
+    .types = FLOATS_AND_BYTES,
+    .keeps_type = true,
     .infer = infer_reshape,
     .in_place = same_bytes,
     .run = run_reshape,

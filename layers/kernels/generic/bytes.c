@@ -53,7 +53,8 @@ static inline float clamp(float v, float lo, float hi) {
         const element *left = a, *right = b;                                                    \
         element *to = out;                                                                      \
         for (int64_t i = 0; i < n; i++) {                                                       \
-            float sum = ((float)left[i] * a_scale + shift) + (float)right[i] * b_scale;         \
+            float sum = __builtin_fmaf((float)left[i], a_scale,                                 \
+                                       __builtin_fmaf((float)right[i], b_scale, shift));        \
             to[i] = (element)(int32_t)round_even(clamp(sum, (least), (most)));                  \
         }                                                                                       \
     }

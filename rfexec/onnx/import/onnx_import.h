@@ -596,6 +596,23 @@ bool rfx_onnx_broadcast(const struct rfx_shape *a, const struct rfx_shape *b,
 int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_shape *out,
                                  int64_t flat);
 
+/* Reads the window, the weights (input `weight`) and the channels of a convolution of a map,
+ * without bias, into *a. Returns the node of operand 0 as a map (onnx_import_conv.c). */
+int rfx_onnx_conv_window(struct rfx_onnx_import *ctx, size_t weight, struct rfx_conv_attr *a);
+
+/* DequantizeLinear of a tensor of bytes with one scale (onnx_import_quantised.c). */
+int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
+
+/* Joins DequantizeLinear, operator, QuantizeLinear to an operator on bytes (onnx_qdq.c). _find
+ * marks such groups in the model's nodes. _is_later returns whether a node is converted only with
+ * the QuantizeLinear behind it. _convert converts a QuantizeLinear, with the operators that it
+ * ends. */
+struct rfx_onnx_joins;
+struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx);
+bool rfx_onnx_joins_is_later(const struct rfx_onnx_joins *joins, size_t node);
+void rfx_onnx_joins_convert(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
+                            size_t node);
+
 /* --- converters, in the order of their files --- */
 rfx_onnx_converter rfx_onnx_conv, rfx_onnx_fused_conv, rfx_onnx_conv_transpose, rfx_onnx_col2im,
     rfx_onnx_pool, rfx_onnx_global_pool, rfx_onnx_max_unpool;
@@ -608,6 +625,8 @@ rfx_onnx_converter rfx_onnx_reduce, rfx_onnx_reduce_log, rfx_onnx_arg, rfx_onnx_
 rfx_onnx_converter rfx_onnx_activation, rfx_onnx_selu, rfx_onnx_shrink, rfx_onnx_clip,
     rfx_onnx_prelu, rfx_onnx_swish, rfx_onnx_gelu, rfx_onnx_mish, rfx_onnx_binary,
     rfx_onnx_variadic, rfx_onnx_identity, rfx_onnx_trilu, rfx_onnx_cum_sum, rfx_onnx_dequantise;
+rfx_onnx_converter rfx_onnx_quantise, rfx_onnx_quantised_conv, rfx_onnx_quantised_gemm,
+    rfx_onnx_quantised_matmul, rfx_onnx_quantised_add, rfx_onnx_quantised_mean;
 rfx_onnx_converter rfx_onnx_not, rfx_onnx_is_nan, rfx_onnx_is_inf, rfx_onnx_where, rfx_onnx_mod,
     rfx_onnx_div, rfx_onnx_cast, rfx_onnx_cast_like, rfx_onnx_dropout;
 rfx_onnx_converter rfx_onnx_concat, rfx_onnx_flatten, rfx_onnx_reshape_op, rfx_onnx_squeeze,

@@ -12,6 +12,7 @@
 struct window {
     int64_t kernel[2], strides[2], dilations[2], pads[4];
     struct rfx_shape shape; /* of the operand: (n, c, w), (n, c, h, w) or (1, c, d, h, w) */
+    size_t weight, bias;    /* inputs of the node; bias 0: it has none */
     int apart;              /* axis whose positions are computed apart; 1: there is none */
     int64_t times;          /* number of these positions */
 };
@@ -206,7 +207,7 @@ static struct rfx_onnx_const *repeat(struct rfx_onnx_import *ctx, int64_t times,
 
 /* Returns the weights as (oc, ic, kh, kw), and sets the window's kernel. */
 static struct rfx_onnx_const *read_weight(struct rfx_onnx_import *ctx, struct window *win) {
-    struct rfx_onnx_const *weight = rfx_onnx_in_const(ctx, 1);
+    struct rfx_onnx_const *weight = rfx_onnx_in_const(ctx, win->weight);
     if (weight == NULL) return NULL;
     const int64_t *d = weight->shape.dims;
     int rank = weight->shape.rank;
@@ -255,7 +256,8 @@ static int conv_common(struct rfx_onnx_import *ctx, bool transposed, struct rfx_
     a->bias = a->scale = -1;
     if (rfx_onnx_failed(ctx)) return -1;
     set_channels(ctx, &weight->shape, transposed, win->times, rfx_onnx_tensor_of(ctx, in)->c, a);
-    struct rfx_onnx_const *bias = rfx_onnx_has(ctx, 2) ? rfx_onnx_in_const(ctx, 2) : NULL;
+    bool has_bias = win->bias > 0 && rfx_onnx_has(ctx, win->bias);
+    struct rfx_onnx_const *bias = has_bias ? rfx_onnx_in_const(ctx, win->bias) : NULL;
     if (bias != NULL && bias->elems != a->oc / win->times)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "bias of %lld for %lld channels",
                               (long long)bias->elems, (long long)(a->oc / win->times));
@@ -272,9 +274,20 @@ static int conv_common(struct rfx_onnx_import *ctx, bool transposed, struct rfx_
 
 int rfx_onnx_conv(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV};
-    struct window win = {.times = 1};
+    struct window win = {.times = 1, .weight = 1, .bias = 2};
     int in = conv_common(ctx, false, &node, &win);
     return finish_window(ctx, &win, rfx_onnx_emit1(ctx, &node, "", in));
+}
+
+int rfx_onnx_conv_window(struct rfx_onnx_import *ctx, size_t weight, struct rfx_conv_attr *a) {
+    struct rfx_node node = {.op = RFX_OP_CONV};
+    struct window win = {.times = 1, .weight = weight};
+    int in = conv_common(ctx, false, &node, &win);
+    if (!rfx_onnx_failed(ctx) && (win.shape.rank != 4 || win.times != 1))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operand of rank %d; only 4",
+                               win.shape.rank);
+    *a = node.attr.conv;
+    return in;
 }
 
 /* Returns the activation of com.microsoft's FusedConv. MALFORMED: the attribute activation_params
@@ -304,7 +317,7 @@ static struct rfx_act fused_activation(struct rfx_onnx_import *ctx) {
 /* FusedConv: act(conv(X, W, B) + Z), where Z and the activation are optional. */
 int rfx_onnx_fused_conv(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV};
-    struct window win = {.times = 1};
+    struct window win = {.times = 1, .weight = 1, .bias = 2};
     struct rfx_act act = fused_activation(ctx);
     int in = conv_common(ctx, false, &node, &win);
     if (win.shape.rank != 4)
@@ -335,7 +348,7 @@ static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_
 
 int rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE};
-    struct window win = {.times = 1};
+    struct window win = {.times = 1, .weight = 1, .bias = 2};
     int64_t out_pad[2] = {0, 0}, shape[2] = {0, 0};
     int in = conv_common(ctx, true, &node, &win);
     axis_ints(ctx, &win, "output_padding", 0, out_pad);
@@ -519,7 +532,7 @@ static void keep_indices(struct rfx_onnx_import *ctx, int in, int out,
 int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     bool max = rfx_onnx_op_is(ctx, "MaxPool"), lp = rfx_onnx_op_is(ctx, "LpPool");
     struct rfx_node node = {.op = max ? RFX_OP_POOL_MAX : lp ? RFX_OP_POOL_LP : RFX_OP_POOL_AVG};
-    struct window win = {.times = 1};
+    struct window win = {.times = 1, .weight = 1, .bias = 2};
     int out = pool_channels(ctx);
     if (out >= 0) return out;
     int in = window_operand(ctx, &win);

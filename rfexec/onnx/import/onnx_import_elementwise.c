@@ -491,6 +491,9 @@ int rfx_onnx_dequantise(struct rfx_onnx_import *ctx) {
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
     read_steps(ctx, &shape, &s);
     if (rfx_onnx_failed(ctx)) return -1;
+    bool bytes = rfx_onnx_tensor_of(ctx, x.node)->type != RFX_TYPE_FLOAT32;
+    if (bytes && rfx_onnx_product(&s.scale, 0, s.scale.rank) == 1)
+        return rfx_onnx_dequantise_bytes(ctx);
     if (s.block > 0) x.node = rfx_onnx_plain_as(ctx, x.node, &s.split);
     struct rfx_onnx_const *zero = step_operand(ctx, 2, &s);
     if (zero != NULL)

@@ -40,6 +40,11 @@ int32_t rfx_onnx_result_type(const struct rfx_onnx_import *ctx, size_t k) {
     if (rfx_onnx_op_is(ctx, "Cast")) return (int32_t)rfx_onnx_attr_int(ctx, "to", RFX_ONNX_FLOAT);
     if (rfx_onnx_op_is_one_of(ctx, as_1)) return rfx_onnx_in_type(ctx, 1);
     if (rfx_onnx_op_is(ctx, "OneHot")) return rfx_onnx_in_type(ctx, 2);
+    if (rfx_onnx_op_is(ctx, "QuantizeLinear")) {
+        int64_t type = rfx_onnx_attr_int(ctx, "output_dtype", 0);
+        if (rfx_onnx_has(ctx, 2)) return rfx_onnx_in_type(ctx, 2);
+        return type == 0 ? RFX_ONNX_UINT8 : (int32_t)type;
+    }
     return rfx_onnx_op_is(ctx, "DequantizeLinear") ? RFX_ONNX_FLOAT : rfx_onnx_in_type(ctx, 0);
 }
 

@@ -432,9 +432,10 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     rfx_onnx_add_initialisers(ctx, model->tensors, model->n_tensors);
     add_image(ctx, model, options);
     ctx->nodes = model->nodes;
+    const struct rfx_onnx_joins *joins = rfx_onnx_joins_find(ctx);
     for (size_t i = 0; !rfx_onnx_failed(ctx) && i < model->n_nodes; i++) {
         ctx->n_before = i;
-        rfx_onnx_convert_node(ctx, &model->nodes[i]);
+        if (!rfx_onnx_joins_is_later(joins, i)) rfx_onnx_joins_convert(ctx, joins, i);
     }
     add_outputs(ctx, model);
     return rfx_onnx_failed(ctx) ? ctx->status : rfx_model_finish(ctx->graph, options, ctx->err);

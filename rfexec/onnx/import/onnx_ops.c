@@ -47,7 +47,8 @@ static const struct rfx_onnx_op op_rows[] = {
      "along channels and columns by rows, else whole"},
     {"DepthToSpace", rfx_onnx_depth, NULL, RFX_ONNX_ROWS, ""},
     {"DequantizeLinear", rfx_onnx_dequantise, rfx_onnx_fold_dequantise, RFX_ONNX_ROWS,
-     "weights, also of 4 bits, are computed when the model is loaded; one scale, one per index of "
+     "of bytes with one scale, as bytes; weights, also of 4 bits, are computed when the model is "
+     "loaded; one scale, one per index of "
      "an axis, or one per whole block"},
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
@@ -109,6 +110,17 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Pad", rfx_onnx_pad, NULL, RFX_ONNX_ROWS,
      "constant pads; rows and columns of maps, and zeros beside channels, by rows; else whole"},
     BINARY("Pow"),
+    {"QGemm", rfx_onnx_quantised_gemm, NULL, RFX_ONNX_WHOLE,
+     "of com.microsoft: one row times a constant matrix, uint8 and int8"},
+    {"QLinearAdd", rfx_onnx_quantised_add, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8; broadcast maps are added as float32"},
+    {"QLinearConv", rfx_onnx_quantised_conv, NULL, RFX_ONNX_ROWS,
+     "uint8 and int8, constant weights; two axes of space"},
+    {"QLinearGlobalAveragePool", rfx_onnx_quantised_mean, NULL, RFX_ONNX_SUMS,
+     "of com.microsoft: uint8 and int8"},
+    {"QLinearMatMul", rfx_onnx_quantised_matmul, NULL, RFX_ONNX_WHOLE,
+     "uint8 and int8: one row times a constant matrix"},
+    {"QuantizeLinear", rfx_onnx_quantise, NULL, RFX_ONNX_ROWS, "to uint8 and int8; one scale"},
     {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS,
      "over channels in the last axis by rows, else whole"},
     {"Range", NULL, rfx_onnx_fold_range, RFX_ONNX_CONSTANT, ""},
@@ -177,8 +189,10 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
-    return strcmp(name, "FusedConv") == 0 ? strcmp(domain, "com.microsoft") == 0
-                                          : rfx_onnx_is_own_domain(domain);
+    static const char *const names[] = {"FusedConv", "QGemm", "QLinearAdd",
+                                        "QLinearGlobalAveragePool"};
+    return rfx_onnx_index_of(name, names, 4) >= 0 ? strcmp(domain, "com.microsoft") == 0
+                                                  : rfx_onnx_is_own_domain(domain);
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {

@@ -1,0 +1,241 @@
+/* Converters of operators on one-byte integers: QuantizeLinear and DequantizeLinear of computed
+ * tensors, and the QLinear operators. Their arithmetic is that of ONNX Runtime on x86 (see
+ * docs/exactness.md).
+ *
+ * A tensor of uint8 or int8 is bytes in the graph where the operator that makes it has a form for
+ * bytes. Elsewhere it holds the same numbers as float32. */
+#include <math.h>
+#include <string.h>
+
+#include "layers/core/checked.h"
+#include "rfexec/onnx/import/onnx_import.h"
+
+static bool is_byte(int32_t type) {
+    return type == RFX_ONNX_UINT8 || type == RFX_ONNX_INT8;
+}
+
+/* The scale and zero point of a whole tensor. */
+struct step {
+    float scale;
+    int32_t zero;
+};
+
+/* Reads a scale and a zero point of one element each, from inputs k and k + 1. */
+static struct step read_step(struct rfx_onnx_import *ctx, size_t k) {
+    struct step s = {(float)rfx_onnx_in_number(ctx, k),
+                     (int32_t)rfx_onnx_in_number_or(ctx, k + 1, 0.0)};
+    if (!(s.scale > 0.0f) || !isfinite(s.scale) || s.zero < -128 || s.zero > 255)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "scale %g and zero point %d",
+                              (double)s.scale, (int)s.zero);
+    return s;
+}
+
+/* Returns a node of a tensor of bytes for an operand of element type `type`. */
+static int as_bytes(struct rfx_onnx_import *ctx, int node, int32_t type) {
+    struct rfx_node convert = {.op = RFX_OP_CONVERT, .attr.convert.to = rfx_type_of_onnx(type)};
+    if (!is_byte(type))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operand of %s; only uint8 and int8",
+                               rfx_type_name(rfx_type_of_onnx(type)));
+    if (rfx_onnx_failed(ctx) || rfx_onnx_tensor_of(ctx, node)->type != RFX_TYPE_FLOAT32)
+        return node;
+    return rfx_onnx_emit1(ctx, &convert, "/bytes", node);
+}
+
+/* Adds the conversion of a node to another type with a scale. */
+static int convert_by(struct rfx_onnx_import *ctx, const char *suffix, int in, enum rfx_type to,
+                      struct step s) {
+    struct rfx_node node = {.op = RFX_OP_CONVERT,
+                            .attr.convert = {.to = to, .scale = s.scale, .zero_point = s.zero}};
+    return rfx_onnx_emit1(ctx, &node, suffix, in);
+}
+
+/* Returns the element type of the zero point in input k; UINT8 if the node has none. */
+static int32_t type_of_zero(struct rfx_onnx_import *ctx, size_t k) {
+    return rfx_onnx_has(ctx, k) ? rfx_onnx_in_type(ctx, k) : RFX_ONNX_UINT8;
+}
+
+/* Binds output 0 to a node of this type. */
+static int bind(struct rfx_onnx_import *ctx, int node, int32_t type) {
+    return rfx_onnx_bind_as(ctx, 0, rfx_onnx_of(node), type);
+}
+
+int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
+    bool last;
+    int64_t given = rfx_onnx_attr_int(ctx, "output_dtype", 0);
+    int32_t type = rfx_onnx_has(ctx, 2) || given == 0 ? type_of_zero(ctx, 2) : (int32_t)given;
+    (void)rfx_onnx_attr_int(ctx, "axis", 1); /* no meaning for one scale */
+    (void)rfx_onnx_attr_flag(ctx, "saturate", true);
+    if (rfx_onnx_attr_int(ctx, "block_size", 0) != 0 || !is_byte(type))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "to %s; only to uint8 and int8, with one scale",
+                               rfx_type_name(rfx_type_of_onnx(type)));
+    struct step s = read_step(ctx, 1);
+    int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
+    int made = convert_by(ctx, "", in, rfx_type_of_onnx(type), s);
+    if (ctx->is_of_constants && !rfx_onnx_failed(ctx)) { /* whose tensors are float32 */
+        struct rfx_node numbers = {.op = RFX_OP_CONVERT, .attr.convert.to = RFX_TYPE_FLOAT32};
+        made = rfx_onnx_emit1(ctx, &numbers, "/numbers", made);
+    }
+    ctx->order = order;
+    return bind(ctx, rfx_onnx_ordered(ctx, made, last), type);
+}
+
+int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx) {
+    bool last;
+    struct step s = read_step(ctx, 1);
+    int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
+    int made = convert_by(ctx, "", in, RFX_TYPE_FLOAT32, s);
+    ctx->order = order;
+    return rfx_onnx_ordered(ctx, made, last);
+}
+
+/* Sets the table of an integer convolution from the scales and zero points of its weights, and its
+ * bias (NULL: none), and both other members of `q`. */
+static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct step out, float alpha,
+                         size_t weight_scale, size_t bias, struct rfx_int_conv_attr *q) {
+    int64_t oc = q->conv.oc;
+    struct rfx_onnx_const *scale = rfx_onnx_in_const(ctx, weight_scale);
+    struct rfx_onnx_const *zero =
+        rfx_onnx_has(ctx, weight_scale + 1) ? rfx_onnx_in_const(ctx, weight_scale + 1) : NULL;
+    struct rfx_onnx_const *added = rfx_onnx_has(ctx, bias) ? rfx_onnx_in_const(ctx, bias) : NULL;
+    struct rfx_onnx_const *all[3] = {scale, zero, added};
+    for (int i = 0; i < 3 && !rfx_onnx_failed(ctx); i++)
+        if (all[i] != NULL && all[i]->elems != oc && (i == 2 || all[i]->elems != 1))
+            (void)rfx_onnx_refuse(
+                ctx, RFX_STATUS_MALFORMED, "%s of %lld elements for %lld output channels",
+                i == 2 ? "bias" : "scales", (long long)all[i]->elems, (long long)oc);
+    q->channels = rfx_onnx_alloc(ctx, (size_t)oc, 3 * sizeof *q->channels);
+    if (q->channels == NULL || rfx_onnx_failed(ctx)) return;
+    const double *scales = rfx_onnx_const_reals(ctx, scale);
+    const int64_t *zeros = zero != NULL ? rfx_onnx_const_ints(ctx, zero) : NULL;
+    const int64_t *biases = added != NULL ? rfx_onnx_const_ints(ctx, added) : NULL;
+    for (int64_t i = 0; i < oc && !rfx_onnx_failed(ctx); i++) {
+        float step = (float)scales[scale->elems == 1 ? 0 : i];
+        float factor = ((alpha * in.scale) * step) / out.scale;
+        uint32_t bits;
+        if (!(factor > 0.0f) || !isfinite(factor))
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a scale of %g for the weights",
+                                  (double)step);
+        memcpy(&bits, &factor, sizeof bits);
+        q->channels[3 * i] = biases != NULL ? biases[i] : 0;
+        q->channels[3 * i + 1] = zeros == NULL ? 0 : zeros[zero->elems == 1 ? 0 : i];
+        q->channels[3 * i + 2] = bits;
+    }
+    q->in_zero = in.zero;
+    q->out_zero = out.zero;
+}
+
+int rfx_onnx_quantised_conv(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_INT_CONV};
+    int in = rfx_onnx_conv_window(ctx, 3, &node.attr.conv);
+    int32_t type = type_of_zero(ctx, 7);
+    struct step from = read_step(ctx, 1), to = read_step(ctx, 6);
+    if (!is_byte(rfx_onnx_in_type(ctx, 3)) || !is_byte(type))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "weights or results of other types than "
+                              "uint8 and int8");
+    if (rfx_onnx_failed(ctx)) return -1;
+    set_channels(ctx, from, to, 1.0f, 4, 8, &node.attr.int_conv);
+    node.attr.int_conv.to = rfx_type_of_onnx(type);
+    in = as_bytes(ctx, in, rfx_onnx_in_type(ctx, 0));
+    return bind(ctx, rfx_onnx_emit1(ctx, &node, "", in), type);
+}
+
+/* Returns the node of a fully connected layer of one row: a 1x1 convolution of a map of one pixel.
+ * Inputs: of the weights k, of the bias, of the output's scale. */
+static int fully_connected(struct rfx_onnx_import *ctx, bool turned, float alpha, size_t bias,
+                           size_t out_scale) {
+    struct rfx_node node = {.op = RFX_OP_INT_CONV}, as_map = {.op = RFX_OP_PLAIN_AS_NHWC},
+                    as_plain = {.op = RFX_OP_NHWC_AS_PLAIN};
+    struct rfx_onnx_const *b = rfx_onnx_in_const(ctx, 3);
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, rfx_onnx_need_computed(ctx));
+    if (rfx_onnx_failed(ctx)) return -1;
+    int64_t k = shape.rank > 0 ? shape.dims[shape.rank - 1] : 0;
+    if (b->shape.rank != 2 || rfx_onnx_product(&shape, 0, shape.rank - 1) != 1 ||
+        b->shape.dims[turned ? 1 : 0] != k)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "only one row times a constant matrix of as many rows as it has "
+                               "columns");
+    if (!rfx_onnx_has(ctx, out_scale))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a result of float32");
+    int32_t type = type_of_zero(ctx, out_scale + 1);
+    int64_t m = b->shape.dims[turned ? 0 : 1];
+    const struct rfx_shape filters = {4, {m, k, 1, 1}}, pixel = {4, {1, 1, 1, k}};
+    struct rfx_shape out = shape;
+    out.dims[shape.rank - 1] = m;
+    node.attr.conv = rfx_conv_pointwise(m);
+    node.attr.conv.weight = turned
+                                ? rfx_onnx_const_weight(ctx, rfx_onnx_const_view(ctx, b, &filters))
+                                : rfx_onnx_const_weight_transposed(ctx, b);
+    set_channels(ctx, read_step(ctx, 1), read_step(ctx, out_scale), alpha, 4, bias,
+                 &node.attr.int_conv);
+    node.attr.int_conv.to = rfx_type_of_onnx(type);
+    if (!is_byte(type) || !is_byte(rfx_onnx_in_type(ctx, 3)))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "weights or results of other types than uint8 and int8");
+    int in = as_bytes(ctx, rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0)), rfx_onnx_in_type(ctx, 0));
+    in = rfx_onnx_emit1(ctx, &as_map, "/pixel", rfx_onnx_reshape(ctx, in, &pixel));
+    int made = rfx_onnx_emit1(ctx, &node, "", in);
+    made = rfx_onnx_reshape(ctx, rfx_onnx_emit1(ctx, &as_plain, "/row", made), &out);
+    return bind(ctx, made, type);
+}
+
+int rfx_onnx_quantised_gemm(struct rfx_onnx_import *ctx) {
+    bool turned = rfx_onnx_attr_flag(ctx, "transB", false);
+    if (rfx_onnx_attr_flag(ctx, "transA", false))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "transA 1");
+    return fully_connected(ctx, turned, rfx_onnx_attr_float(ctx, "alpha", 1.0f), 6, 7);
+}
+
+int rfx_onnx_quantised_matmul(struct rfx_onnx_import *ctx) {
+    return fully_connected(ctx, false, 1.0f, 8, 6); /* there is no input 8: no bias */
+}
+
+/* The sum as a float32 operator between conversions: for maps that are broadcast. */
+static int add_as_floats(struct rfx_onnx_import *ctx, const struct step s[3], int32_t type) {
+    struct rfx_onnx_operand x[2];
+    for (int i = 0; i < 2; i++) {
+        x[i] = rfx_onnx_need(ctx, (size_t)(3 * i));
+        int in = as_bytes(ctx, rfx_onnx_any(ctx, x[i]), rfx_onnx_in_type(ctx, (size_t)(3 * i)));
+        x[i] = rfx_onnx_of(convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, s[i]));
+    }
+    int sum = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/sum", x[0], x[1]);
+    return bind(ctx, convert_by(ctx, "", sum, rfx_type_of_onnx(type), s[2]), type);
+}
+
+int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_INT_ADD};
+    struct step s[3] = {read_step(ctx, 1), read_step(ctx, 4), read_step(ctx, 6)};
+    struct rfx_onnx_operand a = rfx_onnx_need(ctx, 0), b = rfx_onnx_need(ctx, 3);
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (!rfx_onnx_same_shape(rfx_onnx_shape(ctx, a), rfx_onnx_shape(ctx, b)))
+        return add_as_floats(ctx, s, type);
+    float left = s[0].scale / s[2].scale, right = s[1].scale / s[2].scale;
+    node.attr.int_add.to = rfx_type_of_onnx(type);
+    node.attr.int_add.a_scale = left;
+    node.attr.int_add.b_scale = right;
+    node.attr.int_add.shift =
+        (float)s[2].zero - fmaf((float)s[0].zero, left, (float)s[1].zero * right);
+    int in[2] = {rfx_onnx_any(ctx, a), rfx_onnx_any(ctx, b)};
+    for (int i = 0; i < 2 && rfx_onnx_is_map(ctx, in[0]) != rfx_onnx_is_map(ctx, in[1]); i++)
+        in[i] = rfx_onnx_map(ctx, rfx_onnx_of(in[i]));
+    for (int i = 0; i < 2; i++) in[i] = as_bytes(ctx, in[i], type);
+    return bind(ctx, rfx_onnx_emit2(ctx, &node, "", in[0], in[1]), type);
+}
+
+int rfx_onnx_quantised_mean(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_INT_MEAN};
+    struct step from = read_step(ctx, 1), to = read_step(ctx, 3);
+    int32_t type = type_of_zero(ctx, 4);
+    if (rfx_onnx_attr_flag(ctx, "channels_last", false))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channels_last 1");
+    node.attr.int_mean.to = rfx_type_of_onnx(type);
+    node.attr.int_mean.in_scale = from.scale;
+    node.attr.int_mean.out_scale = to.scale;
+    node.attr.int_mean.in_zero = from.zero;
+    node.attr.int_mean.out_zero = to.zero;
+    int in =
+        as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need_computed(ctx)), rfx_onnx_in_type(ctx, 0));
+    return bind(ctx, rfx_onnx_emit1(ctx, &node, "", in), type);
+}
