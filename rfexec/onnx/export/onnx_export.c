@@ -540,6 +540,8 @@ static void export_select(struct exporter *x, const struct rfx_node *node, const
 static void export_convert(struct exporter *x, const struct rfx_node *node, const char *output) {
     enum rfx_type to = node->attr.convert.to;
     const char *in = input(x, node, 0);
+    if (node->attr.convert.scale != 0.0f)
+        refuse(x, node, "QuantizeLinear and DequantizeLinear are read, but not written");
     if (to != RFX_TYPE_FLOAT32) {
         const char *whole = part(x, node, "whole"), *held = part(x, node, "held");
         float lo, hi;
@@ -552,6 +554,11 @@ static void export_convert(struct exporter *x, const struct rfx_node *node, cons
         in = held;
     }
     rfx_onnx_int(emit1(x, "Cast", node->name, output, in), "to", rfx_type_onnx(to));
+}
+
+static void export_bytes(struct exporter *x, const struct rfx_node *node, const char *output) {
+    (void)output;
+    refuse(x, node, "operators on one-byte integers are read from ONNX files, but not written");
 }
 
 static void export_crop(struct exporter *x, const struct rfx_node *node, const char *output) {
@@ -1287,6 +1294,9 @@ static const struct op_row op_rows[] = {
     [RFX_OP_BINARY] = {.write = export_binary},
     [RFX_OP_CONCAT] = {.write = export_concat},
     [RFX_OP_CONVERT] = {.write = export_convert},
+    [RFX_OP_INT_CONV] = {.write = export_bytes},
+    [RFX_OP_INT_ADD] = {.write = export_bytes},
+    [RFX_OP_INT_MEAN] = {.write = export_bytes},
     [RFX_OP_CHANNEL_SELECT] = {.write = export_select},
     [RFX_OP_PAD] = {.write = export_pad},
     [RFX_OP_CROP] = {export_crop, .fixes_size = always},

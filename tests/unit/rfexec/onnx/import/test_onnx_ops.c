@@ -99,6 +99,12 @@ static const struct example examples[] = {
     {.op = "PRelu", .in = "x each"},
     {.op = "Pad", .in = "x pads"},
     {.op = "Pow", .in = "x x"},
+    {.op = "QGemm", .in = "bytes low _ matrix_bytes low _ _ low"},
+    {.op = "QLinearAdd", .in = "bytes low _ bytes low _ low"},
+    {.op = "QLinearConv", .in = "bytes low _ filter_bytes low _ low"},
+    {.op = "QLinearGlobalAveragePool", .in = "bytes low _ low"},
+    {.op = "QLinearMatMul", .in = "bytes low _ matrix_bytes low _ low"},
+    {.op = "QuantizeLinear", .in = "x low"},
     {.op = "RMSNormalization", .in = "x six", .opset = 23, .last = true},
     {.op = "ReduceL1", .in = "x", .list = "axes", .values = {2, 3}},
     {.op = "ReduceL2", .in = "x", .list = "axes", .values = {2, 3}},
@@ -177,7 +183,7 @@ static void add_node(const char *op, const char *in, const char *out, const int6
 static void write_model(const struct example *e) {
     static const int64_t image[] = {1, 6, 4, 6};
     static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
-    bool matrix = strcmp(e->op, "Gemm") == 0;
+    bool matrix = strcmp(e->op, "Gemm") == 0, bytes = strncmp(e->in, "bytes", 5) == 0;
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
     add_constants();
@@ -185,11 +191,19 @@ static void write_model(const struct example *e) {
         static const int64_t sixes[] = {-1, 6};
         maker_ints(&graph, "sixes", sixes, 2);
         add_node("Reshape", "image sixes", "x", NULL);
+    } else if (bytes && strstr(e->in, "matrix") != NULL) {
+        add_node("GlobalAveragePool", "image", "pixel_map", NULL);
+        add_node("Reshape", "pixel_map flat", "x", NULL);
     } else if (strcmp(e->op, "Col2Im") == 0) {
         maker_ints(&graph, "blocks", (const int64_t[]){1, 6, 24}, 3);
         add_node("Reshape", "image blocks", "x", NULL);
     } else {
         add_node(e->last ? "Transpose" : "Identity", "image", "x", e->last ? to_last : NULL);
+    }
+    if (bytes) {
+        add_node("QuantizeLinear", "x low", "bytes", NULL);
+        add_node("QuantizeLinear", "matrix low", "matrix_bytes", NULL);
+        add_node("QuantizeLinear", "filters low", "filter_bytes", NULL);
     }
     if (strcmp(e->op, "MaxUnpool") == 0) {
         maker_node(&node, "MaxPool", "x", "p i");
@@ -198,7 +212,7 @@ static void write_model(const struct example *e) {
         maker_message(&graph, MAKER_NODE, &node);
     }
     maker_node(&node, e->op, e->in, "m");
-    if (strcmp(e->op, "FusedConv") == 0) maker_text(&node, 7, "com.microsoft");
+    if (!rfx_onnx_op_is_of(e->op, "")) maker_text(&node, 7, "com.microsoft");
     if (e->text != NULL) maker_attr_text(&node, e->attr, e->text);
     if (e->attr != NULL && e->text == NULL) maker_attr_int(&node, e->attr, e->value);
     if (e->list != NULL) maker_attr_ints(&node, e->list, e->values, e->values[0] == 1 ? 1 : 2);
