@@ -74,6 +74,22 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
     fact->runs = fact->by_units ? (double)(a->groups * rfx_ceil_div(ocg, RFX_CONV_PANEL)) : 1.0;
 }
 
+/* Time of an integer multiply-add over that of the float32 kernel of its kind. */
+#define INT_DENSE 0.65
+#define INT_CHANNEL 0.75
+
+static void describe_int_conv(const struct rfx_node *node, struct rfx_cost_node *fact) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    bool sums = a->groups != a->ic || a->oc != a->ic;
+    int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
+    double macs = (double)(a->oc * a->kh * a->kw * icg);
+    fact->pixel.n[sums ? RFX_COST_DIRECT_MAC : RFX_COST_CHANNEL_MAC] =
+        macs * (sums ? INT_DENSE : INT_CHANNEL);
+    fact->pixel.n[sums ? RFX_COST_CONV_ELEMENT : RFX_COST_ELEMENT] = (double)a->oc;
+    fact->dense = fact->by_units = sums;
+    if (sums) fact->runs = (double)(a->groups * rfx_ceil_div(ocg, RFX_INT_LANES));
+}
+
 /* Activation elements that one score of an attention, or one value of a softmax, takes. Each takes
  * one exponential, which is half of its time; the bias, the maximum, the sum and the division are
  * the other half (measured on swinir_light, one thread). */
@@ -134,6 +150,8 @@ static void describe_node(const struct rfx_graph *graph, const struct rfx_node *
         fact->pixel.n[RFX_COST_IMAGE_ELEMENT] = elements;
     else if (node->op == RFX_OP_CONV)
         describe_conv(graph, node, fact);
+    else if (node->op == RFX_OP_INT_CONV)
+        describe_int_conv(node, fact);
     else
         describe_other(graph, node, taken, elements, fact);
     if (!rfx_conv_clamp(&node->act, &lo, &hi)) fact->pixel.n[RFX_COST_ACT_ELEMENT] += elements;

@@ -417,6 +417,7 @@ void rfx_onnx_numbers(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, con
 
 void rfx_onnx_const_check_exact(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c) {
     if (!ctx->is_of_constants || rfx_onnx_type_is_real(c->type)) return;
+    if (rfx_onnx_type_bytes(c->type) <= 2) return; /* integers of up to 16 bits are exact */
     const int64_t *ints = rfx_onnx_const_stored_ints(ctx, c);
     for (int64_t i = 0; ints != NULL && i < rfx_onnx_const_stored(c); i++)
         if (ints[i] > RFX_FLOAT_COUNT_MAX || ints[i] < -RFX_FLOAT_COUNT_MAX)
