@@ -74,10 +74,9 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
     struct target to[BLOCKS];
     ints sum[PIXELS][BLOCKS][IN_BLOCK];
     UNROLL for (int b = 0; b < nb; b++) {
-        ints bias[IN_BLOCK];
-        to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false, bias);
+        to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false);
         UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] =
-            bias[v];
+            to[b].bias[v];
     }
     for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
         if (a->rows[ky] == NULL) continue;
@@ -91,8 +90,11 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
     const bool full = a->m - c >= nb * RFX_INT_LANES;
     const int64_t step = full ? a->out_stride : BLOCKS * RFX_INT_LANES;
     uint8_t *at = full ? out : made;
-    UNROLL for (int p = 0; p < n; p++, at += step) UNROLL for (int b = 0; b < nb; b++)
-        store_elements(&to[b], sum[p][b], false, at + b * RFX_INT_LANES);
+    UNROLL for (int p = 0; p < n; p++, at += step) UNROLL for (int b = 0; b < nb; b++) {
+        ints whole[IN_BLOCK];
+        round_sums(&to[b], sum[p][b], whole);
+        store_elements(&to[b], whole, false, at + b * RFX_INT_LANES);
+    }
     if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
 }
 

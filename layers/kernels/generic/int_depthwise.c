@@ -4,12 +4,12 @@
  *
  * Kernels of 3 and 5 columns with strides 1 and 2 are unrolled. There, the two taps belong to two
  * kernel rows, so that interleaved values serve all pixels of a block that use the column. */
-#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
 #ifdef INT_VECTORS
-#define PIXELS 4    /* pixels that share registers */
+#define PIXELS 8    /* pixels that share registers */
+#define FEW 4       /* as many, for short runs and for kernels that are not unrolled */
 #define MOST_ROWS 8 /* kernel rows whose interleaved weights are kept */
 #define MOST_COLUMNS 5
 
@@ -44,26 +44,30 @@ INLINE void find_taps(const struct rfx_int_conv_args *a, int64_t c, int k, struc
                         t->weights[row / 2][kx / 2]);
 }
 
-INLINE void add_all(ints sum[IN_BLOCK], const ints x[IN_BLOCK], const ints w[IN_BLOCK]) {
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[v] = add_factors(sum[v], x, w, v);
-}
+/* Adds the products of two taps to vector v of a pixel's sums. VECTOR_KEEP: otherwise a compiler
+ * would change the order of additions and run out of registers. */
+#define ADD_TAPS(sum, x, w)              \
+    do {                                 \
+        sum = add_factors(sum, x, w, v); \
+        VECTOR_KEEP(sum);                \
+    } while (0)
 
-/* Adds the products of two kernel rows to the sums of n pixels. */
-INLINE void add_two_rows(ints sum[PIXELS][IN_BLOCK], const int16_t *x0, const int16_t *x1,
-                         int64_t step, const ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n) {
+/* Adds the products of two kernel rows to vector v of the sums of n pixels. */
+INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1, int64_t step,
+                         ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
     UNROLL for (int column = 0; column < (n - 1) * s + k; column++) {
         ints x[IN_BLOCK];
         factors_of_taps(x0 + column * step, x1 + column * step, x);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
-            if (kx >= 0 && kx < k) add_all(sum[p], x, w[kx]);
+            if (kx >= 0 && kx < k) ADD_TAPS(sum[p], x, w[kx]);
         }
     }
 }
 
 /* Adds the products of one kernel row. The weight of the column after a pixel's last tap is 0. */
-INLINE void add_row(ints sum[PIXELS][IN_BLOCK], const int16_t *x, int64_t step,
-                    const ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n) {
+INLINE void add_row(ints sum[PIXELS], const int16_t *x, int64_t step,
+                    ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
     const int columns = (n - 1) * s + k;
     UNROLL for (int column = 0; column < columns; column++) {
         ints two[IN_BLOCK];
@@ -71,61 +75,65 @@ INLINE void add_row(ints sum[PIXELS][IN_BLOCK], const int16_t *x, int64_t step,
                         two);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
-            if (kx >= 0 && kx < k && kx % 2 == 0) add_all(sum[p], two, w[kx / 2]);
+            if (kx >= 0 && kx < k && kx % 2 == 0) ADD_TAPS(sum[p], two, w[kx / 2]);
         }
     }
 }
 
-/* Stores n pixels. A block that is not full is stored beside `out` first. */
+/* Packs and stores n pixels. A block that is not full is stored beside `out` first. */
 INLINE void store_pixels(const struct rfx_int_conv_args *a, const struct target *to,
-                         ints sum[PIXELS][IN_BLOCK], int64_t p0, int64_t c, int n) {
+                         ints whole[PIXELS][IN_BLOCK], int64_t p0, int64_t c, int n) {
     uint8_t made[PIXELS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
     const bool full = a->m - c >= RFX_INT_LANES;
     const int64_t step = full ? a->out_stride : RFX_INT_LANES;
     uint8_t *at = full ? out : made;
-    UNROLL for (int p = 0; p < n; p++, at += step) store_elements(to, sum[p], true, at);
+    UNROLL for (int p = 0; p < n; p++, at += step) store_elements(to, whole[p], true, at);
     if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
 }
 
-/* Computes n pixels from pixel p0 on. k, s and n are constants in all calls. */
-INLINE void fixed_block(const struct rfx_int_conv_args *a, const struct taps *t,
-                        const struct target *to, const ints bias[IN_BLOCK], int64_t p0, int64_t c,
-                        int k, int s, int n) {
-    ints sum[PIXELS][IN_BLOCK];
-    UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][v] =
-        bias[v];
+/* Computes n pixels from pixel p0 on, one vector of sums after the other. Then the sums and the
+ * weights of a row fit into the registers. k, s and n are constants in all calls. */
+INLINE void fixed_block(const struct rfx_int_conv_args *a, struct taps *t, const struct target *to,
+                        int64_t p0, int64_t c, int k, int s, int n) {
+    ints whole[PIXELS][IN_BLOCK];
     const int64_t at = p0 * a->x_stride;
-    int64_t row = 0;
-    for (; row + 1 < t->rows; row += 2)
-        add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, a->tap_stride, t->weights[row / 2], k,
-                     s, n);
-    if (row < t->rows) add_row(sum, t->x[row] + at, a->tap_stride, t->weights[row / 2], k, s, n);
-    store_pixels(a, to, sum, p0, c, n);
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) {
+        ints sum[PIXELS];
+        UNROLL for (int p = 0; p < n; p++) sum[p] = to->bias[v];
+        int64_t row = 0;
+        for (; row + 1 < t->rows; row += 2)
+            add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, a->tap_stride,
+                         t->weights[row / 2], k, s, n, v);
+        if (row < t->rows)
+            add_row(sum, t->x[row] + at, a->tap_stride, t->weights[row / 2], k, s, n, v);
+        UNROLL for (int p = 0; p < n; p++) whole[p][v] =
+            ints_rounded(sum[p], to->scales[v], to->hi);
+    }
+    store_pixels(a, to, whole, p0, c, n);
 }
 
-#define CASE(n, s)                                              \
-    case n:                                                     \
-        fixed_block(a, &taps, &to, bias, p0, c, (k), (s), (n)); \
-        break;
-
-/* Computes a run in blocks of pixels. The arguments are copied: otherwise a compiler would read
+/* Computes a run in blocks of PIXELS pixels, then 4, then 1. A block may overlap the block before
+ * it and compute the same pixels again. The arguments are copied: otherwise a compiler would read
  * them again after every store, which might have changed them. */
 INLINE void fixed_run(const struct rfx_int_conv_args *run, int k, int s) {
     const struct rfx_int_conv_args own = *run, *a = &own;
-    const struct cut cut = cut_evenly(a->pixels, PIXELS);
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES) {
         struct taps taps;
-        ints bias[IN_BLOCK];
-        const struct target to = target_of(&a->to, c, true, bias);
+        const struct target to = target_of(&a->to, c, true);
         find_taps(a, c, k, &taps);
-        int64_t p0 = 0;
-        for (int64_t i = 0; i < cut.blocks; i++) {
-            switch (cut_size(&cut, i)) {
-                CASES(PIXELS, CASE, s)
-                default:
-                    break;
+        for (int64_t p = 0; p < a->pixels;) {
+            int64_t left = a->pixels - p;
+            if (left >= PIXELS || (left > FEW && a->pixels >= PIXELS)) {
+                p = left >= PIXELS ? p : a->pixels - PIXELS;
+                fixed_block(a, &taps, &to, p, c, k, s, PIXELS);
+                p += PIXELS;
+            } else if (a->pixels >= FEW) {
+                p = left >= FEW ? p : a->pixels - FEW;
+                fixed_block(a, &taps, &to, p, c, k, s, FEW);
+                p += FEW;
+            } else {
+                fixed_block(a, &taps, &to, p++, c, k, s, 1);
             }
-            p0 += cut_size(&cut, i);
         }
     }
 }
@@ -140,12 +148,12 @@ FIXED(5, 1)
 FIXED(5, 2)
 
 /* Computes n pixels with any kernel. Two taps are neighbours of a kernel row. */
-INLINE void any_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n) {
+INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to, int64_t p0,
+                      int64_t c, int n) {
     const int64_t filled = rfx_int_conv_filled(a->m);
-    ints sum[PIXELS][IN_BLOCK], bias[IN_BLOCK];
-    const struct target to = target_of(&a->to, c, true, bias);
+    ints sum[FEW][IN_BLOCK], whole[PIXELS][IN_BLOCK];
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][v] =
-        bias[v];
+        to->bias[v];
     for (int64_t ky = 0; ky < a->kh; ky++) {
         if (a->rows[ky] == NULL) continue;
         const int16_t *x = a->rows[ky] + p0 * a->x_stride + c;
@@ -158,19 +166,21 @@ INLINE void any_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, 
             UNROLL for (int p = 0; p < n; p++) {
                 ints values[IN_BLOCK];
                 factors_of_taps(x + p * a->x_stride, x + p * a->x_stride + step, values);
-                add_all(sum[p], values, weights);
+                UNROLL for (int v = 0; v < IN_BLOCK; v++) ADD_TAPS(sum[p][v], values, weights);
             }
         }
     }
-    store_pixels(a, &to, sum, p0, c, n);
+    UNROLL for (int p = 0; p < n; p++) round_sums(to, sum[p], whole[p]);
+    store_pixels(a, to, whole, p0, c, n);
 }
 
 static void any_run(const struct rfx_int_conv_args *run) {
     const struct rfx_int_conv_args own = *run, *a = &own;
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES) {
-        int64_t p0 = 0;
-        for (; p0 + PIXELS <= a->pixels; p0 += PIXELS) any_block(a, p0, c, PIXELS);
-        for (; p0 < a->pixels; p0++) any_block(a, p0, c, 1);
+        const struct target to = target_of(&a->to, c, true);
+        int64_t p = 0;
+        for (; p + FEW <= a->pixels; p += FEW) any_block(a, &to, p, c, FEW);
+        for (; p < a->pixels; p++) any_block(a, &to, p, c, 1);
     }
 }
 

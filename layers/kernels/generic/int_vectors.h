@@ -225,36 +225,39 @@ INLINE ints pair_at(const void *x) {
     return INTS_ALL(pair);
 }
 
-/* Everything that turns a block's sums into elements. */
+/* A block of channels: where its sums begin, and what turns them into elements. */
 struct target {
+    ints bias[IN_BLOCK];
     vector scales[IN_BLOCK], hi;
     ints lo, zero_point;
 };
 
-/* Returns how the block of channels from c on is requantised, and its biases. */
-INLINE struct target target_of(const struct rfx_requantise *to, int64_t c, bool crossed,
-                               ints bias[IN_BLOCK]) {
+/* Returns this of the block from channel c on. */
+INLINE struct target target_of(const struct rfx_requantise *to, int64_t c, bool crossed) {
     struct target t = {.hi = VECTOR_ALL((float)(to->hi - to->zero_point)),
                        .lo = LIMIT_ALL(to->lo - to->zero_point),
                        .zero_point = LIMIT_ALL(to->zero_point)};
     ints scales[IN_BLOCK];
     UNROLL for (int v = 0; v < IN_BLOCK; v++) {
-        bias[v] = INTS_LOAD(to->bias + c + v * VECTOR_FLOATS);
+        t.bias[v] = INTS_LOAD(to->bias + c + v * VECTOR_FLOATS);
         scales[v] = INTS_LOAD(to->scales + c + v * VECTOR_FLOATS);
     }
     if (crossed) {
-        cross(bias);
+        cross(t.bias);
         cross(scales);
     }
     UNROLL for (int v = 0; v < IN_BLOCK; v++) t.scales[v] = (vector)scales[v];
     return t;
 }
 
-/* Requantises sums, in which the biases are contained, and stores RFX_INT_LANES elements. */
-INLINE void store_elements(const struct target *t, const ints sum[IN_BLOCK], bool crossed,
-                           uint8_t *out) {
-    ints whole[IN_BLOCK];
+/* Scales and rounds a block's sums, in which the biases are contained. */
+INLINE void round_sums(const struct target *t, const ints sum[IN_BLOCK], ints whole[IN_BLOCK]) {
     UNROLL for (int v = 0; v < IN_BLOCK; v++) whole[v] = ints_rounded(sum[v], t->scales[v], t->hi);
+}
+
+/* Stores the elements of RFX_INT_LANES channels. */
+INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], bool crossed,
+                           uint8_t *out) {
     *(elements_unaligned *)(void *)out = elements_of(whole, t->lo, t->zero_point, crossed);
 }
 
