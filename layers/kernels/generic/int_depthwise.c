@@ -107,7 +107,7 @@ INLINE void fixed_block(const struct rfx_int_conv_args *a, struct taps *t, const
         if (row < t->rows)
             add_row(sum, t->x[row] + at, a->tap_stride, t->weights[row / 2], k, s, n, v);
         UNROLL for (int p = 0; p < n; p++) whole[p][v] =
-            ints_rounded(sum[p], to->scales[v], to->hi);
+            rounded(floats_of(sum[p]) * to->scales[v], to->hi);
     }
     store_pixels(a, to, whole, p0, c, n);
 }

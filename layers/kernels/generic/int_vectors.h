@@ -28,8 +28,10 @@ typedef uint8_t elements_unaligned
 #define INTS_ALL(s) ((ints){0} + (s))
 
 /* The operations of an instruction set:
- * - ints_rounded: sums times scales, at most `hi`, rounded; too small a value becomes a number that
- *   is smaller than any `lo`.
+ * - floats_of: converts to float32.
+ * - rounded: at most `hi`, rounded to integers; too small a value becomes an integer that is
+ * smaller than any `lo`.
+ * - widened: converts RFX_INT_LANES elements.
  * - elements_of: sums to elements. `crossed`: the order of channels is that of factors_of_taps.
  * - factors_of_block: reads the weights of a block for a pair of input channels.
  * - factors_of_taps: combines the values of two taps for a block of channels.
@@ -38,9 +40,17 @@ typedef uint8_t elements_unaligned
 #if VECTOR_FLOATS == 16
 #define LIMIT_ALL(s) INTS_ALL(s)
 
-INLINE ints ints_rounded(ints sum, vector scale, vector hi) {
-    vector v = (vector)_mm512_cvtepi32_ps((__m512i)sum) * scale;
+INLINE vector floats_of(ints v) {
+    return (vector)_mm512_cvtepi32_ps((__m512i)v);
+}
+
+INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm512_cvtps_epi32((__m512)VECTOR_MIN(hi, v));
+}
+
+INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
+    __m128i bytes = _mm_loadu_si128(at);
+    v[0] = (ints)(is_signed ? _mm512_cvtepi8_epi32(bytes) : _mm512_cvtepu8_epi32(bytes));
 }
 
 INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point, bool crossed) {
@@ -73,9 +83,18 @@ INLINE void cross(ints v[IN_BLOCK]) {
 #elif VECTOR_FLOATS == 8
 #define LIMIT_ALL(s) ((ints)_mm256_set1_epi16((int16_t)(s)))
 
-INLINE ints ints_rounded(ints sum, vector scale, vector hi) {
-    vector v = (vector)_mm256_cvtepi32_ps((__m256i)sum) * scale;
+INLINE vector floats_of(ints v) {
+    return (vector)_mm256_cvtepi32_ps((__m256i)v);
+}
+
+INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm256_cvtps_epi32((__m256)VECTOR_MIN(hi, v));
+}
+
+INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
+    __m128i low = _mm_loadu_si64(at), high = _mm_loadu_si64((const uint8_t *)at + 8);
+    v[0] = (ints)(is_signed ? _mm256_cvtepi8_epi32(low) : _mm256_cvtepu8_epi32(low));
+    v[1] = (ints)(is_signed ? _mm256_cvtepi8_epi32(high) : _mm256_cvtepu8_epi32(high));
 }
 
 INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point, bool crossed) {
@@ -112,9 +131,23 @@ INLINE void cross(ints v[IN_BLOCK]) {
 #elif defined(__SSE2__)
 #define LIMIT_ALL(s) ((ints)_mm_set1_epi16((int16_t)(s)))
 
-INLINE ints ints_rounded(ints sum, vector scale, vector hi) {
-    vector v = (vector)_mm_cvtepi32_ps((__m128i)sum) * scale;
+INLINE vector floats_of(ints v) {
+    return (vector)_mm_cvtepi32_ps((__m128i)v);
+}
+
+INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm_cvtps_epi32(_mm_min_ps((__m128)hi, (__m128)v));
+}
+
+/* Each byte becomes the highest of an int32, which is then shifted to the right. */
+INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
+    const __m128i zero = _mm_setzero_si128(), bytes = _mm_loadu_si128(at);
+    __m128i words[2] = {_mm_unpacklo_epi8(zero, bytes), _mm_unpackhi_epi8(zero, bytes)};
+    UNROLL for (int i = 0; i < IN_BLOCK; i++) {
+        __m128i wide = i % 2 == 0 ? _mm_unpacklo_epi16(zero, words[i / 2])
+                                  : _mm_unpackhi_epi16(zero, words[i / 2]);
+        v[i] = (ints)(is_signed ? _mm_srai_epi32(wide, 24) : _mm_srli_epi32(wide, 24));
+    }
 }
 
 INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point, bool crossed) {
@@ -151,9 +184,23 @@ INLINE void cross(ints v[IN_BLOCK]) {
        * channels 8 * i to 8 * i + 7. */
 #define LIMIT_ALL(s) ((ints)vdupq_n_s16((int16_t)(s)))
 
-INLINE ints ints_rounded(ints sum, vector scale, vector hi) {
-    vector v = (vector)vcvtq_f32_s32((int32x4_t)sum) * scale;
+INLINE vector floats_of(ints v) {
+    return (vector)vcvtq_f32_s32((int32x4_t)v);
+}
+
+INLINE ints rounded(vector v, vector hi) {
     return (ints)vcvtnq_s32_f32((float32x4_t)VECTOR_MIN(hi, v));
+}
+
+INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
+    uint8x16_t bytes = vld1q_u8(at);
+    int16x8_t words[2];
+    words[0] = is_signed ? vmovl_s8(vget_low_s8(vreinterpretq_s8_u8(bytes)))
+                         : vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(bytes)));
+    words[1] = is_signed ? vmovl_high_s8(vreinterpretq_s8_u8(bytes))
+                         : vreinterpretq_s16_u16(vmovl_high_u8(bytes));
+    UNROLL for (int i = 0; i < IN_BLOCK; i++) v[i] =
+        (ints)(i % 2 == 0 ? vmovl_s16(vget_low_s16(words[i / 2])) : vmovl_high_s16(words[i / 2]));
 }
 
 INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point, bool crossed) {
@@ -252,7 +299,8 @@ INLINE struct target target_of(const struct rfx_requantise *to, int64_t c, bool 
 
 /* Scales and rounds a block's sums, in which the biases are contained. */
 INLINE void round_sums(const struct target *t, const ints sum[IN_BLOCK], ints whole[IN_BLOCK]) {
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) whole[v] = ints_rounded(sum[v], t->scales[v], t->hi);
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) whole[v] =
+        rounded(floats_of(sum[v]) * t->scales[v], t->hi);
 }
 
 /* Stores the elements of RFX_INT_LANES channels. */
@@ -262,9 +310,9 @@ INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], b
 }
 
 /* Copies the first `channels` elements of n pixels that are `width` elements apart. */
-static __attribute__((noinline)) void copy_elements(const uint8_t *made, int64_t width, int n,
-                                                    int64_t channels, uint8_t *out,
-                                                    int64_t out_stride) {
+static __attribute__((noinline, unused)) void copy_elements(const uint8_t *made, int64_t width,
+                                                            int n, int64_t channels, uint8_t *out,
+                                                            int64_t out_stride) {
     for (int p = 0; p < n; p++, made += width, out += out_stride)
         memcpy(out, made, (size_t)channels);
 }
