@@ -87,8 +87,9 @@ endfunction()
 # set stands in that set's list alone, and so does a flag; generic files are written with the
 # compiler's vectors and stand in every list.
 set(RFX_KERNELS_GENERIC generic/bytes.c generic/channel_norm.c generic/conv.c generic/dense.c
-    generic/depthwise.c generic/elementwise.c generic/exact.c generic/int_conv.c generic/lanes.c generic/peak.c
-    generic/pixels.c generic/planes.c generic/pool.c generic/table.c generic/winograd.c)
+    generic/depthwise.c generic/elementwise.c generic/exact.c generic/int_conv.c generic/int_depthwise.c
+    generic/lanes.c generic/peak.c generic/pixels.c generic/planes.c generic/pool.c generic/table.c
+    generic/winograd.c)
 set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)

@@ -1,4 +1,7 @@
 /* Kernels of uint8 and int8: loops over channels that the compiler vectorises. */
+#include <string.h>
+
+#include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
 #define POOL_MAX(name, element, least)                                              \
@@ -29,6 +32,54 @@ static inline float clamp(float v, float lo, float hi) {
     return v > hi ? hi : v;
 }
 
+#if defined(INT_VECTORS) && defined(VARIANT_HAS_FMA)
+/* Adds RFX_INT_LANES elements. All are read before one is written: `out` may be an operand. */
+INLINE void add_block(const uint8_t *a, float a_scale, const uint8_t *b, float b_scale, float shift,
+                      uint8_t *out, bool is_signed, int least, int most) {
+    ints left[IN_BLOCK], right[IN_BLOCK], whole[IN_BLOCK];
+    widened(a, is_signed, left);
+    widened(b, is_signed, right);
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) {
+        vector more = VECTOR_FMA(floats_of(right[v]), VECTOR_ALL(b_scale), VECTOR_ALL(shift));
+        vector sum = VECTOR_FMA(floats_of(left[v]), VECTOR_ALL(a_scale), more);
+        sum = vector_select(sum == sum, sum, VECTOR_ALL(0.0f));
+        whole[v] = rounded(sum, VECTOR_ALL((float)most));
+    }
+    *(elements_unaligned *)(void *)out = elements_of(whole, LIMIT_ALL(least), LIMIT_ALL(0), false);
+}
+
+INLINE void add_all(const uint8_t *a, float a_scale, const uint8_t *b, float b_scale, float shift,
+                    uint8_t *out, int64_t n, bool is_signed, int least, int most) {
+    int64_t i = 0;
+    for (; i + RFX_INT_LANES <= n; i += RFX_INT_LANES)
+        add_block(a + i, a_scale, b + i, b_scale, shift, out + i, is_signed, least, most);
+    if (i == n) return;
+    uint8_t left[RFX_INT_LANES] = {0}, right[RFX_INT_LANES] = {0};
+    memcpy(left, a + i, (size_t)(n - i));
+    memcpy(right, b + i, (size_t)(n - i));
+    add_block(left, a_scale, right, b_scale, shift, left, is_signed, least, most);
+    memcpy(out + i, left, (size_t)(n - i));
+}
+
+#define ADD(suffix, element, least, most)                                                       \
+    void VARIANT_NAME(add_##suffix)(const void *a, float a_scale, const void *b, float b_scale, \
+                                    float shift, void *out, int64_t n) {                        \
+        add_all(a, a_scale, b, b_scale, shift, out, n, (least) < 0, (least), (most));           \
+    }
+#else
+#define ADD(suffix, element, least, most)                                                       \
+    void VARIANT_NAME(add_##suffix)(const void *a, float a_scale, const void *b, float b_scale, \
+                                    float shift, void *out, int64_t n) {                        \
+        const element *left = a, *right = b;                                                    \
+        element *to = out;                                                                      \
+        for (int64_t i = 0; i < n; i++) {                                                       \
+            float sum = __builtin_fmaf((float)left[i], a_scale,                                 \
+                                       __builtin_fmaf((float)right[i], b_scale, shift));        \
+            to[i] = (element)(int32_t)round_even(clamp(sum, (least), (most)));                  \
+        }                                                                                       \
+    }
+#endif
+
 #define OF_ELEMENT(suffix, element, least, most)                                                \
     void VARIANT_NAME(widen_##suffix)(const void *x, int32_t zero_point, int16_t *restrict out, \
                                       int64_t n) {                                              \
@@ -47,17 +98,9 @@ static inline float clamp(float v, float lo, float hi) {
                                            float *restrict out, int64_t n) {                    \
         const element *from = x;                                                                \
         for (int64_t i = 0; i < n; i++) out[i] = (float)(from[i] - zero_point) * scale;         \
-    }                                                                                           \
-    void VARIANT_NAME(add_##suffix)(const void *a, float a_scale, const void *b, float b_scale, \
-                                    float shift, void *out, int64_t n) {                        \
-        const element *left = a, *right = b;                                                    \
-        element *to = out;                                                                      \
-        for (int64_t i = 0; i < n; i++) {                                                       \
-            float sum = __builtin_fmaf((float)left[i], a_scale,                                 \
-                                       __builtin_fmaf((float)right[i], b_scale, shift));        \
-            to[i] = (element)(int32_t)round_even(clamp(sum, (least), (most)));                  \
-        }                                                                                       \
     }
 
 OF_ELEMENT(u8, uint8_t, 0, UINT8_MAX)
 OF_ELEMENT(i8, int8_t, INT8_MIN, INT8_MAX)
+ADD(u8, uint8_t, 0, UINT8_MAX)
+ADD(i8, int8_t, INT8_MIN, INT8_MAX)

@@ -1,29 +1,146 @@
-/* Integer convolutions: sums of products of int16, which are requantised to elements of one byte.
- * Sums are exact, so every instruction set gives the same bytes. */
+/* Dense integer convolution: PIXELS x VECTORS sums in registers. Each step multiplies a pair of
+ * input channels of every pixel by the weights of the output channels. Sums are exact, so their
+ * order does not matter, and every instruction set gives the same bytes. */
+#include "layers/kernels/generic/blocks.h"
+#include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#ifdef INT_VECTORS
+#if VECTOR_FLOATS == 16
+#define PIXELS 14 /* 28 sums, 2 weights, an input pair and its products in 32 registers */
+#define BLOCKS 2  /* blocks of channels that are computed together */
+#elif VECTOR_FLOATS == 8
+#define PIXELS 6 /* 12 sums, 2 weights, an input pair and its products in 16 registers */
+#define BLOCKS 1
+#elif defined(__aarch64__)
+#define PIXELS 6 /* 24 sums, 4 weights and input pairs in 32 registers */
+#define BLOCKS 1
+#else
+#define PIXELS 2 /* 8 sums, 4 weights, 2 input pairs and a product in 16 registers */
+#define BLOCKS 1
+#endif
 
-/* Writes the elements of n <= RFX_INT_LANES channels from channel c on. */
-INLINE void requantise(const struct rfx_requantise *to, int64_t c, const int32_t *sums, int64_t n,
-                       uint8_t *out) {
-    const float lo = (float)(to->lo - to->zero_point), hi = (float)(to->hi - to->zero_point);
-    const float magic = 12582912.0f; /* 1.5 * 2^23: the sum has no bits for fractions */
-    uint8_t made[RFX_INT_LANES];
-    for (int i = 0; i < RFX_INT_LANES; i++) {
-        float v = (float)(sums[i] + to->bias[c + i]) * to->scales[c + i];
-        v = v < lo ? lo : v;
-        v = v > hi ? hi : v;
-        made[i] = (uint8_t)((int32_t)((v + magic) - magic) + to->zero_point);
+#define STEP (2 * RFX_INT_LANES) /* weights of a block for a pair of channels */
+
+/* Addresses of the pixels of a block, without one register per pixel: they are formed from two base
+ * pointers and three distances, in bytes. */
+struct places {
+    const char *near, *far; /* addresses of the first pixel and of pixel HALF */
+    int64_t one, three, five;
+};
+enum { HALF = 7 };
+_Static_assert(PIXELS <= 2 * HALF, "from two pixels on");
+
+INLINE struct places places_from(const int16_t *x, int64_t stride) {
+    int64_t one = stride * (int64_t)sizeof *x;
+    const char *near = (const char *)x;
+    return (struct places){near, near + HALF * one, one, 3 * one, 5 * one};
+}
+
+INLINE const void *place_of(const struct places *at, int pixel) {
+    const int64_t distance[HALF] = {0,           at->one,  2 * at->one,  at->three,
+                                    4 * at->one, at->five, 2 * at->three};
+    return (pixel < HALF ? at->near : at->far) + distance[pixel % HALF];
+}
+
+/* Adds the products of `pairs` contiguous pairs to the sums of n pixels and nb blocks. Weights of
+ * the second block are `filter` elements after those of the first. */
+INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const int16_t *x, int64_t x_stride,
+                         const int16_t *w, int64_t filter, int64_t pairs, int n, int nb) {
+    struct places at = places_from(x, x_stride);
+    for (const int16_t *end = w + pairs * STEP; w < end; w += STEP) {
+        ints factors[BLOCKS][IN_BLOCK];
+        UNROLL for (int b = 0; b < nb; b++) factors_of_block(w + b * filter, factors[b]);
+        UNROLL for (int p = 0; p < n; p++) {
+            ints pair = pair_at(place_of(&at, p));
+            UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++)
+                sum[p][b][v] = add_pair(sum[p][b][v], pair, factors[b], v);
+        }
+        at.near += 2 * sizeof *x;
+        at.far += 2 * sizeof *x;
+        /* Hides from the compiler that the distances do not change. Otherwise it would compute all
+         * their multiples once and keep them in memory. */
+        __asm__("" : "+r"(at.one), "+r"(at.three), "+r"(at.five));
     }
-    for (int64_t i = 0; i < n; i++) out[i] = made[i];
 }
 
-/* Returns the number of channels of the block that begins at channel c. */
-INLINE int64_t channels_of(const struct rfx_int_conv_args *a, int64_t c) {
-    return a->m - c < RFX_INT_LANES ? a->m - c : RFX_INT_LANES;
+/* Computes n pixels from pixel p0 on, of nb blocks from channel c on. n and nb are constants in all
+ * calls. */
+INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n, int nb) {
+    const int64_t tap = a->pairs * STEP, filter = a->kh * a->kw * tap;
+    /* Taps of a kernel row whose values are contiguous. */
+    const int64_t taps = a->tap_stride == 2 * a->pairs ? a->kw : 1;
+    const int16_t *w = a->weights + c / RFX_INT_LANES * filter;
+    struct target to[BLOCKS];
+    ints sum[PIXELS][BLOCKS][IN_BLOCK];
+    UNROLL for (int b = 0; b < nb; b++) {
+        to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false);
+        UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] =
+            to[b].bias[v];
+    }
+    for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
+        if (a->rows[ky] == NULL) continue;
+        const int16_t *x = a->rows[ky] + p0 * a->x_stride;
+        for (int64_t kx = 0; kx < a->kw; kx += taps)
+            add_products(sum, x + kx * a->tap_stride, a->x_stride, w + kx * tap, filter,
+                         taps * a->pairs, n, nb);
+    }
+    /* Blocks that are not full are stored beside `out` first. */
+    uint8_t made[PIXELS * BLOCKS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
+    const bool full = a->m - c >= nb * RFX_INT_LANES;
+    const int64_t step = full ? a->out_stride : BLOCKS * RFX_INT_LANES;
+    uint8_t *at = full ? out : made;
+    UNROLL for (int p = 0; p < n; p++, at += step) UNROLL for (int b = 0; b < nb; b++) {
+        ints whole[IN_BLOCK];
+        round_sums(&to[b], sum[p][b], whole);
+        store_elements(&to[b], whole, false, at + b * RFX_INT_LANES);
+    }
+    if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
 }
 
+#define CASE(n, nb)                      \
+    case n:                              \
+        make_block(a, p0, c, (n), (nb)); \
+        return;
+
+static void one_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n) {
+    switch (n) {
+        CASES(PIXELS, CASE, 1)
+        default:
+            return;
+    }
+}
+
+#if BLOCKS > 1
+static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n) {
+    switch (n) {
+        CASES(PIXELS, CASE, BLOCKS)
+        default:
+            return;
+    }
+}
+#else
+#define all_blocks one_block
+#endif
+
+/* The weights of a block stay in the cache for all pixels of the run. */
+void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
+    const struct cut cut = cut_evenly(a->pixels, PIXELS);
+    for (int64_t c = 0; c < a->m;) {
+        bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
+        int64_t p0 = 0;
+        for (int64_t i = 0; i < cut.blocks; i++) {
+            int n = cut_size(&cut, i);
+            if (all)
+                all_blocks(a, p0, c, n);
+            else
+                one_block(a, p0, c, n);
+            p0 += n;
+        }
+        c += all ? BLOCKS * RFX_INT_LANES : RFX_INT_LANES;
+    }
+}
+#else
 void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const int64_t tap = a->pairs * RFX_INT_LANES * 2, filter = a->kh * a->kw * tap;
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES)
@@ -40,23 +157,7 @@ void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
                             sums[i] += x[2 * k] * w[2 * i] + x[2 * k + 1] * w[2 * i + 1];
                 }
             }
-            requantise(&a->to, c, sums, channels_of(a, c), a->out + p * a->out_stride + c);
+            requantise(&a->to, c, a->m, sums, a->out + p * a->out_stride + c);
         }
 }
-
-void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
-    const int64_t filled = rfx_int_conv_filled(a->m);
-    for (int64_t p = 0; p < a->pixels; p++)
-        for (int64_t c = 0; c < a->m; c += RFX_INT_LANES) {
-            int32_t sums[RFX_INT_LANES] = {0};
-            for (int64_t ky = 0; ky < a->kh; ky++) {
-                if (a->rows[ky] == NULL) continue;
-                for (int64_t kx = 0; kx < a->kw; kx++) {
-                    const int16_t *x = a->rows[ky] + p * a->x_stride + kx * a->tap_stride + c;
-                    const int16_t *w = a->weights + (ky * a->kw + kx) * filled + c;
-                    for (int i = 0; i < RFX_INT_LANES; i++) sums[i] += x[i] * w[i];
-                }
-            }
-            requantise(&a->to, c, sums, channels_of(a, c), a->out + p * a->out_stride + c);
-        }
-}
+#endif
