@@ -8,7 +8,11 @@
 #include "layers/kernels/generic/variant.h"
 
 #ifdef INT_VECTORS
-#define PIXELS 8    /* pixels that share registers */
+#if VECTOR_FLOATS == 4
+#define PIXELS 4 /* pixels that share registers */
+#else
+#define PIXELS 8
+#endif
 #define FEW 4       /* as many, for short runs and for kernels that are not unrolled */
 #define MOST_ROWS 8 /* kernel rows whose interleaved weights are kept */
 #define MOST_COLUMNS 5
@@ -52,12 +56,37 @@ INLINE void find_taps(const struct rfx_int_conv_args *a, int64_t c, int k, struc
         VECTOR_KEEP(sum);                \
     } while (0)
 
+/* Distances of columns in bytes. The addresses of ten columns can be formed from one pointer and
+ * these distances. */
+struct columns {
+    int64_t one, three, five, seven, nine;
+};
+
+INLINE struct columns columns_of(const struct rfx_int_conv_args *a) {
+    const int64_t one = a->tap_stride * (int64_t)sizeof(int16_t);
+    return (struct columns){one, 3 * one, 5 * one, 7 * one, 9 * one};
+}
+
+/* Hides from the compiler that the distances do not change. Otherwise it would compute the
+ * addresses of all columns for every block and keep them in memory. */
+INLINE void keep_columns(struct columns *c) {
+    __asm__("" : "+r"(c->one), "+r"(c->three), "+r"(c->five), "+r"(c->seven), "+r"(c->nine));
+}
+
+INLINE const int16_t *column_of(const int16_t *x, const struct columns *c, int column) {
+    const int64_t distance[10] = {0,       c->one,       2 * c->one, c->three,   4 * c->one,
+                                  c->five, 2 * c->three, c->seven,   8 * c->one, c->nine};
+    const char *from = (const char *)x + (column < 10 ? 0 : 2 * c->five);
+    return (const int16_t *)(const void *)(from + distance[column % 10]);
+}
+
 /* Adds the products of two kernel rows to vector v of the sums of n pixels. */
-INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1, int64_t step,
-                         ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
+INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1,
+                         const struct columns *at, ints w[MOST_COLUMNS][IN_BLOCK], int k, int s,
+                         int n, int v) {
     UNROLL for (int column = 0; column < (n - 1) * s + k; column++) {
         ints x[IN_BLOCK];
-        factors_of_taps(x0 + column * step, x1 + column * step, x);
+        factors_of_taps(column_of(x0, at, column), column_of(x1, at, column), x);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
             if (kx >= 0 && kx < k) ADD_TAPS(sum[p], x, w[kx]);
@@ -66,13 +95,13 @@ INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1,
 }
 
 /* Adds the products of one kernel row. The weight of the column after a pixel's last tap is 0. */
-INLINE void add_row(ints sum[PIXELS], const int16_t *x, int64_t step,
+INLINE void add_row(ints sum[PIXELS], const int16_t *x, const struct columns *at,
                     ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
     const int columns = (n - 1) * s + k;
     UNROLL for (int column = 0; column < columns; column++) {
         ints two[IN_BLOCK];
-        factors_of_taps(x + column * step, column + 1 < columns ? x + (column + 1) * step : zeros,
-                        two);
+        factors_of_taps(column_of(x, at, column),
+                        column + 1 < columns ? column_of(x, at, column + 1) : zeros, two);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
             if (kx >= 0 && kx < k && kx % 2 == 0) ADD_TAPS(sum[p], two, w[kx / 2]);
@@ -97,15 +126,18 @@ INLINE void fixed_block(const struct rfx_int_conv_args *a, struct taps *t, const
                         int64_t p0, int64_t c, int k, int s, int n) {
     ints whole[PIXELS][IN_BLOCK];
     const int64_t at = p0 * a->x_stride;
+    struct columns columns = columns_of(a);
     UNROLL for (int v = 0; v < IN_BLOCK; v++) {
         ints sum[PIXELS];
         UNROLL for (int p = 0; p < n; p++) sum[p] = to->bias[v];
         int64_t row = 0;
-        for (; row + 1 < t->rows; row += 2)
-            add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, a->tap_stride,
-                         t->weights[row / 2], k, s, n, v);
-        if (row < t->rows)
-            add_row(sum, t->x[row] + at, a->tap_stride, t->weights[row / 2], k, s, n, v);
+        for (; row + 1 < t->rows; row += 2) {
+            keep_columns(&columns);
+            add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, &columns, t->weights[row / 2], k,
+                         s, n, v);
+        }
+        keep_columns(&columns);
+        if (row < t->rows) add_row(sum, t->x[row] + at, &columns, t->weights[row / 2], k, s, n, v);
         UNROLL for (int p = 0; p < n; p++) whole[p][v] =
             rounded(floats_of(sum[p]) * to->scales[v], to->hi);
     }
@@ -122,8 +154,8 @@ INLINE void fixed_run(const struct rfx_int_conv_args *run, int k, int s) {
         const struct target to = target_of(&a->to, c, true);
         find_taps(a, c, k, &taps);
         for (int64_t p = 0; p < a->pixels;) {
-            int64_t left = a->pixels - p;
-            if (left >= PIXELS || (left > FEW && a->pixels >= PIXELS)) {
+            const int64_t left = a->pixels - p;
+            if (a->pixels >= PIXELS && (left > FEW || PIXELS == FEW)) {
                 p = left >= PIXELS ? p : a->pixels - PIXELS;
                 fixed_block(a, &taps, &to, p, c, k, s, PIXELS);
                 p += PIXELS;
@@ -147,28 +179,42 @@ FIXED(3, 2)
 FIXED(5, 1)
 FIXED(5, 2)
 
-/* Computes n pixels with any kernel. Two taps are neighbours of a kernel row. */
+/* Adds the products of two taps of any kernel to the sums of n pixels. x and w: addresses of the
+ * first pixel's values and of the weights. */
+INLINE void add_two_taps(ints sum[FEW][IN_BLOCK], const int16_t *const x[2],
+                         const int16_t *const w[2], int64_t x_stride, int n) {
+    ints weights[IN_BLOCK];
+    factors_of_taps(w[0], w[1], weights);
+    UNROLL for (int p = 0; p < n; p++) {
+        ints values[IN_BLOCK];
+        factors_of_taps(x[0] + p * x_stride, x[1] + p * x_stride, values);
+        UNROLL for (int v = 0; v < IN_BLOCK; v++) ADD_TAPS(sum[p][v], values, weights);
+    }
+}
+
+/* Computes n pixels with any kernel: two taps after the other, the last of an odd number with
+ * weights of 0. */
 INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to, int64_t p0,
                       int64_t c, int n) {
     const int64_t filled = rfx_int_conv_filled(a->m);
     ints sum[FEW][IN_BLOCK], whole[PIXELS][IN_BLOCK];
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][v] =
         to->bias[v];
+    const int16_t *x[2], *w[2];
+    int found = 0;
     for (int64_t ky = 0; ky < a->kh; ky++) {
         if (a->rows[ky] == NULL) continue;
-        const int16_t *x = a->rows[ky] + p0 * a->x_stride + c;
-        const int16_t *w = a->weights + ky * a->kw * filled + c;
-        for (int64_t kx = 0; kx < a->kw; kx += 2, x += 2 * a->tap_stride, w += 2 * filled) {
-            const bool two = kx + 1 < a->kw;
-            const int64_t step = two ? a->tap_stride : 0; /* the weight of a missing tap is 0 */
-            ints weights[IN_BLOCK];
-            factors_of_taps(w, two ? w + filled : zeros, weights);
-            UNROLL for (int p = 0; p < n; p++) {
-                ints values[IN_BLOCK];
-                factors_of_taps(x + p * a->x_stride, x + p * a->x_stride + step, values);
-                UNROLL for (int v = 0; v < IN_BLOCK; v++) ADD_TAPS(sum[p][v], values, weights);
-            }
+        for (int64_t kx = 0; kx < a->kw; kx++) {
+            x[found] = a->rows[ky] + p0 * a->x_stride + kx * a->tap_stride + c;
+            w[found] = a->weights + (ky * a->kw + kx) * filled + c;
+            if (found == 1) add_two_taps(sum, x, w, a->x_stride, n);
+            found = 1 - found;
         }
+    }
+    if (found == 1) {
+        x[1] = x[0];
+        w[1] = zeros;
+        add_two_taps(sum, x, w, a->x_stride, n);
     }
     UNROLL for (int p = 0; p < n; p++) round_sums(to, sum[p], whole[p]);
     store_pixels(a, to, whole, p0, c, n);
