@@ -209,6 +209,13 @@ static enum rfx_status add_converted(struct rfx_graph *graph, const struct rfx_n
     return status;
 }
 
+enum rfx_status rfx_graph_as_numbers(struct rfx_graph *graph, int node, int *out,
+                                     struct rfx_error *err) {
+    *out = node;
+    if (graph->nodes[node].out.type == RFX_TYPE_FLOAT32) return RFX_OK;
+    return convert_node(graph, node, RFX_TYPE_FLOAT32, out, err);
+}
+
 static bool has_other_input(const struct rfx_graph *graph, const struct rfx_node *node,
                             enum rfx_type type) {
     for (int k = 0; k < node->n_in; k++)

@@ -40,8 +40,9 @@ enum rfx_op {
     RFX_OP_CONCAT,      /* along channels */
     RFX_OP_CONVERT,     /* either layout: elements of another type */
     RFX_OP_INT_CONV,    /* one-byte integers: a convolution */
-    RFX_OP_INT_ADD,     /* one-byte integers: the sum of two maps or PLAIN tensors of one shape */
-    RFX_OP_INT_MEAN,    /* one-byte integers: the mean over space; out 1 x 1 */
+    RFX_OP_INT_ADD,  /* one-byte integers: the sum of two maps or PLAIN tensors; in[1] is broadcast
+                           to in[0] */
+    RFX_OP_INT_MEAN, /* one-byte integers: the mean over space; out 1 x 1 */
     RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
     RFX_OP_PAD,            /* rows and columns; negative pads crop */
     RFX_OP_CROP,           /* rows and columns with a start and a step */
@@ -192,6 +193,11 @@ RFX_NODISCARD enum rfx_status rfx_graph_create(struct rfx_memory *mem, const cha
 
 /* Frees the graph and its owned weights and closes its files; NULL is fine. */
 void rfx_graph_free(struct rfx_graph *graph);
+
+/* Sets *out to a node that holds the elements of `node` as float32 numbers, without scale and zero
+ * point: the node itself, or a CONVERT node behind it. Statuses: as rfx_graph_add. */
+RFX_NODISCARD enum rfx_status rfx_graph_as_numbers(struct rfx_graph *graph, int node, int *out,
+                                                   struct rfx_error *err);
 
 /* Appends a copy of `node` (names, `in` and tables included), after checking it and inferring its
  * shape into the copy's `out`. *out_index is the new node's index. If an input has an element type

@@ -23,10 +23,13 @@ static enum rfx_status infer_add(const struct rfx_graph *graph, struct rfx_node 
     enum rfx_status status = rfx_infer_inputs(graph, node, 2, a->layout, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *b = rfx_infer_in(graph, node, 1);
-    bool same = a->shape.rank == b->shape.rank;
-    for (int i = 0; i < a->shape.rank && same; i++) same = a->shape.dims[i] == b->shape.dims[i];
-    if (!same || node->attr.int_add.to != a->type)
-        return rfx_infer_refuse(node, err, "the two inputs or types differ");
+    bool fits = a->shape.rank == b->shape.rank, map = a->layout == RFX_LAYOUT_NHWC;
+    for (int i = 0; i < a->shape.rank && fits; i++)
+        fits = a->shape.dims[i] == b->shape.dims[i] || (map && b->shape.dims[i] == 1);
+    if (!fits || node->attr.int_add.to != a->type)
+        return rfx_infer_refuse(node, err,
+                                "input 1 has another type, or cannot be broadcast to "
+                                "input 0");
     node->out = *a;
     return RFX_OK;
 }
@@ -38,16 +41,31 @@ static void add(const struct rfx_run_args *args, const void *a, const void *b, v
               args->node->attr.int_add.shift, out, n);
 }
 
+/* Adds one number to each of c channels. */
+static void add_number(const struct rfx_run_args *args, const char *a, const void *number,
+                       char *out, int64_t c) {
+    char same[256];
+    memset(same, *(const unsigned char *)number, sizeof same);
+    for (int64_t i = 0; i < c; i += (int64_t)sizeof same)
+        add(args, a + i, same, out + i, rfx_min_i64((int64_t)sizeof same, c - i));
+}
+
 static void add_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_view *a = &args->in[0], *b = &args->in[1], *out = &args->out;
+    const struct rfx_tensor *tb = rfx_infer_in(args->graph, args->node, 1);
     int64_t c = args->node->out.c;
-    bool dense = a->c == c && b->c == c && out->c == c;
+    bool dense = a->c == c && b->c == c && out->c == c && tb->w == args->node->out.w;
     int64_t step = dense ? rfx_rect_cols(u) : 1;
     (void)scratch;
     for (int64_t y = u.y0; y < u.y1; y++)
-        for (int64_t x = u.x0; x < u.x1; x += step)
-            add(args, rfx_view_at(a, y, x), rfx_view_at(b, y, x), rfx_view_at(out, y, x), step * c);
+        for (int64_t x = u.x0; x < u.x1; x += step) {
+            const void *more = rfx_view_at(b, tb->h == 1 ? 0 : y, tb->w == 1 ? 0 : x);
+            if (tb->c == c)
+                add(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), step * c);
+            else
+                add_number(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), c);
+        }
 }
 
 static void add_piece(const struct rfx_run_args *args, int64_t index) {
@@ -63,11 +81,12 @@ static void run_add(const struct rfx_run_args *args) {
         rfx_units_share(args, rfx_units_of_rows(args), 0, add_unit, args);
 }
 
-static bool either(const struct rfx_graph *graph, const struct rfx_node *node, int k) {
-    (void)graph;
-    (void)node;
-    (void)k;
-    return true;
+static struct rfx_axis_map add_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                        int k, int axis) {
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
+    return map;
 }
 
 const struct rfx_op_def rfx_op_int_add = {
@@ -77,8 +96,8 @@ const struct rfx_op_def rfx_op_int_add = {
     .types = BYTES,
     .keeps_type = true,
     .infer = infer_add,
-    .axis_map = rfx_op_map_identity,
-    .in_place = either,
+    .axis_map = add_axis_map,
+    .in_place = rfx_op_in_place_elementwise,
     .run = run_add,
 };
 

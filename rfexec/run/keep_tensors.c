@@ -28,13 +28,18 @@ static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n
     if (rfx_node_is_constant(&graph->nodes[node]))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is a constant", name,
                         graph->nodes[node].name);
+    enum rfx_type type = graph->nodes[node].out.type;
+    enum rfx_status status = rfx_graph_as_numbers(graph, node, &node, err);
+    if (status != RFX_OK) return status;
     for (int k = 0; k < graph->n_outputs; k++) {
         if (graph->outputs[k].node != node) continue;
         if (k >= n_own && strcmp(graph->outputs[k].name, name) == 0) return RFX_OK;
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is output '%s' already",
                         name, graph->nodes[node].name, graph->outputs[k].name);
     }
-    return rfx_graph_add_output(graph, node, name, err);
+    status = rfx_graph_add_output(graph, node, name, err);
+    if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.type = type;
+    return status;
 }
 
 enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names, int n,

@@ -90,7 +90,8 @@ int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx) {
 }
 
 /* Sets the table of an integer convolution from the scales and zero points of its weights, and its
- * bias (NULL: none), and both other members of `q`. */
+ * bias (an input of the node, which may be absent), and both other members of `q`. A bias of floats
+ * is rounded to the scale of the products. */
 static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct step out, float alpha,
                          size_t weight_scale, size_t bias, struct rfx_int_conv_attr *q) {
     int64_t oc = q->conv.oc;
@@ -108,7 +109,9 @@ static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct ste
     if (q->channels == NULL || rfx_onnx_failed(ctx)) return;
     const double *scales = rfx_onnx_const_reals(ctx, scale);
     const int64_t *zeros = zero != NULL ? rfx_onnx_const_ints(ctx, zero) : NULL;
-    const int64_t *biases = added != NULL ? rfx_onnx_const_ints(ctx, added) : NULL;
+    bool rounds = added != NULL && rfx_onnx_type_is_real(added->type);
+    const int64_t *biases = added != NULL && !rounds ? rfx_onnx_const_ints(ctx, added) : NULL;
+    const double *reals = rounds ? rfx_onnx_const_reals(ctx, added) : NULL;
     for (int64_t i = 0; i < oc && !rfx_onnx_failed(ctx); i++) {
         float step = (float)scales[scale->elems == 1 ? 0 : i];
         float factor = ((alpha * in.scale) * step) / out.scale;
@@ -118,6 +121,7 @@ static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct ste
                                   (double)step);
         memcpy(&bits, &factor, sizeof bits);
         q->channels[3 * i] = biases != NULL ? biases[i] : 0;
+        if (reals != NULL) q->channels[3 * i] = llrintf((float)reals[i] / (in.scale * step));
         q->channels[3 * i + 1] = zeros == NULL ? 0 : zeros[zero->elems == 1 ? 0 : i];
         q->channels[3 * i + 2] = bits;
     }
@@ -203,24 +207,41 @@ static int add_as_floats(struct rfx_onnx_import *ctx, const struct step s[3], in
     return bind(ctx, convert_by(ctx, "", sum, rfx_type_of_onnx(type), s[2]), type);
 }
 
+/* Returns whether every axis of `b` is 1 or as long as that of `a`. */
+static bool is_broadcast_to(const struct rfx_shape *b, const struct rfx_shape *a) {
+    bool fits = a->rank == b->rank;
+    for (int i = 0; i < a->rank && fits; i++) fits = b->dims[i] == a->dims[i] || b->dims[i] == 1;
+    return fits;
+}
+
+/* Input a of the graph's node is the larger operand, as in ONNX Runtime; the first, if they have
+ * one shape. */
 int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_INT_ADD};
     struct step s[3] = {read_step(ctx, 1), read_step(ctx, 4), read_step(ctx, 6)};
-    struct rfx_onnx_operand a = rfx_onnx_need(ctx, 0), b = rfx_onnx_need(ctx, 3);
+    struct rfx_onnx_operand x[2] = {rfx_onnx_need(ctx, 0), rfx_onnx_need(ctx, 3)};
     int32_t type = rfx_onnx_in_type(ctx, 0);
     if (rfx_onnx_failed(ctx)) return -1;
-    if (!rfx_onnx_same_shape(rfx_onnx_shape(ctx, a), rfx_onnx_shape(ctx, b)))
-        return add_as_floats(ctx, s, type);
-    float left = s[0].scale / s[2].scale, right = s[1].scale / s[2].scale;
+    struct rfx_shape shapes[2] = {*rfx_onnx_shape(ctx, x[0]), *rfx_onnx_shape(ctx, x[1])};
+    bool maps = rfx_onnx_is_map(ctx, x[0].node) || rfx_onnx_is_map(ctx, x[1].node);
+    for (int i = 0; i < 2 && maps; i++) shapes[i] = rfx_onnx_rank_4(&shapes[i]);
+    int large = is_broadcast_to(&shapes[1], &shapes[0]) ? 0 : 1;
+    bool fits = maps ? is_broadcast_to(&shapes[1 - large], &shapes[large])
+                     : rfx_onnx_same_shape(&shapes[0], &shapes[1]);
+    if (!fits) return add_as_floats(ctx, s, type);
+    int in[2];
+    for (int i = 0; i < 2; i++) {
+        int k = i == 0 ? large : 1 - large;
+        if (maps && x[k].constant != NULL)
+            x[k].constant = rfx_onnx_const_view(ctx, x[k].constant, &shapes[k]);
+        in[i] = as_bytes(ctx, maps ? rfx_onnx_map(ctx, x[k]) : rfx_onnx_plain(ctx, x[k]), type);
+    }
+    const struct step *a = &s[large], *b = &s[1 - large];
     node.attr.int_add.to = rfx_type_of_onnx(type);
-    node.attr.int_add.a_scale = left;
-    node.attr.int_add.b_scale = right;
-    node.attr.int_add.shift =
-        (float)s[2].zero - fmaf((float)s[0].zero, left, (float)s[1].zero * right);
-    int in[2] = {rfx_onnx_any(ctx, a), rfx_onnx_any(ctx, b)};
-    for (int i = 0; i < 2 && rfx_onnx_is_map(ctx, in[0]) != rfx_onnx_is_map(ctx, in[1]); i++)
-        in[i] = rfx_onnx_map(ctx, rfx_onnx_of(in[i]));
-    for (int i = 0; i < 2; i++) in[i] = as_bytes(ctx, in[i], type);
+    node.attr.int_add.a_scale = a->scale / s[2].scale;
+    node.attr.int_add.b_scale = b->scale / s[2].scale;
+    node.attr.int_add.shift = (float)s[2].zero - fmaf((float)a->zero, node.attr.int_add.a_scale,
+                                                      (float)b->zero * node.attr.int_add.b_scale);
     return bind(ctx, rfx_onnx_emit2(ctx, &node, "", in[0], in[1]), type);
 }
 

@@ -377,6 +377,9 @@ static void add_output(struct rfx_onnx_import *ctx, int node, const char *name) 
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, node)->shape;
     struct rfx_pixels p;
     if (rfx_onnx_failed(ctx)) return;
+    /* a sink of the program reads float32; the file has the output's type */
+    ctx->status = rfx_graph_as_numbers(graph, rfx_onnx_map_itself(ctx, node), &node, ctx->err);
+    if (rfx_onnx_failed(ctx)) return;
     int k = graph->n_outputs, map = rfx_onnx_map_itself(ctx, node);
     bool described = map == node && rfx_pixels_of(graph, node, &p) &&
                      !rfx_node_is_constant(&graph->nodes[p.map]) &&

@@ -4,6 +4,7 @@
  * stands, but with the QuantizeLinear behind it: then scales and zero points are known. If these do
  * not fit, operator and QuantizeLinear are converted as they are written, in float32. A
  * DequantizeLinear that is left without readers is dropped when the graph is finished. */
+#include <math.h>
 #include <string.h>
 
 #include "rfexec/onnx/import/onnx_import.h"
@@ -24,6 +25,10 @@ static bool moves_bytes(const struct rfx_onnx_node *node) {
                                         "Transpose", "Squeeze", "Unsqueeze"};
     return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 6) >= 0 &&
            (node->n_out == 1 || node->out[1][0] == '\0');
+}
+
+static bool is_clamp(const struct rfx_onnx_node *node) {
+    return (is_own(node, "Relu") || is_own(node, "Clip")) && node->n_in > 0;
 }
 
 static bool computes(const struct rfx_onnx_node *node) {
@@ -65,7 +70,7 @@ static void mark_group(const struct rfx_onnx_import *ctx, struct rfx_onnx_joins 
                        const int *readers) {
     const struct rfx_onnx_node *nodes = ctx->model->nodes;
     int at = nodes[q].n_in >= 2 ? maker_of(joins, nodes[q].in[0]) : -1, relu = -1;
-    if (at >= 0 && is_own(&nodes[at], "Relu") && readers[at] == 1) {
+    if (at >= 0 && is_clamp(&nodes[at]) && readers[at] == 1) {
         relu = at;
         at = maker_of(joins, nodes[at].in[0]);
     }
@@ -172,13 +177,33 @@ static bool weights_fit(const struct rfx_onnx_import *ctx, const struct rfx_onnx
     return scale->elems == 1 || (along < 0 ? along + w->shape.rank : along) == axis;
 }
 
-/* Returns whether the bias is absent, or integers with the scale of the products. */
+/* Returns whether a clamp between the operator and the QuantizeLinear changes nothing: the numbers
+ * that the QuantizeLinear can express lie within it. */
+static bool is_idle(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *clamp,
+                    const struct step *to) {
+    bool is_signed = to->type == RFX_ONNX_INT8, given = true;
+    double lo = to->scale * ((is_signed ? -128.0 : 0.0) - to->zero), min = -INFINITY;
+    double hi = to->scale * ((is_signed ? 127.0 : 255.0) - to->zero), max = INFINITY;
+    if (is_own(clamp, "Relu")) return lo >= 0.0;
+    for (size_t i = 0; i < clamp->n_attrs; i++) { /* before opset 11 */
+        if (strcmp(clamp->attrs[i].name, "min") == 0) min = (double)clamp->attrs[i].f;
+        if (strcmp(clamp->attrs[i].name, "max") == 0) max = (double)clamp->attrs[i].f;
+    }
+    if (input(clamp, 1)[0] != '\0') given = number(ctx, clamp->in[1], &min);
+    if (input(clamp, 2)[0] != '\0') given = number(ctx, clamp->in[2], &max) && given;
+    return given && lo >= min - 1.2e-7 && hi <= max + 1.2e-7;
+}
+
+/* Returns whether the bias is absent, or integers with the scale of the products, or floats. */
 static bool bias_fits(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
                       const struct rfx_onnx_node *node) {
     const struct rfx_onnx_node *by = dequantised(ctx, joins, node, 2);
     double zero = 0.0;
     if (input(node, 2)[0] == '\0') return true;
-    const struct rfx_onnx_const *bias = by == NULL ? NULL : constant(ctx, by->in[0]);
+    const struct rfx_onnx_const *floats = constant(ctx, node->in[2]);
+    if (by == NULL)
+        return is_own(node, "Conv") && floats != NULL && rfx_onnx_type_is_real(floats->type);
+    const struct rfx_onnx_const *bias = constant(ctx, by->in[0]);
     if (bias == NULL || bias->type != RFX_ONNX_INT32) return false;
     struct rfx_onnx_const *zeros = constant(ctx, input(by, 2));
     if (zeros == NULL) return input(by, 2)[0] == '\0';
@@ -200,14 +225,14 @@ static void put(struct joined *j, const struct rfx_onnx_node *by, size_t count) 
 
 /* Describes the joined form of a group. Returns false if its numbers do not fit. */
 static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
-                     const struct rfx_onnx_node *node, const struct rfx_onnx_node *q, bool relu,
-                     struct joined *j) {
+                     const struct rfx_onnx_node *node, const struct rfx_onnx_node *q,
+                     const struct rfx_onnx_node *clamp, struct joined *j) {
     const struct rfx_onnx_node *x = dequantised(ctx, joins, node, 0),
                                *y = dequantised(ctx, joins, node, 1);
     struct step from, to, other;
     *j = (struct joined){.domain = ""};
     if (!read_step(ctx, x, &from) || !read_step(ctx, q, &to) || from.type != to.type) return false;
-    if (relu && to.zero != (to.type == RFX_ONNX_UINT8 ? 0.0 : -128.0)) return false;
+    if (clamp != NULL && !is_idle(ctx, clamp, &to)) return false;
     if (moves_bytes(node)) {
         j->op = node->op;
         put(j, x, 1);
@@ -230,13 +255,13 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
         j->in[j->n_in++] = input(q, 1);
         j->in[j->n_in++] = input(q, 2);
         return read_step(ctx, y, &other) && other.type == from.type &&
-               constant(ctx, x->in[0]) == NULL && constant(ctx, y->in[0]) == NULL;
+               (constant(ctx, x->in[0]) == NULL || constant(ctx, y->in[0]) == NULL);
     }
     const struct rfx_onnx_node *bias = dequantised(ctx, joins, node, 2);
     bool gemm = is_own(node, "Gemm");
     int64_t axis = gemm && int_attr(node, "transB", 0) == 0 ? 1 : 0;
     if (!weights_fit(ctx, y, axis) || !bias_fits(ctx, joins, node)) return false;
-    const char *added = bias != NULL ? bias->in[0] : "";
+    const char *added = bias != NULL ? bias->in[0] : input(node, 2);
     j->op = gemm ? "QGemm" : "QLinearConv";
     j->domain = gemm ? "com.microsoft" : "";
     if (gemm) j->in[j->n_in++] = added;
@@ -281,12 +306,12 @@ void rfx_onnx_joins_convert(struct rfx_onnx_import *ctx, const struct rfx_onnx_j
     }
     const struct rfx_onnx_node *inner = &ctx->model->nodes[at];
     int before = maker_of(joins, q->in[0]);
-    bool relu = before != at;
-    if (describe(ctx, joins, inner, q, relu, &j)) {
+    const struct rfx_onnx_node *clamp = before == at ? NULL : &ctx->model->nodes[before];
+    if (describe(ctx, joins, inner, q, clamp, &j)) {
         convert_joined(ctx, inner, q, &j);
         return;
     }
     rfx_onnx_convert_node(ctx, inner);
-    if (relu) rfx_onnx_convert_node(ctx, &ctx->model->nodes[before]);
+    if (clamp != NULL) rfx_onnx_convert_node(ctx, clamp);
     rfx_onnx_convert_node(ctx, q);
 }
