@@ -23,6 +23,9 @@
 
 #include "layers/kernels/generic/conv_values.h"
 
+#define WAY_BYTES 4096 /* distance of addresses that are in the same set of the cache */
+/* Cache lines that stay in one set: a set has 12, and weights pass through it too. */
+#define SAME_SET 10
 #define STEP (2 * RFX_INT_LANES) /* weights of a block for a pair of channels */
 
 /* Adds the products of `pairs` contiguous pairs to the sums of n pixels and nb blocks. Weights of
@@ -101,9 +104,16 @@ static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
 #define all_blocks one_block
 #endif
 
+/* Returns how many pixels share registers: fewer if all of them would be in the same set of the
+ * cache. */
+static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
+    const bool same_set = a->x_stride * (int64_t)sizeof(int16_t) % WAY_BYTES == 0;
+    return same_set && PIXELS > SAME_SET ? SAME_SET : PIXELS;
+}
+
 /* The weights of a block stay in the cache for all pixels of the run. */
 void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
-    const struct cut cut = cut_evenly(a->pixels, PIXELS);
+    const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
     for (int64_t c = 0; c < a->m;) {
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
         int64_t p0 = 0;
