@@ -271,7 +271,7 @@ struct rfx_byte_pool_args {
  * one), and zero_point is added. The low 8 bits are the element. */
 struct rfx_requantise {
     const int32_t *bias; /* as many as rfx_int_conv_filled(channels) are readable, as of scales */
-    const float *scales; /* positive */
+    const float *scales; /* positive and finite */
     int32_t zero_point, lo, hi; /* within the range of uint8 or of int8 */
 };
 
@@ -284,9 +284,8 @@ static inline int64_t rfx_int_conv_filled(int64_t c) {
 
 /* Arguments for a run of output pixels of one row of an integer convolution (one group) with m
  * output channels. Input values are int16: elements minus their zero point, in [-255, 255]. For tap
- * (ky, kx), output pixel i reads `pairs` pairs of neighbouring channels from rows[ky] + i *
- * x_stride
- * + kx * tap_stride. Taps whose row is NULL are skipped.
+ * (ky, kx), output pixel i reads `pairs` pairs of neighbouring channels, which begin at rows[ky] +
+ * i * x_stride + kx * tap_stride. Taps whose row is NULL are skipped.
  *
  * Packed weights, in [-255, 255]: [block][ky][kx][pair][RFX_INT_LANES][2]. A block is RFX_INT_LANES
  * output channels; the weights of added channels and of a missing second channel are 0. The caller

@@ -153,16 +153,16 @@ static void find_pieces(const struct rfx_conv_args *c, struct pieces *p, bool sp
 /* Adds `k` products to each sum: contiguous x floats; weights `width` floats apart. */
 INLINE void add_products(vector sum[ALONE][VECTORS], const float *x, int64_t x_stride,
                          const float *w, int64_t width, int64_t ahead, int64_t k, int n, int nv) {
-    struct values values = values_from(x, x_stride);
+    struct values values = values_from(x, x_stride * (int64_t)sizeof *x);
     for (const float *end = w + k * width; w < end; w += width) {
         vector wv[VECTORS];
         if (nv == VECTORS) expect_weights(w + ahead);
         UNROLL for (int v = 0; v < nv; v++) wv[v] = VECTOR_LOAD(w + v * VECTOR_FLOATS);
         UNROLL for (int p = 0; p < n; p++) {
-            vector xv = VECTOR_ALL(value_of(&values, p));
+            vector xv = VECTOR_ALL(*(const float *)value_of(&values, p));
             UNROLL for (int v = 0; v < nv; v++) sum[p][v] = VECTOR_FMA(xv, wv[v], sum[p][v]);
         }
-        next_values(&values);
+        next_values(&values, sizeof *x);
     }
 }
 

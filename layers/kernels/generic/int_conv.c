@@ -1,6 +1,7 @@
-/* Dense integer convolution: PIXELS x VECTORS sums in registers. Each step multiplies a pair of
- * input channels of every pixel by the weights of the output channels. Sums are exact, so their
- * order does not matter, and every instruction set gives the same bytes. */
+/* Dense integer convolution: the sums of PIXELS x BLOCKS x RFX_INT_LANES elements stay in
+ * registers. Each step multiplies a pair of input channels of every pixel by the weights of the
+ * output channels. Sums are exact, so their order does not matter, and every instruction set gives
+ * the same bytes. */
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
@@ -20,47 +21,27 @@
 #define BLOCKS 1
 #endif
 
+#include "layers/kernels/generic/conv_values.h"
+
+#define WAY_BYTES 4096 /* distance of addresses that are in the same set of the cache */
+/* Cache lines that stay in one set: a set has 12, and weights pass through it too. */
+#define SAME_SET 10
 #define STEP (2 * RFX_INT_LANES) /* weights of a block for a pair of channels */
-
-/* Addresses of the pixels of a block, without one register per pixel: they are formed from two base
- * pointers and three distances, in bytes. */
-struct places {
-    const char *near, *far; /* addresses of the first pixel and of pixel HALF */
-    int64_t one, three, five;
-};
-enum { HALF = 7 };
-_Static_assert(PIXELS <= 2 * HALF, "from two pixels on");
-
-INLINE struct places places_from(const int16_t *x, int64_t stride) {
-    int64_t one = stride * (int64_t)sizeof *x;
-    const char *near = (const char *)x;
-    return (struct places){near, near + HALF * one, one, 3 * one, 5 * one};
-}
-
-INLINE const void *place_of(const struct places *at, int pixel) {
-    const int64_t distance[HALF] = {0,           at->one,  2 * at->one,  at->three,
-                                    4 * at->one, at->five, 2 * at->three};
-    return (pixel < HALF ? at->near : at->far) + distance[pixel % HALF];
-}
 
 /* Adds the products of `pairs` contiguous pairs to the sums of n pixels and nb blocks. Weights of
  * the second block are `filter` elements after those of the first. */
 INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const int16_t *x, int64_t x_stride,
                          const int16_t *w, int64_t filter, int64_t pairs, int n, int nb) {
-    struct places at = places_from(x, x_stride);
+    struct values values = values_from(x, x_stride * (int64_t)sizeof *x);
     for (const int16_t *end = w + pairs * STEP; w < end; w += STEP) {
         ints factors[BLOCKS][IN_BLOCK];
         UNROLL for (int b = 0; b < nb; b++) factors_of_block(w + b * filter, factors[b]);
         UNROLL for (int p = 0; p < n; p++) {
-            ints pair = pair_at(place_of(&at, p));
+            ints pair = pair_at(value_of(&values, p));
             UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++)
                 sum[p][b][v] = add_pair(sum[p][b][v], pair, factors[b], v);
         }
-        at.near += 2 * sizeof *x;
-        at.far += 2 * sizeof *x;
-        /* Hides from the compiler that the distances do not change. Otherwise it would compute all
-         * their multiples once and keep them in memory. */
-        __asm__("" : "+r"(at.one), "+r"(at.three), "+r"(at.five));
+        next_values(&values, 2 * sizeof *x);
     }
 }
 
@@ -123,9 +104,16 @@ static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
 #define all_blocks one_block
 #endif
 
+/* Returns how many pixels share registers: fewer if all of them would be in the same set of the
+ * cache. */
+static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
+    const bool same_set = a->x_stride * (int64_t)sizeof(int16_t) % WAY_BYTES == 0;
+    return same_set && PIXELS > SAME_SET ? SAME_SET : PIXELS;
+}
+
 /* The weights of a block stay in the cache for all pixels of the run. */
 void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
-    const struct cut cut = cut_evenly(a->pixels, PIXELS);
+    const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
     for (int64_t c = 0; c < a->m;) {
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
         int64_t p0 = 0;

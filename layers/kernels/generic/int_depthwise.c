@@ -56,37 +56,12 @@ INLINE void find_taps(const struct rfx_int_conv_args *a, int64_t c, int k, struc
         VECTOR_KEEP(sum);                \
     } while (0)
 
-/* Distances of columns in bytes. The addresses of ten columns can be formed from one pointer and
- * these distances. */
-struct columns {
-    int64_t one, three, five, seven, nine;
-};
-
-INLINE struct columns columns_of(const struct rfx_int_conv_args *a) {
-    const int64_t one = a->tap_stride * (int64_t)sizeof(int16_t);
-    return (struct columns){one, 3 * one, 5 * one, 7 * one, 9 * one};
-}
-
-/* Hides from the compiler that the distances do not change. Otherwise it would compute the
- * addresses of all columns for every block and keep them in memory. */
-INLINE void keep_columns(struct columns *c) {
-    __asm__("" : "+r"(c->one), "+r"(c->three), "+r"(c->five), "+r"(c->seven), "+r"(c->nine));
-}
-
-INLINE const int16_t *column_of(const int16_t *x, const struct columns *c, int column) {
-    const int64_t distance[10] = {0,       c->one,       2 * c->one, c->three,   4 * c->one,
-                                  c->five, 2 * c->three, c->seven,   8 * c->one, c->nine};
-    const char *from = (const char *)x + (column < 10 ? 0 : 2 * c->five);
-    return (const int16_t *)(const void *)(from + distance[column % 10]);
-}
-
 /* Adds the products of two kernel rows to vector v of the sums of n pixels. */
-INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1,
-                         const struct columns *at, ints w[MOST_COLUMNS][IN_BLOCK], int k, int s,
-                         int n, int v) {
+INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1, int64_t step,
+                         ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
     UNROLL for (int column = 0; column < (n - 1) * s + k; column++) {
         ints x[IN_BLOCK];
-        factors_of_taps(column_of(x0, at, column), column_of(x1, at, column), x);
+        factors_of_taps(x0 + column * step, x1 + column * step, x);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
             if (kx >= 0 && kx < k) ADD_TAPS(sum[p], x, w[kx]);
@@ -95,13 +70,13 @@ INLINE void add_two_rows(ints sum[PIXELS], const int16_t *x0, const int16_t *x1,
 }
 
 /* Adds the products of one kernel row. The weight of the column after a pixel's last tap is 0. */
-INLINE void add_row(ints sum[PIXELS], const int16_t *x, const struct columns *at,
+INLINE void add_row(ints sum[PIXELS], const int16_t *x, int64_t step,
                     ints w[MOST_COLUMNS][IN_BLOCK], int k, int s, int n, int v) {
     const int columns = (n - 1) * s + k;
     UNROLL for (int column = 0; column < columns; column++) {
         ints two[IN_BLOCK];
-        factors_of_taps(column_of(x, at, column),
-                        column + 1 < columns ? column_of(x, at, column + 1) : zeros, two);
+        factors_of_taps(x + column * step, column + 1 < columns ? x + (column + 1) * step : zeros,
+                        two);
         UNROLL for (int p = 0; p < n; p++) {
             int kx = column - p * s;
             if (kx >= 0 && kx < k && kx % 2 == 0) ADD_TAPS(sum[p], two, w[kx / 2]);
@@ -126,18 +101,15 @@ INLINE void fixed_block(const struct rfx_int_conv_args *a, struct taps *t, const
                         int64_t p0, int64_t c, int k, int s, int n) {
     ints whole[PIXELS][IN_BLOCK];
     const int64_t at = p0 * a->x_stride;
-    struct columns columns = columns_of(a);
     UNROLL for (int v = 0; v < IN_BLOCK; v++) {
         ints sum[PIXELS];
         UNROLL for (int p = 0; p < n; p++) sum[p] = to->bias[v];
         int64_t row = 0;
-        for (; row + 1 < t->rows; row += 2) {
-            keep_columns(&columns);
-            add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, &columns, t->weights[row / 2], k,
-                         s, n, v);
-        }
-        keep_columns(&columns);
-        if (row < t->rows) add_row(sum, t->x[row] + at, &columns, t->weights[row / 2], k, s, n, v);
+        for (; row + 1 < t->rows; row += 2)
+            add_two_rows(sum, t->x[row] + at, t->x[row + 1] + at, a->tap_stride,
+                         t->weights[row / 2], k, s, n, v);
+        if (row < t->rows)
+            add_row(sum, t->x[row] + at, a->tap_stride, t->weights[row / 2], k, s, n, v);
         UNROLL for (int p = 0; p < n; p++) whole[p][v] =
             rounded(floats_of(sum[p]) * to->scales[v], to->hi);
     }
@@ -192,7 +164,7 @@ INLINE void add_two_taps(ints sum[FEW][IN_BLOCK], const int16_t *const x[2],
     }
 }
 
-/* Computes n pixels with any kernel: two taps after the other, the last of an odd number with
+/* Computes n pixels with any kernel. If the number of taps is odd, the last one is paired with
  * weights of 0. */
 INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to, int64_t p0,
                       int64_t c, int n) {

@@ -265,7 +265,8 @@ static void check_add(struct test_rng *rng, struct bytes *t) {
     const bool halves = test_rng_chance(rng, 40), in_place = test_rng_chance(rng, 30);
     const float a_scale = halves ? 0.5f : test_rng_float(rng, 0.0f, 2.0f);
     const float b_scale = halves ? 0.25f : test_rng_float(rng, 0.0f, 2.0f);
-    const float shift = halves ? 3.0f : test_rng_float(rng, -300.0f, 300.0f);
+    float shift = halves ? 3.0f : test_rng_float(rng, -300.0f, 300.0f);
+    if (test_rng_chance(rng, 5)) shift = NAN;
     memset(t->out, UNTOUCHED, sizeof t->out);
     if (in_place) memcpy(t->out, t->a, (size_t)t->n);
     t->k->add(in_place ? t->out : t->a, a_scale, t->b, b_scale, shift, t->out, t->n);
