@@ -38,6 +38,11 @@ static enum rfx_status read_image(struct rfx_mask *mask, struct rfx_image *image
                                   size_t most_bytes, struct rfx_error *err) {
     const struct rfx_source_traits t = rfx_image_traits(image);
     size_t row_bytes = (size_t)t.w * sizeof(float);
+    if (t.c != 1)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "'%.200s' has %lld channels: a mask has one, or the three of a colour "
+                        "picture file",
+                        path, (long long)t.c);
     mask->h = t.h;
     mask->w = t.w;
     mask->row_bytes = (size_t)rfx_ceil_div(t.w, 8);

@@ -23,7 +23,8 @@ struct rfx_mask {
 
 /* Reads a mask image of one or three channels. Colour is converted to grey as in rfx_image_open.
  * most_bytes: limit of the memory for reading and storing the mask; 0: no limit. Statuses:
- * BUDGET_IMPOSSIBLE when the limit is too small; those of rfx_image_open. */
+ * BUDGET_IMPOSSIBLE when the limit is too small; UNSUPPORTED for other numbers of channels; those
+ * of rfx_image_open. */
 RFX_NODISCARD enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path,
                                             size_t most_bytes, struct rfx_mask *out,
                                             struct rfx_error *err);

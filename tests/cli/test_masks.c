@@ -250,6 +250,8 @@ static void test_refused(void **state) {
     write_mask("mask.pgm", 3, 3);
     expect_says(3, "run mobilenet_v2 synthetic:61x83 --mask mask.pgm", "not a map of rows");
     expect_says(3, "run fsrcnn synthetic:61x83 --mask none.pgm", "none.pgm");
+    expect(0, "run fsrcnn synthetic:8x8 -o colours.npy");
+    expect_says(3, "run fsrcnn synthetic:61x83 --mask colours.npy", "has 3 channels");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --part 1/2 -o a.npy",
                 "--mask excludes --part");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --tiles 2x2",
