@@ -21,11 +21,14 @@ enum { H = 96, W = 80, SIDE = 8, MASK_H = H / SIDE, MASK_W = W / SIDE, HEADER = 
 
 static unsigned char mask[MASK_H][MASK_W];
 
-static void write_mask(void) {
+/* Writes the mask with `scale` x `scale` pixels for each of its pixels. */
+static void write_mask(int scale) {
     FILE *file = fopen(MASK, "wb");
     assert_non_null(file);
-    assert_true(fprintf(file, "P5\n%d %d\n255\n", MASK_W, MASK_H) > 0);
-    assert_int_equal(fwrite(mask, 1, sizeof mask, file), sizeof mask);
+    assert_true(fprintf(file, "P5\n%d %d\n255\n", MASK_W * scale, MASK_H * scale) > 0);
+    for (int y = 0; y < MASK_H * scale; y++)
+        for (int x = 0; x < MASK_W * scale; x++)
+            assert_true(fputc(mask[y / scale][x / scale], file) != EOF);
     assert_int_equal(fclose(file), 0);
 }
 
@@ -35,7 +38,7 @@ static int set_up(void **state) {
     memset(mask, 0, sizeof mask);
     mask[1][1] = mask[1][2] = mask[2][2] = 255;
     mask[MASK_H - 1][MASK_W - 2] = 1;
-    write_mask();
+    write_mask(1);
     return 0;
 }
 
@@ -155,7 +158,7 @@ static void an_empty_mask_computes_nothing(void **state) {
     const struct rfx_source source = {.size = sizeof source, .read = fail_to_read};
     struct rfx_why why;
     memset(mask, 0, sizeof mask);
-    write_mask();
+    write_mask(1);
     options.mask = MASK;
     network_check(rfx_network_run_source(net, &source, got.values, 1, &options, &why), &why);
     for (int64_t i = 0; i < got.elems[0]; i++) assert_true(got.values[0][i] == 0.0f);
@@ -183,7 +186,19 @@ static void older_options_have_no_mask(void **state) {
     rfx_network_free(net);
 }
 
-/* A budget that is too small names the smallest one, in which the run then succeeds. */
+/* Runs in a budget that is too small. Returns the smallest one, which the text names. */
+static size_t least_of(struct rfx_network *net, const float *image, float *const *outputs,
+                       struct rfx_run_options *options) {
+    struct rfx_why why;
+    size_t least = 0;
+    options->memory_bytes = (size_t)4 << 20;
+    assert_int_equal(rfx_network_run_values(net, image, outputs, 1, options, &why),
+                     RFX_CODE_BUDGET);
+    assert_int_equal(sscanf(why.text, "needs at least %zu bytes", &least), 1);
+    return least;
+}
+
+/* The smallest budget is enough for the run. It contains the mask, a bit a pixel. */
 static void budgets_are_kept(void **state) {
     (void)state;
     struct rfx_network *net = network_open_sized("fsrcnn", H, W);
@@ -191,20 +206,20 @@ static void budgets_are_kept(void **state) {
     struct network_outputs got = network_outputs_for(net);
     struct rfx_run_options options = network_run_options(1, 1);
     struct rfx_why why;
-    size_t least = 0;
     mask[MASK_H - 1][MASK_W - 2] = 0; /* one rectangle */
-    write_mask();
+    write_mask(1);
     options.mask = MASK;
     assert_int_equal(rfx_network_run_values(net, image, got.values, 1, &options, &why),
                      RFX_CODE_BUDGET);
     assert_non_null(strstr(why.text, "mask: '" MASK "': reading its 12 x 10 pixels takes"));
-    options.memory_bytes = (size_t)1 << 20;
-    assert_int_equal(rfx_network_run_values(net, image, got.values, 1, &options, &why),
-                     RFX_CODE_BUDGET);
-    assert_int_equal(sscanf(why.text, "needs at least %zu bytes", &least), 1);
+    const size_t least = least_of(net, image, got.values, &options);
     assert_true(least < network_least_bytes(net, NULL, 1) + ((size_t)2 << 20));
     options.memory_bytes = least;
     network_check(rfx_network_run_values(net, image, got.values, 1, &options, &why), &why);
+    enum { SCALE = 50 };
+    write_mask(SCALE);
+    const size_t more = least_of(net, image, got.values, &options) - least;
+    assert_int_equal(more, MASK_H * SCALE * ((MASK_W * SCALE + 7) / 8) - MASK_H * 2);
     network_outputs_free(&got);
     free(image);
     rfx_network_free(net);
