@@ -469,21 +469,22 @@ struct rfx_run_options {
      * files: truncated towards zero and clamped to the type's range; NaN becomes 0. `write` still
      * receives floats. 0: outputs[k] receives floats for every type. */
     int typed_outputs;
-    /* Path of a mask: a picture of any kind and size that is laid over an output. An output pixel
-     * is wanted if any pixel of the mask over it is not 0. The run computes only a few rectangles
-     * that contain the wanted pixels, and reads only the part of the image that they need. Each
-     * rectangle is planned in memory_bytes. Wanted pixels have the bits of the whole run. All other
-     * pixels are 0, or the no-data value of a GeoTIFF that is named by its path. If a layer before
-     * the output depends on a whole map (global pool, instance norm, attention), the whole output
-     * is computed, and the mask only decides which pixels are passed on.
+    /* Path of a mask: a picture file of any size, grey or in colour, that is laid over an output.
+     * An output pixel is wanted if any pixel of the mask over it is not 0. The run computes only a
+     * few rectangles that contain the wanted pixels, and reads only the part of the image that they
+     * need. Each rectangle is planned within memory_bytes. Wanted pixels have the bits of the whole
+     * run. All other pixels are 0, or the no-data value if the picture is a GeoTIFF that is named
+     * by its path. If a layer before the output depends on a whole map (global pool, instance norm,
+     * attention), the whole output is computed, and the mask only decides which pixels are passed
+     * on.
      *
-     * Exactly one output may have an array, a file or `write`, and it must be a map. `write` and
-     * `read` of a source receive rectangles in any order. Progress counts pixels of the rectangles;
-     * with an empty mask it is not called.
+     * Exactly one output must have an array, a file or `write`, and it must be a map. `write`
+     * receives each pixel once, in rectangles in any order. `progress` counts the pixels of the
+     * rectangles; it is not called if the mask is empty.
      *
      * Only rfx_network_run_file, rfx_network_run_values and rfx_network_run_source on a whole
-     * network take a mask. In calls of runners, plans, parts, rounds and forecasts, with `observe`
-     * or plan_file, and with a file of 8 or 16 bits without low and high, a mask is USAGE. REFUSED:
+     * network take a mask. A mask is USAGE in calls of runners, plans, parts, rounds and forecasts,
+     * with `observe` or plan_file, and with a file of 8 or 16 bits without low and high. REFUSED:
      * the mask cannot be read, or the output is no map. BUDGET: the mask or one of the rectangles
      * does not fit in memory_bytes; nothing has been computed then. NULL: no mask. */
     const char *mask;
