@@ -103,15 +103,17 @@ check_refusals() (
     : >a.svs
     mkdir -p a.zarr
     echo '{}' >a.zarr/zarr.json
+    { printf '\223NUMPY\001\000v\000%-117s\n' "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 1), }"
+      printf '\000\000\200\077'; } >mask.npy # one pixel, 1.0
     # shellcheck disable=SC2086
     $emulator ./left_out "$top/data/defect_net.onnx" a.png a.jpg a.tif a.webp a.jp2 a.bmp a.svs a.zarr >said
     cat said
     for line in "a.png 3 PNG" "a.jpg 3 JPEG" "a.tif 3 TIFF" "a.webp 3 WEBP" "a.jp2 3 JPEG2000" "a.bmp 3 STB" \
         "a.svs 3 SLIDES" "a.zarr 3 ZARR" "tif 2 TIFF" "png 2 PNG" "zarr 2 ZARR" "openblas 3 OPENBLAS" \
-        "builtin 3 BUILTINS"; do
+        "builtin 3 BUILTINS" "mask 3 PNG"; do
         grep -q "^${line% *} .*(RFX_WITH_${line##* }=OFF)\$" said || { echo "not said: $line"; exit 1; }
     done
-    grep -qx "npy 0 " said
+    grep -qx "npy 0 " said && grep -qx "masked 0 " said
 )
 
 # without OPTION: the library with all the others builds, exports its names and knows of no other.

@@ -129,6 +129,7 @@ class RunOptions(ctypes.Structure):
         ("n_files", c_int),
         ("plan_file", c_char_p),
         ("typed_outputs", c_int),
+        ("mask", c_char_p),
     ]
 
 

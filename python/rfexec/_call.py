@@ -141,7 +141,8 @@ class Call:
         if self.bridge.lost:
             raise KeyboardInterrupt
         if code != 0:
-            raise error_of(code, _c.text(why.text), self.path)
+            text = _c.text(why.text)
+            raise error_of(code, text, self.options.mask if text.startswith("mask: ") else self.path)
 
     def _call(self, function: Any, *arguments: Any) -> int:
         _c.bridge.rfxpy_begin(self.bridge)

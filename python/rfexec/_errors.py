@@ -89,6 +89,7 @@ _WORDS = (
     (re.compile(r"\bmemory_bytes\b"), "memory"),
     (re.compile(r"\bspill_folder\b"), "spill"),
     (re.compile(r"\bas_stored\b"), "orient=False"),
+    (re.compile(r"\blow and high\b"), "range"),
 )
 # Reasons for which Python has an exception class of its own.
 _FILES: tuple[tuple[int, type[OSError]], ...] = (

@@ -62,7 +62,7 @@ class Model(Held):
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._channels: Optional[int] = None
-        self._given = (model, size, conv, seed, pad_to, padding)
+        self._given: tuple[Any, ...] = (model, size, conv, seed, pad_to, padding)
         options = open_options(conv, seed, pad_to, padding)
         options.rows, options.columns = parse_size(size)
         self._origin = Origin(model)  # C reads its bytes as long as the handle exists
@@ -110,16 +110,23 @@ class Model(Held):
         spill: Optional[PathLike] = None,
         observer: Observer = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
+        mask: Optional[PathLike] = None,
     ) -> dict[str, np.ndarray]:
         """Runs one image of any size that the model takes; arguments and result as in Network.run().
 
         The plans of the last sizes are kept, so the next image of such a size is neither planned nor
         packed again. Under a budget only the plan in use is kept. Runs in several threads run in
-        parallel; one thread at a time makes a plan.
+        parallel; one thread at a time makes a plan. With a `mask` no plan is kept, because every
+        rectangle of the mask has a plan of its own.
         """
         picture = is_picture(image)
         size = None if picture else size_of(image, layout, self._count_channels)
         found = picture_size(image)[:2] if picture else size
+        if mask is not None:
+            with self._open(found) as network:
+                return network.run(
+                    image, memory, threads, out, progress, outputs, layout, spill, observer, output, mask
+                )
         # The decoder of a picture and the files of outputs count in the budget of a plan.
         key = (found, memory, threads, spill, repr(image) if picture else None, repr(output))
         with self._lock:
@@ -133,9 +140,16 @@ class Model(Held):
     def _count_channels(self) -> int:
         """Channels of the image, which do not depend on its size."""
         if self._channels is None:
-            with Network(*self._given) as network:
+            with self._open(self._given[1]) as network:
                 self._channels = network._channels()
         return self._channels
+
+    def _open(self, size: Optional[tuple[int, int]]) -> Network:
+        """The model as a network of one size."""
+        if not self._handle:
+            raise UsageError("the model is closed")
+        model, _, *options = self._given
+        return Network(model, size, *options)
 
     def _drop(self, most: int) -> None:
         while len(self._plans) > most:

@@ -24,7 +24,7 @@ from ._models import Model, Origin
 from ._outputs import Outputs
 from ._pictures import Picture, is_picture, picture_size, take_picture
 from ._reports import Layers, Stages, layers_of, read_stages
-from ._sizes import c_number, parse_size
+from ._sizes import c_name, c_number, parse_size
 from ._steps import Step, observe
 
 if TYPE_CHECKING:
@@ -403,6 +403,7 @@ class Network(Held):
         spill: Union[None, str, os.PathLike[str]] = None,
         observer: Observer = None,
         output: Union[None, Target, Mapping[str, Target]] = None,
+        mask: Union[None, str, os.PathLike[str]] = None,
     ) -> dict[str, np.ndarray]:
         """Runs the network on one image or a batch.
 
@@ -431,6 +432,12 @@ class Network(Held):
             output: files that outputs are written to during the run, as by the program's -o: a path, a
                 File, or a dict of them by output name. A path for several outputs, "map.tif", becomes
                 "map.<output>.tif". Outputs in files are not returned, unless `outputs` or `out` names them.
+            mask: an image file of any size that is laid over the output, as the program's --mask. Where
+                it is 0 nothing is computed, and 0 (or the no-data value of a GeoTIFF) is written; other
+                pixels have the bits of the whole run. It is for one output, which must be a feature map
+                (`output` or `outputs` names one of several), of one image; not with an observer. Files of
+                8 and 16 bits need a range. Behind layers that see a whole feature map everything is
+                computed.
 
         Returns:
             A dict of the outputs by name, in the shape and type that the model declares. Outputs of a batch
@@ -451,9 +458,15 @@ class Network(Held):
             if images_in(image, wanted, layout) > 1:
                 if output is not None:
                     raise UsageError("output= writes the output of one image: the outputs of a batch are returned")
+                if mask is not None:
+                    raise UsageError("mask= is for one image, not for a batch")
                 with self.prepare(memory, threads, spill) as runner:
                     return runner.run(image, out, progress, outputs, layout, observer=observer)
         call = Call(memory, threads, progress, spill)
+        if mask is not None:
+            call.options.mask = c_name(mask, "mask")
+            if output is not None and outputs is None and out is None:
+                outputs = []  # one output only
         observe(call, observer, self._outputs)
         outputs = returned(call, output, self._outputs, outputs, out)
         function, arguments, source = self._start(image, layout, call)

@@ -5,6 +5,7 @@
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/output_parts.h"
 #include "rfexec/api/step_teller.h"
+#include "rfexec/shards/masked_run.h"
 #include "tiler/plan/plan_file.h"
 
 static const struct rfx_tensor *input_of(const struct rfx_job *job) {
@@ -34,6 +35,14 @@ enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
     return rfx_result_files_read(&job->options, graph, mem, &job->files, err);
 }
 
+/* Refuses a mask in a call that plans the whole output, or runs such a plan. */
+static enum rfx_status refuse_mask(const struct rfx_job *job, struct rfx_error *err) {
+    if (job->options.mask == NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "mask is for runs of a network: each rectangle of the mask has a plan of its "
+                    "own, and this call is about a plan of the whole output");
+}
+
 enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *options,
                              struct rfx_error *err) {
     struct rfx_run_options read;
@@ -45,6 +54,8 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     job->options = read;
     ask_caller(job);
     rfx_result_files_free(&job->files);
+    status = refuse_mask(job, err);
+    if (status != RFX_OK) return status;
     return rfx_result_files_read(&job->options, job->graph, job->mem, &job->files, err);
 }
 
@@ -123,7 +134,7 @@ enum rfx_status rfx_job_use_picture(struct rfx_job *job, const char *picture,
     }
     job->traits = rfx_image_traits(job->image);
     if (job->traits.h == input->h && job->traits.w == input->w && job->traits.c == input->c)
-        return job->files.n == 0
+        return job->files.n == 0 && job->options.mask == NULL
                    ? RFX_OK
                    : rfx_geo_source_of(mem, job->image, picture, options.page, options.region.y0,
                                        options.region.x0, &job->files.geo, err);
@@ -221,6 +232,8 @@ static enum rfx_status read_plan_file(const struct rfx_job *job, struct rfx_plan
 
 enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;
+    enum rfx_status status = refuse_mask(job, err);
+    if (status != RFX_OK) return status;
     job->traits.fixed_bytes += rfx_result_files_bytes(&job->files, job->graph);
     struct rfx_plan_request request = {.source = job->traits,
                                        .threads = job->options.threads,
@@ -228,7 +241,7 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
                                        .emit_outputs = true,
                                        .may_spill = job->options.spill_folder != NULL,
                                        .caches = rfx_machine_caches()};
-    enum rfx_status status = read_plan_file(job, &request, &file, err);
+    status = read_plan_file(job, &request, &file, err);
     if (status == RFX_OK)
         status =
             rfx_plan_create_or_smallest(job->graph, &request, &job->own_plan, &job->smallest, err);
@@ -277,13 +290,17 @@ static enum rfx_status take_nothing(void *user, const struct rfx_end *end, struc
 /* Opens the files that receive outputs. */
 static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
-    return rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
+    enum rfx_status status =
+        rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
+    for (int i = 0; job->options.mask != NULL && i < job->files.n && status == RFX_OK; i++)
+        status = rfx_output_stream_any_order(job->files.items[i].stream, err);
+    return status;
 }
 
 /* Completes the files, unless the observer has stopped the run after its last step. */
 static enum rfx_status end_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
-    if (job->teller->ends)
+    if (job->teller != NULL && job->teller->ends)
         return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                         (long long)job->teller->steps);
     return rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
@@ -314,6 +331,103 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     run->sink = NULL;
     run->observer = NULL;
     job->teller = NULL;
+    rfx_result_files_close(&job->files);
+    return rfx_memory_settle(job->mem, status, err);
+}
+
+/* Finds the output of a mask: the only one that goes to an array, a file or options.write. */
+static enum rfx_status choose_output(const struct rfx_job *job, int *out, struct rfx_error *err) {
+    int n = 0;
+    for (int k = 0; k < job->graph->n_outputs; k++) {
+        bool wanted = job->options.write != NULL ||
+                      (job->outputs != NULL && job->outputs[k] != NULL) ||
+                      rfx_result_files_item(&job->files, k) != NULL;
+        n += wanted;
+        if (wanted) *out = k;
+    }
+    if (n == 1) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "mask is of one output: of %d outputs %d have an array, a file or `write`",
+                    job->graph->n_outputs, n);
+}
+
+static enum rfx_status check_masked(const struct rfx_job *job, struct rfx_error *err) {
+    const char *other = job->options.observe != NULL     ? "observe"
+                        : job->options.plan_file != NULL ? "plan_file"
+                                                         : NULL;
+    if (other != NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "mask excludes %s: each rectangle of the mask has a plan of its own",
+                        other);
+    if (job->graph->base == NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "mask is of a whole output, and this network is a part of one");
+}
+
+/* A run with options.mask. */
+struct masked_job {
+    struct rfx_job *job;
+    struct rfx_masked_run run;
+};
+
+/* Called between the steps of a rectangle. Progress counts the pixels of all rectangles. */
+static int tell_masked(void *user, int64_t done, int64_t total) {
+    const struct masked_job *masked = user;
+    const struct rfx_run_options *options = &masked->job->options;
+    if (options->stop != NULL && options->stop(options->user) != 0) return 1;
+    if (options->progress == NULL || total == 0) return 0;
+    double share = (double)done / (double)total * (double)rfx_rect_area(masked->run.rect);
+    return options->progress(options->user, masked->run.done_pixels + (int64_t)share,
+                             masked->run.pixels);
+}
+
+/* The function rfx_masked_run.make. */
+static enum rfx_status make_rect(void *user, struct rfx_graph *part,
+                                 const struct rfx_output_sink *sink, struct rfx_error *err) {
+    struct masked_job *masked = user;
+    struct rfx_job job = {.graph = part != NULL ? part : masked->job->graph,
+                          .mem = masked->job->mem,
+                          .options = masked->job->options,
+                          .threads_given = masked->job->threads_given,
+                          .traits = masked->job->traits};
+    job.options.mask = NULL;
+    enum rfx_status status = rfx_job_plan(&job, err);
+    if (status == RFX_OK && sink != NULL) status = rfx_job_prepare(&job, err);
+    if (status == RFX_OK && sink != NULL) {
+        job.run.sink = sink;
+        job.run.spill_folder = job.options.spill_folder;
+        job.run.progress = tell_masked;
+        job.run.user = masked;
+        status = rfx_run_image(&job.run, masked->job->image, NULL, err);
+    }
+    rfx_run_release(&job.run);
+    rfx_plan_free(job.own_plan);
+    rfx_plan_free(job.smallest);
+    return rfx_memory_settle(job.mem, status, err);
+}
+
+enum rfx_status rfx_job_run_masked(struct rfx_job *job, struct rfx_error *err) {
+    const struct rfx_output_sink sink = {
+        .begin = begin_outputs, .write = rfx_output_take_part, .end = end_outputs, .user = job};
+    struct masked_job masked = {.job = job,
+                                .run = {.mem = job->mem,
+                                        .graph = job->graph,
+                                        .path = job->options.mask,
+                                        .no_data = job->files.geo.geo.no_data,
+                                        .memory_bytes = job->options.memory_bytes,
+                                        .make = make_rect,
+                                        .user = &masked,
+                                        .to = &sink}};
+    job->files.no_data = masked.run.no_data;
+    enum rfx_status status = check_masked(job, err);
+    if (status == RFX_OK) status = choose_output(job, &masked.run.k, err);
+    if (status == RFX_OK) status = rfx_masked_run_open(&masked.run, err);
+    if (status == RFX_OK) {
+        job->traits.fixed_bytes +=
+            rfx_masked_run_bytes(&masked.run) + rfx_result_files_bytes(&job->files, job->graph);
+        status = rfx_masked_run_execute(&masked.run, err);
+    }
+    rfx_masked_run_release(&masked.run);
     rfx_result_files_close(&job->files);
     return rfx_memory_settle(job->mem, status, err);
 }

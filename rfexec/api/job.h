@@ -2,9 +2,9 @@
  * destination of the outputs.
  *
  * Life: rfx_job_open, a source (rfx_job_use_...), rfx_job_plan or rfx_job_follow, rfx_job_prepare,
- * rfx_job_execute. rfx_job_close frees everything, also after a failure of any of these. A job can
- * be executed several times: each further execution needs rfx_job_wake and a source, and ends with
- * rfx_job_rest. */
+ * rfx_job_execute. With options.mask: rfx_job_open, a source, rfx_job_run_masked. rfx_job_close
+ * frees everything, also after a failure of any of these. A job can be executed several times: each
+ * further execution needs rfx_job_wake and a source, and ends with rfx_job_rest. */
 #ifndef RFX_RFEXEC_API_JOB_H
 #define RFX_RFEXEC_API_JOB_H
 
@@ -88,6 +88,11 @@ RFX_NODISCARD enum rfx_status rfx_job_prepare(struct rfx_job *job, struct rfx_er
 /* Runs on the source and passes all outputs to their destinations. BUDGET_IMPOSSIBLE: there is a
  * budget, and source and files need more memory than the plan reserved. */
 RFX_NODISCARD enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err);
+
+/* Plans and runs each rectangle of options.mask, and passes the output to its destination. The
+ * other functions that plan or execute a job refuse a mask. Fails like rfx_masked_run_open and
+ * rfx_masked_run_execute; INVALID_ARGUMENT also: the options exclude a mask. */
+RFX_NODISCARD enum rfx_status rfx_job_run_masked(struct rfx_job *job, struct rfx_error *err);
 
 /* Prepares a further execution: reads new options, but keeps the values that the plan has fixed
  * (memory_bytes, threads, spill_folder, plan_file). Until rfx_job_rest, job->mem calls

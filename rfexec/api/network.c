@@ -372,9 +372,13 @@ static enum rfx_code run(struct rfx_network *network, const char *picture, const
             status = rfx_fail(&err, RFX_STATUS_INVALID_ARGUMENT,
                               "neither a picture nor values nor a source");
     }
-    if (status == RFX_OK) status = rfx_job_plan(&job, &err);
-    if (status == RFX_OK) status = rfx_job_prepare(&job, &err);
-    if (status == RFX_OK) status = rfx_job_execute(&job, &err);
+    if (status == RFX_OK && job.options.mask != NULL) {
+        status = rfx_job_run_masked(&job, &err);
+    } else if (status == RFX_OK) {
+        status = rfx_job_plan(&job, &err);
+        if (status == RFX_OK) status = rfx_job_prepare(&job, &err);
+        if (status == RFX_OK) status = rfx_job_execute(&job, &err);
+    }
     rfx_job_close(&job);
     return rfx_api_result(status, &err, why);
 }

@@ -121,8 +121,8 @@ static enum rfx_status show_end(const struct rfx_job *job, const struct rfx_end 
 void rfx_output_look(void *user, const struct rfx_end *end, struct rfx_rect rect,
                      const struct rfx_view *view) {
     const struct rfx_job *job = user;
-    struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
-    if (file != NULL) rfx_output_stream_look(file, rect, view);
+    const struct rfx_result_files_item *file = rfx_result_files_item(&job->files, end->output);
+    if (file != NULL) rfx_output_stream_look(file->stream, rect, view);
 }
 
 enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, struct rfx_rect rect,
@@ -132,9 +132,9 @@ enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, stru
     enum rfx_type type = job->options.typed_outputs != 0
                              ? job->graph->outputs[end->output].stored.type
                              : RFX_TYPE_FLOAT32;
-    struct rfx_output_stream *file = rfx_result_files_stream(&job->files, end->output);
+    const struct rfx_result_files_item *file = rfx_result_files_item(&job->files, end->output);
     if (out != NULL) rfx_end_scatter(end, type, out, rect, view);
-    if (file != NULL) return rfx_output_stream_write_end(file, end, rect, view, err);
+    if (file != NULL) return rfx_output_stream_write_end(file->stream, end, rect, view, err);
     if (out == NULL && job->options.write != NULL) return show_end(job, end, rect, view, err);
     return RFX_OK;
 }

@@ -119,7 +119,13 @@ static enum rfx_status read_file(const struct rfx_run_options *options, int i,
     struct rfx_result_files_item *item = &out->items[out->n++];
     item->output = file.output;
     item->path = file.path;
-    return make_format(&file, graph, &item->format, err);
+    status = make_format(&file, graph, &item->format, err);
+    if (status != RFX_OK || options->mask == NULL) return status;
+    if (!rfx_output_is_scaled(&item->format) || item->format.has_range) return RFX_OK;
+    return refuse(&file,
+                  "mask with samples of 8 and 16 bits needs low and high, because the extremes of "
+                  "the pixels that are not computed are not known",
+                  err);
 }
 
 enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
@@ -143,8 +149,11 @@ enum rfx_status rfx_result_files_read(const struct rfx_run_options *options,
 
 static struct rfx_output_files files_of(const struct rfx_result_files *files,
                                         const struct rfx_graph *graph, bool as_stored) {
-    return (struct rfx_output_files){
-        .graph = graph, .source = &files->geo, .as_stored = as_stored, .mem = files->mem};
+    return (struct rfx_output_files){.graph = graph,
+                                     .source = &files->geo,
+                                     .as_stored = as_stored,
+                                     .no_data = files->no_data,
+                                     .mem = files->mem};
 }
 
 size_t rfx_result_files_bytes(const struct rfx_result_files *files, const struct rfx_graph *graph) {
@@ -168,9 +177,10 @@ enum rfx_status rfx_result_files_open(struct rfx_result_files *files, const stru
     return status;
 }
 
-struct rfx_output_stream *rfx_result_files_stream(const struct rfx_result_files *files, int k) {
+const struct rfx_result_files_item *rfx_result_files_item(const struct rfx_result_files *files,
+                                                          int k) {
     for (int i = 0; i < files->n; i++)
-        if (files->items[i].output == k) return files->items[i].stream;
+        if (files->items[i].output == k) return &files->items[i];
     return NULL;
 }
 

@@ -18,6 +18,7 @@ struct rfx_result_files { /* all zero: none */
     int n;
     struct rfx_result_files_item *items;
     struct rfx_geo_source geo; /* georeference of the picture */
+    const char *no_data;       /* no-data value for georeferenced files; NULL: none */
 };
 
 /* Reads and checks the options' files. INVALID_ARGUMENT: a member is out of its range, an output
@@ -37,8 +38,9 @@ RFX_NODISCARD enum rfx_status rfx_result_files_open(struct rfx_result_files *fil
                                                     const struct rfx_graph *graph, bool as_stored,
                                                     struct rfx_error *err);
 
-/* Returns the stream of output k, or NULL if it has no file. */
-struct rfx_output_stream *rfx_result_files_stream(const struct rfx_result_files *files, int k);
+/* Returns the file of output k, or NULL if it has none. */
+const struct rfx_result_files_item *rfx_result_files_item(const struct rfx_result_files *files,
+                                                          int k);
 
 /* Completes the files and gives them their names. `stop` is called until the first file has its
  * name; after that all files are completed. NULL: nothing is called. */

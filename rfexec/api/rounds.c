@@ -319,10 +319,10 @@ static enum rfx_status plan(const struct rfx_round *round, const struct rfx_job 
                                        .caches = rfx_machine_caches()};
     request.source.fixed_bytes +=
         bytes_before; /* checksums of the image rows that were read before */
-    if (job->files.n > 0 || job->options.plan_file != NULL)
+    if (job->files.n > 0 || job->options.plan_file != NULL || job->options.mask != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "a round has no outputs and no plan file: `files` and `plan_file` must be "
-                        "empty");
+                        "a round has no outputs and no plan file: `files`, `plan_file` and `mask` "
+                        "must be empty");
     return rfx_shard_round_plan(job->graph, &request, round->k, before, NULL, states, planned, err);
 }
 

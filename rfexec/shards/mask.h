@@ -13,8 +13,6 @@
 
 #include "layers/core/memory.h"
 #include "layers/core/rect.h"
-#include "rfexec/output/fingerprint.h"
-#include "rfexec/output/output_stream.h"
 
 struct rfx_mask {
     struct rfx_memory *mem;
@@ -25,7 +23,8 @@ struct rfx_mask {
 
 /* Reads a mask image of one or three channels. Colour is converted to grey as in rfx_image_open.
  * most_bytes: limit of the memory for reading and storing the mask; 0: no limit. Statuses:
- * BUDGET_IMPOSSIBLE when the limit is too small; those of rfx_image_open. */
+ * BUDGET_IMPOSSIBLE when the limit is too small; UNSUPPORTED for other numbers of channels; those
+ * of rfx_image_open. */
 RFX_NODISCARD enum rfx_status rfx_mask_open(struct rfx_memory *mem, const char *path,
                                             size_t most_bytes, struct rfx_mask *out,
                                             struct rfx_error *err);
@@ -50,36 +49,4 @@ struct rfx_mask_rects {
  * whole map is returned when several would cost as much. */
 void rfx_mask_find_rects(const struct rfx_mask *mask, int64_t h, int64_t w, double halo_rows,
                          double halo_cols, struct rfx_mask_rects *out);
-
-struct rfx_masked_output {
-    struct rfx_memory *mem;
-    const struct rfx_mask *mask;
-    struct rfx_tensor map;
-    struct rfx_end end; /* position of the map in the output */
-    float fill;
-    struct rfx_output_stream *stream; /* NULL: no file */
-    struct rfx_fingerprint fingerprint;
-    float *block; /* pixels on their way to the stream */
-};
-
-/* Bytes of the block. */
-size_t rfx_masked_output_bytes(const struct rfx_tensor *map);
-
-/* Allocates output->block. The caller has set the other members. The caller frees the block with
- * rfx_masked_output_release and keeps the ownership of the stream. */
-RFX_NODISCARD enum rfx_status rfx_masked_output_open(struct rfx_masked_output *output,
-                                                     struct rfx_error *err);
-void rfx_masked_output_release(struct rfx_masked_output *output);
-
-/* Writes the pixels of `rect` of the map, taken from `view`. Pixels that the mask does not select
- * get the fill value. */
-RFX_NODISCARD enum rfx_status rfx_masked_output_take(struct rfx_masked_output *output,
-                                                     struct rfx_rect rect,
-                                                     const struct rfx_view *view,
-                                                     struct rfx_error *err);
-
-/* Writes the fill value to everything outside of the rectangles. */
-RFX_NODISCARD enum rfx_status rfx_masked_output_fill(struct rfx_masked_output *output,
-                                                     const struct rfx_mask_rects *rects,
-                                                     struct rfx_error *err);
 #endif

@@ -1,5 +1,5 @@
-/* What a build without codecs, OpenBLAS and built-in networks says: the code and text of each
- * refusal, one line each. left_out NET.onnx PICTURE... */
+/* Runs with and without a mask, mask.npy, and what a build without codecs, OpenBLAS and built-in
+ * networks says: the code and text of each refusal, one line each. left_out NET.onnx PICTURE... */
 #include <rfexec/rfexec.h>
 #include <stdio.h>
 
@@ -8,7 +8,7 @@ static void say(const char *what, enum rfx_code code, const struct rfx_why *why)
 }
 
 static void open_and_run(const char *model, const char *what, enum rfx_convolution convolution,
-                         const char *output) {
+                         const char *mask, const char *output) {
     struct rfx_why why = {""};
     struct rfx_network *net = NULL;
     struct rfx_open_options open;
@@ -22,6 +22,7 @@ static void open_and_run(const char *model, const char *what, enum rfx_convoluti
     file.path = output;
     run.files = &file;
     run.n_files = 1;
+    run.mask = mask;
     enum rfx_code code = rfx_network_open(model, &open, &net, &why);
     if (code == RFX_CODE_OK)
         code = rfx_network_run_file(net, "synthetic:64x64", NULL, 0, &run, &why);
@@ -37,11 +38,13 @@ int main(int argc, char **argv) {
         enum rfx_code code = rfx_picture_size(argv[i], &rows, &columns, NULL, &why);
         say(argv[i], code, &why);
     }
-    open_and_run(argv[1], "npy", RFX_CONVOLUTION_DIRECT, "left_out.npy");
-    open_and_run(argv[1], "tif", RFX_CONVOLUTION_DIRECT, "left_out.tif");
-    open_and_run(argv[1], "png", RFX_CONVOLUTION_DIRECT, "left_out.png");
-    open_and_run(argv[1], "zarr", RFX_CONVOLUTION_DIRECT, "left_out.zarr");
-    open_and_run(argv[1], "openblas", RFX_CONVOLUTION_OPENBLAS, "left_out.npy");
-    open_and_run("toy", "builtin", RFX_CONVOLUTION_DIRECT, "left_out.npy");
+    open_and_run(argv[1], "npy", RFX_CONVOLUTION_DIRECT, NULL, "left_out.npy");
+    open_and_run(argv[1], "masked", RFX_CONVOLUTION_DIRECT, "mask.npy", "left_out.npy");
+    open_and_run(argv[1], "mask", RFX_CONVOLUTION_DIRECT, "a.png", "left_out.npy");
+    open_and_run(argv[1], "tif", RFX_CONVOLUTION_DIRECT, NULL, "left_out.tif");
+    open_and_run(argv[1], "png", RFX_CONVOLUTION_DIRECT, NULL, "left_out.png");
+    open_and_run(argv[1], "zarr", RFX_CONVOLUTION_DIRECT, NULL, "left_out.zarr");
+    open_and_run(argv[1], "openblas", RFX_CONVOLUTION_OPENBLAS, NULL, "left_out.npy");
+    open_and_run("toy", "builtin", RFX_CONVOLUTION_DIRECT, NULL, "left_out.npy");
     return 0;
 }

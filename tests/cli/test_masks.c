@@ -16,6 +16,7 @@
 
 #include "cli_program.h"
 #include "layers/core/checked.h"
+#include "rfexec/rfexec.h"
 #include "rfexec/shards/mask.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/test_util.h"
@@ -184,14 +185,77 @@ static void test_runs(void **state) {
     assert_non_null(strstr(out_text, "0 rectangles, 0.0 %"));
 }
 
+static void expect_same_files(const char *path, const char *other) {
+    static char bytes[TEXT_BYTES], other_bytes[TEXT_BYTES];
+    FILE *file = fopen(path, "rb"), *second = fopen(other, "rb");
+    assert_non_null(file);
+    assert_non_null(second);
+    size_t n = fread(bytes, 1, sizeof bytes, file);
+    assert_in_range(n, 1, sizeof bytes - 1);
+    assert_int_equal(fread(other_bytes, 1, sizeof other_bytes, second), n);
+    assert_memory_equal(bytes, other_bytes, n);
+    (void)fclose(file);
+    (void)fclose(second);
+}
+
+/* The library's files have the program's bytes. */
+static void check_library(const char *model, const char *end, size_t memory_bytes,
+                          const char *more) {
+    char args[200], path[32];
+    struct rfx_open_options open;
+    struct rfx_run_options run;
+    struct rfx_result_file file;
+    struct rfx_network *net = NULL;
+    struct rfx_why why;
+    (void)snprintf(args, sizeof args, "run %s synthetic:61x83 --mask mask.pgm %s -o m%s", model,
+                   more, end);
+    expect(0, args);
+    (void)snprintf(path, sizeof path, "m%s", end); /* .ome.tif contains the name */
+    assert_int_equal(rename(path, "program.out"), 0);
+    rfx_open_options_init(&open, sizeof open);
+    open.rows = 61;
+    open.columns = 83;
+    rfx_result_file_init(&file, sizeof file);
+    file.path = path;
+    if (strstr(more, "--bits") != NULL) {
+        file.bits = 16;
+        file.high = 1.0f;
+    }
+    rfx_run_options_init(&run, sizeof run);
+    run.memory_bytes = memory_bytes;
+    run.mask = "mask.pgm";
+    run.files = &file;
+    run.n_files = 1;
+    if (rfx_network_open(model, &open, &net, &why) != RFX_CODE_OK ||
+        rfx_network_run_file(net, "synthetic:61x83", NULL, 0, &run, &why) != RFX_CODE_OK)
+        fail_msg("%s", why.text);
+    expect_same_files("program.out", path);
+    rfx_network_free(net);
+}
+
+static void test_library(void **state) {
+    (void)state;
+    memset(pixels, 0, sizeof pixels);
+    for (int k = 0; k < 5; k++) pixels[20 * 2 + k] = pixels[20 * 3 + k] = 255;
+    pixels[20 * 13 + 17] = 1;
+    write_mask("mask.pgm", 15, 20);
+    check_library("fsrcnn", ".npy", 0, "");
+    check_library("fsrcnn", ".tif", (size_t)32 << 20, "-j 1");
+    check_library("fsrcnn", ".png", 0, "--bits 16 --range 0,1");
+    check_library("unet_instance", ".ome.tif", 0, "");
+}
+
 static void test_refused(void **state) {
     (void)state;
     write_mask("mask.pgm", 3, 3);
     expect_says(3, "run mobilenet_v2 synthetic:61x83 --mask mask.pgm", "not a map of rows");
     expect_says(3, "run fsrcnn synthetic:61x83 --mask none.pgm", "none.pgm");
+    expect(0, "run fsrcnn synthetic:8x8 -o colours.npy");
+    expect_says(3, "run fsrcnn synthetic:61x83 --mask colours.npy", "has 3 channels");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --part 1/2 -o a.npy",
                 "--mask excludes --part");
-    expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --tiles 2x2", "--mask excludes --tiles");
+    expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --tiles 2x2",
+                "--mask excludes --tiles");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --bits 8 -o a.tif", "needs --range");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm -o a.png", "needs --range");
     expect_says(2, "run fsrcnn synthetic:61x83 --mask mask.pgm --overlay shown.png -o masked.npy",
@@ -292,7 +356,8 @@ static void test_marked_runs(void **state) {
     free(whole);
     expect_says(2, "run fsrcnn holed.pgm --nodata file=1", "names no no-data value");
     expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 -o m.png", "cannot hold");
-    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 --part 1/2 -o a.npy", "--nodata excludes --part");
+    expect_says(2, "run fsrcnn holed.pgm --nodata 0=1 --part 1/2 -o a.npy",
+                "--nodata excludes --part");
     expect_says(2, "run fsrcnn holed.pgm --nodata 0", "such as -9999=0");
     expect_says(2, "run fsrcnn holed.pgm --nodata-mark field", "needs --nodata");
 }
@@ -301,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rectangles),  cmocka_unit_test(test_marks),
         cmocka_unit_test(test_marked_runs), cmocka_unit_test(test_many),
-        cmocka_unit_test(test_runs),        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_runs),        cmocka_unit_test(test_library),
+        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

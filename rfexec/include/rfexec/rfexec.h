@@ -469,6 +469,25 @@ struct rfx_run_options {
      * files: truncated towards zero and clamped to the type's range; NaN becomes 0. `write` still
      * receives floats. 0: outputs[k] receives floats for every type. */
     int typed_outputs;
+    /* Path of a mask: a picture file of any size, grey or in colour, that is laid over an output.
+     * An output pixel is wanted if any pixel of the mask over it is not 0. The run computes only a
+     * few rectangles that contain the wanted pixels, and reads only the part of the image that they
+     * need. Each rectangle is planned within memory_bytes. Wanted pixels have the bits of the whole
+     * run. All other pixels are 0, or the no-data value if the picture is a GeoTIFF that is named
+     * by its path. If a layer before the output depends on a whole map (global pool, instance norm,
+     * attention), the whole output is computed, and the mask only decides which pixels are passed
+     * on.
+     *
+     * Exactly one output must have an array, a file or `write`, and it must be a map. `write`
+     * receives each pixel once, in rectangles in any order. `progress` counts the pixels of the
+     * rectangles; it is not called if the mask is empty.
+     *
+     * Only rfx_network_run_file, rfx_network_run_values and rfx_network_run_source on a whole
+     * network take a mask. A mask is USAGE in calls of runners, plans, parts, rounds and forecasts,
+     * with `observe` or plan_file, and with a file of 8 or 16 bits without low and high. REFUSED:
+     * the mask cannot be read, or the output is no map. BUDGET: the mask or one of the rectangles
+     * does not fit in memory_bytes; nothing has been computed then. NULL: no mask. */
+    const char *mask;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -688,11 +707,11 @@ RFX_API void rfx_round_input_area(const struct rfx_round *round, struct rfx_area
 /* Computes the states of the shard on a picture file, which is read as by rfx_network_run_file.
  * states, n_bytes: the merged states of the round before; NULL and 0 in the first round. Options as
  * in rfx_network_run_file, except: `write` and `spill_folder` are not used, reports for `observe`
- * contain no outputs, and `files` and `plan_file` must be empty. memory_bytes includes the states.
- * Free *out with rfx_bytes_free. USAGE: states are missing, or were given in the first round.
- * REFUSED: the states are of another network, output or round, or of some shards only, or their
- * bytes were changed; or a row of the image differs from the row that an earlier round has read.
- * BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file. */
+ * contain no outputs, and `files`, `plan_file` and `mask` must be empty. memory_bytes includes the
+ * states. Free *out with rfx_bytes_free. USAGE: states are missing, or were given in the first
+ * round. REFUSED: the states are of another network, output or round, or of some shards only, or
+ * their bytes were changed; or a row of the image differs from the row that an earlier round has
+ * read. BUDGET, SYSTEM, CANCELLED and others as rfx_network_run_file. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_round_run_file(struct rfx_round *round, const void *states,
                                                         size_t n_bytes, const char *picture,
                                                         const struct rfx_run_options *options,

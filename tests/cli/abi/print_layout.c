@@ -96,6 +96,7 @@ static void print_options(void) {
     MEMBER(rfx_run_options, n_files);
     MEMBER(rfx_run_options, plan_file);
     MEMBER(rfx_run_options, typed_outputs);
+    MEMBER(rfx_run_options, mask);
     END(rfx_run_options);
 }
 
