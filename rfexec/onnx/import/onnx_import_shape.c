@@ -717,8 +717,9 @@ static int pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t aft
     int64_t c = rfx_onnx_tensor_of(ctx, in)->c, count;
     if (before == 0 && after == 0) return in;
     if (!rfx_checked_add_i64(c, before + after, &count) || count < 1)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channel pads of %lld, %lld",
-                               (long long)before, (long long)after);
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "channel pads of %lld, %lld leave no channel of %lld",
+                               (long long)before, (long long)after, (long long)c);
     int64_t *map = rfx_onnx_alloc(ctx, (size_t)count, sizeof *map);
     for (int64_t i = 0; map != NULL && i < count; i++)
         map[i] = i >= before && i - before < c ? i - before : -1;
