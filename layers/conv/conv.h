@@ -64,13 +64,13 @@ void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int
 /* The weight slots of both operators, for their rows (rfx_op_def). */
 extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 
-/* For inference: checks that the number of groups divides the input and the output channels.
- * UNSUPPORTED, with the numbers, if it does not. */
+/* For shape inference: checks that the number of groups divides the numbers of input and output
+ * channels. Fails with UNSUPPORTED and the numbers otherwise. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
                                                     struct rfx_error *err);
 
-/* For inference: checks that the weight has the dims `want`, and that bias and scale are absent or
- * have oc elements. UNSUPPORTED, with the numbers, if not. */
+/* For shape inference: checks that the weight has the dims `want`, and that bias and scale are
+ * absent or have oc elements. Fails with UNSUPPORTED and the numbers otherwise. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph,
                                                      const struct rfx_node *node,
                                                      const int64_t want[4], struct rfx_error *err);

@@ -41,10 +41,10 @@ struct rfx_transpose_outputs rfx_transpose_outputs(const struct rfx_transpose_ax
 struct rfx_range rfx_transpose_inside(const struct rfx_transpose_axis *x,
                                       const struct rfx_transpose_outputs *outputs, int64_t q);
 
-/* The layout of packed weights: [group][part][phase][tap of the phase][ic of the group][output of
- * the part]. Phases and taps are in row-major order. The outputs of a group are divided into parts
- * of `part` outputs. The last part may be padded with zeros. Depthwise filters are packed as one
- * group with one input channel. */
+/* The layout of packed weights: [group][part][phase][tap of the phase][input channel of the
+ * group][output channel of the part]. Phases and taps are in row-major order. The output channels
+ * of a group are divided into parts of `part` output channels. The last part may be padded with
+ * zeros. Depthwise filters are packed as one group with one input channel. */
 struct rfx_transpose_layout {
     int64_t groups, icg, ocg, part, fill; /* the last part is filled to a multiple of `fill` */
 };
@@ -52,8 +52,9 @@ struct rfx_transpose_layout {
 int64_t rfx_transpose_packed_elems(const struct rfx_conv_attr *a,
                                    const struct rfx_transpose_layout *layout);
 
-/* Returns the offset, in floats, of the weights of the part that begins with output o of group g.
- * *width receives the number of outputs of that part, zero padding included. */
+/* Returns the offset, in floats, of the packed weights of one part: the part of group g whose first
+ * output channel is o. *width receives the number of output channels of that part, zero padding
+ * included. */
 int64_t rfx_transpose_part_at(const struct rfx_conv_attr *a,
                               const struct rfx_transpose_layout *layout, int64_t g, int64_t o,
                               int64_t *width);

@@ -51,8 +51,9 @@ static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *no
     return r.lo == wanted.lo && r.hi == wanted.hi;
 }
 
-/* Whether the range that a node needs of each input moves with its output range by whole positions,
- * away from borders. The sizes of ring buffers depend on this. */
+/* Returns whether, away from borders, each input range of a node moves by a whole number of
+ * positions when its output range moves by one. The sizes of ring buffers depend on this. Also
+ * returns false if an input from inside the group is broadcast. */
 static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     const struct rfx_node *node = &base->nodes[i];
     const struct rfx_op_def *def = rfx_op_def(node->op);

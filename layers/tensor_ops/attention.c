@@ -114,7 +114,7 @@ static const float *joined_row(const struct attention *t, int k, int64_t matrix,
     return rfx_view_f32(&t->args->in[k]) + at;
 }
 
-/* Applies all steps to one row of scores, in place. */
+/* Applies the steps before the softmax (rfx_attention_attr) to one row of scores, in place. */
 static void join(const struct attention *t, int64_t matrix, int64_t row, float *scores) {
     const struct rfx_attention_attr *attr = &t->args->node->attr.attention;
     for (int s = 0; s < attr->n_steps; s++) {

@@ -554,7 +554,8 @@ struct place {
     int first, record;
 };
 
-/* From the lowest offset on; of equal offsets the record made later, which will lie lower. */
+/* Sorts records by offset, lowest first. Of two records with the same offset, the one whose first
+ * step is later comes first, so that spread_out places it below the other. */
 static int compare_places(const void *pa, const void *pb) {
     const struct place *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;

@@ -169,8 +169,8 @@ struct rfx_plan_request {
     int n_groups;
     bool no_groups;
     /* Winograd convolutions whose transformed weights are stored, given by the caller. NULL: the
-     * planner stores them where there is room and it is predicted to save time, unless stages are
-     * given. */
+     * planner stores as many as the budget has room for, if the plan is predicted to take no
+     * longer. NULL with stages given: none are stored. */
     const int *keepers;
     int n_keepers;
     struct rfx_caches caches; /* zeros: no groups, and times are predicted for usual caches */

@@ -196,8 +196,9 @@ static int forgotten_after(const struct rfx_levels *levels, const struct rfx_par
     return n;
 }
 
-/* Fills the stages of a chain and returns their number. *end receives the address after the last
- * target. */
+/* Fills specs with the stages of a partition of kind CHAIN and returns their number. Writes the
+ * lists of their targets and forgotten nodes to `targets`, one after the other. *end receives the
+ * address after the last list. */
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         int **end) {

@@ -10,7 +10,8 @@ enum {
     IMAGE_ROWS = 8,   /* image rows that arrive from moment to moment */
     COMMON_ROWS = 64, /* image rows after which the strides of most networks align again */
     LEAST_ROWS = 64,  /* smaller maps: one more row of tiles costs too much */
-    LEAST_LAYERS = 2, /* tiled layers that a map must wait across; with fewer, the gain is small */
+    LEAST_LAYERS = 2, /* a map must be kept while at least so many layers with tiles of TILE_ROWS
+                         run; with fewer, the gain is small */
     TILE_ROWS = 4     /* height of the tiles whose start is chosen */
 };
 

@@ -442,7 +442,7 @@ static void export_normalise(struct exporter *x, const struct rfx_node *node, co
 
 /* --- maps --- */
 
-#define MOST_PIECES 16 /* most pieces of one axis of a wrapped map */
+#define MOST_PIECES 16 /* most slices of one axis in padding of mode "wrap" */
 
 /* Writes the map `in` with its channels last to the tensor `name`. */
 static void channels_last(struct exporter *x, const char *name, const char *in) {

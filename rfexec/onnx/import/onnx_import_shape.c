@@ -620,8 +620,9 @@ static int emit_windows(struct rfx_onnx_import *ctx, int map, const struct windo
     return rfx_onnx_select(ctx, "", joined, select, n);
 }
 
-/* Returns the node of a Gather of windows along one axis of a map, in any order of pixels, or -1
- * for any other Gather. */
+/* Converts a Gather whose indices are windows along the rows or columns of a map, and returns its
+ * node. The input of the Gather may hold the pixels of the map in any order that rfx_pixels
+ * describes. Returns -1 for any other Gather. */
 static int gather_windows(struct rfx_onnx_import *ctx, int node, int axis,
                           const struct rfx_shape *shape, const int64_t *indices) {
     struct rfx_pixels p;
