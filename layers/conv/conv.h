@@ -26,7 +26,8 @@ struct rfx_conv_job {
     size_t scratch_bytes; /* of one thread */
 };
 
-/* Returns the job of one call of `run`. The caller sets scratch_bytes, which is 0 here. */
+/* Returns the job for one call of an operator's `run`. The caller sets scratch_bytes, which is 0
+ * here. */
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
 
 /* Returns the scratch memory of one thread of the team: job->scratch_bytes bytes, aligned. */
@@ -61,7 +62,8 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
                        int64_t c1);
 
-/* The weight slots of both operators, for their rows (rfx_op_def). */
+/* The weight slots of convolutions and transposed convolutions; the rfx_op_def of both operators
+ * refers to them. */
 extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 
 /* For shape inference: checks that the number of groups divides the numbers of input and output
