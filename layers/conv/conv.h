@@ -26,7 +26,8 @@ struct rfx_conv_job {
     size_t scratch_bytes; /* of one thread */
 };
 
-/* Returns the job of one call of `run`. The caller sets scratch_bytes, which is 0 here. */
+/* Returns the job for one call of an operator's `run`. The caller sets scratch_bytes, which is 0
+ * here. */
 struct rfx_conv_job rfx_conv_job_make(const struct rfx_run_args *args);
 
 /* Returns the scratch memory of one thread of the team: job->scratch_bytes bytes, aligned. */
@@ -61,7 +62,8 @@ bool rfx_conv_clamp(const struct rfx_act *act, float *lo, float *hi);
 void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int64_t c0,
                        int64_t c1);
 
-/* The weight slots of both operators, for their rows (rfx_op_def). */
+/* The weight slots of convolutions and transposed convolutions; the rfx_op_def of both operators
+ * refers to them. */
 extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 
 /* The functions of a convolution's row in which float32 and integer convolutions are alike; see
@@ -73,13 +75,13 @@ struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struc
                                       int k, int axis);
 uint64_t rfx_conv_macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
-/* For inference: checks that the number of groups divides the input and the output channels.
- * UNSUPPORTED, with the numbers, if it does not. */
+/* For shape inference: checks that the number of groups divides the numbers of input and output
+ * channels. Fails with UNSUPPORTED and the numbers otherwise. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_groups(const struct rfx_node *node,
                                                     struct rfx_error *err);
 
-/* For inference: checks that the weight has the dims `want`, and that bias and scale are absent or
- * have oc elements. UNSUPPORTED, with the numbers, if not. */
+/* For shape inference: checks that the weight has the dims `want`, and that bias and scale are
+ * absent or have oc elements. Fails with UNSUPPORTED and the numbers otherwise. */
 RFX_NODISCARD enum rfx_status rfx_conv_check_weights(const struct rfx_graph *graph,
                                                      const struct rfx_node *node,
                                                      const int64_t want[4], struct rfx_error *err);

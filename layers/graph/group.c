@@ -10,8 +10,9 @@ static bool is_inside(int node, int first, int last) {
     return node >= first && node <= last;
 }
 
-/* Whether a node before `last` is read by nodes after `last` or is an output: it then has more
- * consumers than there are in the group. */
+/* Returns whether a node of the group other than the last is read outside of the group or is an
+ * output. Such a node has more consumers than there are inputs of nodes in the group that read
+ * it. */
 static bool is_read_outside(const struct rfx_graph *base, int first, int last) {
     int inside[RFX_GROUP_MAX_NODES] = {0};
     for (int i = first; i <= last; i++)
@@ -28,8 +29,8 @@ static bool has_input(const int *inputs, int n, int node) {
     return false;
 }
 
-/* Lists the nodes that a group reads and returns their number; -1: more than RFX_GROUP_MAX_INPUTS.
- * inputs[RFX_GROUP_MAX_INPUTS]. */
+/* Lists the nodes outside of a group that the group reads, and returns their number, or -1 if there
+ * are more than RFX_GROUP_MAX_INPUTS. inputs[RFX_GROUP_MAX_INPUTS]. */
 static int list_inputs(const struct rfx_graph *base, int first, int last, int *inputs) {
     int n = 0;
     for (int i = first; i <= last; i++)
@@ -42,8 +43,8 @@ static int list_inputs(const struct rfx_graph *base, int first, int last, int *i
     return n;
 }
 
-/* Whether output position p needs exactly the range of its axis map. A convolution that is computed
- * in blocks needs the range of the whole block. */
+/* Returns whether output position p needs exactly the input range that the axis map gives. A
+ * convolution that is computed in blocks needs the input range of the whole block instead. */
 static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *node, int k, int axis,
                          const struct rfx_axis_map *map, int64_t p) {
     struct rfx_range one = {p, p + 1}, wanted = rfx_axis_map_range(map, one);
@@ -51,8 +52,9 @@ static bool is_as_mapped(const struct rfx_graph *base, const struct rfx_node *no
     return r.lo == wanted.lo && r.hi == wanted.hi;
 }
 
-/* Whether the range that a node needs of each input moves with its output range by whole positions,
- * away from borders. The sizes of ring buffers depend on this. */
+/* Returns whether, away from borders, each input range of a node moves by a whole number of
+ * positions when its output range moves by one. The sizes of ring buffers depend on this. Also
+ * returns false if an input from inside the group is broadcast. */
 static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     const struct rfx_node *node = &base->nodes[i];
     const struct rfx_op_def *def = rfx_op_def(node->op);
@@ -70,8 +72,9 @@ static bool moves_evenly(const struct rfx_graph *base, int i, int first) {
     return true;
 }
 
-/* Whether each map of the group moves by the same number of positions per position of the last map,
- * along all paths to it. Paths of different strides can meet in tiny maps. */
+/* Returns whether each map of the group has a single stride relative to the last map: whether the
+ * product of the strides is the same along all paths between the two. In tiny maps, paths with
+ * different products can meet. */
 static bool has_one_scale(const struct rfx_graph *base, int first, int last, int axis) {
     int64_t scale[RFX_GROUP_MAX_NODES] = {0};
     scale[last - first] = 1;
@@ -207,7 +210,8 @@ static struct rfx_range find_inside(const struct rfx_group_attr *group, int axis
     return inside;
 }
 
-/* Fills in reach->in[k], the range that is read of input k; leaves scale 0 if nodes read it with
+/* Fills reach->in[k], the range that the group reads of input k. Leaves its scale 0 if the range
+ * does not have that form (struct rfx_group_reach), such as when nodes read the input with
  * different strides. */
 static void find_reach_of(const struct rfx_node *node, int k, int axis, const struct endless *e,
                           struct rfx_group_reach *reach) {
@@ -296,7 +300,7 @@ int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols) {
     return rfx_max_i64(even <= most ? even : wide, rfx_min_i64(group->strips, most));
 }
 
-#define PIECES 4      /* pieces per strip, for the smallest number of strips */
+#define PIECES 4      /* pieces per strip with group->strips strips; fewer with more strips */
 #define LEAST_ROWS 32 /* least rows of a piece */
 
 int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips) {
@@ -316,8 +320,9 @@ size_t rfx_group_ring_bytes(const struct rfx_group_attr *group) {
     return bytes;
 }
 
-/* Copies a node of the base graph, with its own copies of name, alias and inputs; `op` is the
- * copy's operator. */
+/* Copies node `from` of the base graph to `to`. The copy has operator `op` and inputs in[n_in], and
+ * owns its name, alias and list of inputs. If `op` is another operator, the copy has no activation
+ * and no residual. */
 static enum rfx_status copy_node(struct rfx_graph *graph, const struct rfx_node *from,
                                  enum rfx_op op, const int *in, int n_in, struct rfx_node *to,
                                  struct rfx_error *err) {

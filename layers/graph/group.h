@@ -1,5 +1,5 @@
 /* Groups of nodes that are computed depth first. A rectangle of the output is cut into pieces:
- * column strips, or runs of rows of strips. Within a piece, a few rows at a time go through all
+ * column strips, or runs of rows of a strip. Within a piece, a few rows at a time go through all
  * nodes of the group while they are in a core's cache. The maps between the nodes are never stored
  * as a whole.
  *
@@ -23,20 +23,20 @@
 /* Returns the reason, in words, why nodes first .. last cannot be a group; NULL if they can. */
 const char *rfx_group_refusal(const struct rfx_graph *base, int first, int last);
 
-/* Makes a graph that is `base` with these groups, which are in ascending order and do not overlap.
- * Each must be a valid group (rfx_group_refusal); its `base` need not be set. To be freed with
- * rfx_graph_free before `base`. */
+/* Makes a copy of graph `base` in which each of these groups is one node (RFX_OP_GROUP). The groups
+ * are in ascending order and do not overlap. Each must be a valid group (rfx_group_refusal); its
+ * member `base` need not be set. The caller frees *out with rfx_graph_free, before `base`. */
 RFX_NODISCARD enum rfx_status rfx_graph_group(const struct rfx_graph *base,
                                               const struct rfx_group_attr *groups, int n_groups,
                                               struct rfx_graph **out, struct rfx_error *err);
 
-/* Computes the range of each node's map, along one axis (0 rows, 1 columns), that range `out` of
- * the last node needs; ranges are clipped to the maps. need[last - first + 1]. */
+/* Computes the range of each node's map that is needed, along one axis (0 rows, 1 columns), for
+ * range `out` of the last node's map. Ranges are clipped to the maps. need[last - first + 1]. */
 void rfx_group_needs(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                      struct rfx_range *need);
 
-/* Returns the range of input k, along one axis, that the group's nodes read together for range
- * `out` of the last node. */
+/* Returns the range of input k, along one axis, that is read for range `out` of the last node's
+ * map: the union of the ranges that the nodes of the group read. */
 struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis,
                                     struct rfx_range out);
 
@@ -44,13 +44,14 @@ struct rfx_range rfx_group_in_range(const struct rfx_node *node, int k, int axis
 struct rfx_range rfx_group_in_range_by_nodes(const struct rfx_node *node, int k, int axis,
                                              struct rfx_range out);
 
-/* Whether range `out` of the last node needs no map of the group beyond its border. If so, moving
- * `out` moves the needed ranges alike, also for every part of `out`. */
+/* Returns whether computing range `out` of the last node's map needs no position beyond the border
+ * of a map between the nodes of the group. If so, the same holds for every part of `out`. As long
+ * as it holds, the needed ranges keep their sizes when `out` moves. */
 bool rfx_group_is_inside(const struct rfx_group_attr *group, int axis, struct rfx_range out);
 
-/* Computes how many positions of each node's map are computed along one axis for range `out` of the
- * last node when `out` is cut into `parts`. A position that two parts need counts twice. made[last
- * - first + 1]. */
+/* Computes, for each node, how many positions of its map are computed along one axis if range `out`
+ * of the last node is divided into `parts` pieces. A position that two pieces need counts twice.
+ * made[last - first + 1]. */
 void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_range out,
                     int64_t parts, int64_t *made);
 
@@ -59,14 +60,14 @@ void rfx_group_made(const struct rfx_group_attr *group, int axis, struct rfx_ran
 void rfx_group_extents(const struct rfx_group_attr *group, int axis, int64_t size,
                        int64_t *extents);
 
-/* Returns the number of column strips for a rectangle of `cols` output columns: the same number for
- * each thread, unless the strips would become too narrow. */
+/* Returns the number of column strips for a rectangle of `cols` output columns. Each thread gets
+ * the same number of strips, unless the strips would become too narrow. */
 int64_t rfx_group_strips(const struct rfx_group_attr *group, int64_t cols);
 
 /* Returns the number of runs of rows that each strip is cut into, so that there are enough pieces
  * for all threads. The number is small because each run computes some rows of inner maps again. */
 int64_t rfx_group_row_parts(const struct rfx_group_attr *group, int64_t rows, int64_t strips);
 
-/* Returns the bytes of the maps between a group's nodes that one thread holds. */
+/* Returns how many bytes of the maps between the nodes of a group one thread holds. */
 size_t rfx_group_ring_bytes(const struct rfx_group_attr *group);
 #endif

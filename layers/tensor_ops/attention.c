@@ -1,10 +1,11 @@
 /* ATTENTION: softmax(steps(in[0] x in[1])) x in[2], without storing the matrix of all scores.
  *
- * A unit is a few rows of one matrix. Their scores are computed in the thread's scratch, combined
- * with the further inputs, turned into a softmax per row, and multiplied into rows of the output.
- * Each row takes exactly the operations of MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and MATMUL with this
- * library's own kernels, in the same order. So its bits are the same as theirs, however the rows
- * are divided into units. */
+ * A unit of work is a few rows of one matrix of scores. A thread computes these scores in its
+ * scratch memory, combines them with the further inputs (the steps), applies the softmax to each
+ * row, and multiplies the rows by in[2], which gives rows of the output. Each row takes exactly the
+ * operations of the nodes MATMUL, PLAIN_BINARY, PLAIN_SOFTMAX and MATMUL with this library's own
+ * kernels, in the same order. So its bits are the same as theirs, however the rows are divided into
+ * units. */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -53,9 +54,9 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
 
 struct attention {
     const struct rfx_run_args *args;
-    struct rfx_shape scores;       /* the whole matrices, which are never stored */
-    int64_t n, k, m, width;        /* matrices: n x k, k x m, m x width */
-    int64_t matrices;              /* matrices of the output */
+    struct rfx_shape scores;       /* shape of all scores, which are never stored together */
+    int64_t n, k, m, width;        /* in[0] is n x k, in[1] is k x m, in[2] is m x width */
+    int64_t matrices;              /* number of matrices of the output */
     int64_t rows, units_of_matrix; /* rows of a unit; units per matrix */
 };
 
@@ -97,8 +98,8 @@ static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
     return (size_t)threads * rfx_floats_bytes(t.rows * t.m);
 }
 
-/* Returns a pointer to element (matrix, row, 0) of an input that is broadcast to the scores. *step
- * receives the distance between the elements of the row. */
+/* Returns a pointer to element (matrix, row, 0) of input k, as if it were broadcast to the shape of
+ * the scores. *step receives the distance between the elements of the row. */
 static const float *joined_row(const struct attention *t, int k, int64_t matrix, int64_t row,
                                int64_t *step) {
     const struct rfx_shape *s = shape_of(t->args->graph, t->args->node, k);
@@ -114,7 +115,7 @@ static const float *joined_row(const struct attention *t, int k, int64_t matrix,
     return rfx_view_f32(&t->args->in[k]) + at;
 }
 
-/* Applies all steps to one row of scores, in place. */
+/* Applies the steps before the softmax (rfx_attention_attr) to one row of scores, in place. */
 static void join(const struct attention *t, int64_t matrix, int64_t row, float *scores) {
     const struct rfx_attention_attr *attr = &t->args->node->attr.attention;
     for (int s = 0; s < attr->n_steps; s++) {

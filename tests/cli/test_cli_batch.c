@@ -183,7 +183,7 @@ static void test_fixed_batches(void **state) {
     save_fixed("fixed.onnx", 3, keeps, "Reshape");
     check_plans("fixed.onnx", "3, 12288");
     expect_says(0, "run fixed.onnx batch.npy -o all.npy",
-                "'fixed.onnx' is fixed to a batch of 3; images are run one by one");
+                "'fixed.onnx' was made for batches of 3 images; it is run on one image at a time");
     save_fixed("mixes.onnx", 3, mixes, "Reshape");
     expect_says(
         3, "run mixes.onnx batch.npy",

@@ -1,17 +1,19 @@
-/* Placement with slides.
+/* Placement with slides. A slide is a pair of records that may share bytes, because one is
+ * overwritten row by row by the other. The two must keep the distance of the slide (struct
+ * rfx_slide in placement.h).
  *
- * Greedy placement: a record goes to the lowest offset at which it keeps its distance from every
- * placed record that is live with it. Two records in a slide keep the slide's distance. The first
- * pair of a node that is placed fixes the direction of all slides of the node. Placed records are
- * visited by rising offset, so that one pass finds the next free bytes; partners in slides are
- * visited one by one. If few records are live at a time, each record has a list of the others.
+ * Greedy placement: a record goes to the lowest offset at which it overlaps no placed record that
+ * is live with it, and keeps its distance from the records that it shares a slide with, its
+ * partners. The first pair of a node that is placed fixes the direction of all slides of the node.
+ * Placed records are visited by rising offset, so that one pass finds the next free bytes; partners
+ * are visited one by one. If few records are live at a time, each record has a list of the others.
  *
- * Spreading: a map that slides over another one lies a little lower. So in a series of slides each
+ * Spreading: a map that overwrites another one lies a little lower. So in a series of slides each
  * map lies below the one before. Two such series side by side need room between them, and the
- * greedy placement leaves none. So everything is first placed with loose distances: as if all rows
- * of a map ended at once, so that a sliding map may lie where the other map lies. That placement
- * says which of two records lies above the other. The offsets then become the smallest that keep
- * all true distances in that order. */
+ * greedy placement leaves none. So all records are first placed greedily with loose distances, as
+ * if all rows of a map were free at once; a map may then lie exactly where the map that it
+ * overwrites lies. From this placement only the order is kept: which of two records lies above the
+ * other. Then each record gets the lowest offset that keeps all true distances in this order. */
 #include "tiler/arena/placement_slides.h"
 
 #include <stdint.h>
@@ -30,8 +32,8 @@ static size_t map_row_bytes(const struct rfx_node *n) {
     return rfx_tensor_pixel_bytes(&n->out, rfx_rect_cols(n->wanted));
 }
 
-/* Number of steps in which a map is computed where it runs row by row. With more steps, maps slide
- * over each other more closely, but each step starts the kernels anew. */
+/* Number of steps in which a map is computed row by row. With more steps, maps slide over each
+ * other more closely, but each step starts the kernels anew. */
 #define STEP_PARTS 32
 
 int64_t rfx_row_step_rows(const struct rfx_graph *graph, int node) {
@@ -104,16 +106,17 @@ static int count_below(const int *values, int n, int limit) {
     return lo;
 }
 
-/* Number of perturbed orders that are tried after the fixed ones where the bound is not met. Quick
- * placements serve the planner, which compares many plans; plans depend on both values, as in
- * placement.c. An order takes up to n^2 looks at records, and all perturbed orders together at most
- * LOOKS. */
+/* Most perturbed orders that are tried after the fixed orders if the arena is still larger than the
+ * bound. Quick placements serve the planner, which compares many plans. Plans depend on both
+ * values, as in placement.c. Placing one order takes up to n^2 looks at records; all perturbed
+ * orders together take at most LOOKS. */
 enum { SHUFFLES = 160, QUICK_SHUFFLES = 12 };
 #define LOOKS ((int64_t)300 * 1000 * 1000)
 #define QUICK_LOOKS ((int64_t)30 * 1000 * 1000)
 
-/* Average number of peers up to which records have lists of them; and up to which lists still pay,
- * where sorting them (the square of their number) takes less than visiting all placed records. */
+/* Limits for lists of peers: the average number of peers of a record. Up to FEW_PEERS, records have
+ * lists. Up to SOME_PEERS, they have lists if sorting them (the square of the number of peers)
+ * takes less than visiting all placed records. */
 enum { FEW_PEERS = 16, SOME_PEERS = 48 };
 
 /* Seed of the random numbers (xorshift32, Marsaglia 2003, the seed of his example). */
@@ -210,8 +213,9 @@ static void list_peers(struct slides *s) {
     }
 }
 
-/* Returns 0 if record i may lie at `at` beside a partner, and then fixes the direction of their
- * slide where this decides it. Otherwise returns a larger offset to try. */
+/* Returns 0 if record i may lie at `at` although `partner` has been placed. If the two then
+ * overlap, also fixes the direction of their slide. If record i may not lie there, returns a larger
+ * offset to try. */
 static size_t collide(struct slides *s, int i, size_t at, const struct partner *partner) {
     const struct rfx_record *mine = &s->records[i];
     size_t other = s->offset[partner->record], other_bytes = s->records[partner->record].bytes;
@@ -305,7 +309,8 @@ static void add_spot(struct slides *s, int i) {
 }
 
 /* Places the first `kept` records of the order as in the best order, which begins with the same
- * records: a record's offset depends only on those before it. Returns their arena. */
+ * records: a record's offset depends only on the records before it. Returns the size of their
+ * arena. */
 static size_t keep_begin(struct slides *s, int kept) {
     size_t arena = 0;
     s->n_spots = 0;
@@ -326,8 +331,8 @@ static size_t keep_begin(struct slides *s, int kept) {
     return arena;
 }
 
-/* Returns the arena of an order whose first `kept` records are those of the best order. SIZE_MAX:
- * the arena is larger than `most`, or the work was stopped. */
+/* Places all records in an order whose first `kept` records are those of the best order. Returns
+ * the size of the arena. SIZE_MAX: the arena is larger than `most`, or the work was stopped. */
 static size_t place_in_order(struct slides *s, int kept, size_t most) {
     size_t arena = keep_begin(s, kept);
     for (int o = kept; o < s->n; o++) {
@@ -541,9 +546,9 @@ struct spread {
     const struct rfx_record *records;
     const struct rfx_slide *slides;
     int n, n_slides;
-    struct rfx_slide *loose; /* [n_slides]: distances as if rows ended at once */
+    struct rfx_slide *loose; /* [n_slides]: the slides with loose distances */
     bool *upwards;           /* [n_slides] */
-    size_t *kept, *offset;   /* [n]: offsets as they were, and spread */
+    size_t *kept, *offset;   /* [n]: offsets before and after spreading */
     int *order;              /* [n]: from the lowest record on */
     int *slide_of;           /* [n]: slide of the current record with each other record; -1: none */
 };
@@ -554,7 +559,8 @@ struct place {
     int first, record;
 };
 
-/* From the lowest offset on; of equal offsets the record made later, which will lie lower. */
+/* Sorts records by offset, lowest first. Of two records with the same offset, the one whose first
+ * step is later comes first, so that spread_out places it below the other. */
 static int compare_places(const void *pa, const void *pb) {
     const struct place *a = pa, *b = pb;
     if (a->offset != b->offset) return a->offset < b->offset ? -1 : 1;
@@ -562,8 +568,8 @@ static int compare_places(const void *pa, const void *pb) {
     return (a->record > b->record) - (a->record < b->record);
 }
 
-/* Sets loose distances: the smallest that the sizes of the two maps alone require. In streams, maps
- * do not slide upwards. */
+/* Sets loose distances: the smallest that the sizes of the two maps alone require. Does not loosen
+ * `up` of a slide that can only go down; in streams all slides are of this kind. */
 static void loosen(const struct spread *s) {
     for (int k = 0; k < s->n_slides; k++) {
         const struct rfx_slide *slide = &s->slides[k];
@@ -575,7 +581,8 @@ static void loosen(const struct spread *s) {
     }
 }
 
-/* Returns the least distance from record j to record i, which lies above it. */
+/* Returns the least difference between the offsets of record i and record j, where i lies above
+ * j. */
 static size_t distance(const struct spread *s, int i, int j) {
     size_t apart = s->records[j].bytes;
     int k = s->slide_of[j];
@@ -586,7 +593,7 @@ static size_t distance(const struct spread *s, int i, int j) {
     return reach < apart ? reach : apart;
 }
 
-/* Places all records in their order, with true distances; returns the arena. */
+/* Places all records in their order with true distances. Returns the size of the arena. */
 static size_t spread_out(const struct spread *s) {
     size_t arena = 0;
     for (int o = 0; o < s->n; o++) {

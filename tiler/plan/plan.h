@@ -20,15 +20,16 @@ struct rfx_mode;
  * (modes/) does not support are 0 or false; tile counts are 1. */
 struct rfx_stage_spec {
     const struct rfx_mode *mode;
-    int64_t tiles_y,
-        tiles_x; /* the targets' maps are cut into this grid of tiles (or column strips), computed
-                    one after the other; at most one tile per position */
+    /* The targets' maps are divided into this grid of tiles (or column strips), which are computed
+     * one after the other. An axis has at most as many tiles as positions. */
+    int64_t tiles_y, tiles_x;
     int64_t band_rows; /* image rows per step */
-    bool
-        row_by_row; /* compute row by row, overwriting input rows that are no longer needed; in a
-                       streamed stage: a stored map overwrites rows of a map that the stage reads */
-    bool staging; /* new rows of a step lie in staging bytes that all nodes share; rows that outlive
-                     the step are copied to their ring afterwards */
+    /* Compute row by row, overwriting input rows that are no longer needed. In a streamed stage: a
+     * stored map overwrites rows of a map that the stage reads. */
+    bool row_by_row;
+    /* The new rows of a step are computed in staging memory that all nodes share. Rows that are
+     * needed after the step are then copied to the ring of their node. */
+    bool staging;
     bool weights_by_stage; /* packed weights are loaded when the stage begins */
     int n_targets;
     const int *targets;  /* nodes that the stage stores (of a reduction: its result) */
@@ -42,8 +43,8 @@ struct rfx_stage_spec {
 enum rfx_node_place {
     RFX_PLACE_NONE,
     RFX_PLACE_READ,    /* full map, stored by an earlier stage */
-    RFX_PLACE_FETCHED, /* read tile by tile from the file to which an earlier stage spilled it, like
-                          the image; needs no inputs */
+    RFX_PLACE_FETCHED, /* spilled to a file by an earlier stage; read from it tile by tile, as the
+                          image is; needs no inputs */
     RFX_PLACE_LOCAL,   /* computed here; its resident region lies in a buffer of the stage */
     RFX_PLACE_STORED,  /* computed here, into its full map */
     RFX_PLACE_EMITTED, /* like LOCAL, and an output of the network: handed out as it is computed */
@@ -79,13 +80,13 @@ struct rfx_buffer {
 
 struct rfx_stage_node {
     struct rfx_buffer buffer;  /* local nodes: the resident region; REDUCED: the state */
-    int64_t ring_rows;         /* rows of the ring; 0: no ring, the rows of the view */
+    int64_t ring_rows;         /* rows of the ring; 0: no ring, the region's rows are contiguous */
     struct rfx_buffer staging; /* staging: the new rows of a step; bytes 0: they lie in the ring */
-    int last_reader;           /* staging: the rows are copied after this node's turn */
-    int over; /* staging: this node's new rows overwrite those of node `over`, row for row; -1: none
-               */
-    int64_t lead; /* rows reserved before the staging rows, for nodes that lag behind this one and
-                     overwrite it */
+    int last_reader;           /* staging: node after which the rows are copied to the ring */
+    /* staging: this node's new rows overwrite those of node `over`, row for row; -1: none */
+    int over;
+    /* rows reserved before the staging rows, for nodes that lag behind this one and overwrite it */
+    int64_t lead;
     int64_t step_rows;        /* row by row: rows per step; 0: all at once */
     bool upwards;             /* row by row, from the last rows to the first */
     struct rfx_buffer packed; /* packed weights, where they are loaded by stage */
@@ -153,13 +154,14 @@ struct rfx_plan_request {
     int threads;         /* >= 1 */
     size_t memory_bytes; /* 0: no budget */
     const char *split;   /* NULL: the planner chooses */
-    /* How stages run. Mode NULL: the planner chooses, and the flags apply to every stage whose mode
-     * supports them. Otherwise the stages before the split run like this. No targets. */
+    /* How stages run. If its mode is NULL, the planner chooses the modes, and the flags apply to
+     * every stage whose mode supports them. Otherwise the stages before the split run as it says.
+     * It has no targets. */
     struct rfx_stage_spec asked;
-    const struct rfx_stage_spec
-        *stages; /* all stages, given by the caller; NULL: the planner chooses */
+    /* All stages, given by the caller. NULL: the planner chooses. */
+    const struct rfx_stage_spec *stages;
     int n_stages;
-    bool emit_outputs; /* outputs are not stored where a stream computes them in order */
+    bool emit_outputs; /* an output that a stream computes in order is handed out, not stored */
     bool no_inplace;   /* no result overwrites an input */
     bool may_spill;    /* the planner may store maps between stages in files */
     /* Groups of nodes that are computed depth first (group.h), given by the caller. NULL: the
@@ -169,16 +171,16 @@ struct rfx_plan_request {
     int n_groups;
     bool no_groups;
     /* Winograd convolutions whose transformed weights are stored, given by the caller. NULL: the
-     * planner stores them where there is room and it is predicted to save time, unless stages are
-     * given. */
+     * planner stores as many as the budget has room for, if the plan is predicted to take no
+     * longer. NULL with stages given: none are stored. */
     const int *keepers;
     int n_keepers;
     struct rfx_caches caches; /* zeros: no groups, and times are predicted for usual caches */
     const struct rfx_mode *const *modes; /* modes that the planner may use; NULL: all */
     int n_modes;
     struct rfx_plan_cache *cache; /* measurements of earlier planning; NULL: none */
-    /* Bytes of code, libraries and stacks, where the caller has measured more than usual; 0: usual.
-     */
+    /* Bytes of code, libraries and stacks that the caller has measured. Used if they exceed the
+     * planner's own value. 0: not measured. */
     size_t process_bytes;
 };
 
@@ -189,16 +191,16 @@ RFX_NODISCARD enum rfx_status rfx_plan_cache_create(struct rfx_memory *mem,
                                                     struct rfx_error *err);
 void rfx_plan_cache_free(struct rfx_plan_cache *cache);
 
-/* Makes a plan.
+/* Makes a plan. What the request fixes is kept.
  *
- * With memory_bytes: the plan with the least predicted time whose peak fits; what the request fixes
- * is kept. BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without: an
- * untiled plan unless the request names a mode or stages; tiles without a split use the split with
- * the smallest peak.
+ * With memory_bytes, the plan has the least predicted time of those whose peak fits. If none fits,
+ * BUDGET_IMPOSSIBLE names the smallest possible budget and its breakdown. Without memory_bytes, the
+ * plan is untiled unless the request names a mode or stages. A request for tiles without a split
+ * gets the split with the smallest peak.
  *
- * Groups that the planner chose are dropped where a plan without them is smaller (when nothing
- * fits), is the only one that fits, or is predicted to be faster. INVALID_ARGUMENT: what the caller
- * gave is not a valid plan. Free with rfx_plan_free; the graph must outlive the plan. */
+ * The planner drops groups that it chose itself where a plan without them is the only one that
+ * fits, is predicted to be faster or, if nothing fits, is smaller. INVALID_ARGUMENT: what the
+ * caller gave is not a valid plan. Free with rfx_plan_free; the graph must outlive the plan. */
 RFX_NODISCARD enum rfx_status rfx_plan_create(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *request,
                                               struct rfx_plan **out, struct rfx_error *err);
@@ -230,8 +232,8 @@ size_t rfx_plan_process_bytes(const struct rfx_graph *graph,
  * stage. */
 size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages);
 
-/* Returns the peak of the process before the run: while it loads the model, and while it plans,
- * trying up to max_stages stages and choosing n_stages. */
+/* Returns the peak of the process before the run: the larger of the peak while it loads the model
+ * and the peak while it plans, which tries up to max_stages stages and chooses n_stages. */
 size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages);
 
 /* Returns the buffer that holds a node while the given stage runs. */

@@ -12,8 +12,8 @@ static bool is_reduction(const struct rfx_graph *graph, int i) {
     return rfx_node_reduction(&graph->nodes[i]) != NULL;
 }
 
-/* Most entries of a table of all stages and nodes up to which chains are tried. All tables of the
- * planner together then take 64 MiB. */
+/* Chains are tried only if a table of all stages and nodes has at most this many entries. All such
+ * tables of the planner together then take up to 64 MiB. */
 #define MOST_ENTRIES ((int64_t)1 << 18)
 
 static bool allocate(struct rfx_levels *levels, struct rfx_memory *mem, size_t n) {
@@ -42,7 +42,7 @@ static void find_level(struct rfx_levels *levels, int i) {
     }
 }
 
-/* Adds one level after each cut. Nodes that are not local keep the level of their inputs. */
+/* Adds one level after each cut. A node that is not local has the highest level of its inputs. */
 static void add_cuts(struct rfx_levels *levels, const int *cuts, int n_cuts) {
     const struct rfx_graph *graph = levels->graph;
     int passed = 0;
@@ -151,9 +151,9 @@ static bool stores(const struct rfx_levels *levels, const struct rfx_partition *
     return chain->store_to == 0 || bytes <= chain->store_to;
 }
 
-/* Lists the targets of the local stage of a level: its reductions, and its maps that are outputs or
- * that nodes which are not local read. Maps that the chain stores are also targets if local nodes
- * of a higher level read them. */
+/* Lists the targets of the local stage of a level: its reductions, and those of its maps that are
+ * outputs or are read by nodes that are not local. A map that the chain stores is also a target if
+ * local nodes of a higher level read it. */
 static int local_targets(const struct rfx_levels *levels, const struct rfx_partition *chain,
                          int level, int *targets) {
     const struct rfx_graph *graph = levels->graph;
@@ -196,8 +196,9 @@ static int forgotten_after(const struct rfx_levels *levels, const struct rfx_par
     return n;
 }
 
-/* Fills the stages of a chain and returns their number. *end receives the address after the last
- * target. */
+/* Fills specs with the stages of a partition of kind CHAIN and returns their number. Writes the
+ * lists of their targets and forgotten nodes to `targets`, one after the other. *end receives the
+ * address after the last list. */
 static int chain_stages(const struct rfx_levels *levels, const struct rfx_partition *partition,
                         const struct rfx_mode *rest, struct rfx_stage_spec *specs, int *targets,
                         int **end) {
@@ -266,7 +267,8 @@ static bool may_spill(const struct rfx_levels *levels, int i) {
            (levels->uses[i] & RFX_USE_OUTPUT) == 0;
 }
 
-/* Returns the largest size below a limit of a map that may be spilled; 0: none. */
+/* Returns the size of the largest map that may be spilled and is smaller than `limit`; 0: there is
+ * none. */
 static size_t next_size(const struct rfx_levels *levels, size_t limit) {
     size_t most = 0;
     for (int i = 0; i < levels->graph->n_nodes; i++) {
@@ -291,7 +293,7 @@ static void mark_spilled(const struct rfx_levels *levels, const struct rfx_parti
                          bool *spilled) {
     for (int s = 0; s < stages; s++) {
         bool *marks = spilled + (specs[s].targets - targets);
-        if (specs[s].mode != NULL) continue; /* stages of the tail's mode */
+        if (specs[s].mode != NULL) continue; /* the stage runs in the mode of the tail */
         specs[s].spilled = marks;
         for (int t = 0; t < specs[s].n_targets; t++) {
             int i = specs[s].targets[t];
@@ -339,7 +341,7 @@ int rfx_partition_stages(const struct rfx_levels *levels, const struct rfx_parti
 
 /* Facts about a cut after a node. */
 struct point {
-    int last;       /* last reader of the node's tensor; its own index: none */
+    int last;       /* last reader of the node's tensor; the node itself: no reader */
     bool may_cross; /* the tensor may go through a file */
     uint64_t rows;  /* row bytes of all maps up to here */
     uint64_t over;  /* bytes of whole maps that are read across the cut */
@@ -354,9 +356,8 @@ static bool is_map(const struct rfx_node *node) {
            node->out.layout == RFX_LAYOUT_NHWC;
 }
 
-/* Finds the last reader of each tensor, and whether the tensor may go through a file. Files hold
- * neither the image, nor tensors that are not maps, nor inputs of nodes that are not local, nor
- * outputs. */
+/* Finds the last reader of each tensor, and whether the tensor may go through a file. These may
+ * not: the image, tensors that are not maps, inputs of nodes that are not local, and outputs. */
 static void find_readers(const struct rfx_graph *graph, struct point *points) {
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
@@ -393,8 +394,9 @@ static void find_sums(const struct rfx_graph *graph, struct point *points) {
     }
 }
 
-/* Returns the node index, from `from` on, at which the fewest bytes cross a cut. Considers only
- * cuts whose share of row bytes is within `slack` of `share`; -1: none. */
+/* Returns the node, from index `from` on, after which the fewest bytes cross a cut. Considers only
+ * nodes for which the row bytes of all maps up to the node differ from `share` by at most `slack`.
+ * Returns -1 if there is none. */
 static int find_cut(const struct point *points, int n, int from, uint64_t share, uint64_t slack) {
     int best = -1;
     for (int i = from; i < n - 1; i++) {

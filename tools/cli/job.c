@@ -164,8 +164,9 @@ static int load_model(struct rfx_memory *mem, const char *model,
             model, (long long)load->h, (long long)load->w, (long long)filled[0],
             (long long)filled[1]);
     if ((*out)->batch > 0)
-        rfx_cli_message("model '%s' is fixed to a batch of %lld; images are run one by one", model,
-                        (long long)(*out)->batch);
+        rfx_cli_message(
+            "model '%s' was made for batches of %lld images; it is run on one image at a time",
+            model, (long long)(*out)->batch);
     return RFX_EXIT_DONE;
 }
 

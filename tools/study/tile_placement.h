@@ -84,10 +84,11 @@ struct rfx_tiles_problem {
     struct rfx_memory *mem;
     int n; /* tensors */
     size_t alignment;
-    size_t *bytes;               /* [n] */
-    int *first_item;             /* [n + 1]: items of tensor i; the last one is the whole */
+    size_t *bytes;   /* [n] */
+    int *first_item; /* [n + 1]: tensor i has the items [first_item[i], first_item[i + 1]); the last
+                        of them is the whole tensor */
     struct rfx_tile_item *items; /* [first_item[n]] */
-    int64_t *first, *last;       /* [n] from the first to the last use of any part */
+    int64_t *first, *last;       /* [n]: first and last use of any item */
     struct rfx_chunk *chunks;
 };
 

@@ -6,11 +6,13 @@
 #include "layers/graph/op.h"
 
 enum {
-    MOMENTS = 32,
+    MOMENTS = 32,     /* number of moments that are simulated */
     IMAGE_ROWS = 8,   /* image rows that arrive from moment to moment */
-    COMMON_ROWS = 64, /* image rows after which the strides of most networks align again */
+    COMMON_ROWS = 64, /* the simulation begins at a multiple of so many image rows, where the
+                         strides of most networks align */
     LEAST_ROWS = 64,  /* smaller maps: one more row of tiles costs too much */
-    LEAST_LAYERS = 2, /* tiled layers that a map must wait across; with fewer, the gain is small */
+    LEAST_LAYERS = 2, /* a map must be kept while at least so many layers with tiles of TILE_ROWS
+                         run; with fewer, the gain is small */
     TILE_ROWS = 4     /* height of the tiles whose start is chosen */
 };
 
@@ -18,7 +20,7 @@ struct flow {
     struct rfx_graph *graph;
     int64_t *rows;  /* [node][moment]: rows that exist */
     int *last_read; /* per node: the last node that reads it */
-    int *layers;    /* per node: layers up to it with tiles of TILE_ROWS */
+    int *layers;    /* per node: number of layers up to it with tiles of TILE_ROWS */
 };
 
 static int64_t *rows_of(const struct flow *flow, int node) {
@@ -37,16 +39,16 @@ static void find_readers(const struct flow *flow) {
     }
 }
 
-/* Returns the last reader of a map if at least LEAST_LAYERS tiled layers lie between; -1
- * otherwise. */
+/* Returns the last reader of a map if the map must be kept while at least LEAST_LAYERS layers with
+ * tiles of TILE_ROWS run; -1 otherwise. */
 static int waits_until(const struct flow *flow, int node) {
     int last = flow->last_read[node];
     bool waits = last > node && flow->layers[last] - flow->layers[node] >= LEAST_LAYERS;
     return waits ? last : -1;
 }
 
-/* Returns whether rows [0, hi) can be computed at a moment. Counts each row's own window only, not
- * whole tiles. */
+/* Returns whether rows [0, hi) of a map can be computed at a moment: whether the input rows in the
+ * window of row hi - 1 exist. Does not require the input of the row's whole tile. */
 static bool can_reach(const struct flow *flow, int node, int64_t hi, int moment) {
     const struct rfx_node *n = &flow->graph->nodes[node];
     for (int k = 0; k < n->n_in; k++) {

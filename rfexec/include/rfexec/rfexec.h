@@ -442,8 +442,8 @@ struct rfx_run_options {
     /* Called with `user` after each step, in the calling thread, while the other threads wait. A
      * run has thousands of steps, large plans more. Each call costs about 0.1 microseconds besides
      * the function's own time. A result other than 0 cancels the run. *step is valid during the
-     * call. The function must not use the network, and it cannot change bits. NULL: none; steps are
-     * then neither counted nor timed. */
+     * call. The function must not use the network. It does not influence the outputs' bits. NULL:
+     * no calls; steps are then neither counted nor timed. */
     int (*observe)(void *user, const struct rfx_step_report *step);
     /* A rectangle of the picture, which is read as if it were the whole picture: rows [region_row,
      * region_row + region_rows), columns [region_column, region_column + region_columns). It is

@@ -21,7 +21,7 @@ struct exporter {
     const struct rfx_graph *graph;
     const char **values; /* per node: name of its tensor in the file */
     bool *follows_size;  /* per node: its shape depends on the image's size */
-    bool size_is_fixed;  /* some node works only for the size of this graph */
+    bool size_is_fixed;  /* some ONNX node is valid only for the image size of this graph */
 };
 
 /* Axis orders for Transpose: from (n, c, h, w) to (n, h, w, c), and back. */
@@ -96,10 +96,10 @@ static void to_float(struct exporter *x, const char *name, const char *output, c
 }
 
 enum form {
-    FORM_NUMBERS,  /* of numbers, gives numbers */
-    FORM_COMPARES, /* of numbers, gives booleans */
-    FORM_LOGIC,    /* of booleans */
-    FORM_CHOOSES,  /* Where with -0 */
+    FORM_NUMBERS,  /* operands and result are numbers */
+    FORM_COMPARES, /* operands are numbers, the result is boolean */
+    FORM_LOGIC,    /* operands and result are booleans */
+    FORM_CHOOSES,  /* a Where between an operand and -0 */
 };
 
 static const struct {
@@ -206,8 +206,8 @@ static void export_not(struct exporter *x, const struct rfx_node *node, const ch
 typedef void (*export_form)(struct exporter *x, const struct rfx_node *node, const char *name,
                             const char *output, const char *in);
 
-/* Functions for the kinds of activation that need more than one ONNX operator with alpha and beta.
- */
+/* Functions for the activations that are not a single ONNX operator with the attributes alpha and
+ * beta. */
 static const export_form own_forms[RFX_ACT_COUNT] = {
     [RFX_ACT_CLIP] = export_clip, [RFX_ACT_PRELU] = export_prelu, [RFX_ACT_SILU] = export_silu,
     [RFX_ACT_POW] = export_pow,   [RFX_ACT_SELU] = export_named,  [RFX_ACT_SHRINK] = export_named,
@@ -241,8 +241,8 @@ static const char *channel_weight(struct exporter *x, const struct rfx_node *nod
                            shape);
 }
 
-/* Writes in * scale + shift to `output`. scale, shift: weights, -1: none. The last ONNX node has
- * the name of the graph's node. */
+/* Writes in * scale + shift to `output`. scale, shift: indices of weights; -1: none. The last ONNX
+ * node has the name of the graph's node. */
 static void export_scale_shift(struct exporter *x, const struct rfx_node *node, int scale,
                                int shift, const char *in, const char *output) {
     bool affine = node->op == RFX_OP_AFFINE;
@@ -364,8 +364,8 @@ static void export_channel_reduce(struct exporter *x, const struct rfx_node *nod
     export_reduction(x, node->attr.reduce.kind, node, channels, 1, true, output);
 }
 
-/* Writes nothing, as ONNX's norm computes the moments itself. Refuses moments that something other
- * than a norm reads. */
+/* Writes nothing, because the norms of ONNX compute the moments themselves. Refuses moments that
+ * are read by anything but a norm of the same map. */
 static void export_moments(struct exporter *x, const struct rfx_node *node, const char *output) {
     const struct rfx_graph *graph = x->graph;
     int self = (int)(node - graph->nodes), norms = 0;
@@ -388,6 +388,7 @@ static const char *norm_weight(struct exporter *x, const struct rfx_node *node, 
     return rfx_onnx_fill(&x->writer, part(x, node, name), (struct rfx_shape){1, {c}}, otherwise);
 }
 
+/* Returns whether a weight is absent or has one element per channel. */
 static bool is_whole(const struct exporter *x, const struct rfx_node *node, int index) {
     return index < 0 || x->graph->weights[index].elems == node->out.c;
 }
@@ -442,15 +443,16 @@ static void export_normalise(struct exporter *x, const struct rfx_node *node, co
 
 /* --- maps --- */
 
-#define MOST_PIECES 16 /* most pieces of one axis of a wrapped map */
+#define MOST_PIECES 16 /* most slices of one axis in padding of mode "wrap" */
 
 /* Writes the map `in` with its channels last to the tensor `name`. */
 static void channels_last(struct exporter *x, const char *name, const char *in) {
     rfx_onnx_ints(emit1(x, "Transpose", name, name, in), "perm", to_last, 4);
 }
 
-/* Returns the positions [lo, hi) of an axis of n positions; for [0, n) returns `in`. If possible
- * the limits are written so that they hold for other sizes of the map, by counting from the end. */
+/* Writes a Slice of positions `piece` of an axis of n positions and returns its name; for the whole
+ * axis returns `in`. Where possible, counts the limits from the end of the axis, so that they also
+ * hold for maps of other sizes. */
 static const char *wrap_piece(struct exporter *x, const char *in, int64_t axis, int64_t n,
                               struct rfx_range piece, bool before, const char *name) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -464,7 +466,7 @@ static const char *wrap_piece(struct exporter *x, const char *in, int64_t axis, 
     return name;
 }
 
-/* Writes wrapping padding along one axis: pieces of the axis, concatenated. */
+/* Writes padding of mode "wrap" along one axis, as a Concat of slices of the axis. */
 static const char *wrap_axis(struct exporter *x, const struct rfx_node *node, const char *in,
                              int64_t axis, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -488,7 +490,8 @@ static const char *wrap_axis(struct exporter *x, const struct rfx_node *node, co
     return output;
 }
 
-/* Writes wrapping padding by slices and Concat, as Pad has no mode "wrap" before opset 19. */
+/* Writes padding of mode "wrap" by Slice and Concat, because Pad does not have this mode before
+ * opset 19. */
 static void export_wrap(struct exporter *x, const struct rfx_node *node, const char *output) {
     const char *rows = part(x, node, "rows");
     (void)wrap_axis(x, node, wrap_axis(x, node, input(x, node, 0), 2, rows), 3, output);
@@ -510,7 +513,8 @@ static void export_pad(struct exporter *x, const struct rfx_node *node, const ch
                     modes[node->attr.pad.mode]);
 }
 
-/* Writes a selection of channels by Gather, or zeros before and after all channels by Pad. */
+/* Writes a selection of channels as a Gather, or as a Pad if it only adds zeros before and after
+ * all channels. */
 static void export_select(struct exporter *x, const struct rfx_node *node, const char *output) {
     struct rfx_onnx_writer *w = &x->writer;
     const int64_t *map = node->attr.select.map, count = node->attr.select.count;
@@ -609,7 +613,8 @@ static void export_resize(struct exporter *x, const struct rfx_node *node, const
     if (a->mode == RFX_RESIZE_CUBIC) {
         rfx_onnx_float(resize, "cubic_coeff_a", a->cubic_a);
         rfx_onnx_int(resize, "exclude_outside", a->exclude_outside ? 1 : 0);
-    } /* linear without antialias: a sample outside of the map has the value of the border */
+    } /* linear without antialias needs no more attributes: samples outside of the map have the
+         border's value */
     if (a->antialias || a->coord == RFX_COORD_HALF_PIXEL_SYMMETRIC)
         refuse(x, node,
                "Resize has no antialias before opset 18 and no symmetric half "
@@ -734,7 +739,7 @@ static void export_repeat(struct exporter *x, const struct rfx_node *node, const
 /* --- convolutions, pools, batch norms --- */
 
 /* Writes in * scale + shift for each channel as a BatchNormalization with mean 0 and variance 1.
- * scale, shift: weights of c elements, -1: none. */
+ * scale, shift: indices of weights of c elements; -1: none. */
 static void export_batch_norm(struct exporter *x, const struct rfx_node *node, int scale, int shift,
                               const char *name, const char *output, const char *in) {
     struct rfx_onnx_writer *w = &x->writer;
@@ -765,8 +770,8 @@ static void window_attrs(onnx_node *n, int64_t kh, int64_t kw, int64_t sh, int64
     rfx_onnx_ints(n, "pads", pads, 4);
 }
 
-/* Writes a Conv or ConvTranspose, then the operations fused into it. The first ONNX node has the
- * name of the graph's node. */
+/* Writes a Conv or ConvTranspose, then the batch norm and the residual addition that are fused into
+ * it. The first ONNX node has the name of the graph's node. */
 static void export_conv(struct exporter *x, const struct rfx_node *node, const char *output) {
     bool transposed = node->op == RFX_OP_CONV_TRANSPOSE;
     struct rfx_onnx_writer *w = &x->writer;
@@ -878,8 +883,8 @@ static void export_slice(struct exporter *x, const struct rfx_node *node, const 
     int rank = slice->shape.rank;
     for (int i = 0; i < rank; i++) {
         int64_t last = slice->starts[i] + (slice->shape.dims[i] - 1) * slice->steps[i];
-        /* A slice that runs backwards to element 0 cannot have the end -1, which is the last one.
-         */
+        /* A slice that runs backwards to element 0 cannot have the end -1: in ONNX, -1 is the last
+         * element. */
         ends[i] = slice->steps[i] > 0 ? last + 1 : last > 0 ? last - 1 : INT64_MIN + 1;
         axes[i] = i;
     }
@@ -918,7 +923,7 @@ static void export_gemm(struct exporter *x, const struct rfx_node *node, const c
     rfx_onnx_int(gemm, "transB", mk ? 1 : 0);
 }
 
-/* Writes an operator without attributes. */
+/* Writes a MatMul, or an Identity for a node that only converts between layouts (ONNX has one). */
 static void export_plain(struct exporter *x, const struct rfx_node *node, const char *output) {
     (void)own(x, node, node->op == RFX_OP_MATMUL ? "MatMul" : "Identity", output);
 }
@@ -1030,7 +1035,7 @@ struct windows {
     struct exporter *x;
     const struct rfx_node *node;
     const struct rfx_window_attention_attr *attr;
-    int64_t down, across; /* number of windows along rows and columns of windows */
+    int64_t down, across; /* number of windows from top to bottom, and from left to right */
     int64_t pixels, size; /* pixels of a window; channels of a head */
 };
 
@@ -1064,7 +1069,7 @@ static const char *reshape(const struct windows *w, const char *part, const char
     return output;
 }
 
-/* Returns the positions [lo, hi) of an axis. */
+/* Writes a Slice of the positions [lo, hi) of an axis and returns its name. */
 static const char *slice(const struct windows *w, const char *part, const char *in, int64_t axis,
                          int64_t lo, int64_t hi) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1078,7 +1083,8 @@ static const char *slice(const struct windows *w, const char *part, const char *
 }
 
 /* Writes a roll along an axis to `output` (NULL: to a tensor named after `part`): position i of the
- * result is position (i + shift) mod extent of `in`. Returns the name. */
+ * result is position (i + shift) mod extent of `in`. Returns the name. A roll by 0 writes nothing
+ * and returns `in`. */
 static const char *roll(const struct windows *w, const char *part, const char *in, int64_t axis,
                         int64_t shift, int64_t extent, const char *output) {
     struct rfx_onnx_writer *writer = &w->x->writer;
@@ -1093,8 +1099,8 @@ static const char *roll(const struct windows *w, const char *part, const char *i
     return output == NULL ? name : output;
 }
 
-/* Returns channels [first, first + c) of a map as a tensor (down, across, heads, pixels, size); if
- * `turned`, as (down, across, heads, size, pixels). */
+/* Writes channels [first, first + c) of a map, divided into windows, as a tensor (down, across,
+ * heads, pixels, size) or, if `turned`, (down, across, heads, size, pixels). Returns its name. */
 static const char *part_of(const struct windows *w, const char *part, const char *map,
                            int64_t first, bool turned) {
     static const int64_t straight[6] = {2, 4, 0, 3, 5, 1}, keys[6] = {2, 4, 0, 1, 3, 5};
@@ -1110,8 +1116,8 @@ static const char *part_of(const struct windows *w, const char *part, const char
     return reshape(w, part, in, joined, 5, NULL);
 }
 
-/* Returns the biases of the position table as (heads, pixels, pixels), gathered as in the papers'
- * code. */
+/* Writes the biases as (heads, pixels, pixels) and returns their name. For each pair of pixels of a
+ * window, gathers the row of the position table for their distance, as the papers' code does. */
 static const char *table_bias(const struct windows *w) {
     static const int64_t turn[2] = {1, 0};
     const struct rfx_window_attention_attr *a = w->attr;
@@ -1250,10 +1256,11 @@ static void export_window_attention(struct exporter *x, const struct rfx_node *n
 
 struct op_row {
     /* Writes the ONNX nodes of a node without its fused activation; the last one makes `output`.
-     * NULL: the image, which is the model's input. */
+     * NULL: the node is the image, which is the model's input. */
     void (*write)(struct exporter *x, const struct rfx_node *node, const char *output);
 
-    /* Whether the ONNX nodes hold the map's rows and columns as numbers. NULL: no. */
+    /* Returns whether the ONNX nodes contain numbers that depend on the map's rows and columns.
+     * NULL: they do not. */
     bool (*fixes_size)(const struct rfx_node *node);
 
     bool has_own_size; /* the output's size does not follow the input's */
@@ -1402,11 +1409,11 @@ static void find_fixed_sizes(struct exporter *x) {
     }
 }
 
-/* Lists the axes of size 1 before the rows of a declared shape, except channels. Returns their
- * number. */
+/* Lists the axes before the rows of a declared shape, except the channel axis. All of them have
+ * size 1. Returns their number. */
 static int list_ones(const struct rfx_stored *stored, const struct rfx_tensor *map, int64_t *axes) {
     int n = 0, row = stored->shape.rank - (stored->last ? 3 : 2);
-    bool channels = stored->last || map->c == 1; /* are not among them */
+    bool channels = stored->last || map->c == 1; /* found, or not before the rows */
     for (int i = 0; i < row; i++) {
         if (!channels && stored->shape.dims[i] == map->c)
             channels = true;
@@ -1425,7 +1432,8 @@ static const char *change_axes(struct exporter *x, const char *op, const char *n
     return made;
 }
 
-/* Writes an output in its declared shape and type, made from the tensor (1, c, h, w). */
+/* Writes the ONNX nodes that give an output its declared shape, from the tensor (1, c, h, w).
+ * Returns the name of the result. */
 static const char *export_stored(struct exporter *x, const struct rfx_output *output,
                                  const char *value) {
     static const int64_t leading[2] = {0, 1};

@@ -608,8 +608,9 @@ static void unpooled_size(struct rfx_onnx_import *ctx, int64_t h, int64_t w, int
         const int64_t given[4] = {kernel[i], strides[i], pads[i], pads[i + 2]};
         for (int k = 0; k < 4; k++)
             if (given[k] < 0 || given[k] > RFX_ONNX_MOST_GIVEN)
-                (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "kernel, stride or pad of %lld",
-                                      (long long)given[k]);
+                (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                                      "a kernel, stride or pad of %lld is not in 0 to %lld",
+                                      (long long)given[k], (long long)RFX_ONNX_MOST_GIVEN);
         if (rfx_onnx_failed(ctx)) return;
         int64_t end = ((i == 0 ? h : w) - 1) * given[1] + given[0] - given[2] - given[3];
         size[i] = found ? told[i + 2] : end;

@@ -20,7 +20,8 @@ int rfx_onnx_shaped_before(const struct rfx_onnx_import *ctx, int node,
     return ctx->map_of[node] >= 0 ? ctx->map_of[node] : node;
 }
 
-/* Returns the node of input 0 with another shape; binds output 0 if input 0 is a constant. */
+/* Returns a node that is input 0 with another shape. If input 0 is a constant, binds output 0 to
+ * the constant with that shape instead and returns -1. */
 static int give_shape(struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
     struct rfx_onnx_operand x = rfx_onnx_need(ctx, 0);
     struct rfx_node node = {.op = RFX_OP_RESHAPE, .attr.reshape.shape = *shape};
@@ -45,7 +46,8 @@ int rfx_onnx_flatten(struct rfx_onnx_import *ctx) {
     return give_shape(ctx, &shape);
 }
 
-/* Returns the shape of the result of a Reshape of `in`, with 0 and -1 of the target resolved. */
+/* Returns the shape that a Reshape of shape `in` to `target` gives. Entries 0 and -1 of the target
+ * are replaced by sizes. */
 static struct rfx_shape resolve(struct rfx_onnx_import *ctx, const struct rfx_shape *in,
                                 const int64_t *target, int64_t count) {
     struct rfx_shape out = {.rank = (int)count};
@@ -89,8 +91,9 @@ static bool perm_is(const struct rfx_node *node, const int *perm, int rank) {
            memcmp(node->attr.transpose.perm, perm, (size_t)rank * sizeof *perm) == 0;
 }
 
-/* Returns whether a transpose is a pixel unshuffle of map m: (c, h/b, b, w/b, b) with the two axes
- * b moved in front of the channels (DCR) or after them (CRD). Sets *node to the operator. */
+/* Returns whether a transpose is a pixel unshuffle of map m: it reads a tensor of the dims d = (1,
+ * c, h/b, b, w/b, b) and moves the two axes b in front of the channels (DCR) or after them (CRD).
+ * Sets *node to the operator. */
 static bool is_unshuffle(const struct rfx_node *transpose, const int64_t *d,
                          const struct rfx_tensor *m, const struct rfx_shape *shape,
                          struct rfx_node *node) {
@@ -107,7 +110,8 @@ static bool is_unshuffle(const struct rfx_node *transpose, const int64_t *d,
     return true;
 }
 
-/* Returns whether a transpose is a pixel shuffle, likewise. */
+/* Returns whether a transpose is a pixel shuffle of map m, the inverse of a pixel unshuffle. Sets
+ * *node to the operator. */
 static bool is_shuffle(const struct rfx_node *transpose, const int64_t *d,
                        const struct rfx_tensor *m, const struct rfx_shape *shape,
                        struct rfx_node *node) {
@@ -265,8 +269,9 @@ static bool is_part_of(const struct rfx_onnx_import *ctx, int map, int base, int
     return true;
 }
 
-/* Returns whether n maps are parts of map `base` that follow each other, with the first row or
- * column after the last one: circular padding and rolls. *pad is set to a PAD node of mode wrap. */
+/* Returns whether n maps are consecutive parts of map `base`, where its first row (or column)
+ * follows its last one. A Concat of such parts is circular padding or a roll. Sets *pad to the PAD
+ * node of mode "wrap" that gives the same map. */
 static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, int base, int axis,
                   struct rfx_node *pad) {
     const struct rfx_tensor *t = rfx_onnx_tensor_of(ctx, base);
@@ -287,12 +292,11 @@ static bool wraps(const struct rfx_onnx_import *ctx, const int *in, size_t n, in
     return true;
 }
 
-#define MOST_WRAPPED 16
+#define MOST_WRAPPED 16 /* most operands of a Concat that try_wrap handles */
 
-/* Sets in[] to the maps that the operands are. If *last is set to true, the operands are these maps
- * with their channels last. Returns false when the operands are not all maps, or not all of the
- * same kind.
- */
+/* Sets in[] to the maps of all operands. Sets *last to true if the operands are these maps with
+ * their channels last, (1, h, w, c), and to false if they are the maps themselves. Returns false if
+ * some operands are neither, or if both kinds occur. */
 static bool maps_of_operands(struct rfx_onnx_import *ctx, int *in, bool *last) {
     for (size_t k = 0; k < ctx->node->n_in; k++) {
         int node = rfx_onnx_in(ctx, k).node, behind = rfx_onnx_map_behind(ctx, node);
@@ -326,8 +330,9 @@ static int try_wrap(struct rfx_onnx_import *ctx, int axis) {
     return -1;
 }
 
-/* Returns the node of a Concat along the channels of tokens in the same order: a Concat of their
- * maps. Returns -1 for any other Concat. in: memory for as many nodes as operands. */
+/* Converts a Concat along the channels of tokens that are in the same order: concatenates their
+ * maps, and returns the result as tokens in that order. Returns -1 for any other Concat. in: memory
+ * for as many nodes as operands. */
 static int try_tokens(struct rfx_onnx_import *ctx, int axis, int *in) {
     struct rfx_node node = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
     int first = rfx_onnx_in(ctx, 0).node;
@@ -366,7 +371,7 @@ int rfx_onnx_concat(struct rfx_onnx_import *ctx) {
     return rfx_onnx_emit(ctx, &node, "", in, n);
 }
 
-/* Expand: a computed tensor times ones of the target shape. */
+/* Expand of a computed tensor: multiplies it by ones of the target shape. */
 int rfx_onnx_expand(struct rfx_onnx_import *ctx) {
     const int64_t *target;
     int64_t count;
@@ -409,7 +414,7 @@ int rfx_onnx_depth(struct rfx_onnx_import *ctx) {
 
 /* --- Slice and Split --- */
 
-/* Returns the slice of a whole tensor. */
+/* Returns the slice that takes a whole tensor. */
 static struct rfx_slice_attr whole_cut(const struct rfx_shape *shape) {
     struct rfx_slice_attr cut = {.shape = *shape};
     for (int i = 0; i < shape->rank; i++) cut.steps[i] = 1;
@@ -569,18 +574,19 @@ int rfx_onnx_split(struct rfx_onnx_import *ctx) {
 
 /* --- Gather by constant indices --- */
 
-#define MOST_TAPS 32 /* of windows along one axis */
+#define MOST_TAPS 32 /* most elements of a window */
 
-/* Windows along rows or columns: index [tap][window], where the windows have a constant step.
- * Exporters write unfolding with such indices. */
+/* The windows of an unfolding along rows or columns; exporters write it as a Gather. indices[tap *
+ * count + i] is the position of element `tap` of window i. Each window begins `step` positions
+ * after the window before. */
 struct windows {
     int axis; /* of the map */
     int64_t taps, count, step;
     const int64_t *indices;
 };
 
-/* Returns whether axis `axis` of a tensor consists of all rows or all columns of its map and the
- * indices are such windows. */
+/* Returns whether axis `axis` of the tensor that p describes consists of all rows or all columns of
+ * its map, and the indices are windows along this axis. Sets *w to the windows. */
 static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct rfx_shape *shape,
                               const int64_t *indices, struct windows *w) {
     int begin = axis == 0 ? 0 : p->end[axis - 1];
@@ -601,7 +607,8 @@ static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct
            p->count < RFX_PIXELS_FACTORS;
 }
 
-/* Returns the map of the windows. Each channel of `map` becomes one channel per tap. */
+/* Returns the node of a map with one row (or column) per window. Each channel of `map` becomes one
+ * channel per element of a window. */
 static int emit_windows(struct rfx_onnx_import *ctx, int map, const struct windows *w) {
     const struct rfx_tensor t = *rfx_onnx_tensor_of(ctx, map);
     struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
@@ -620,8 +627,9 @@ static int emit_windows(struct rfx_onnx_import *ctx, int map, const struct windo
     return rfx_onnx_select(ctx, "", joined, select, n);
 }
 
-/* Returns the node of a Gather of windows along one axis of a map, in any order of pixels, or -1
- * for any other Gather. */
+/* Converts a Gather whose indices are windows along the rows or columns of a map, and returns its
+ * node. The input of the Gather may hold the pixels of the map in any order that rfx_pixels
+ * describes. Returns -1 for any other Gather. */
 static int gather_windows(struct rfx_onnx_import *ctx, int node, int axis,
                           const struct rfx_shape *shape, const int64_t *indices) {
     struct rfx_pixels p;
@@ -681,9 +689,9 @@ int rfx_onnx_gather(struct rfx_onnx_import *ctx) {
 
 /* --- Pad ---
  *
- * Maps are padded row by row. If a tensor is a reordered map and its channels are padded with
- * zeros, the map is padded. Other tensors are joined with constants, or their elements are gathered
- * by index. */
+ * A map is padded by PAD, which works row by row. If a tensor is a reordered map and its channels
+ * are padded with zeros, the map is padded instead of the tensor. Any other tensor is concatenated
+ * with constants (mode "constant"), or its elements are gathered by index (other modes). */
 
 struct pad {
     enum rfx_pad_mode mode;
@@ -717,8 +725,9 @@ static int pad_channels(struct rfx_onnx_import *ctx, int64_t before, int64_t aft
     int64_t c = rfx_onnx_tensor_of(ctx, in)->c, count;
     if (before == 0 && after == 0) return in;
     if (!rfx_checked_add_i64(c, before + after, &count) || count < 1)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channel pads of %lld, %lld",
-                               (long long)before, (long long)after);
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "channel pads of %lld, %lld leave no channel of %lld",
+                               (long long)before, (long long)after, (long long)c);
     int64_t *map = rfx_onnx_alloc(ctx, (size_t)count, sizeof *map);
     for (int64_t i = 0; map != NULL && i < count; i++)
         map[i] = i >= before && i - before < c ? i - before : -1;
@@ -760,7 +769,8 @@ static int pad_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x, const
     return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, "", in), last);
 }
 
-/* Returns whether a map with these pads can be padded as a map. */
+/* Returns whether a map with these pads can be padded as a map: its batch is not padded, and its
+ * channels are padded with zeros only. */
 static bool keeps_map(const struct pad *pad) {
     bool channels = pad->before[1] != 0 || pad->after[1] != 0;
     bool zeros = pad->mode == RFX_PAD_CONSTANT && pad->value == 0.0;
@@ -788,8 +798,8 @@ static int pad_pixels(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
     return rfx_onnx_emit_pixels(ctx, &p);
 }
 
-/* Returns the index of the element of an axis of size n that mode `mode` puts at index i outside of
- * the axis. */
+/* Returns which element of an axis of n elements mode `mode` copies to index i, which lies outside
+ * of the axis. */
 static int64_t source_of(enum rfx_pad_mode mode, int64_t i, int64_t n) {
     if (mode == RFX_PAD_WRAP) return i - rfx_floor_div(i, n) * n;
     if (mode == RFX_PAD_EDGE || n == 1) return i < 0 ? 0 : n - 1;

@@ -174,9 +174,15 @@ static void other_sizes(void **state) {
          "8x7 pixels, but the indices count over the 8x8"},
         {{2, 2}, {2, 2}, {0}, {1, C, 8}, 3, BAD, "an output shape of rank 3, not 4"},
         {{2, 2}, {2, 2}, {0}, {1, C, 8, 8, 1}, 5, BAD, "an output shape of rank 5, not 4"},
-        {{2, -2}, {2, 2}, {0}, {0}, 0, BAD, "kernel, stride or pad of -2"},
-        {{2, 2}, {INT64_MAX, 2}, {0}, {0}, 0, BAD, "kernel, stride or pad of 9223372036854775807"},
-        {{2, 2}, {2, 2}, {0, 0, 0, -1}, {0}, 0, BAD, "kernel, stride or pad of -1"},
+        {{2, -2}, {2, 2}, {0}, {0}, 0, BAD, "kernel, stride or pad of -2 is not in 0 to 16777216"},
+        {{2, 2},
+         {INT64_MAX, 2},
+         {0},
+         {0},
+         0,
+         BAD,
+         "a kernel, stride or pad of 9223372036854775807 is not in 0 to 16777216"},
+        {{2, 2}, {2, 2}, {0, 0, 0, -1}, {0}, 0, BAD, "pad of -1 is not in 0 to 16777216"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin(8, 8, 2, 2);
