@@ -16,6 +16,7 @@
 #define FEW 4       /* as many, for short runs and for kernels that are not unrolled */
 #define MOST_ROWS 8 /* kernel rows whose interleaved weights are kept */
 #define MOST_COLUMNS 5
+#define SAME_SETS 1024
 
 static const int16_t zeros[RFX_INT_LANES];
 
@@ -202,9 +203,13 @@ static void any_run(const struct rfx_int_conv_args *run) {
     }
 }
 
+/* Unrolled kernels read the values of a block of pixels once per vector. That is slow if columns
+ * are a multiple of SAME_SETS values apart: all are in two sets of the cache, which cannot hold
+ * them until the next vector. */
 void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
+    const bool apart = a->tap_stride % SAME_SETS != 0;
     const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
-    if (a->kh > MOST_ROWS || (a->kw != 3 && a->kw != 5) || (!one && !two))
+    if (a->kh > MOST_ROWS || (a->kw != 3 && a->kw != 5) || !apart || (!one && !two))
         any_run(a);
     else if (a->kw == 3)
         (one ? fixed_3_1 : fixed_3_2)(a);
