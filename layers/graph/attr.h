@@ -265,12 +265,18 @@ union rfx_attr {
         float scale;        /* positive: ONNX QuantizeLinear to UINT8 or INT8, or DequantizeLinear
                                from them; 0: elements stand for themselves */
         int32_t zero_point; /* 0 if scale is 0 */
+        bool shifted;       /* to bytes: the zero point is added before rounding */
     } convert;
     struct rfx_int_conv_attr int_conv; /* its first member overlays `conv` */
     struct {
         enum rfx_type to;              /* UINT8 or INT8 */
         float a_scale, b_scale, shift; /* see rfx_byte_kernels */
     } int_add;
+    struct {
+        enum rfx_type to; /* UINT8 or INT8 */
+        float factor;     /* scale of input 0 * scale of input 1 / scale of the output */
+        int32_t a_zero, b_zero, out_zero;
+    } int_mul;
     struct {
         enum rfx_type to; /* UINT8 or INT8 */
         float in_scale, out_scale;

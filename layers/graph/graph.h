@@ -42,6 +42,7 @@ enum rfx_op {
     RFX_OP_INT_CONV,    /* one-byte integers: a convolution */
     RFX_OP_INT_ADD,  /* one-byte integers: the sum of two maps or PLAIN tensors; in[1] is broadcast
                            to in[0] */
+    RFX_OP_INT_MUL,  /* one-byte integers: the product, with operands as in INT_ADD */
     RFX_OP_INT_MEAN, /* one-byte integers: the mean over space; out 1 x 1 */
     RFX_OP_CHANNEL_SELECT, /* out channel i = in channel map[i], -1: zero; slice, shuffle, pad */
     RFX_OP_PAD,            /* rows and columns; negative pads crop */

@@ -328,6 +328,7 @@ static inline bool rfx_node_fuses_as(const struct rfx_node *node, enum rfx_fusab
     X(RFX_OP_CONVERT, rfx_op_convert)                     \
     X(RFX_OP_INT_CONV, rfx_op_int_conv)                   \
     X(RFX_OP_INT_ADD, rfx_op_int_add)                     \
+    X(RFX_OP_INT_MUL, rfx_op_int_mul)                     \
     X(RFX_OP_INT_MEAN, rfx_op_int_mean)                   \
     X(RFX_OP_CHANNEL_SELECT, rfx_op_channel_select)       \
     X(RFX_OP_PAD, rfx_op_pad)                             \

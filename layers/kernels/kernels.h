@@ -317,6 +317,16 @@ struct rfx_byte_kernels {
     void (*quantise)(const float *x, float scale, int32_t zero_point, void *out, int64_t n);
     void (*dequantise)(const void *x, float scale, int32_t zero_point, float *out, int64_t n);
 
+    /* out[i] = saturate(round(x[i] / scale + zero_point)): as quantise, but the zero point is added
+     * before rounding, as in ONNX Runtime's QLinearAveragePool. */
+    void (*quantise_shifted)(const float *x, float scale, int32_t zero_point, void *out, int64_t n);
+
+    /* out[i] = saturate(round((a[i] - a_zero) * (b[i] - b_zero) * factor + zero_point)): the exact
+     * product becomes a float32, and the two operations behind it are rounded, as in ONNX Runtime's
+     * QLinearMul. `out` may be a or b. */
+    void (*mul)(const void *a, int32_t a_zero, const void *b, int32_t b_zero, float factor,
+                int32_t zero_point, void *out, int64_t n);
+
     /* out[i] = saturate(round(fma(a[i], a_scale, fma(b[i], b_scale, shift)))): two fused
      * multiply-adds of float32, as in ONNX Runtime's QLinearAdd. `out` may be a or b. */
     void (*add)(const void *a, float a_scale, const void *b, float b_scale, float shift, void *out,

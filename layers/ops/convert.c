@@ -48,7 +48,9 @@ static void convert(const struct rfx_node *node, const void *from, enum rfx_type
     if (scale != 0.0f && to_type == RFX_TYPE_FLOAT32)
         rfx_kernels_of_bytes(from_type)->dequantise(from, scale, zero, to, n);
     else if (scale != 0.0f)
-        rfx_kernels_of_bytes(to_type)->quantise(from, scale, zero, to, n);
+        (node->attr.convert.shifted
+             ? rfx_kernels_of_bytes(to_type)->quantise_shifted
+             : rfx_kernels_of_bytes(to_type)->quantise)(from, scale, zero, to, n);
     else if (to_type == RFX_TYPE_FLOAT32)
         rfx_type_load(from_type, from, n, to);
     else

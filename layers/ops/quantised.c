@@ -1,5 +1,6 @@
-/* INT_ADD and INT_MEAN: sums of two maps, and means over space, of one-byte integers, with the
- * bytes of ONNX Runtime (com.microsoft QLinearAdd and QLinearGlobalAveragePool). */
+/* INT_ADD, INT_MUL and INT_MEAN: sums and products of two maps, and means over space, of one-byte
+ * integers, with the bytes of ONNX Runtime (com.microsoft QLinearAdd, QLinearMul and
+ * QLinearGlobalAveragePool). */
 #include <string.h>
 
 #include "layers/core/checked.h"
@@ -15,18 +16,19 @@ static bool is_byte(enum rfx_type type) {
     return type < RFX_TYPE_COUNT && (BYTES >> type & 1U) != 0;
 }
 
-/* --- INT_ADD --- */
+/* --- INT_ADD, INT_MUL --- */
 
-static enum rfx_status infer_add(const struct rfx_graph *graph, struct rfx_node *node,
-                                 struct rfx_error *err) {
+static enum rfx_status infer_pair(const struct rfx_graph *graph, struct rfx_node *node,
+                                  struct rfx_error *err) {
     const struct rfx_tensor *a = rfx_infer_in(graph, node, 0);
     enum rfx_status status = rfx_infer_inputs(graph, node, 2, a->layout, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *b = rfx_infer_in(graph, node, 1);
+    enum rfx_type to = node->op == RFX_OP_INT_ADD ? node->attr.int_add.to : node->attr.int_mul.to;
     bool fits = a->shape.rank == b->shape.rank, map = a->layout == RFX_LAYOUT_NHWC;
     for (int i = 0; i < a->shape.rank && fits; i++)
         fits = a->shape.dims[i] == b->shape.dims[i] || (map && b->shape.dims[i] == 1);
-    if (!fits || node->attr.int_add.to != a->type)
+    if (!fits || to != a->type)
         return rfx_infer_refuse(node, err,
                                 "input 1 has another type, or cannot be broadcast to "
                                 "input 0");
@@ -34,23 +36,28 @@ static enum rfx_status infer_add(const struct rfx_graph *graph, struct rfx_node 
     return RFX_OK;
 }
 
-static void add(const struct rfx_run_args *args, const void *a, const void *b, void *out,
-                int64_t n) {
-    rfx_kernels_of_bytes(args->out.type)
-        ->add(a, args->node->attr.int_add.a_scale, b, args->node->attr.int_add.b_scale,
-              args->node->attr.int_add.shift, out, n);
+static void combine(const struct rfx_run_args *args, const void *a, const void *b, void *out,
+                    int64_t n) {
+    const struct rfx_byte_kernels *kernels = rfx_kernels_of_bytes(args->out.type);
+    const union rfx_attr *attr = &args->node->attr;
+    if (args->node->op == RFX_OP_INT_ADD)
+        kernels->add(a, attr->int_add.a_scale, b, attr->int_add.b_scale, attr->int_add.shift, out,
+                     n);
+    else
+        kernels->mul(a, attr->int_mul.a_zero, b, attr->int_mul.b_zero, attr->int_mul.factor,
+                     attr->int_mul.out_zero, out, n);
 }
 
-/* Adds one number to each of c channels. */
-static void add_number(const struct rfx_run_args *args, const char *a, const void *number,
-                       char *out, int64_t c) {
+/* Combines each of c channels with one number. */
+static void combine_number(const struct rfx_run_args *args, const char *a, const void *number,
+                           char *out, int64_t c) {
     char same[256];
     memset(same, *(const unsigned char *)number, sizeof same);
     for (int64_t i = 0; i < c; i += (int64_t)sizeof same)
-        add(args, a + i, same, out + i, rfx_min_i64((int64_t)sizeof same, c - i));
+        combine(args, a + i, same, out + i, rfx_min_i64((int64_t)sizeof same, c - i));
 }
 
-static void add_unit(const void *user, struct rfx_rect u, void *scratch) {
+static void pair_unit(const void *user, struct rfx_rect u, void *scratch) {
     const struct rfx_run_args *args = user;
     const struct rfx_view *a = &args->in[0], *b = &args->in[1], *out = &args->out;
     const struct rfx_tensor *tb = rfx_infer_in(args->graph, args->node, 1);
@@ -62,27 +69,28 @@ static void add_unit(const void *user, struct rfx_rect u, void *scratch) {
         for (int64_t x = u.x0; x < u.x1; x += step) {
             const void *more = rfx_view_at(b, tb->h == 1 ? 0 : y, tb->w == 1 ? 0 : x);
             if (tb->c == c)
-                add(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), step * c);
+                combine(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), step * c);
             else
-                add_number(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), c);
+                combine_number(args, rfx_view_at(a, y, x), more, rfx_view_at(out, y, x), c);
         }
 }
 
-static void add_piece(const struct rfx_run_args *args, int64_t index) {
+static void pair_piece(const struct rfx_run_args *args, int64_t index) {
     int64_t first = index * PIECE_ELEMS;
-    add(args, (const char *)args->in[0].data + first, (const char *)args->in[1].data + first,
-        (char *)args->out.data + first, rfx_min_i64(PIECE_ELEMS, args->node->out.elems - first));
+    combine(args, (const char *)args->in[0].data + first, (const char *)args->in[1].data + first,
+            (char *)args->out.data + first,
+            rfx_min_i64(PIECE_ELEMS, args->node->out.elems - first));
 }
 
-static void run_add(const struct rfx_run_args *args) {
+static void run_pair(const struct rfx_run_args *args) {
     if (args->node->out.layout == RFX_LAYOUT_PLAIN)
-        rfx_op_share(args, rfx_ceil_div(args->node->out.elems, PIECE_ELEMS), add_piece);
+        rfx_op_share(args, rfx_ceil_div(args->node->out.elems, PIECE_ELEMS), pair_piece);
     else
-        rfx_units_share(args, rfx_units_of_rows(args), 0, add_unit, args);
+        rfx_units_share(args, rfx_units_of_rows(args), 0, pair_unit, args);
 }
 
-static struct rfx_axis_map add_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                        int k, int axis) {
+static struct rfx_axis_map pair_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                         int k, int axis) {
     const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
     struct rfx_axis_map map = rfx_axis_map_identity();
     map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
@@ -95,10 +103,22 @@ const struct rfx_op_def rfx_op_int_add = {
     .kind = RFX_CLASS_JOIN,
     .types = BYTES,
     .keeps_type = true,
-    .infer = infer_add,
-    .axis_map = add_axis_map,
+    .infer = infer_pair,
+    .axis_map = pair_axis_map,
     .in_place = rfx_op_in_place_elementwise,
-    .run = run_add,
+    .run = run_pair,
+};
+
+const struct rfx_op_def rfx_op_int_mul = {
+    .name = "QLinearMul",
+    .spatial = true,
+    .kind = RFX_CLASS_JOIN,
+    .types = BYTES,
+    .keeps_type = true,
+    .infer = infer_pair,
+    .axis_map = pair_axis_map,
+    .in_place = rfx_op_in_place_elementwise,
+    .run = run_pair,
 };
 
 /* --- INT_MEAN: the state is a sum per channel --- */

@@ -80,27 +80,48 @@ INLINE void add_all(const uint8_t *a, float a_scale, const uint8_t *b, float b_s
     }
 #endif
 
-#define OF_ELEMENT(suffix, element, least, most)                                                \
-    void VARIANT_NAME(widen_##suffix)(const void *x, int32_t zero_point, int16_t *restrict out, \
-                                      int64_t n) {                                              \
-        const element *from = x;                                                                \
-        const int16_t zero = (int16_t)zero_point;                                               \
-        for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(from[i] - zero);                     \
-    }                                                                                           \
-    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point,       \
-                                         void *out, int64_t n) {                                \
-        element *restrict to = out;                                                             \
-        const float lo = (float)((least)-zero_point), hi = (float)((most)-zero_point);          \
-        for (int64_t i = 0; i < n; i++)                                                         \
-            to[i] = (element)((int32_t)round_even(clamp(x[i] / scale, lo, hi)) + zero_point);   \
-    }                                                                                           \
-    void VARIANT_NAME(dequantise_##suffix)(const void *x, float scale, int32_t zero_point,      \
-                                           float *restrict out, int64_t n) {                    \
-        const element *from = x;                                                                \
-        for (int64_t i = 0; i < n; i++) out[i] = (float)(from[i] - zero_point) * scale;         \
+#define MUL(suffix, element, least, most)                                                         \
+    void VARIANT_NAME(mul_##suffix)(const void *a, int32_t a_zero, const void *b, int32_t b_zero, \
+                                    float factor, int32_t zero_point, void *out, int64_t n) {     \
+        const element *left = a, *right = b;                                                      \
+        element *to = out;                                                                        \
+        for (int64_t i = 0; i < n; i++) {                                                         \
+            float product = (float)((left[i] - a_zero) * (right[i] - b_zero));                    \
+            float v = product * factor + (float)zero_point;                                       \
+            to[i] = (element)(int32_t)round_even(clamp(v, (least), (most)));                      \
+        }                                                                                         \
+    }
+
+#define OF_ELEMENT(suffix, element, least, most)                                                  \
+    void VARIANT_NAME(widen_##suffix)(const void *x, int32_t zero_point, int16_t *restrict out,   \
+                                      int64_t n) {                                                \
+        const element *from = x;                                                                  \
+        const int16_t zero = (int16_t)zero_point;                                                 \
+        for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(from[i] - zero);                       \
+    }                                                                                             \
+    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point,         \
+                                         void *out, int64_t n) {                                  \
+        element *restrict to = out;                                                               \
+        const float lo = (float)((least)-zero_point), hi = (float)((most)-zero_point);            \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            to[i] = (element)((int32_t)round_even(clamp(x[i] / scale, lo, hi)) + zero_point);     \
+    }                                                                                             \
+    void VARIANT_NAME(quantise_shifted_##suffix)(const float *x, float scale, int32_t zero_point, \
+                                                 void *out, int64_t n) {                          \
+        element *restrict to = out;                                                               \
+        for (int64_t i = 0; i < n; i++)                                                           \
+            to[i] = (element)(int32_t)round_even(                                                 \
+                clamp(x[i] / scale + (float)zero_point, (least), (most)));                        \
+    }                                                                                             \
+    void VARIANT_NAME(dequantise_##suffix)(const void *x, float scale, int32_t zero_point,        \
+                                           float *restrict out, int64_t n) {                      \
+        const element *from = x;                                                                  \
+        for (int64_t i = 0; i < n; i++) out[i] = (float)(from[i] - zero_point) * scale;           \
     }
 
 OF_ELEMENT(u8, uint8_t, 0, UINT8_MAX)
 OF_ELEMENT(i8, int8_t, INT8_MIN, INT8_MAX)
 ADD(u8, uint8_t, 0, UINT8_MAX)
 ADD(i8, int8_t, INT8_MIN, INT8_MAX)
+MUL(u8, uint8_t, 0, UINT8_MAX)
+MUL(i8, int8_t, INT8_MIN, INT8_MAX)

@@ -4,11 +4,13 @@
 #define TABLE_STRING(name) #name
 #define TABLE_STRING_OF(name) TABLE_STRING(name)
 
-#define OF_BYTES(type)                                                                            \
-    {                                                                                             \
-        .pool_max = VARIANT_NAME(pool_max_##type), .widen = VARIANT_NAME(widen_##type),           \
-        .quantise = VARIANT_NAME(quantise_##type), .dequantise = VARIANT_NAME(dequantise_##type), \
-        .add = VARIANT_NAME(add_##type)                                                           \
+#define OF_BYTES(type)                                                                  \
+    {                                                                                   \
+        .pool_max = VARIANT_NAME(pool_max_##type), .widen = VARIANT_NAME(widen_##type), \
+        .quantise = VARIANT_NAME(quantise_##type),                                      \
+        .quantise_shifted = VARIANT_NAME(quantise_shifted_##type),                      \
+        .mul = VARIANT_NAME(mul_##type), .dequantise = VARIANT_NAME(dequantise_##type), \
+        .add = VARIANT_NAME(add_##type)                                                 \
     }
 
 const struct rfx_kernels VARIANT_NAME(table) = {

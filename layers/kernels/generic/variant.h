@@ -151,6 +151,10 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
     void VARIANT_NAME(widen_##type)(const void *x, int32_t zero_point, int16_t *out, int64_t n);   \
     void VARIANT_NAME(quantise_##type)(const float *x, float scale, int32_t zero_point, void *out, \
                                        int64_t n);                                                 \
+    void VARIANT_NAME(quantise_shifted_##type)(const float *x, float scale, int32_t zero_point,    \
+                                               void *out, int64_t n);                              \
+    void VARIANT_NAME(mul_##type)(const void *a, int32_t a_zero, const void *b, int32_t b_zero,    \
+                                  float factor, int32_t zero_point, void *out, int64_t n);         \
     void VARIANT_NAME(dequantise_##type)(const void *x, float scale, int32_t zero_point,           \
                                          float *out, int64_t n);                                   \
     void VARIANT_NAME(add_##type)(const void *a, float a_scale, const void *b, float b_scale,      \

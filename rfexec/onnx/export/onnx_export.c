@@ -1303,6 +1303,7 @@ static const struct op_row op_rows[] = {
     [RFX_OP_CONVERT] = {.write = export_convert},
     [RFX_OP_INT_CONV] = {.write = export_bytes},
     [RFX_OP_INT_ADD] = {.write = export_bytes},
+    [RFX_OP_INT_MUL] = {.write = export_bytes},
     [RFX_OP_INT_MEAN] = {.write = export_bytes},
     [RFX_OP_CHANNEL_SELECT] = {.write = export_select},
     [RFX_OP_PAD] = {.write = export_pad},

@@ -600,6 +600,9 @@ int64_t rfx_onnx_broadcast_index(const struct rfx_shape *in, const struct rfx_sh
  * without bias, into *a. Returns the node of operand 0 as a map (onnx_import_conv.c). */
 int rfx_onnx_conv_window(struct rfx_onnx_import *ctx, size_t weight, struct rfx_conv_attr *a);
 
+/* QLinearAveragePool of a map, by the window that `node` has (onnx_import_quantised.c). */
+int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *node);
+
 /* DequantizeLinear of a tensor of bytes with one scale (onnx_import_quantised.c). */
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
 
@@ -626,7 +629,8 @@ rfx_onnx_converter rfx_onnx_activation, rfx_onnx_selu, rfx_onnx_shrink, rfx_onnx
     rfx_onnx_prelu, rfx_onnx_swish, rfx_onnx_gelu, rfx_onnx_mish, rfx_onnx_binary,
     rfx_onnx_variadic, rfx_onnx_identity, rfx_onnx_trilu, rfx_onnx_cum_sum, rfx_onnx_dequantise;
 rfx_onnx_converter rfx_onnx_quantise, rfx_onnx_quantised_conv, rfx_onnx_quantised_gemm,
-    rfx_onnx_quantised_matmul, rfx_onnx_quantised_add, rfx_onnx_quantised_mean;
+    rfx_onnx_quantised_matmul, rfx_onnx_quantised_add, rfx_onnx_quantised_mul,
+    rfx_onnx_quantised_act, rfx_onnx_quantised_concat, rfx_onnx_quantised_mean;
 rfx_onnx_converter rfx_onnx_not, rfx_onnx_is_nan, rfx_onnx_is_inf, rfx_onnx_where, rfx_onnx_mod,
     rfx_onnx_div, rfx_onnx_cast, rfx_onnx_cast_like, rfx_onnx_dropout;
 rfx_onnx_converter rfx_onnx_concat, rfx_onnx_flatten, rfx_onnx_reshape_op, rfx_onnx_squeeze,

@@ -548,6 +548,13 @@ int rfx_onnx_pool(struct rfx_onnx_import *ctx) {
     a->ceil_mode = rfx_onnx_attr_flag(ctx, "ceil_mode", false);
     if (lp) a->p = rfx_onnx_power(ctx);
     a->count_include_pad = rfx_onnx_attr_flag(ctx, "count_include_pad", false);
+    if (rfx_onnx_op_is(ctx, "QLinearAveragePool")) {
+        if (win.shape.rank == 4 && win.times == 1 &&
+            !rfx_onnx_attr_flag(ctx, "channels_last", false))
+            return rfx_onnx_quantised_average(ctx, &node);
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "rank %d or channels_last",
+                               win.shape.rank);
+    }
     out = rfx_onnx_emit1(ctx, &node, "", in);
     if (rfx_onnx_gives(ctx, 1)) keep_indices(ctx, in, out, a);
     return finish_window(ctx, &win, out);

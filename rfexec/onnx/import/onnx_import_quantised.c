@@ -195,16 +195,10 @@ int rfx_onnx_quantised_matmul(struct rfx_onnx_import *ctx) {
     return fully_connected(ctx, false, 1.0f, 8, 6); /* there is no input 8: no bias */
 }
 
-/* The sum as a float32 operator between conversions: for maps that are broadcast. */
-static int add_as_floats(struct rfx_onnx_import *ctx, const struct step s[3], int32_t type) {
-    struct rfx_onnx_operand x[2];
-    for (int i = 0; i < 2; i++) {
-        x[i] = rfx_onnx_need(ctx, (size_t)(3 * i));
-        int in = as_bytes(ctx, rfx_onnx_any(ctx, x[i]), rfx_onnx_in_type(ctx, (size_t)(3 * i)));
-        x[i] = rfx_onnx_of(convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, s[i]));
-    }
-    int sum = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/sum", x[0], x[1]);
-    return bind(ctx, convert_by(ctx, "", sum, rfx_type_of_onnx(type), s[2]), type);
+/* Returns the node of operand k as float32, by the scale in input k + 1. */
+static int dequantised(struct rfx_onnx_import *ctx, size_t k) {
+    int in = as_bytes(ctx, rfx_onnx_any(ctx, rfx_onnx_need(ctx, k)), rfx_onnx_in_type(ctx, k));
+    return convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, read_step(ctx, k + 1));
 }
 
 /* Returns whether every axis of `b` is 1 or as long as that of `a`. */
@@ -214,22 +208,28 @@ static bool is_broadcast_to(const struct rfx_shape *b, const struct rfx_shape *a
     return fits;
 }
 
-/* Input a of the graph's node is the larger operand, as in ONNX Runtime; the first, if they have
- * one shape. */
-int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {
-    struct rfx_node node = {.op = RFX_OP_INT_ADD};
+/* Adds the node of QLinearAdd or QLinearMul. Its input 0 is the larger operand, as in ONNX Runtime;
+ * the first, if they have one shape. If neither has the shape of the result, the result is computed
+ * in float32. */
+static int pair(struct rfx_onnx_import *ctx, bool sum) {
+    struct rfx_node node = {.op = sum ? RFX_OP_INT_ADD : RFX_OP_INT_MUL};
     struct step s[3] = {read_step(ctx, 1), read_step(ctx, 4), read_step(ctx, 6)};
     struct rfx_onnx_operand x[2] = {rfx_onnx_need(ctx, 0), rfx_onnx_need(ctx, 3)};
     int32_t type = rfx_onnx_in_type(ctx, 0);
+    enum rfx_type to = rfx_type_of_onnx(type);
     if (rfx_onnx_failed(ctx)) return -1;
     struct rfx_shape shapes[2] = {*rfx_onnx_shape(ctx, x[0]), *rfx_onnx_shape(ctx, x[1])};
     bool maps = rfx_onnx_is_map(ctx, x[0].node) || rfx_onnx_is_map(ctx, x[1].node);
     for (int i = 0; i < 2 && maps; i++) shapes[i] = rfx_onnx_rank_4(&shapes[i]);
-    int large = is_broadcast_to(&shapes[1], &shapes[0]) ? 0 : 1;
+    int large = is_broadcast_to(&shapes[1], &shapes[0]) ? 0 : 1, in[2];
     bool fits = maps ? is_broadcast_to(&shapes[1 - large], &shapes[large])
                      : rfx_onnx_same_shape(&shapes[0], &shapes[1]);
-    if (!fits) return add_as_floats(ctx, s, type);
-    int in[2];
+    if (!fits) {
+        struct rfx_onnx_operand a = rfx_onnx_of(dequantised(ctx, 0));
+        struct rfx_onnx_operand b = rfx_onnx_of(dequantised(ctx, 3));
+        int made = rfx_onnx_combine(ctx, sum ? RFX_BINARY_ADD : RFX_BINARY_MUL, "/combined", a, b);
+        return bind(ctx, convert_by(ctx, "", made, to, s[2]), type);
+    }
     for (int i = 0; i < 2; i++) {
         int k = i == 0 ? large : 1 - large;
         if (maps && x[k].constant != NULL)
@@ -237,12 +237,75 @@ int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {
         in[i] = as_bytes(ctx, maps ? rfx_onnx_map(ctx, x[k]) : rfx_onnx_plain(ctx, x[k]), type);
     }
     const struct step *a = &s[large], *b = &s[1 - large];
-    node.attr.int_add.to = rfx_type_of_onnx(type);
-    node.attr.int_add.a_scale = a->scale / s[2].scale;
-    node.attr.int_add.b_scale = b->scale / s[2].scale;
-    node.attr.int_add.shift = (float)s[2].zero - fmaf((float)a->zero, node.attr.int_add.a_scale,
-                                                      (float)b->zero * node.attr.int_add.b_scale);
+    if (sum) {
+        node.attr.int_add.to = to;
+        node.attr.int_add.a_scale = a->scale / s[2].scale;
+        node.attr.int_add.b_scale = b->scale / s[2].scale;
+        node.attr.int_add.shift =
+            (float)s[2].zero - fmaf((float)a->zero, node.attr.int_add.a_scale,
+                                    (float)b->zero * node.attr.int_add.b_scale);
+    } else {
+        node.attr.int_mul.to = to;
+        node.attr.int_mul.factor = a->scale * b->scale / s[2].scale;
+        node.attr.int_mul.a_zero = a->zero;
+        node.attr.int_mul.b_zero = b->zero;
+        node.attr.int_mul.out_zero = s[2].zero;
+    }
     return bind(ctx, rfx_onnx_emit2(ctx, &node, "", in[0], in[1]), type);
+}
+
+int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {
+    return pair(ctx, true);
+}
+
+int rfx_onnx_quantised_mul(struct rfx_onnx_import *ctx) {
+    return pair(ctx, false);
+}
+
+/* Sigmoid and LeakyRelu: float32 between two conversions. */
+int rfx_onnx_quantised_act(struct rfx_onnx_import *ctx) {
+    bool leaky = rfx_onnx_op_is(ctx, "QLinearLeakyRelu");
+    float alpha = leaky ? rfx_onnx_attr_float(ctx, "alpha", 0.01f) : 0.0f;
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    int made = rfx_onnx_act(ctx, "/function", dequantised(ctx, 0),
+                            leaky ? RFX_ACT_LEAKY_RELU : RFX_ACT_SIGMOID, alpha, 0.0f);
+    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3)), type);
+}
+
+/* AveragePool, whose window is `node`, of operand 0: in float32 between two conversions, the second
+ * of which adds the zero point before it rounds. */
+int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *node) {
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    struct step from = read_step(ctx, 1), to = read_step(ctx, 3);
+    int in = as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need_computed(ctx)), type);
+    in = convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, from);
+    struct rfx_node convert = {.op = RFX_OP_CONVERT,
+                               .attr.convert = {rfx_type_of_onnx(type), to.scale, to.zero, true}};
+    in = rfx_onnx_emit1(ctx, node, "/average", in);
+    return bind(ctx, rfx_onnx_emit1(ctx, &convert, "", in), type);
+}
+
+/* Inputs: scale and zero point of the output, then three for each map. Maps of another scale are
+ * converted before they are joined. */
+int rfx_onnx_quantised_concat(struct rfx_onnx_import *ctx) {
+    struct step to = read_step(ctx, 0);
+    int64_t axis = rfx_onnx_attr_int(ctx, "axis", 1);
+    size_t n = ctx->node->n_in < 5 ? 0 : (ctx->node->n_in - 2) / 3;
+    int *in = rfx_onnx_alloc(ctx, n + 1, sizeof *in);
+    int32_t type = type_of_zero(ctx, 1);
+    struct rfx_node node = {.op = RFX_OP_CONCAT};
+    if (n == 0 || in == NULL || (axis != 1 && axis != -3))
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%zu inputs, axis %lld; only channels",
+                               ctx->node->n_in, (long long)axis);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 2 + 3 * i;
+        struct step s = read_step(ctx, k + 1);
+        in[i] = as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need(ctx, k)), rfx_onnx_in_type(ctx, k));
+        if (s.scale == to.scale && s.zero == to.zero && rfx_onnx_in_type(ctx, k) == type) continue;
+        in[i] = convert_by(ctx, "/numbers", in[i], RFX_TYPE_FLOAT32, s);
+        in[i] = convert_by(ctx, "/scaled", in[i], rfx_type_of_onnx(type), to);
+    }
+    return bind(ctx, rfx_onnx_emit(ctx, &node, "", in, (int)n), type);
 }
 
 int rfx_onnx_quantised_mean(struct rfx_onnx_import *ctx) {

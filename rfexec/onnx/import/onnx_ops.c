@@ -112,14 +112,22 @@ static const struct rfx_onnx_op op_rows[] = {
     BINARY("Pow"),
     {"QGemm", rfx_onnx_quantised_gemm, NULL, RFX_ONNX_WHOLE,
      "of com.microsoft: one row times a constant matrix, uint8 and int8"},
-    {"QLinearAdd", rfx_onnx_quantised_add, NULL, RFX_ONNX_ROWS,
-     "of com.microsoft: uint8 and int8; broadcast maps are added as float32"},
+    {"QLinearAdd", rfx_onnx_quantised_add, NULL, RFX_ONNX_ROWS, "of com.microsoft: uint8 and int8"},
+    {"QLinearAveragePool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8; summed in float32"},
+    {"QLinearConcat", rfx_onnx_quantised_concat, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8, along channels"},
     {"QLinearConv", rfx_onnx_quantised_conv, NULL, RFX_ONNX_ROWS,
      "uint8 and int8, constant weights; two axes of space"},
     {"QLinearGlobalAveragePool", rfx_onnx_quantised_mean, NULL, RFX_ONNX_SUMS,
      "of com.microsoft: uint8 and int8"},
+    {"QLinearLeakyRelu", rfx_onnx_quantised_act, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8; computed in float32"},
     {"QLinearMatMul", rfx_onnx_quantised_matmul, NULL, RFX_ONNX_WHOLE,
      "uint8 and int8: one row times a constant matrix"},
+    {"QLinearMul", rfx_onnx_quantised_mul, NULL, RFX_ONNX_ROWS, "of com.microsoft: uint8 and int8"},
+    {"QLinearSigmoid", rfx_onnx_quantised_act, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8; computed in float32"},
     {"QuantizeLinear", rfx_onnx_quantise, NULL, RFX_ONNX_ROWS, "to uint8 and int8; one scale"},
     {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS,
      "over channels in the last axis by rows, else whole"},
@@ -189,9 +197,11 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
-    static const char *const names[] = {"FusedConv", "QGemm", "QLinearAdd",
-                                        "QLinearGlobalAveragePool"};
-    return rfx_onnx_index_of(name, names, 4) >= 0 ? strcmp(domain, "com.microsoft") == 0
+    static const char *const names[] = {
+        "FusedConv",          "QGemm",         "QLinearAdd",
+        "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool",
+        "QLinearLeakyRelu",   "QLinearMul",    "QLinearSigmoid"};
+    return rfx_onnx_index_of(name, names, 9) >= 0 ? strcmp(domain, "com.microsoft") == 0
                                                   : rfx_onnx_is_own_domain(domain);
 }
 

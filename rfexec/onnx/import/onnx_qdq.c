@@ -32,8 +32,9 @@ static bool is_clamp(const struct rfx_onnx_node *node) {
 }
 
 static bool computes(const struct rfx_onnx_node *node) {
-    static const char *const names[] = {"Conv", "Add", "GlobalAveragePool", "Gemm"};
-    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 4) >= 0;
+    static const char *const names[] = {"Conv",        "Add",    "Mul", "GlobalAveragePool",
+                                        "AveragePool", "Concat", "Gemm"};
+    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 7) >= 0;
 }
 
 /* Returns the index of the node that makes a tensor, or -1. */
@@ -213,7 +214,7 @@ static bool bias_fits(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *
 }
 
 /* The joined node: its inputs are names, "" for none. */
-enum { MOST_INPUTS = 9 };
+enum { MOST_JOINED = 64, MOST_INPUTS = 2 + 3 * MOST_JOINED };
 struct joined {
     const char *op, *domain, *in[MOST_INPUTS];
     size_t n_in;
@@ -221,6 +222,28 @@ struct joined {
 
 static void put(struct joined *j, const struct rfx_onnx_node *by, size_t count) {
     for (size_t k = 0; k < count; k++) j->in[j->n_in++] = input(by, k);
+}
+
+/* Describes a Concat of up to MOST_JOINED maps. */
+static bool describe_concat(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
+                            const struct rfx_onnx_node *node, const struct rfx_onnx_node *q,
+                            struct joined *j) {
+    struct step to, from;
+    int64_t axis = int_attr(node, "axis", 1);
+    bool fits = read_step(ctx, q, &to) && node->n_in <= MOST_JOINED && (axis == 1 || axis == -3);
+    j->op = "QLinearConcat";
+    j->domain = "com.microsoft";
+    j->in[j->n_in++] = input(q, 1);
+    j->in[j->n_in++] = input(q, 2);
+    for (size_t k = 0; k < node->n_in && fits; k++) {
+        const struct rfx_onnx_node *x = dequantised(ctx, joins, node, k);
+        const struct rfx_onnx_operand *value =
+            x == NULL ? NULL : rfx_onnx_names_find(ctx->values, x->in[0]);
+        fits = value != NULL && read_step(ctx, x, &from) && from.type == to.type &&
+               rfx_onnx_shape(ctx, *value)->rank == 4;
+        if (fits) put(j, x, 3);
+    }
+    return fits;
 }
 
 /* Describes the joined form of a group. Returns false if its numbers do not fit. */
@@ -239,9 +262,10 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
         for (size_t k = 1; k < node->n_in; k++) j->in[j->n_in++] = node->in[k];
         return from.scale == to.scale && from.zero == to.zero && node->n_in <= MOST_INPUTS;
     }
+    if (is_own(node, "Concat")) return describe_concat(ctx, joins, node, q, j);
     put(j, x, 3);
-    if (is_own(node, "GlobalAveragePool")) {
-        j->op = "QLinearGlobalAveragePool";
+    if (is_own(node, "GlobalAveragePool") || is_own(node, "AveragePool")) {
+        j->op = is_own(node, "AveragePool") ? "QLinearAveragePool" : "QLinearGlobalAveragePool";
         j->domain = "com.microsoft";
         j->in[j->n_in++] = input(q, 1);
         j->in[j->n_in++] = input(q, 2);
@@ -249,8 +273,8 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
     }
     if (y == NULL) return false;
     put(j, y, 3);
-    if (is_own(node, "Add")) {
-        j->op = "QLinearAdd";
+    if (is_own(node, "Add") || is_own(node, "Mul")) {
+        j->op = is_own(node, "Add") ? "QLinearAdd" : "QLinearMul";
         j->domain = "com.microsoft";
         j->in[j->n_in++] = input(q, 1);
         j->in[j->n_in++] = input(q, 2);

@@ -101,8 +101,13 @@ static const struct example examples[] = {
     {.op = "Pow", .in = "x x"},
     {.op = "QGemm", .in = "bytes low _ matrix_bytes low _ _ low"},
     {.op = "QLinearAdd", .in = "bytes low _ bytes low _ low"},
+    {.op = "QLinearAveragePool", .in = "bytes low _ low", .list = "kernel_shape", .values = {2, 2}},
+    {.op = "QLinearConcat", .in = "low _ bytes low _ bytes low", .attr = "axis", .value = 1},
     {.op = "QLinearConv", .in = "bytes low _ filter_bytes low _ low"},
     {.op = "QLinearGlobalAveragePool", .in = "bytes low _ low"},
+    {.op = "QLinearLeakyRelu", .in = "bytes low _ low"},
+    {.op = "QLinearMul", .in = "bytes low _ bytes low _ low"},
+    {.op = "QLinearSigmoid", .in = "bytes low _ low"},
     {.op = "QLinearMatMul", .in = "bytes low _ matrix_bytes low _ low"},
     {.op = "QuantizeLinear", .in = "x low"},
     {.op = "RMSNormalization", .in = "x six", .opset = 23, .last = true},
@@ -183,7 +188,7 @@ static void add_node(const char *op, const char *in, const char *out, const int6
 static void write_model(const struct example *e) {
     static const int64_t image[] = {1, 6, 4, 6};
     static const int64_t to_last[4] = {0, 2, 3, 1}, to_first[4] = {0, 3, 1, 2};
-    bool matrix = strcmp(e->op, "Gemm") == 0, bytes = strncmp(e->in, "bytes", 5) == 0;
+    bool matrix = strcmp(e->op, "Gemm") == 0, bytes = strstr(e->in, "bytes") != NULL;
     graph.size = 0;
     maker_value(&graph, MAKER_INPUT, "image", image, 4);
     add_constants();
