@@ -115,9 +115,10 @@ static void find_readers(const struct rfx_graph *graph, int *reads) {
     }
 }
 
-static bool is_inner_map(const struct rfx_node *node) {
-    return node->out.layout == RFX_LAYOUT_NHWC && !rfx_node_is_input(node) &&
-           node->op != RFX_OP_INNER;
+/* Returns whether a node's map may be the image of the next section: images have float32. */
+static bool may_be_image(const struct rfx_node *node) {
+    return node->out.layout == RFX_LAYOUT_NHWC && node->out.type == RFX_TYPE_FLOAT32 &&
+           !rfx_node_is_input(node) && node->op != RFX_OP_INNER;
 }
 
 int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts) {
@@ -131,7 +132,7 @@ int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts) {
     for (int i = graph->n_nodes - 1; i >= 0; i--) {
         const struct rfx_node *node = &graph->nodes[i];
         bool reads = cuts[i] != 0;
-        cuts[i] = reads && lowest >= i && i < first_output && is_inner_map(node);
+        cuts[i] = reads && lowest >= i && i < first_output && may_be_image(node);
         for (int k = 0; reads && k < node->n_in; k++)
             if (cuts[node->in[k]] && node->in[k] < lowest) lowest = node->in[k];
     }

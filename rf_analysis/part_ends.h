@@ -38,7 +38,8 @@ struct rfx_end rfx_part_share_end(const struct rfx_graph *base, int k, int64_t i
                                   int i);
 
 /* Lists the nodes whose maps are cuts of a finished graph or of a shard: fills cuts[n_nodes], from
- * the image to the outputs, and returns their number. Neither the image nor an output is a cut;
- * what depends on constants alone does not count. O(edges). Test: test_sections. */
+ * the image to the outputs, and returns their number. Neither the image nor an output is a cut, nor
+ * a map of another type than float32: the next section could not read it as its image. What depends
+ * on constants alone does not count. O(edges). Test: test_sections. */
 int rfx_part_cuts_list(const struct rfx_graph *graph, int *cuts);
 #endif

@@ -3,6 +3,7 @@
  * Input rows are widened to int16, minus their zero point, before the kernel reads them. So padding
  * is 0, and one kernel serves all types and zero points. The rows that consecutive output rows
  * share are widened once. */
+#include <float.h>
 #include <string.h>
 
 #include "layers/conv/conv.h"
@@ -76,10 +77,17 @@ static int64_t **channels(struct rfx_node *node, int64_t *count) {
     return &node->attr.int_conv.channels;
 }
 
-/* Checks that no sum leaves the range of int32: |bias| plus the number of products times the
- * largest product. */
-static enum rfx_status check_sums(const struct rfx_node *node, enum rfx_type type,
-                                  struct rfx_error *err) {
+static float factor_of(const struct rfx_int_conv_attr *q, int64_t channel) {
+    uint32_t bits = (uint32_t)q->channels[3 * channel + 2];
+    float factor;
+    memcpy(&factor, &bits, sizeof factor);
+    return factor;
+}
+
+/* Checks every channel: the ranges of its numbers, and that no sum leaves the range of int32. The
+ * largest is |bias| plus the number of products times the largest product. */
+static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type type,
+                                      struct rfx_error *err) {
     const struct rfx_int_conv_attr *q = &node->attr.int_conv;
     const struct rfx_conv_attr *a = &q->conv;
     float lo, hi;
@@ -95,6 +103,9 @@ static enum rfx_status check_sums(const struct rfx_node *node, enum rfx_type typ
         if (bias < INT32_MIN || bias > INT32_MAX || zero < -128 || zero > 255)
             return rfx_infer_refuse(node, err, "bias %lld, zero point %lld of channel %lld",
                                     (long long)bias, (long long)zero, (long long)i);
+        if (!(factor_of(q, i) > 0.0f && factor_of(q, i) <= FLT_MAX))
+            return rfx_infer_refuse(node, err, "factor %g of channel %lld", (double)factor_of(q, i),
+                                    (long long)i);
         if (most > INT32_MAX - (bias < 0 ? -bias : bias))
             return rfx_infer_refuse(node, err,
                                     "a sum of %lld products and a bias of %lld may leave the range "
@@ -111,18 +122,16 @@ static bool is_byte(enum rfx_type type) {
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     const struct rfx_int_conv_attr *q = &node->attr.int_conv;
-    float lo, hi;
     enum rfx_status status = rfx_conv_infer(graph, node, err);
     if (status != RFX_OK) return status;
     if (!is_byte(q->to) || q->conv.kh > MOST_ROWS || q->channels == NULL)
         return rfx_infer_refuse(node, err, "to %s, with %lld kernel rows", rfx_type_name(q->to),
                                 (long long)q->conv.kh);
-    rfx_type_limits(q->to, &lo, &hi);
-    if ((float)q->out_zero < lo || (float)q->out_zero > hi)
-        return rfx_infer_refuse(node, err, "zero point %d of %s", (int)q->out_zero,
-                                rfx_type_name(q->to));
+    enum rfx_type from = rfx_infer_in(graph, node, 0)->type;
+    status = rfx_infer_zero_point(node, q->to, q->out_zero, err);
+    if (status == RFX_OK) status = rfx_infer_zero_point(node, from, q->in_zero, err);
     node->out.type = q->to;
-    return check_sums(node, rfx_infer_in(graph, node, 0)->type, err);
+    return status == RFX_OK ? check_channels(node, from, err) : status;
 }
 
 static void pack_channels(const struct rfx_int_conv_attr *q, void *packed) {
@@ -131,9 +140,8 @@ static void pack_channels(const struct rfx_int_conv_attr *q, void *packed) {
     float *factors = (float *)(void *)((char *)packed + weights_bytes_at(&q->conv) / 2);
     for (int64_t i = 0; i < n; i++) {
         bool there = i < q->conv.oc;
-        uint32_t bits = there ? (uint32_t)q->channels[3 * i + 2] : 0;
         bias[i] = there ? (int32_t)q->channels[3 * i] : 0;
-        memcpy(&factors[i], &bits, sizeof bits);
+        factors[i] = there ? factor_of(q, i) : 0.0f;
     }
 }
 

@@ -49,6 +49,14 @@ enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *
                     node->name, why);
 }
 
+enum rfx_status rfx_infer_zero_point(const struct rfx_node *node, enum rfx_type type, int32_t zero,
+                                     struct rfx_error *err) {
+    float lo, hi;
+    rfx_type_limits(type, &lo, &hi);
+    if ((float)zero >= lo && (float)zero <= hi) return RFX_OK;
+    return rfx_infer_refuse(node, err, "zero point %d of %s", (int)zero, rfx_type_name(type));
+}
+
 enum rfx_status rfx_infer_scale_shift(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int scale, int shift, int64_t c, struct rfx_error *err) {
     int weights[2] = {scale, shift};

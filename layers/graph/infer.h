@@ -42,6 +42,10 @@ RFX_NODISCARD enum rfx_status rfx_infer_set_plain(struct rfx_node *node,
                                                   const struct rfx_shape *shape,
                                                   struct rfx_error *err);
 
+/* Returns UNSUPPORTED unless `zero` is a value of the integer type `type`. */
+RFX_NODISCARD enum rfx_status rfx_infer_zero_point(const struct rfx_node *node, enum rfx_type type,
+                                                   int32_t zero, struct rfx_error *err);
+
 /* Writes the text "Op 'name': why" for a node that cannot be run and returns UNSUPPORTED. */
 enum rfx_status rfx_infer_refuse(const struct rfx_node *node, struct rfx_error *err,
                                  const char *format, ...) RFX_PRINTF(3, 4);

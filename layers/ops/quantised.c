@@ -20,9 +20,11 @@ static bool is_byte(enum rfx_type type) {
 
 static enum rfx_status infer_pair(const struct rfx_graph *graph, struct rfx_node *node,
                                   struct rfx_error *err) {
-    const struct rfx_tensor *a = rfx_infer_in(graph, node, 0);
-    enum rfx_status status = rfx_infer_inputs(graph, node, 2, a->layout, err);
+    enum rfx_layout layout =
+        node->n_in > 0 ? rfx_infer_in(graph, node, 0)->layout : RFX_LAYOUT_NHWC;
+    enum rfx_status status = rfx_infer_inputs(graph, node, 2, layout, err);
     if (status != RFX_OK) return status;
+    const struct rfx_tensor *a = rfx_infer_in(graph, node, 0);
     const struct rfx_tensor *b = rfx_infer_in(graph, node, 1);
     enum rfx_type to = node->op == RFX_OP_INT_ADD ? node->attr.int_add.to : node->attr.int_mul.to;
     bool fits = a->shape.rank == b->shape.rank, map = a->layout == RFX_LAYOUT_NHWC;
@@ -131,7 +133,12 @@ static enum rfx_status infer_mean(const struct rfx_graph *graph, struct rfx_node
     if (status != RFX_OK) return status;
     if (!is_byte(node->attr.int_mean.to))
         return rfx_infer_refuse(node, err, "to %s", rfx_type_name(node->attr.int_mean.to));
-    status = rfx_infer_set_map(node, rfx_infer_in(graph, node, 0)->c, 1, 1, err);
+    const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
+    status = rfx_infer_zero_point(node, in->type, node->attr.int_mean.in_zero, err);
+    if (status == RFX_OK)
+        status =
+            rfx_infer_zero_point(node, node->attr.int_mean.to, node->attr.int_mean.out_zero, err);
+    if (status == RFX_OK) status = rfx_infer_set_map(node, in->c, 1, 1, err);
     node->out.type = node->attr.int_mean.to;
     return status;
 }

@@ -31,11 +31,12 @@ struct part_case {
     struct rfx_tensor map;           /* of the output */
     struct rfx_rect part;
     const float *image;  /* c x h x w */
-    const float *wanted; /* the whole output, as stored */
+    const float *wanted; /* the whole output, as stored, as float32 */
     struct rfx_plan_request request;
     struct rfx_group_attr groups[8];
 };
 
+static struct random_graph_kinds kinds;
 static int64_t compared, emitted, grouped, smaller, shared;
 
 static void fail_case(const struct part_case *c, const struct rfx_plan *plan, const char *why) {
@@ -62,11 +63,15 @@ static enum rfx_status catch_rect(void *user, const struct rfx_end *end, struct 
     (void)end;
     if (!rfx_rect_contains(part, rect))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "handed out outside of the part");
+    assert_int_equal(view->type, catcher->c->map.type);
+    float *pixel = test_floats(catcher->c->map.c);
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        for (int64_t x = rect.x0; x < rect.x1; x++)
+        for (int64_t x = rect.x0; x < rect.x1; x++) {
+            rfx_type_load(view->type, rfx_view_at(view, y, x), catcher->c->map.c, pixel);
             for (int64_t i = 0; i < catcher->c->map.c; i++)
-                catcher->values[(i * rows + y - part.y0) * cols + x - part.x0] =
-                    rfx_view_f32_at(view, y, x)[i];
+                catcher->values[(i * rows + y - part.y0) * cols + x - part.x0] = pixel[i];
+        }
+    free(pixel);
     return RFX_OK;
 }
 
@@ -276,9 +281,11 @@ static bool run_seed(uint64_t seed) {
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = seed % 3 != 0;
     options.rough = true;
+    options.quantised = 25;
     options.max_size = seed % 8 == 0 ? 97 : 40;
     struct part_case c = {.seed = seed, .whole = random_graph_make(mem, seed, &options)};
     struct test_rng rng = test_rng_make(seed ^ 0x9a57);
+    random_graph_count(c.whole, &kinds);
     int k = (int)test_rng_int(&rng, 0, c.whole->n_outputs - 1), node = c.whole->outputs[k].node;
     struct test_prepared prepared;
     c.map = c.whole->nodes[node].out;
@@ -294,7 +301,9 @@ static bool run_seed(uint64_t seed) {
         assert_true(test_prepare(c.whole, 1, &prepared));
         test_run_whole(&prepared, pixels, whole);
         c.image = image;
-        c.wanted = whole[node];
+        float *wanted = test_floats(c.map.elems);
+        rfx_type_load(c.map.type, whole[node], c.map.elems, wanted);
+        c.wanted = wanted;
         for (int p = 0; p < 2; p++) {
             struct rfx_range rows = random_range(&rng, c.map.h);
             c.part = rfx_rect_from_ranges(rows, random_range(&rng, c.map.w));
@@ -308,6 +317,7 @@ static bool run_seed(uint64_t seed) {
         free(whole);
         free(pixels);
         free(image);
+        free(wanted);
     }
     rfx_graph_free(c.whole);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
@@ -325,6 +335,8 @@ static void test_parts_have_the_bits_of_the_whole(void **state) {
         "%lld with fewer MACs than the whole; %lld in shares of all outputs\n",
         (long long)ran, (long long)compared, (long long)emitted, (long long)grouped,
         (long long)smaller, (long long)shared);
+    random_graph_print_kinds(&kinds, stdout);
+    assert_true(kinds.quantised >= cases / 10);
     assert_true(cases < 100 || (shared > cases / 4 && compared > 5 * cases && emitted > cases / 4 &&
                                 grouped > cases / 4 && smaller > cases));
 }

@@ -179,24 +179,45 @@ void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_
         for (int64_t p = 0; p < h * w; p++) out[i * h * w + p] = in[p * c + i];
 }
 
+bool test_same_tensors(const char *what, const struct rfx_tensor *t, void *got, void *want) {
+    struct test_diff diff;
+    float *left = test_floats(t->elems), *right = test_floats(t->elems);
+    if (t->type == RFX_TYPE_FLOAT32) {
+        test_quiet_nans(got, t->elems);
+        test_quiet_nans(want, t->elems);
+    }
+    rfx_type_load(t->type, got, t->elems, left);
+    rfx_type_load(t->type, want, t->elems, right);
+    bool same = test_same_bits(left, right, t->elems, &diff);
+    if (!same) test_print_diff(what, left, right, t->elems, &diff);
+    free(left);
+    free(right);
+    return same && memcmp(got, want, rfx_tensor_bytes(t)) == 0;
+}
+
 bool test_same_pixels(const struct rfx_view *view, struct rfx_rect rect,
-                      const struct rfx_tensor *map, float *want) {
+                      const struct rfx_tensor *map, void *want) {
+    size_t bytes = rfx_tensor_pixel_bytes(map, 1);
+    if (view->type != map->type) return false;
     for (int64_t y = rect.y0; y < rect.y1; y++)
         for (int64_t x = rect.x0; x < rect.x1; x++) {
-            struct test_diff diff;
-            float *got = rfx_view_f32_at(view, y, x), *pixel = want + (y * map->w + x) * map->c;
-            test_quiet_nans(pixel, map->c);
-            test_quiet_nans(got, map->c);
-            if (!test_same_bits(got, pixel, map->c, &diff)) return false;
+            void *got = rfx_view_at(view, y, x),
+                 *pixel = (char *)want + (size_t)(y * map->w + x) * bytes;
+            if (map->type == RFX_TYPE_FLOAT32) {
+                test_quiet_nans(pixel, map->c);
+                test_quiet_nans(got, map->c);
+            }
+            if (memcmp(got, pixel, bytes) != 0) return false;
         }
     return true;
 }
 
 void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, struct rfx_rect rect) {
     if (rfx_rect_is_empty(rect)) return;
-    size_t bytes = (size_t)(rfx_rect_cols(rect) * from->c) * sizeof(float);
+    size_t bytes = (size_t)(rfx_rect_cols(rect) * from->c) * rfx_type_bytes(from->type);
+    if (from->type != to->type || from->c != to->c) abort();
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        memcpy(rfx_view_f32_at(to, y, rect.x0), rfx_view_f32_at(from, y, rect.x0), bytes);
+        memcpy(rfx_view_at(to, y, rect.x0), rfx_view_at(from, y, rect.x0), bytes);
 }
 
 static void *aligned_block(size_t bytes) {
@@ -206,32 +227,35 @@ static void *aligned_block(size_t bytes) {
     return block;
 }
 
-#define GUARD_FLOATS 16
-static const uint32_t guard_bits = 0x7fedcba9u;
+#define GUARD_BYTES 64
+#define GUARD 0xa9
 
-static float guard_value(void) {
-    float x;
-    memcpy(&x, &guard_bits, sizeof x);
-    return x;
-}
-
-/* Runs on a guarded output buffer; what is around the rectangle must keep its bits. */
-static bool run_guarded(const struct rfx_node *node, struct rfx_run_args *args, float *out,
+/* Runs on a guarded output buffer; what is around the rectangle must keep its bytes. */
+static bool run_guarded(const struct rfx_node *node, struct rfx_run_args *args, void *out,
                         struct rfx_rect rect) {
-    int64_t n = rfx_rect_area(rect) * node->out.c;
-    float *buffer = test_floats(n + 2 * GUARD_FLOATS);
-    for (int64_t i = 0; i < n + 2 * GUARD_FLOATS; i++) buffer[i] = guard_value();
-    args->out = rfx_view_dense(buffer + GUARD_FLOATS, rect, node->out.c);
+    size_t n = rfx_tensor_pixel_bytes(&node->out, rfx_rect_area(rect));
+    unsigned char *buffer = malloc(n + 2 * GUARD_BYTES);
+    if (buffer == NULL) abort();
+    memset(buffer, GUARD, n + 2 * GUARD_BYTES);
+    args->out = rfx_view_of(&node->out, buffer + GUARD_BYTES, rect);
     rfx_op_run(args);
     bool ok = true;
-    for (int64_t i = 0; i < GUARD_FLOATS; i++)
-        ok &=
-            bits_of(buffer[i]) == guard_bits && bits_of(buffer[n + GUARD_FLOATS + i]) == guard_bits;
+    for (int64_t i = 0; i < GUARD_BYTES; i++)
+        ok &= buffer[i] == GUARD && buffer[n + GUARD_BYTES + (size_t)i] == GUARD;
     if (!ok) fprintf(stderr, "node '%s' wrote outside its rectangle\n", node->name);
-    struct rfx_view whole = rfx_view_dense(out, rfx_node_full_rect(node), node->out.c);
+    struct rfx_view whole = rfx_view_of(&node->out, out, rfx_node_full_rect(node));
     test_copy_rect(&args->out, &whole, rect);
     free(buffer);
     return ok;
+}
+
+/* Returns memory for exactly the pixels of `rect`, filled with NaN (other types: -1 or 255). */
+static void *exact_pixels(const struct rfx_tensor *t, struct rfx_rect rect) {
+    size_t bytes = rfx_tensor_pixel_bytes(t, rfx_rect_area(rect));
+    void *pixels = malloc(bytes > 0 ? bytes : 1);
+    if (pixels == NULL) abort();
+    memset(pixels, 0xff, bytes);
+    return pixels;
 }
 
 bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
@@ -246,9 +270,8 @@ bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, f
         struct rfx_rect full = rfx_node_full_rect(from);
         struct rfx_rect need = rfx_rect_intersect(rfx_op_in_rect(graph, node, k, rect), full);
         if (rfx_rect_is_empty(need)) need = rfx_rect_make(0, 0, 0, 0);
-        struct rfx_view whole = rfx_view_dense(in[k], full, from->out.c);
-        views[k] =
-            rfx_view_dense(test_floats(rfx_rect_area(need) * from->out.c), need, from->out.c);
+        struct rfx_view whole = rfx_view_of(&from->out, in[k], full);
+        views[k] = rfx_view_of(&from->out, exact_pixels(&from->out, need), need);
         test_copy_rect(&whole, &views[k], need);
     }
     bool ok = rfx_op_pack(graph, node, packed, &err) == RFX_OK;

@@ -58,6 +58,10 @@ bool test_same_bits(const float *got, const float *want, int64_t n, struct test_
 bool test_close(const float *got, const float *want, int64_t n, double tolerance, double floor,
                 struct test_diff *diff);
 
+/* Compares two whole tensors of one type, byte by byte; all NaN count as equal, and are replaced by
+ * the quiet NaN. Prints the differences to stderr. */
+bool test_same_tensors(const char *what, const struct rfx_tensor *t, void *got, void *want);
+
 /* Prints "what: 3 of 70 differ, first [5] got a (bits) want b (bits), worst ..." to stderr. */
 void test_print_diff(const char *what, const float *got, const float *want, int64_t n,
                      const struct test_diff *diff);
@@ -75,18 +79,18 @@ void test_read_weight(const struct rfx_weight *weight, int64_t first, int64_t co
 void test_nchw_to_nhwc(const float *in, float *out, int64_t c, int64_t h, int64_t w);
 void test_nhwc_to_nchw(const float *in, float *out, int64_t c, int64_t h, int64_t w);
 
-/* Copies `rect` from one view to another; both must contain it. */
+/* Copies `rect` from one view to another of the same type; both must contain it. */
 void test_copy_rect(const struct rfx_view *from, const struct rfx_view *to, struct rfx_rect rect);
 
-/* Whether the view's pixels in `rect` equal those of the whole map `want`; all NaN count as equal.
- */
+/* Whether the view's pixels in `rect` equal those of the whole map `want`, which has elements of
+ * the map's type, as the view has; all NaN count as equal. */
 bool test_same_pixels(const struct rfx_view *view, struct rfx_rect rect,
-                      const struct rfx_tensor *map, float *want);
+                      const struct rfx_tensor *map, void *want);
 
 /* Packs and runs one node on `rect`, with buffers of exactly the sizes that its op states. The
  * required parts of the whole tensors `in` are copied to views of exact size, and the results are
- * copied to the whole tensor `out`. Returns false, with a message on stderr, if the node writes
- * outside the rectangle or breaks another rule of op.h. */
+ * copied to the whole tensor `out`; all have the element type of their tensor. Returns false, with
+ * a message on stderr, if the node writes outside the rectangle or breaks another rule of op.h. */
 bool test_run_node(const struct rfx_graph *graph, const struct rfx_node *node, float *const *in,
                    float *out, struct rfx_rect rect, int threads);
 

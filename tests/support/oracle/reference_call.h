@@ -32,8 +32,16 @@ void rfx_ref_each(const struct rfx_ref_call *k,
 
 /* Ops with a window (reference_window.c); false: a wrong shape. */
 bool rfx_ref_conv(const struct rfx_ref_call *k);
+bool rfx_ref_conv_shape(const struct rfx_ref_call *k); /* whether the inferred shape is right */
 bool rfx_ref_conv_transpose(const struct rfx_ref_call *k);
 bool rfx_ref_pool(const struct rfx_ref_call *k);
+
+/* Conversions, and ops on one-byte integers (reference_bytes.c); false: a wrong shape or type.
+ * Integers are whole numbers in float32 here. */
+bool rfx_ref_convert(const struct rfx_ref_call *k);
+bool rfx_ref_int_conv(const struct rfx_ref_call *k);
+bool rfx_ref_int_add(const struct rfx_ref_call *k);
+bool rfx_ref_int_mean(const struct rfx_ref_call *k);
 
 /* One element of a Resize (reference_resize.c). */
 double rfx_ref_resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);

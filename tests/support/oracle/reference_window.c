@@ -31,13 +31,15 @@ static int64_t window_count(int64_t in, int64_t before, int64_t after, int64_t k
     return n;
 }
 
-bool rfx_ref_conv(const struct rfx_ref_call *k) {
+bool rfx_ref_conv_shape(const struct rfx_ref_call *k) {
     const struct rfx_conv_attr *a = &k->node->attr.conv;
-    if (!rfx_ref_shape_is(
-            k, a->oc,
-            window_count(k->it->h, a->pads.top, a->pads.bottom, a->kh, a->dh, a->sh, false),
-            window_count(k->it->w, a->pads.left, a->pads.right, a->kw, a->dw, a->sw, false)))
-        return false;
+    return rfx_ref_shape_is(
+        k, a->oc, window_count(k->it->h, a->pads.top, a->pads.bottom, a->kh, a->dh, a->sh, false),
+        window_count(k->it->w, a->pads.left, a->pads.right, a->kw, a->dw, a->sw, false));
+}
+
+bool rfx_ref_conv(const struct rfx_ref_call *k) {
+    if (!rfx_ref_conv_shape(k)) return false;
     rfx_ref_each(k, conv_at);
     return true;
 }

@@ -150,11 +150,17 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     int64_t n = random_draw(&m, options->min_nodes, options->max_nodes);
     bool modern = options->modern > 0 && random_chance(&m, options->modern);
     int64_t at = modern ? random_draw(&m, 0, n - 1) : -1;
-    for (int64_t i = 0; i < n; i++)
+    /* Numbers of their own, so that the other networks do not depend on the option. */
+    struct test_rng own = test_rng_make(seed ^ 0xb17e5);
+    bool quantised = test_rng_chance(&own, options->quantised);
+    int64_t bytes_at = quantised ? test_rng_int(&own, 0, n - 1) : -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == bytes_at) (void)random_add_quantised(&m, any_map(&m));
         if (i == at)
             add_modern(&m);
         else
             add_something(&m);
+    }
     int last = last_dependent(m.graph);
     bool headed = options->heads > 0 && random_chance(&m, options->heads) &&
                   random_tensor(&m, last)->layout == RFX_LAYOUT_NHWC;
@@ -177,24 +183,28 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
 }
 
 void random_graph_count(const struct rfx_graph *graph, struct random_graph_kinds *kinds) {
-    bool norm = false, attention = false, head = false;
+    bool norm = false, attention = false, head = false, quantised = false;
     for (int i = 0; i < graph->n_nodes; i++) {
         enum rfx_op op = graph->nodes[i].op;
         norm = norm || op == RFX_OP_NORMALISE || op == RFX_OP_CHANNEL_NORM;
         attention = attention || op == RFX_OP_WINDOW_ATTENTION || op == RFX_OP_ATTENTION ||
                     op == RFX_OP_MATMUL;
+        quantised = quantised || op == RFX_OP_INT_CONV || op == RFX_OP_INT_ADD;
         head = head || op == RFX_OP_JOIN_MAPS || op == RFX_OP_PLAIN_CONCAT;
     }
     kinds->norms += norm;
     kinds->attention += attention;
     kinds->heads += head;
+    kinds->quantised += quantised;
     kinds->any += norm || attention || head;
 }
 
 void random_graph_print_kinds(const struct random_graph_kinds *kinds, FILE *out) {
-    fprintf(out, "networks with norms %lld, attention %lld, heads %lld, any of them %lld\n",
+    fprintf(out,
+            "networks with norms %lld, attention %lld, heads %lld, any of them %lld; with "
+            "convolutions or sums of bytes %lld\n",
             (long long)kinds->norms, (long long)kinds->attention, (long long)kinds->heads,
-            (long long)kinds->any);
+            (long long)kinds->any, (long long)kinds->quantised);
 }
 
 static void print_window(FILE *out, const int64_t *v, const struct rfx_pads *p) {
@@ -206,12 +216,19 @@ static void print_window(FILE *out, const int64_t *v, const struct rfx_pads *p) 
 
 static void print_attr(const struct rfx_node *node, FILE *out) {
     const union rfx_attr *a = &node->attr;
-    if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE) {
+    if (node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE ||
+        node->op == RFX_OP_INT_CONV) {
         const struct rfx_conv_attr *c = &a->conv;
         print_window(out, (const int64_t[]){c->kh, c->kw, c->sh, c->sw, c->dh, c->dw}, &c->pads);
         fprintf(out, " out_pad %lldx%lld groups %lld bias %d scale %d residual %d",
                 (long long)c->out_pad_h, (long long)c->out_pad_w, (long long)c->groups, c->bias,
                 c->scale, node->residual);
+        if (node->op == RFX_OP_INT_CONV)
+            fprintf(out, " zero points %d, %d to %s", (int)a->int_conv.in_zero,
+                    (int)a->int_conv.out_zero, rfx_type_name(a->int_conv.to));
+    } else if (node->op == RFX_OP_CONVERT) {
+        fprintf(out, " to %s scale %g zero point %d", rfx_type_name(a->convert.to),
+                (double)a->convert.scale, (int)a->convert.zero_point);
     } else if (node->op == RFX_OP_POOL_MAX || node->op == RFX_OP_POOL_PLACE ||
                node->op == RFX_OP_POOL_AVG || node->op == RFX_OP_POOL_LP) {
         const struct rfx_pool_attr *p = &a->pool;

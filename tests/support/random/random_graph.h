@@ -18,6 +18,7 @@ struct random_graph_options {
     int bottlenecks;            /* percentage of residuals with two convolutions */
     int modern;                 /* percentage of networks that certainly try a norm or attention */
     int bytes;                  /* percentage of nodes that convert elements to another type */
+    int quantised;              /* percentage of networks that try a block of one-byte integers */
     bool rough; /* also ops with jumps, poles and overflow (FLOOR, LOG, EXP, DIV, ...): for
                    comparing bits, not for comparing with a reference */
 };
@@ -32,7 +33,8 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
 
 /* Numbers of networks that contain nodes of a kind. */
 struct random_graph_kinds {
-    int64_t norms, attention, heads, any;
+    int64_t norms, attention, heads, any; /* any: of these three */
+    int64_t quantised;
 };
 
 /* Counts one network. */

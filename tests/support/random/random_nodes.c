@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "layers/graph/op.h"
 
@@ -418,4 +419,152 @@ int random_add_space_norm(struct random_maker *m, int in) {
     node.attr.affine.shift = random_chance(m, 70) ? weight(m, c, -0.5f, 0.5f) : -1;
     if (random_chance(m, 40)) node.act = draw_act(m, c);
     return random_add(m, node);
+}
+
+/* --- blocks of one-byte integers --- */
+
+static int64_t least(enum rfx_type type) {
+    return type == RFX_TYPE_UINT8 ? 0 : -128;
+}
+
+/* Draws a zero point; one in five is an end of the type's range. */
+static int32_t draw_zero(struct random_maker *m, enum rfx_type type) {
+    int64_t zero = random_draw(m, 0, 255);
+    if (random_chance(m, 20)) zero = random_chance(m, 50) ? 0 : 255;
+    return (int32_t)(least(type) + zero);
+}
+
+static enum rfx_type draw_byte_type(struct random_maker *m) {
+    return random_chance(m, 50) ? RFX_TYPE_UINT8 : RFX_TYPE_INT8;
+}
+
+static int add_convert_by(struct random_maker *m, int in, enum rfx_type to, enum rfx_type bytes) {
+    struct rfx_node node = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &in};
+    node.attr.convert.to = to;
+    node.attr.convert.scale = test_rng_float(&m->rng, 0.005f, 0.03f);
+    node.attr.convert.zero_point = draw_zero(m, bytes);
+    return random_add(m, node);
+}
+
+/* Adds whole numbers from a byte's range; returns the weight's index. */
+static int add_byte_weights(struct random_maker *m, struct rfx_shape shape, int64_t lo) {
+    struct rfx_weight w = {.source = RFX_WEIGHT_OWNED, .shape = shape, .elems = 1};
+    int index;
+    struct rfx_error err = {{0}};
+    for (int d = 0; d < shape.rank; d++) w.elems *= shape.dims[d];
+    if (rfx_graph_add_weight(m->graph, &w, &index, &err) != RFX_OK) abort();
+    float *values = rfx_graph_owned_weight(m->graph, index);
+    for (int64_t i = 0; i < w.elems; i++) values[i] = (float)random_draw(m, lo, lo + 255);
+    return index;
+}
+
+/* Draws a window; `same`: one that keeps the size. */
+static struct rfx_conv_attr draw_byte_window(struct random_maker *m, int64_t oc, bool same) {
+    if (same) return square_conv(2 * random_draw(m, 0, 2) + 1, oc);
+    struct rfx_conv_attr a = rfx_conv_pointwise(oc);
+    a.kh = random_draw(m, 1, 5);
+    a.kw = random_draw(m, 1, 5);
+    a.sh = random_chance(m, 60) ? 1 : random_draw(m, 2, 3);
+    a.sw = random_chance(m, 60) ? 1 : random_draw(m, 2, 3);
+    a.dh = random_chance(m, 75) ? 1 : random_draw(m, 2, 3);
+    a.dw = random_chance(m, 75) ? 1 : random_draw(m, 2, 3);
+    a.pads = draw_pads(m, a.kh < a.kw ? a.kh : a.kw);
+    return a;
+}
+
+/* Adds a convolution of bytes to `to`: dense, in two groups, or depthwise. `same`: it keeps the
+ * map's size and, if depthwise, channels. */
+static int add_int_conv(struct random_maker *m, int in, enum rfx_type to, int64_t oc, bool same) {
+    int64_t ic = random_tensor(m, in)->c, channels[3 * 40], lo = least(draw_byte_type(m));
+    enum rfx_type from = random_tensor(m, in)->type;
+    struct rfx_node node = {.op = RFX_OP_INT_CONV, .n_in = 1, .in = &in};
+    struct rfx_int_conv_attr *q = &node.attr.int_conv;
+    int64_t groups = 1, zero = lo + random_draw(m, 0, 255);
+    if (ic <= 40 && (oc == ic || !same) && random_chance(m, 40))
+        groups = oc = ic;
+    else if (ic % 2 == 0 && oc % 2 == 0 && random_chance(m, 30))
+        groups = 2;
+    if (oc > 40) return -1;
+    q->conv = draw_byte_window(m, oc, same);
+    q->conv.groups = groups;
+    q->to = to;
+    q->in_zero = draw_zero(m, from);
+    q->out_zero = draw_zero(m, to);
+    q->channels = channels;
+    const struct rfx_shape shape = {4, {oc, ic / groups, q->conv.kh, q->conv.kw}};
+    float spread = sqrtf((float)(ic / groups * q->conv.kh * q->conv.kw));
+    bool per_channel = random_chance(m, 50);
+    for (int64_t i = 0; i < oc; i++) {
+        float factor = test_rng_float(&m->rng, 0.3f, 2.0f) / (90.0f * spread);
+        uint32_t bits;
+        memcpy(&bits, &factor, sizeof bits);
+        channels[3 * i] = random_draw(m, -2000, 2000);
+        channels[3 * i + 1] = per_channel ? lo + random_draw(m, 0, 255) : zero;
+        channels[3 * i + 2] = bits;
+    }
+    q->conv.weight = add_byte_weights(m, shape, lo);
+    return random_add(m, node);
+}
+
+/* Adds INT_ADD or CONCAT of a map and a convolution of it that keeps its size. */
+static int add_byte_join(struct random_maker *m, int in, enum rfx_op op) {
+    const struct rfx_tensor t = *random_tensor(m, in);
+    int both[2] = {in, add_int_conv(m, in, t.type, t.c, true)};
+    struct rfx_node node = {.op = op, .n_in = 2, .in = both};
+    if (both[1] < 0) return -1;
+    if (op == RFX_OP_INT_ADD) {
+        node.attr.int_add.to = t.type;
+        node.attr.int_add.a_scale = test_rng_float(&m->rng, 0.2f, 1.2f);
+        node.attr.int_add.b_scale = random_chance(m, 30) ? 0.5f : test_rng_float(&m->rng, 0.2f, 1);
+        node.attr.int_add.shift = (float)random_draw(m, -60, 60) * 0.5f;
+    }
+    if (random_chance(m, 50)) {
+        both[0] = both[1];
+        both[1] = in;
+    }
+    return random_add(m, node);
+}
+
+static int add_byte_node(struct random_maker *m, int in) {
+    int64_t pick = random_draw(m, 0, 99), c = random_tensor(m, in)->c;
+    if (pick < 45) return add_int_conv(m, in, draw_byte_type(m), draw_channels(m), false);
+    if (pick < 65) return add_byte_join(m, in, RFX_OP_INT_ADD);
+    if (pick < 75) return c <= 20 ? add_byte_join(m, in, RFX_OP_CONCAT) : -1;
+    if (pick < 88) return random_add_pool(m, in, RFX_OP_POOL_MAX);
+    return random_add_geometry(m, in, RFX_OP_CROP);
+}
+
+/* Multiplies the map of bytes by its mean over space, both as float32. */
+static int add_byte_gate(struct random_maker *m, int in) {
+    struct rfx_node mean = {.op = RFX_OP_INT_MEAN, .n_in = 1, .in = &in};
+    enum rfx_type from = random_tensor(m, in)->type, to = draw_byte_type(m);
+    mean.attr.int_mean.to = to;
+    mean.attr.int_mean.in_scale = test_rng_float(&m->rng, 0.5f, 4.0f);
+    mean.attr.int_mean.out_scale = 1.0f;
+    mean.attr.int_mean.in_zero = draw_zero(m, from);
+    mean.attr.int_mean.out_zero = draw_zero(m, to);
+    int made = random_add(m, mean);
+    int both[2] = {add_convert_by(m, in, RFX_TYPE_FLOAT32, from), -1};
+    if (made >= 0) both[1] = add_convert_by(m, made, RFX_TYPE_FLOAT32, to);
+    if (both[0] < 0 || both[1] < 0) return -1;
+    struct rfx_node mul = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
+    mul.attr.binary.kind = RFX_BINARY_MUL;
+    return random_add(m, mul);
+}
+
+int random_add_quantised(struct random_maker *m, int in) {
+    enum rfx_type type = draw_byte_type(m);
+    int last = in;
+    int64_t n = random_draw(m, 1, 4);
+    if (random_tensor(m, in)->c > 40) return -1;
+    if (random_tensor(m, in)->type == RFX_TYPE_INT32) return -1;
+    if (random_tensor(m, in)->type == RFX_TYPE_FLOAT32) last = add_convert_by(m, in, type, type);
+    if (last < 0) return -1;
+    for (int64_t i = 0; i < n; i++) {
+        int made = add_byte_node(m, last);
+        if (made >= 0) last = made;
+    }
+    if (!m->options->spatial_only && random_chance(m, 25)) return add_byte_gate(m, last);
+    if (random_chance(m, 20)) return last;
+    return add_convert_by(m, last, RFX_TYPE_FLOAT32, random_tensor(m, last)->type);
 }

@@ -36,6 +36,10 @@ int random_add_conv(struct random_maker *m, int in, bool transposed);
 int random_add_pool(struct random_maker *m, int in, enum rfx_op op);
 /* Converts float32 to uint8, int8 or int32, and other types to float32. */
 int random_add_convert(struct random_maker *m, int in);
+/* Adds a block of one-byte integers: quantises the map `in` if it is float32, adds up to four
+ * convolutions, max pools, crops, sums and concatenations of bytes, and in most cases converts back
+ * to float32; sometimes multiplies the map by its mean over space. */
+int random_add_quantised(struct random_maker *m, int in);
 int random_add_adaptive(struct random_maker *m, int in);
 int random_add_join(struct random_maker *m, int in, enum rfx_op op);
 int random_add_resize(struct random_maker *m, int in);

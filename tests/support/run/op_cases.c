@@ -22,6 +22,35 @@ struct rfx_tensor op_case_plain(struct rfx_shape shape) {
     return rfx_tensor_plain(&shape, elems);
 }
 
+/* Replaces the values of a weight by integers of the type; one in five is the least or the largest.
+ */
+static void fill_with_integers(struct op_case *c, int weight, enum rfx_type type) {
+    float *values = rfx_graph_owned_weight(c->graph, weight), lo, hi;
+    rfx_type_limits(type, &lo, &hi);
+    for (int64_t i = 0; i < c->graph->weights[weight].elems; i++) {
+        values[i] = (float)test_rng_int(&c->rng, (int64_t)lo, (int64_t)hi);
+        if (test_rng_chance(&c->rng, 20)) values[i] = test_rng_chance(&c->rng, 50) ? lo : hi;
+    }
+}
+
+/* Adds input k: the constant `node`, converted to the type. */
+static void add_input(struct op_case *c, int k, const struct rfx_node *node, enum rfx_type type) {
+    struct rfx_node convert = {
+        .op = RFX_OP_CONVERT, .name = node->name, .n_in = 1, .attr.convert.to = type};
+    if (rfx_graph_add(c->graph, node, &c->in[k], &c->err) != RFX_OK) fail_msg("%s", c->err.text);
+    if (type == RFX_TYPE_FLOAT32) return;
+    int from = c->in[k];
+    convert.in = &from;
+    if (rfx_graph_add(c->graph, &convert, &c->in[k], &c->err) != RFX_OK)
+        fail_msg("%s", c->err.text);
+}
+
+/* Copies the values of input k to `to`, as elements of its tensor's type. */
+static void store_input(const struct op_case *c, int k, void *to) {
+    const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
+    rfx_type_round(t->type, c->values[k], t->elems, to);
+}
+
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed) {
     memset(c, 0, sizeof *c);
     c->mem = rfx_memory_create(0);
@@ -34,11 +63,11 @@ void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs,
         const struct rfx_tensor *t = &inputs[k];
         bool map = t->layout == RFX_LAYOUT_NHWC;
         int weight = op_case_weight(c, t->shape.rank, t->shape.dims, -1.0f, 1.0f);
+        if (t->type != RFX_TYPE_FLOAT32) fill_with_integers(c, weight, t->type);
         struct rfx_node node = {.op = map ? RFX_OP_CONST_MAP : RFX_OP_CONST_PLAIN,
                                 .name = names[k],
                                 .attr.constant = {weight, t->shape}};
-        if (rfx_graph_add(c->graph, &node, &c->in[k], &c->err) != RFX_OK)
-            fail_msg("%s", c->err.text);
+        add_input(c, k, &node, t->type);
         c->values[k] = test_floats(t->elems);
         c->onnx_order[k] = test_floats(t->elems);
         test_read_weight(&c->graph->weights[weight], 0, t->elems, c->onnx_order[k]);
@@ -80,11 +109,12 @@ enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node) {
     return rfx_graph_add(c->graph, &copy, &c->index, &c->err);
 }
 
-/* A view of `rect` with margins inside the map of h x w, or a ring of at least its rows, the last
- * rows perhaps at a place of their own; NaN
- * wherever `values` (NULL: nowhere) was not copied in. *elems: of its buffer. */
+/* Returns a view of `rect` with margins inside the map of h x w, linear or in a ring of at least
+ * its rows, the last rows perhaps as staging rows. Pixels of one-byte elements may be wider than
+ * the channels. Only the elements of `values` (NULL: none) that are in `rect` are copied in;
+ * elsewhere float32 is NaN, and other types are noise. *elems: of its buffer. */
 static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
-                                 struct rfx_rect rect, const float *values, int64_t *elems) {
+                                 struct rfx_rect rect, const void *values, int64_t *elems) {
     struct rfx_rect full = rfx_rect_full(t->h, t->w), wide = rect;
     if (!rfx_rect_is_empty(rect)) {
         wide = rfx_rect_make(
@@ -92,19 +122,29 @@ static struct rfx_view make_view(struct op_case *c, const struct rfx_tensor *t,
             rect.x0 - test_rng_int(&c->rng, 0, 3), rect.x1 + test_rng_int(&c->rng, 0, 3));
         wide = rfx_rect_intersect(wide, full);
     }
-    int64_t rows = rfx_rect_rows(wide), row = rfx_rect_cols(wide) * t->c;
-    struct rfx_view v = {
-        .rect = wide, .c = t->c, .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5};
+    int64_t pixel = t->c;
+    size_t bytes = rfx_type_bytes(t->type);
+    if (bytes == 1 && test_rng_chance(&c->rng, 30)) pixel += test_rng_int(&c->rng, 1, 5);
+    int64_t rows = rfx_rect_rows(wide), row = rfx_rect_cols(wide) * pixel;
+    struct rfx_view v = {.rect = wide,
+                         .c = pixel,
+                         .row_stride = row + test_rng_int(&c->rng, 0, 1) * 5,
+                         .type = t->type};
     if (test_rng_chance(&c->rng, 50)) v.ring_rows = rows = rows + test_rng_int(&c->rng, 0, 3);
     bool staged =
         test_rng_chance(&c->rng, 40) && !rfx_rect_is_empty(wide) && t->layout == RFX_LAYOUT_NHWC;
     if (staged) v.staging_y0 = test_rng_int(&c->rng, wide.y0, wide.y1);
     *elems = (rows + (staged ? wide.y1 - v.staging_y0 : 0)) * v.row_stride;
     v.data = test_floats(*elems);
-    if (staged) v.staging = (float *)v.data + rows * v.row_stride;
+    if (t->type != RFX_TYPE_FLOAT32)
+        for (int64_t i = 0; i < *elems * (int64_t)bytes; i++)
+            ((unsigned char *)v.data)[i] = (unsigned char)test_rng_next(&c->rng);
+    if (staged) v.staging = (char *)v.data + (size_t)(rows * v.row_stride) * bytes;
     for (int64_t y = rect.y0; values != NULL && !rfx_rect_is_empty(rect) && y < rect.y1; y++)
-        memcpy(rfx_view_f32_at(&v, y, rect.x0), values + (y * t->w + rect.x0) * t->c,
-               (size_t)(rfx_rect_cols(rect) * t->c) * sizeof(float));
+        for (int64_t x = rect.x0; x < rect.x1; x++)
+            memcpy(rfx_view_at(&v, y, x),
+                   (const char *)values + (size_t)((y * t->w + x) * t->c) * bytes,
+                   (size_t)t->c * bytes);
     return v;
 }
 
@@ -141,40 +181,55 @@ void op_case_refused(const struct rfx_node *node, int n_in, const struct rfx_ten
     op_case_end(&c);
 }
 
-float *op_case_whole(struct op_case *c) {
-    const struct rfx_node *node = &c->graph->nodes[c->index];
-    struct rfx_view in[OP_CASE_MOST_INPUTS];
+/* Makes dense views of the whole inputs; to be released by free_inputs. */
+static void make_inputs(struct op_case *c, struct rfx_view *in) {
     for (int k = 0; k < c->n_in; k++) {
         const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
-        in[k] = rfx_view_dense(c->values[k], rfx_rect_full(t->h, t->w), t->c);
+        in[k] = rfx_view_of(t, test_floats(t->elems), rfx_rect_full(t->h, t->w));
+        store_input(c, k, in[k].data);
     }
-    float *out = test_floats(node->out.elems);
+}
+
+static void free_inputs(const struct op_case *c, const struct rfx_view *in) {
+    for (int k = 0; k < c->n_in; k++) free(in[k].data);
+}
+
+/* Returns the elements of the whole output, in its type; the caller frees them. */
+static void *run_whole(struct op_case *c) {
+    const struct rfx_node *node = &c->graph->nodes[c->index];
+    struct rfx_view in[OP_CASE_MOST_INPUTS];
+    make_inputs(c, in);
+    void *out = test_floats(node->out.elems);
     struct rfx_rect full = rfx_node_full_rect(node);
     void *packed = packed_block(c);
-    run(c, in, rfx_view_dense(out, full, node->out.c), full, packed, 1);
+    run(c, in, rfx_view_of(&node->out, out, full), full, packed, 1);
     free(packed);
+    free_inputs(c, in);
     return out;
 }
 
-/* Where the output may lie over an input, it has the same bits there. */
-static void check_in_place(struct op_case *c, const float *whole, void *packed, const char *what) {
+float *op_case_whole(struct op_case *c) {
+    const struct rfx_tensor *t = &c->graph->nodes[c->index].out;
+    void *whole = run_whole(c);
+    float *values = test_floats(t->elems);
+    rfx_type_load(t->type, whole, t->elems, values);
+    free(whole);
+    return values;
+}
+
+/* Checks that the output has the same bytes where it may lie over an input. */
+static void check_in_place(struct op_case *c, const void *whole, void *packed, const char *what) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     const struct rfx_op_def *def = rfx_op_def(node->op);
     struct rfx_rect full = rfx_node_full_rect(node);
     for (int k = 0; k < c->n_in; k++) {
         struct rfx_view in[OP_CASE_MOST_INPUTS];
         if (def->in_place == NULL || !def->in_place(c->graph, node, k)) continue;
-        float *over = test_floats(node->out.elems);
-        memcpy(over, c->values[k], (size_t)node->out.elems * sizeof *over);
-        for (int i = 0; i < c->n_in; i++) {
-            const struct rfx_tensor *t = &c->graph->nodes[c->in[i]].out;
-            float *values = i == k ? over : c->values[i];
-            in[i] = rfx_view_dense(values, rfx_rect_full(t->h, t->w), t->c);
-        }
-        run(c, in, rfx_view_dense(over, full, node->out.c), full, packed, 2);
-        if (memcmp(over, whole, (size_t)node->out.elems * sizeof *over) != 0)
+        make_inputs(c, in);
+        run(c, in, rfx_view_of(&node->out, in[k].data, full), full, packed, 2);
+        if (memcmp(in[k].data, whole, rfx_tensor_bytes(&node->out)) != 0)
             fail_msg("%s: differs when it is written over input %d", what, k);
-        free(over);
+        free_inputs(c, in);
     }
 }
 
@@ -184,24 +239,25 @@ static struct rfx_rect random_rect(struct op_case *c, int64_t h, int64_t w) {
                          test_rng_int(&c->rng, x0 + 1, w));
 }
 
-/* Rows of rect must be the whole run's; all else in the buffer must still be test_floats' NaN. */
-static void compare_rect(const struct rfx_view *out, const struct rfx_tensor *t, int64_t elems,
-                         struct rfx_rect rect, const float *whole, const char *what) {
-    int64_t row = rfx_rect_cols(rect) * t->c, kept = 0;
+/* Checks that the pixels of rect are the whole run's, and that all other bytes of the buffer, whose
+ * `bytes` were `before`, have not changed. */
+static void compare_rect(const struct rfx_view *out, const struct rfx_tensor *t, size_t bytes,
+                         struct rfx_rect rect, const void *whole, unsigned char *before,
+                         const char *what) {
+    size_t pixel = rfx_tensor_pixel_bytes(t, 1);
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        if (memcmp(rfx_view_f32_at(out, y, rect.x0), whole + (y * t->w + rect.x0) * t->c,
-                   (size_t)row * sizeof(float)) != 0)
-            fail_msg("%s: rect {%lld, %lld, %lld, %lld} differs in row %lld", what,
-                     (long long)rect.y0, (long long)rect.y1, (long long)rect.x0, (long long)rect.x1,
-                     (long long)y);
-    for (int64_t i = 0; i < elems; i++) kept += isnan(rfx_view_f32(out)[i]) != 0;
-    if (kept != elems - rfx_rect_area(rect) * t->c)
-        fail_msg("%s: wrote outside its rectangle, or NaN: %lld values left of %lld", what,
-                 (long long)kept, (long long)(elems - rfx_rect_area(rect) * t->c));
+        for (int64_t x = rect.x0; x < rect.x1; x++) {
+            const unsigned char *at = rfx_view_at(out, y, x);
+            if (memcmp(at, (const char *)whole + (size_t)(y * t->w + x) * pixel, pixel) != 0)
+                fail_msg("%s: rect {%lld, %lld, %lld, %lld} differs in row %lld, column %lld", what,
+                         (long long)rect.y0, (long long)rect.y1, (long long)rect.x0,
+                         (long long)rect.x1, (long long)y, (long long)x);
+            memcpy(before + (at - (const unsigned char *)out->data), at, pixel);
+        }
+    if (memcmp(out->data, before, bytes) != 0) fail_msg("%s: wrote outside its rectangle", what);
 }
 
-static void check_rect(struct op_case *c, const float *whole, const void *packed,
-                       const char *what) {
+static void check_rect(struct op_case *c, const void *whole, const void *packed, const char *what) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     bool maps = node->out.layout == RFX_LAYOUT_NHWC;
     struct rfx_rect rect =
@@ -212,24 +268,34 @@ static void check_rect(struct op_case *c, const float *whole, const void *packed
         const struct rfx_tensor *t = &c->graph->nodes[c->in[k]].out;
         struct rfx_rect need =
             rfx_rect_intersect(rfx_op_in_rect(c->graph, node, k, rect), rfx_rect_full(t->h, t->w));
-        in[k] = make_view(c, t, need, c->values[k], &elems);
+        void *values = test_floats(t->elems);
+        store_input(c, k, values);
+        in[k] = make_view(c, t, need, values, &elems);
+        free(values);
     }
     out = make_view(c, &node->out, rect, NULL, &elems);
+    size_t bytes = (size_t)elems * rfx_type_bytes(node->out.type);
+    unsigned char *before = (unsigned char *)test_floats(elems);
+    memcpy(before, out.data, bytes);
     run(c, in, out, rect, packed, (int)test_rng_int(&c->rng, 1, 3));
-    compare_rect(&out, &node->out, elems, rect, whole, what);
+    compare_rect(&out, &node->out, bytes, rect, whole, before, what);
+    free(before);
     free(out.data);
-    for (int k = 0; k < c->n_in; k++) free(in[k].data);
+    free_inputs(c, in);
 }
 
 void op_case_check(struct op_case *c, double tolerance, int rects, const char *what) {
     const struct rfx_node *node = &c->graph->nodes[c->index];
     const struct rfx_tensor *t = &node->out;
-    float *whole = op_case_whole(c), *order = test_floats(t->elems), *want = test_floats(t->elems);
+    void *whole = run_whole(c);
+    float *values = test_floats(t->elems), *order = test_floats(t->elems),
+          *want = test_floats(t->elems);
+    rfx_type_load(t->type, whole, t->elems, values);
     if (!rfx_ref_node(c->graph, node, c->onnx_order, want)) fail_msg("%s: no reference", what);
     if (t->layout == RFX_LAYOUT_NHWC) {
-        test_nhwc_to_nchw(whole, order, t->c, t->h, t->w);
+        test_nhwc_to_nchw(values, order, t->c, t->h, t->w);
     } else {
-        memcpy(order, whole, (size_t)t->elems * sizeof(float));
+        memcpy(order, values, (size_t)t->elems * sizeof(float));
     }
     struct test_diff diff;
     if (!test_close(order, want, t->elems, tolerance, 1.0, &diff)) {
@@ -241,6 +307,7 @@ void op_case_check(struct op_case *c, double tolerance, int rects, const char *w
     check_in_place(c, whole, packed, what);
     free(packed);
     free(whole);
+    free(values);
     free(order);
     free(want);
 }

@@ -2,8 +2,8 @@
  * random rectangles against the whole run, bit by bit.
  *
  * The views of a rectangle have random margins. They are linear or ring buffers of a random number
- * of rows, and contain NaN outside the input range that the op states. The output view has margins
- * that must not be written. */
+ * of rows, and contain NaN (types other than float32: noise) outside the input range that the op
+ * states. The output view has margins that must not be written. */
 #ifndef RFX_TESTS_SUPPORT_RUN_OP_CASES_H
 #define RFX_TESTS_SUPPORT_RUN_OP_CASES_H
 
@@ -18,7 +18,8 @@ struct op_case {
     struct test_rng rng;
     int n_in, index; /* index: of the node under test */
     int in[OP_CASE_MOST_INPUTS];
-    float *values[OP_CASE_MOST_INPUTS]; /* stored order: NHWC or PLAIN */
+    float
+        *values[OP_CASE_MOST_INPUTS]; /* stored order: NHWC or PLAIN; numbers of the input's type */
     float *onnx_order[OP_CASE_MOST_INPUTS];
     struct rfx_error err;
 };
@@ -26,7 +27,8 @@ struct op_case {
 /* Returns a PLAIN tensor of this shape. */
 struct rfx_tensor op_case_plain(struct rfx_shape shape);
 
-/* Creates the graph and its inputs, with random values in [-1, 1). */
+/* Creates the graph and its inputs. Values are random in [-1, 1), or integers from the whole range
+ * of an input's type. */
 void op_case_begin(struct op_case *c, int n_in, const struct rfx_tensor *inputs, uint64_t seed);
 
 /* Sets the values of input k, which is PLAIN. */
@@ -42,7 +44,7 @@ enum rfx_status op_case_add(struct op_case *c, const struct rfx_node *node);
 void op_case_refused(const struct rfx_node *node, int n_in, const struct rfx_tensor *inputs,
                      const char *words);
 
-/* Returns the output of the whole run with one thread; the caller frees it. */
+/* Returns the output of the whole run with one thread, as float32; the caller frees it. */
 float *op_case_whole(struct op_case *c);
 
 /* Checks the whole run against the reference (|error| <= tolerance * max(|value|, 1)), `rects`

@@ -45,7 +45,7 @@ static void run_one(const struct test_prepared *prepared, int index, const struc
 }
 
 void test_run_tiles(const struct test_prepared *prepared, const float *input_nhwc, int split,
-                    int64_t rows, int64_t cols, float *out) {
+                    int64_t rows, int64_t cols, void *out) {
     const struct rfx_graph *graph = prepared->graph;
     const struct rfx_node *last = &graph->nodes[split];
     const struct rfx_node *image = &graph->nodes[graph->input];
@@ -54,7 +54,7 @@ void test_run_tiles(const struct test_prepared *prepared, const float *input_nhw
         float *out;
     } unconst = {input_nhwc};
     struct rfx_view input = rfx_view_dense(unconst.out, rfx_node_full_rect(image), image->out.c);
-    struct rfx_view whole = rfx_view_dense(out, rfx_node_full_rect(last), last->out.c);
+    struct rfx_view whole = rfx_view_of(&last->out, out, rfx_node_full_rect(last));
     struct rfx_rect *need = calloc((size_t)graph->n_nodes, sizeof *need);
     struct rfx_view *views = calloc((size_t)graph->n_nodes, sizeof *views);
     if (need == NULL || views == NULL) abort();
@@ -65,9 +65,10 @@ void test_run_tiles(const struct test_prepared *prepared, const float *input_nhw
         if (rfx_rect_is_empty(tile)) continue;
         test_back_regions(graph, split, tile, need);
         for (int i = 0; i <= split; i++) {
-            int64_t n = rfx_rect_area(need[i]) * graph->nodes[i].out.c;
-            views[i] = rfx_view_dense(test_floats(n), need[i], graph->nodes[i].out.c);
-            if (n > 0) run_one(prepared, i, views, &input);
+            const struct rfx_tensor *map = &graph->nodes[i].out;
+            int64_t bytes = (int64_t)rfx_tensor_pixel_bytes(map, rfx_rect_area(need[i]));
+            views[i] = rfx_view_of(map, test_floats((bytes + 3) / 4), need[i]);
+            if (bytes > 0) run_one(prepared, i, views, &input);
         }
         test_copy_rect(&views[split], &whole, tile);
         for (int i = 0; i <= split; i++) free(views[i].data);

@@ -10,7 +10,8 @@
 void test_back_regions(const struct rfx_graph *graph, int split, struct rfx_rect tile,
                        struct rfx_rect *need);
 
-/* Computes the whole output of `split` (NHWC, out.elems floats) in rows x cols tiles. */
+/* Computes the whole output of `split` (NHWC, out.elems elements of its type) in rows x cols tiles.
+ */
 void test_run_tiles(const struct test_prepared *prepared, const float *input_nhwc, int split,
-                    int64_t rows, int64_t cols, float *out);
+                    int64_t rows, int64_t cols, void *out);
 #endif

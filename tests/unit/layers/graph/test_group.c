@@ -141,6 +141,7 @@ static void needs_and_extents(void **state) {
         options.spatial_only = true;
         options.max_size = seed % 3 == 0 ? 5 : 14;
         options.max_nodes = 16;
+        options.quantised = 25;
         struct rfx_graph *graph = random_graph_make(mem, seed, &options);
         bool small = true;
         for (int i = 0; i < graph->n_nodes; i++)

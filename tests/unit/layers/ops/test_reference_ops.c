@@ -26,12 +26,15 @@
 
 static int seen[RFX_OP_COUNT];
 
-static float *to_onnx_order(const struct rfx_tensor *t, const float *values) {
-    float *out = test_floats(t->elems);
+/* Returns a tensor's elements as float32. */
+static float *to_onnx_order(const struct rfx_tensor *t, const void *stored) {
+    float *values = test_floats(t->elems), *out = test_floats(t->elems);
+    rfx_type_load(t->type, stored, t->elems, values);
     if (t->layout == RFX_LAYOUT_NHWC)
         test_nhwc_to_nchw(values, out, t->c, t->h, t->w);
     else
         memcpy(out, values, (size_t)t->elems * sizeof *out);
+    free(values);
     return out;
 }
 
@@ -73,20 +76,17 @@ static bool check_rect(const struct rfx_graph *graph, int index, float *const *o
     float *in[64];
     for (int k = 0; k < node->n_in; k++) in[k] = outs[node->in[k]];
     float *got = test_floats(node->out.elems);
-    memcpy(got, outs[index], (size_t)node->out.elems * sizeof *got);
-    struct rfx_view view = rfx_view_dense(got, rfx_node_full_rect(node), node->out.c);
+    memcpy(got, outs[index], rfx_tensor_bytes(&node->out));
+    struct rfx_view view = rfx_view_of(&node->out, got, rfx_node_full_rect(node));
     for (int64_t y = rect.y0; y < rect.y1; y++)
-        memset(rfx_view_f32_at(&view, y, rect.x0), 0xff,
-               (size_t)(rfx_rect_cols(rect) * node->out.c) * sizeof *got);
+        memset(rfx_view_at(&view, y, rect.x0), 0xff,
+               rfx_tensor_pixel_bytes(&node->out, rfx_rect_cols(rect)));
     bool ok = test_run_node(graph, node, in, got, rect, (int)test_rng_int(rng, 1, 3));
-    struct test_diff diff;
     if (ok) {
-        ok = test_same_bits(got, outs[index], node->out.elems, &diff);
-        if (!ok) {
+        ok = test_same_tensors(node->name, &node->out, got, outs[index]);
+        if (!ok)
             fprintf(stderr, "rect [%lld, %lld) x [%lld, %lld)\n", (long long)rect.y0,
                     (long long)rect.y1, (long long)rect.x0, (long long)rect.x1);
-            test_print_diff(node->name, got, outs[index], node->out.elems, &diff);
-        }
     }
     free(got);
     return ok;
@@ -129,6 +129,7 @@ static void test_maps(void **state) {
         struct random_graph_options options = random_graph_defaults();
         options.max_size = 19;
         options.max_nodes = 10;
+        options.quantised = 20;
         struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(first + i), &options);
         if (!check_graph(graph, (uint64_t)(first + i))) failed++;
         rfx_graph_free(graph);
@@ -142,7 +143,8 @@ static void test_maps(void **state) {
         RFX_OP_LRN,          RFX_OP_SOFTMAX,        RFX_OP_DEPTH_TO_SPACE, RFX_OP_SPACE_TO_DEPTH,
         RFX_OP_CONST_MAP,    RFX_OP_GLOBAL_POOL,    RFX_OP_POOL_LP,        RFX_OP_CHANNEL_REDUCE,
         RFX_OP_CHANNEL_NORM, RFX_OP_MOMENTS,        RFX_OP_NORMALISE,      RFX_OP_POOL_PLACE,
-        RFX_OP_REPEAT};
+        RFX_OP_REPEAT,       RFX_OP_CONVERT,        RFX_OP_INT_CONV,       RFX_OP_INT_ADD,
+        RFX_OP_INT_MEAN};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         if (seen[wanted[i]] < 5)
             fprintf(stderr, "op %d was tested only %d times\n", (int)wanted[i], seen[wanted[i]]);

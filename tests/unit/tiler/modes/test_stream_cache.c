@@ -103,6 +103,7 @@ static void one_walk_tells_of_all(void **state) {
         options.min_size = 40;
         options.max_size = 400;
         options.max_elems = 20000000;
+        options.quantised = 25;
         struct rfx_graph *graph = random_graph_make(mem, seed, &options);
         struct tables t = tables_of(graph);
         for (int k = 0; k < 20; k++) {

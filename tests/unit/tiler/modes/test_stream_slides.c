@@ -98,6 +98,7 @@ static void walks_need_no_more(void **state) {
         struct random_graph_options options = random_graph_defaults();
         options.spatial_only = true;
         options.max_size = c % 2 == 0 ? 60 : 400;
+        options.quantised = 25;
         struct rfx_graph *graph = random_graph_make(mem, (uint64_t)(seed + c), &options);
         int last = graph->outputs[0].node;
         for (int before = 1; before < last && graph->n_nodes <= MOST; before++) {

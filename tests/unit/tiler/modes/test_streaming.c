@@ -147,6 +147,7 @@ static void jumps_change_nothing(void **state) {
         options.min_size = 300;
         options.max_size = 1100;
         options.max_elems = 20000000;
+        options.quantised = 25;
         struct rfx_graph *graph = random_graph_make(mem, seed, &options);
         size_t n = (size_t)graph->n_nodes;
         int64_t *done = calloc(RFX_MODE_SCRATCH * n, sizeof *done);

@@ -125,6 +125,7 @@ static void random_networks(void **state) {
     options.spatial_only = true;
     options.min_size = 8;
     options.max_size = 96;
+    options.quantised = 25;
     int saved = 0;
     for (int64_t i = 0; i < cases; i++) {
         char what[64];

@@ -98,6 +98,7 @@ static void kept_nodes(void **state) {
         options.min_size = 90;
         options.max_size = 140;
         options.max_elems = 400000;
+        options.quantised = 25;
         struct rfx_graph *graph = random_graph_make(mem, seed, &options);
         struct rfx_group_attr *groups = calloc((size_t)graph->n_nodes, sizeof *groups);
         struct rfx_caches caches = {16 * KIB, 24 * KIB};

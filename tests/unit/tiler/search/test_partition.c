@@ -82,6 +82,7 @@ static void check_random(int (*check_one)(const struct rfx_graph *graph), int mo
                          const char *what) {
     struct random_graph_options options = random_graph_defaults();
     options.modern = modern;
+    options.quantised = 25;
     int64_t seed = test_env_int("RFX_SEED", 1), found = 0;
     int64_t cases = test_env_int("RFX_CASES", 300);
     for (int64_t i = 0; i < cases; i++) {

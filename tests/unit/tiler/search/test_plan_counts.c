@@ -211,6 +211,7 @@ static void random_networks(void **state) {
     options.spatial_only = true;
     options.min_size = 20;
     options.max_elems = 20000000;
+    options.quantised = 25;
     for (int64_t i = 0; i < cases; i++) {
         struct one_case c = {.rng = test_rng_make((uint64_t)(seed + i))};
         c.mem = rfx_memory_create(0);
