@@ -378,7 +378,8 @@ bool rfx_ref_node(const struct rfx_graph *graph, const struct rfx_node *node, fl
         case RFX_OP_INT_CONV:
             return rfx_ref_conv_shape(&k) && rfx_ref_int_conv(&k);
         case RFX_OP_INT_ADD:
-            return rfx_ref_int_add(&k);
+        case RFX_OP_INT_MUL:
+            return rfx_ref_int_pair(&k);
         case RFX_OP_INT_MEAN:
             return rfx_ref_shape_is(&k, it->c, 1, 1) && rfx_ref_int_mean(&k);
         case RFX_OP_CONV_TRANSPOSE:

@@ -75,12 +75,31 @@ bool rfx_ref_int_conv(const struct rfx_ref_call *k) {
     return true;
 }
 
-bool rfx_ref_int_add(const struct rfx_ref_call *k) {
+/* Returns the element of input 1 that meets element i of input 0, channels first. */
+static float meets(const struct rfx_ref_call *k, int64_t i) {
+    const struct rfx_tensor *b = &k->g->nodes[k->node->in[1]].out;
+    if (b->elems == k->it->elems) return k->in[1][i];
+    int64_t w = k->it->w, h = k->it->h, x = i % w, y = i / w % h, c = i / w / h;
+    x = b->w == 1 ? 0 : x;
+    y = b->h == 1 ? 0 : y;
+    c = b->c == 1 ? 0 : c;
+    return k->in[1][(c * b->h + y) * b->w + x];
+}
+
+bool rfx_ref_int_pair(const struct rfx_ref_call *k) {
     const union rfx_attr *a = &k->node->attr;
     if (k->ot->elems != k->it->elems || k->ot->type != k->it->type) return false;
     for (int64_t i = 0; i < k->ot->elems; i++) {
-        float b = fmaf(k->in[1][i], a->int_add.b_scale, a->int_add.shift);
-        k->out[i] = (float)saturate(fmaf(k->in[0][i], a->int_add.a_scale, b), 0, k->ot->type);
+        float left = k->in[0][i], right = meets(k, i), v;
+        if (k->node->op == RFX_OP_INT_ADD) {
+            v = fmaf(left, a->int_add.a_scale, fmaf(right, a->int_add.b_scale, a->int_add.shift));
+        } else {
+            volatile float product =
+                (left - (float)a->int_mul.a_zero) * (right - (float)a->int_mul.b_zero);
+            volatile float scaled = product * a->int_mul.factor;
+            v = scaled + (float)a->int_mul.out_zero;
+        }
+        k->out[i] = (float)saturate(v, 0, k->ot->type);
     }
     return true;
 }

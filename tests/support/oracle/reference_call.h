@@ -40,7 +40,7 @@ bool rfx_ref_pool(const struct rfx_ref_call *k);
  * Integers are whole numbers in float32 here. */
 bool rfx_ref_convert(const struct rfx_ref_call *k);
 bool rfx_ref_int_conv(const struct rfx_ref_call *k);
-bool rfx_ref_int_add(const struct rfx_ref_call *k);
+bool rfx_ref_int_pair(const struct rfx_ref_call *k);
 bool rfx_ref_int_mean(const struct rfx_ref_call *k);
 
 /* One element of a Resize (reference_resize.c). */

@@ -547,6 +547,17 @@ static int add_byte_gate(struct random_maker *m, int in) {
     int both[2] = {add_convert_by(m, in, RFX_TYPE_FLOAT32, from), -1};
     if (made >= 0) both[1] = add_convert_by(m, made, RFX_TYPE_FLOAT32, to);
     if (both[0] < 0 || both[1] < 0) return -1;
+    if (from == to && random_chance(m, 50)) { /* the same product on bytes */
+        const int bytes[2] = {in, made};
+        struct rfx_node gate = {.op = RFX_OP_INT_MUL, .n_in = 2, .in = bytes};
+        gate.attr.int_mul.to = to;
+        gate.attr.int_mul.factor = test_rng_float(&m->rng, 0.002f, 0.02f);
+        gate.attr.int_mul.a_zero = draw_zero(m, from);
+        gate.attr.int_mul.b_zero = draw_zero(m, to);
+        gate.attr.int_mul.out_zero = draw_zero(m, to);
+        int product = random_add(m, gate);
+        return product < 0 ? -1 : add_convert_by(m, product, RFX_TYPE_FLOAT32, to);
+    }
     struct rfx_node mul = {.op = RFX_OP_BINARY, .n_in = 2, .in = both};
     mul.attr.binary.kind = RFX_BINARY_MUL;
     return random_add(m, mul);

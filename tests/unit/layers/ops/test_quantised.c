@@ -59,6 +59,39 @@ static void sums_of_maps(void **state) {
     }
 }
 
+static int32_t draw_zero(struct test_rng *r, enum rfx_type type) {
+    int32_t lo = type == RFX_TYPE_UINT8 ? 0 : -128;
+    if (test_rng_chance(r, 40)) return test_rng_chance(r, 50) ? lo : lo + 255;
+    return lo + (int32_t)test_rng_int(r, 0, 255);
+}
+
+/* Sums and products with an operand that is broadcast along channels, rows or columns. */
+static void broadcast(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct test_rng r = test_rng_make(seed);
+        enum rfx_type type = types[seed % 2];
+        int64_t c = test_rng_int(&r, 1, 300), h = test_rng_int(&r, 1, 6),
+                w = test_rng_int(&r, 1, 9);
+        const struct rfx_tensor both[2] = {
+            typed(rfx_tensor_nhwc(c, h, w), type),
+            typed(rfx_tensor_nhwc(test_rng_chance(&r, 30) ? 1 : c, test_rng_chance(&r, 60) ? 1 : h,
+                                  test_rng_chance(&r, 60) ? 1 : w),
+                  type)};
+        struct rfx_node node = sum_of(type, 0.75f, 0.5f, (float)test_rng_int(&r, -99, 99) * 0.5f);
+        if (seed % 4 < 2)
+            node = (struct rfx_node){
+                .op = RFX_OP_INT_MUL,
+                .attr.int_mul = {type, test_rng_chance(&r, 50) ? 0x1p-7f : 0.013f,
+                                 draw_zero(&r, type), draw_zero(&r, type), draw_zero(&r, type)}};
+        struct op_case cases;
+        op_case_begin(&cases, 2, both, seed);
+        if (op_case_add(&cases, &node) != RFX_OK) fail_msg("%s", cases.err.text);
+        op_case_check(&cases, 0.0, 4, "broadcast");
+        op_case_end(&cases);
+    }
+}
+
 /* More elements than two work items have. */
 static void sums_of_plain_tensors(void **state) {
     (void)state;
@@ -94,12 +127,6 @@ static struct rfx_node mean_of(enum rfx_type to, int32_t in_zero, int32_t out_ze
                                float out_scale) {
     return (struct rfx_node){.op = RFX_OP_INT_MEAN,
                              .attr.int_mean = {to, in_scale, out_scale, in_zero, out_zero}};
-}
-
-static int32_t draw_zero(struct test_rng *r, enum rfx_type type) {
-    int32_t lo = type == RFX_TYPE_UINT8 ? 0 : -128;
-    if (test_rng_chance(r, 40)) return test_rng_chance(r, 50) ? lo : lo + 255;
-    return lo + (int32_t)test_rng_int(r, 0, 255);
 }
 
 static void means(void **state) {
@@ -218,9 +245,9 @@ static void refusals(void **state) {
                       line = typed(op_case_plain((struct rfx_shape){1, {24}}), RFX_TYPE_UINT8);
     const struct rfx_tensor same[2] = {map, map}, differ[2] = {map, other}, mixed[2] = {map, line};
     struct rfx_node node = sum_of(RFX_TYPE_UINT8, 1, 1, 0);
-    op_case_refused(&node, 2, differ, "the two inputs or types differ");
+    op_case_refused(&node, 2, differ, "cannot be broadcast to input 0");
     node.attr.int_add.to = RFX_TYPE_INT8;
-    op_case_refused(&node, 2, same, "the two inputs or types differ");
+    op_case_refused(&node, 2, same, "cannot be broadcast to input 0");
     struct op_case c;
     node.attr.int_add.to = RFX_TYPE_UINT8;
     op_case_begin(&c, 2, mixed, 1);
@@ -251,6 +278,7 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(sums_of_maps),
+                                       cmocka_unit_test(broadcast),
                                        cmocka_unit_test(sums_of_plain_tensors),
                                        cmocka_unit_test(sums_are_fused),
                                        cmocka_unit_test(means),
