@@ -281,7 +281,7 @@ static bool run_seed(uint64_t seed) {
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = seed % 3 != 0;
     options.rough = true;
-    options.quantised = 25;
+    options.quantised = 15;
     options.max_size = seed % 8 == 0 ? 97 : 40;
     struct part_case c = {.seed = seed, .whole = random_graph_make(mem, seed, &options)};
     struct test_rng rng = test_rng_make(seed ^ 0x9a57);
@@ -336,7 +336,7 @@ static void test_parts_have_the_bits_of_the_whole(void **state) {
         (long long)ran, (long long)compared, (long long)emitted, (long long)grouped,
         (long long)smaller, (long long)shared);
     random_graph_print_kinds(&kinds, stdout);
-    assert_true(kinds.quantised >= cases / 10);
+    assert_true(cases < 300 || kinds.quantised >= cases / 20);
     assert_true(cases < 100 || (shared > cases / 4 && compared > 5 * cases && emitted > cases / 4 &&
                                 grouped > cases / 4 && smaller > cases));
 }

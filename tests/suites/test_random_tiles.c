@@ -74,7 +74,7 @@ static int run_seed(uint64_t seed) {
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = seed % 4 != 0;
     options.rough = true;
-    options.quantised = 25;
+    options.quantised = 15;
     options.max_size = seed % 8 == 0 ? 97 : 40;
     struct rfx_graph *graph = random_graph_make(mem, seed, &options);
     random_graph_count(graph, &kinds);
@@ -123,7 +123,7 @@ static void test_tiled_is_untiled(void **state) {
     printf("%lld tilings compared, %lld graphs differ\n", (long long)compared, (long long)failed);
     random_graph_print_kinds(&kinds, stdout);
     assert_int_equal(failed, 0);
-    assert_true(compared >= cases && kinds.quantised >= cases / 10);
+    assert_true(compared >= cases && (cases < 300 || kinds.quantised >= cases / 20));
 }
 
 int main(void) {

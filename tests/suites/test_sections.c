@@ -236,7 +236,7 @@ static void run_seed(uint64_t seed) {
     struct random_graph_options options = random_graph_defaults();
     options.spatial_only = true;
     options.rough = true;
-    options.quantised = 25;
+    options.quantised = 15;
     options.max_size = seed % 8 == 0 ? 97 : 40;
     struct section_case c = {.seed = seed, .whole = random_graph_make(mem, seed, &options)};
     struct rfx_graph *all = NULL;
@@ -268,7 +268,7 @@ static void test_sections_have_the_bits_of_the_whole(void **state) {
         "%lld chains of %lld cuts; %lld shares read fewer rows than there are, %lld with groups\n",
         (long long)chains, (long long)cuts_run, (long long)read_less, (long long)with_groups);
     random_graph_print_kinds(&kinds, stdout);
-    assert_true(kinds.quantised >= cases / 10);
+    assert_true(cases < 300 || kinds.quantised >= cases / 20);
     assert_true(cases < 100 || (chains > cases && cuts_run > 3 * chains / 2 &&
                                 read_less > 2 * chains && 2 * with_groups > chains));
 }
