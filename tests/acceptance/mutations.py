@@ -36,7 +36,7 @@ MUTATIONS = {
         "rfexec/api/reports.c", r" && last_need\(plan, i\) >= s", "",
         "test_reports$"),
     "write what a mask leaves out": (
-        "rfexec/shards/mask.c", r"wanted \? from\[c\] : o->fill", "from[c]",
+        "rfexec/shards/masked_run.c", r"wanted \? from\[c\] : run->fill", "from[c]",
         "test_masks$"),
     "lay the end of a mask's pixels short": (
         "rfexec/shards/mask.c", r"rfx_ceil_div\(hi \* n, of\)", "hi * n / of",
