@@ -821,7 +821,8 @@ def small_case(name, row, form, kind, seed):
             y = model.keep(word, x, *row.more, **row.attrs)
         else:
             y = model.apply(word, (x,), to, *row.more, **row.attrs)
-    return Case(f"{title}, seed {seed}", kind, model.finish(y, image.shape, draw.integer(0, 1)), image,
+    in_bytes = draw.integer(0, 1) or word in WITHIN_A_QUANTUM
+    return Case(f"{title}, seed {seed}", kind, model.finish(y, image.shape, in_bytes), image,
                 floats=() if row.joined else FLOAT_OPERATORS, share=WITHIN_A_QUANTUM.get(word, (0,))[0])
 
 
