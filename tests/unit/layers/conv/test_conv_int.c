@@ -76,6 +76,10 @@ static void draw_window(struct test_rng *r, enum kind kind, struct layer *l) {
                                     test_rng_int(r, 0, a->kh), test_rng_int(r, 0, a->kw)};
     l->h = kind == PIXEL ? 1 : test_rng_int(r, 1, 13);
     l->w = kind == PIXEL ? 1 : test_rng_int(r, 1, 19);
+    if (kind < SMALL && test_rng_chance(r, 50)) { /* work items of several rows, which share rows */
+        l->h = test_rng_int(r, 30, 90);
+        l->w = test_rng_int(r, 1, 7);
+    }
     if (kind == SMALL) {
         a->kh = l->h + test_rng_int(r, 1, 3);
         a->kw = l->w + test_rng_int(r, 1, 3);
