@@ -63,7 +63,7 @@ static struct rfx_node conv(const struct test_net *net, int64_t ic, int64_t oc) 
  */
 static struct test_net build(bool bytes) {
     struct test_net net = test_net_begin(3, H, W);
-    struct rfx_node convert = {.op = RFX_OP_CONVERT, .attr.convert = {RFX_TYPE_UINT8}};
+    struct rfx_node convert = {.op = RFX_OP_CONVERT, .attr.convert = {.to = RFX_TYPE_UINT8}};
     struct rfx_node relu = {.op = RFX_OP_ACTIVATION, .act.kind = RFX_ACT_ELU, .act.alpha = 1.0f};
     const struct rfx_node pool = {
         .op = RFX_OP_POOL_MAX,

@@ -111,7 +111,7 @@ static int add(struct rfx_graph *graph, enum rfx_op op, const char *name, int n_
 
 static int add_convert(struct rfx_graph *graph, int in, enum rfx_type to) {
     const struct rfx_node node = {
-        .op = RFX_OP_CONVERT, .name = "to", .n_in = 1, .in = &in, .attr.convert = {to}};
+        .op = RFX_OP_CONVERT, .name = "to", .n_in = 1, .in = &in, .attr.convert = {.to = to}};
     int index = -1;
     assert_int_equal(rfx_graph_add(graph, &node, &index, NULL), RFX_OK);
     return index;

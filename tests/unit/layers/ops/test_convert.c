@@ -49,7 +49,7 @@ static double element(enum rfx_type type, const void *at, int64_t i) {
 }
 
 static struct rfx_node convert_to(enum rfx_type to) {
-    return (struct rfx_node){.op = RFX_OP_CONVERT, .attr.convert = {to}};
+    return (struct rfx_node){.op = RFX_OP_CONVERT, .attr.convert = {.to = to}};
 }
 
 static void run(const struct test_net *net, int node, const struct rfx_view *in,
@@ -142,7 +142,8 @@ static double quantised(float x, float scale, int32_t zero, int kind) {
 }
 
 static struct rfx_node convert_by(enum rfx_type to, float scale, int32_t zero) {
-    return (struct rfx_node){.op = RFX_OP_CONVERT, .attr.convert = {to, scale, zero}};
+    return (struct rfx_node){.op = RFX_OP_CONVERT,
+                             .attr.convert = {.to = to, .scale = scale, .zero_point = zero}};
 }
 
 /* QuantizeLinear and back, of a PLAIN tensor, and of a rectangle of a map in wide pixels. */
