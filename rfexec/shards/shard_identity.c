@@ -83,7 +83,8 @@ static enum rfx_status add_file(XXH3_state_t *state, const char *path, bool all,
     return status;
 }
 
-/* Adds the values of all weights of the graph. */
+/* Adds the values of all weights of the graph, and the tables of integer convolutions: their
+ * biases, zero points and factors. */
 static enum rfx_status add_weights(XXH3_state_t *state, const struct rfx_graph *graph,
                                    unsigned char *chunk, struct rfx_error *err) {
     float *values = (float *)(void *)chunk;
@@ -97,6 +98,12 @@ static enum rfx_status add_weights(XXH3_state_t *state, const struct rfx_graph *
             if (status != RFX_OK) return status;
             (void)XXH3_128bits_update(state, values, (size_t)n * sizeof *values);
         }
+    }
+    for (int i = 0; i < graph->n_nodes; i++) {
+        const struct rfx_int_conv_attr *q = &graph->nodes[i].attr.int_conv;
+        if (graph->nodes[i].op == RFX_OP_INT_CONV)
+            (void)XXH3_128bits_update(state, q->channels,
+                                      (size_t)q->conv.oc * 3 * sizeof *q->channels);
     }
     return RFX_OK;
 }

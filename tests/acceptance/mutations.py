@@ -203,7 +203,7 @@ MUTATIONS = {
         "layers/kernels/generic/conv.c", r"const float \*end = w \+ k \* width; w < end;",
         "const float *end = w + (k > 99 ? k - 1 : k) * width; w < end;", "test_op_conv$"),
     "a value of another pixel": (
-        "layers/kernels/generic/conv_values.h", r"one, 3 \* one, 5 \* one", "one, 3 * one, 4 * one",
+        "layers/kernels/generic/conv_values.h", r"stride, 3 \* stride, 5 \* stride", "stride, 3 * stride, 4 * stride",
         "test_op_conv$"),
     "forget a part of a long sum": (
         "layers/kernels/generic/conv.c", r"min_i64\(k \+ parts\.taps, k1\)",

@@ -77,6 +77,69 @@ static void make_skips(void) {
     output("m");
 }
 
+static void scale(void) {
+    static const float step = 0.05f;
+    const int64_t one = 1;
+    maker_floats(&graph, "s", &one, 1, &step);
+}
+
+/* Adds QuantizeLinear to uint8, and unless `back` is NULL DequantizeLinear. */
+static void pair(const char *from, const char *to, const char *back) {
+    char in[32];
+    (void)snprintf(in, sizeof in, "%s s", from);
+    maker_add(&graph, "QuantizeLinear", in, to);
+    (void)snprintf(in, sizeof in, "%s s", to);
+    if (back != NULL) maker_add(&graph, "DequantizeLinear", in, back);
+}
+
+/* Operators between DequantizeLinear and QuantizeLinear, which are joined. */
+static void make_quantised(void) {
+    input(3, 9, 8);
+    scale();
+    weight("k", 4, 3, 3, 3);
+    weight("d", 4, 1, 3, 3);
+    vector("b", 4);
+    pair("k", "k_q", "k_f");
+    pair("d", "d_q", "d_f");
+    pair("x", "x_q", "x_f");
+    maker_node(&node, "Conv", "x_f k_f b", "c");
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_add(&graph, "Relu", "c", "r");
+    pair("r", "r_q", "r_f");
+    maker_node(&node, "Conv", "r_f d_f", "e");
+    maker_attr_int(&node, "group", 4);
+    maker_attr_ints(&node, "pads", pads_1, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    pair("e", "e_q", "e_f");
+    maker_add(&graph, "Add", "e_f r_f", "a");
+    pair("a", "a_q", "a_f");
+    maker_add(&graph, "Mul", "a_f r_f", "m");
+    pair("m", "m_q", "m_f");
+    maker_add_int(&graph, "Concat", "m_f a_f", "j", "axis", 1);
+    pair("j", "j_q", "j_f");
+    maker_add_ints(&graph, "AveragePool", "j_f", "p", "kernel_shape", kernel_2, 2);
+    pair("p", "p_q", "p_f");
+    maker_add(&graph, "GlobalAveragePool", "p_f", "g");
+    pair("g", "y", NULL);
+    output("y");
+}
+
+/* Operators that take bytes. */
+static void make_bytes(void) {
+    input(4, 8, 7);
+    scale();
+    weight("k", 6, 2, 3, 1);
+    pair("k", "k_q", NULL);
+    pair("x", "x_q", NULL);
+    maker_node(&node, "QLinearConv", "x_q s _ k_q s _ s", "c");
+    maker_attr_int(&node, "group", 2);
+    maker_attr_ints(&node, "strides", strides_2, 2);
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_add(&graph, "DequantizeLinear", "c s", "y");
+    output("y");
+}
+
 /* Squeeze and excite, dilation, batch norm. */
 static void make_excite(void) {
     input(4, 10, 9);
@@ -278,15 +341,16 @@ static const struct {
     const char *name;
     void (*make)(void);
 } makers[] = {
-    {"classes", make_classes},   {"skips", make_skips},     {"excite", make_excite},
-    {"shapes", make_shapes},     {"places", make_places},   {"dense", make_dense},
-    {"reduced", make_reduced},   {"normed", make_normed},   {"no_nodes", make_no_nodes},
-    {"computed", make_computed}, {"inlined", make_inlined}, {"empty", make_empty},
+    {"classes", make_classes},     {"skips", make_skips},     {"excite", make_excite},
+    {"shapes", make_shapes},       {"places", make_places},   {"dense", make_dense},
+    {"reduced", make_reduced},     {"normed", make_normed},   {"no_nodes", make_no_nodes},
+    {"computed", make_computed},   {"inlined", make_inlined}, {"empty", make_empty},
+    {"quantised", make_quantised}, {"bytes", make_bytes},
 };
 
-const char *const fuzz_model_names[] = {"classes", "skips",   "excite", "shapes",   "places",
-                                        "dense",   "reduced", "normed", "no_nodes", "computed",
-                                        "inlined", "empty",   NULL};
+const char *const fuzz_model_names[] = {"classes",  "skips",    "excite",  "shapes",    "places",
+                                        "dense",    "reduced",  "normed",  "quantised", "bytes",
+                                        "no_nodes", "computed", "inlined", "empty",     NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

@@ -54,7 +54,7 @@ static int progress(void *user, int64_t done, int64_t total) {
     return s->polls >= 0 && s->polls-- == 0;
 }
 
-enum { MODELS = 8 };
+enum { MODELS = 10 };
 
 /* The bytes of a model, which stay for networks that are open. */
 static const struct maker *model_bytes(size_t k) {
