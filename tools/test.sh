@@ -1,8 +1,8 @@
 #!/bin/sh
-# Installs what is missing (Debian 12), builds, runs every test, then tests the Python package and
-# compares with ONNX Runtime and rasterio (all need PyPI, in virtual environments in the build
-# directory; skipped, in words, where it cannot be reached). The last line is "N passed, N failed".
-# Arguments go to ctest and leave all that out:
+# Installs what is missing (Debian 12), builds, runs all tests but the long ones, then tests the
+# Python package and compares with ONNX Runtime and rasterio (all need PyPI, in virtual environments
+# in the build directory; skipped, in words, where it cannot be reached). The last line is "N
+# passed, N failed". Arguments go to ctest and leave all that out:
 #     sh tools/test.sh -R cli
 set -eu
 cd "$(dirname "$0")/.."
@@ -12,8 +12,14 @@ sh tools/install_deps.sh libopenslide0 || echo "no OpenSlide: tests of slides ar
 sh tools/install_deps.sh libblosc1 || echo "no libblosc: chunks that it packed are not tested" >&2
 cmake --preset release
 cmake --build --preset release --parallel "$(nproc)"
-run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ $# -eq 0 ]; then
+    set -- -LE '^long$' # tools/test_thorough.sh runs those
+    all=yes
+else
+    all=no
+fi
+run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
+if [ "$all" = yes ]; then
     # Most of the time one program runs after the other, so the longest goes beside the others.
     start_counted pictures sh tests/oracle/pictures.sh build
     run_counted "Python package" sh python/tests/run.sh build || true
