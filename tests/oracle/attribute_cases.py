@@ -88,6 +88,17 @@ def recipe(op, since):
         inputs = [np.arange(16, dtype=np.uint8).reshape(4, 4), floats(4)]
         attrs = {"axis": 0} if since >= 13 else {}
         inputs[1] = inputs[1] if since >= 13 else np.float32(0.3)
+    elif op == "QuantizeLinear":
+        inputs = ["x", np.float32(0.02)]
+    elif op == "QLinearConv":  # small weights: products of neighbours do not saturate in 16 bits
+        weights, bias = rng.integers(-20, 21, (6, 2, 3, 3)).astype(np.int8), rng.integers(-500, 500, 6).astype(np.int32)
+        inputs = ["x", np.float32(0.02), np.uint8(0), weights, np.float32(0.01), np.int8(0), np.float32(0.05),
+                  np.uint8(100), bias]
+        attrs = {"group": 2}
+    elif op == "QLinearMatMul":
+        weights = rng.integers(-20, 21, (192, 5)).astype(np.int8)
+        inputs = ["x", np.float32(0.02), np.uint8(0), weights, np.float32(0.01), np.int8(0), np.float32(0.05),
+                  np.uint8(100)]
     elif op == "Attention":
         inputs, attrs = ["x", floats(1, 5, 8), floats(1, 5, 8)], {"q_num_heads": 2, "kv_num_heads": 2}
     elif op in ("AveragePool", "MaxPool", "LpPool"):
@@ -193,6 +204,8 @@ IN_FRONT = {
     "And": [("Cast", {"to": TensorProto.BOOL})], "Or": [("Cast", {"to": TensorProto.BOOL})],
     "Xor": [("Cast", {"to": TensorProto.BOOL})], "Not": [("Cast", {"to": TensorProto.BOOL})],
     "Gemm": [("Flatten", {"axis": 1})], "OneHot": [("ArgMax", {"axis": 1, "keepdims": 0})],
+    "QLinearConv": [("QuantizeLinear", np.array(0.02, np.float32))],
+    "QLinearMatMul": [("Flatten", {"axis": 1}), ("QuantizeLinear", np.array(0.02, np.float32))],
     "MaxUnpool": [("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]})],
 }
 

@@ -146,6 +146,8 @@ static const struct ignored ignored[] = {
     {"LayerNormalization", "stash_type", 1},
     {"MaxPool", "storage_order", 0}, /* of indices, which no node reads here */
     {"MaxPool", "storage_order", 1},
+    {"QuantizeLinear", "axis", ANY},     /* there is one scale */
+    {"QuantizeLinear", "saturate", ANY}, /* of casts to float 8, which the import refuses */
     {"RMSNormalization", "stash_type", 1},
     {"Range", "stash_type", ANY},           /* of half precision; Range is computed in double */
     {"Resize", "extrapolation_value", ANY}, /* of tf_crop_and_resize, which the import refuses */

@@ -54,8 +54,10 @@ static int32_t type_of_zero(struct rfx_onnx_import *ctx, size_t k) {
     return rfx_onnx_has(ctx, k) ? rfx_onnx_in_type(ctx, k) : RFX_ONNX_UINT8;
 }
 
-/* Binds output 0 to a node of this type. */
+/* Binds output 0 to a node of this type. In the graph of constants all tensors are float32. */
 static int bind(struct rfx_onnx_import *ctx, int node, int32_t type) {
+    if (ctx->is_of_constants && !rfx_onnx_failed(ctx))
+        ctx->status = rfx_graph_as_numbers(ctx->graph, node, &node, ctx->err);
     return rfx_onnx_bind_as(ctx, 0, rfx_onnx_of(node), type);
 }
 
@@ -63,8 +65,10 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
     bool last;
     int64_t given = rfx_onnx_attr_int(ctx, "output_dtype", 0);
     int32_t type = rfx_onnx_has(ctx, 2) || given == 0 ? type_of_zero(ctx, 2) : (int32_t)given;
-    (void)rfx_onnx_attr_int(ctx, "axis", 1); /* no meaning for one scale */
-    (void)rfx_onnx_attr_flag(ctx, "saturate", true);
+    if (given != 0 && given != type)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
+                               "output_dtype %lld and a zero point of %s", (long long)given,
+                               rfx_type_name(rfx_type_of_onnx(type)));
     if (rfx_onnx_attr_int(ctx, "block_size", 0) != 0 || !is_byte(type))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "to %s; only to uint8 and int8, with one scale",
@@ -72,10 +76,6 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
     struct step s = read_step(ctx, 1);
     int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
     int made = convert_by(ctx, "", in, rfx_type_of_onnx(type), s);
-    if (ctx->is_of_constants && !rfx_onnx_failed(ctx)) { /* whose tensors are float32 */
-        struct rfx_node numbers = {.op = RFX_OP_CONVERT, .attr.convert.to = RFX_TYPE_FLOAT32};
-        made = rfx_onnx_emit1(ctx, &numbers, "/numbers", made);
-    }
     ctx->order = order;
     return bind(ctx, rfx_onnx_ordered(ctx, made, last), type);
 }
