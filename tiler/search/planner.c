@@ -261,7 +261,7 @@ static enum rfx_status choose_rows_of_plan(struct rfx_search *search, struct rfx
 
 /* Code, libraries and stacks of a process that runs a network. Measured besides allocated memory:
  * 3.9 to 5.2 MiB, and 0.1 to 0.5 MiB more with a second thread. */
-#define CODE_BYTES (45 * MIB / 8)
+#define CODE_BYTES (11 * MIB / 2)
 #define THREAD_BYTES (11 * MIB / 32)
 /* Bytes that loading OpenBLAS adds: its code, and buffers for each thread. */
 #define BLAS_BYTES (11 * MIB / 4)
