@@ -1,5 +1,5 @@
 #!/bin/sh
-# What tools/test.sh leaves out, about 25 minutes on two cores: long tests, a build without any
+# What tools/test.sh leaves out, which takes several times as long: long tests, a build without any
 # warning, the tests of single parts, parsers and random plans with the address and undefined
 # behaviour sanitizers, what has threads with ThreadSanitizer, every call of a run failing in turn,
 # random runs and kills, a small share of each script in tests/acceptance, fuzzing for

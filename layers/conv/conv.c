@@ -78,8 +78,8 @@ void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window) {
 }
 
 /* Input 0 is read through the window; the residual, input 1, pixel by pixel. */
-struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      int k, int axis) {
+static struct rfx_axis_map conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                         int k, int axis) {
     (void)graph;
     const struct rfx_conv_attr *a = &node->attr.conv;
     if (k != 0) return rfx_axis_map_identity();
@@ -89,7 +89,7 @@ struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struc
 
 static struct rfx_range conv_in_range(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis, struct rfx_range out) {
-    struct rfx_axis_map map = rfx_conv_axis_map(graph, node, k, axis);
+    struct rfx_axis_map map = conv_axis_map(graph, node, k, axis);
     return rfx_axis_map_range(&map, k == 0 ? rfx_conv_widen(graph, node, axis, out) : out);
 }
 
@@ -162,7 +162,7 @@ const struct rfx_op_def rfx_op_conv = {
     .weights = rfx_conv_weight_slots,
     .infer = rfx_conv_infer,
     .window = rfx_conv_window,
-    .axis_map = rfx_conv_axis_map,
+    .axis_map = conv_axis_map,
     .in_range = conv_in_range,
     .in_place = conv_in_place,
     .macs = rfx_conv_macs,

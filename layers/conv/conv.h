@@ -71,8 +71,7 @@ extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 RFX_NODISCARD enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
                                              struct rfx_error *err);
 void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window);
-struct rfx_axis_map rfx_conv_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                      int k, int axis);
+
 uint64_t rfx_conv_macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);
 
 /* For shape inference: checks that the number of groups divides the numbers of input and output

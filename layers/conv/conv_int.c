@@ -14,6 +14,7 @@
 
 #define WIDENED_BYTES ((int64_t)128 << 10) /* of rows that a thread widens, if they fit */
 #define MOST_ROWS 1024                     /* kernel rows */
+#define MOST_WIDENED ((int64_t)1 << 40)    /* elements of a window */
 
 static bool is_depthwise(const struct rfx_conv_attr *a) {
     return a->groups == a->ic && a->oc == a->ic;
@@ -40,6 +41,18 @@ static int64_t run_cols(const struct rfx_conv_attr *a) {
     int64_t cols = WIDENED_BYTES / column;
     int64_t n = (cols - (a->kw - 1) * a->dw - 1) / a->sw + 1;
     return rfx_max_i64(n, 1);
+}
+
+/* Checks that the widened rows of one output column have at most MOST_WIDENED elements. */
+static enum rfx_status check_widened(const struct rfx_node *node, struct rfx_error *err) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    int64_t elems;
+    if (rfx_checked_mul_i64(window_rows(a), window_cols(a, 1), &elems) &&
+        rfx_checked_mul_i64(elems, widened_channels(a), &elems) && elems <= MOST_WIDENED)
+        return RFX_OK;
+    return rfx_infer_refuse(node, err, "a window of %lldx%lld with %lld channels is too large",
+                            (long long)window_rows(a), (long long)window_cols(a, 1),
+                            (long long)a->ic);
 }
 
 /* Returns the bytes of the widened rows; a kernel may read one pair beyond them. */
@@ -115,20 +128,17 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
     return RFX_OK;
 }
 
-static bool is_byte(enum rfx_type type) {
-    return type == RFX_TYPE_UINT8 || type == RFX_TYPE_INT8;
-}
-
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     const struct rfx_int_conv_attr *q = &node->attr.int_conv;
     enum rfx_status status = rfx_conv_infer(graph, node, err);
     if (status != RFX_OK) return status;
-    if (!is_byte(q->to) || q->conv.kh > MOST_ROWS || q->channels == NULL)
+    if (!rfx_type_is_byte(q->to) || q->conv.kh > MOST_ROWS || q->channels == NULL)
         return rfx_infer_refuse(node, err, "to %s, with %lld kernel rows", rfx_type_name(q->to),
                                 (long long)q->conv.kh);
     enum rfx_type from = rfx_infer_in(graph, node, 0)->type;
-    status = rfx_infer_zero_point(node, q->to, q->out_zero, err);
+    status = check_widened(node, err);
+    if (status == RFX_OK) status = rfx_infer_zero_point(node, q->to, q->out_zero, err);
     if (status == RFX_OK) status = rfx_infer_zero_point(node, from, q->in_zero, err);
     node->out.type = q->to;
     return status == RFX_OK ? check_channels(node, from, err) : status;
@@ -319,7 +329,7 @@ const struct rfx_op_def rfx_op_int_conv = {
     .index_table = channels,
     .infer = infer,
     .window = rfx_conv_window,
-    .axis_map = rfx_conv_axis_map,
+    .axis_map = rfx_op_map_window,
     .macs = rfx_conv_macs,
     .scratch_bytes = scratch_bytes,
     .packed_bytes = packed_bytes,

@@ -47,6 +47,11 @@ enum rfx_type rfx_type_of_onnx(int32_t number);
 /* Whether elements are integers; booleans are not. */
 bool rfx_type_is_integer(enum rfx_type type);
 
+/* Whether elements are integers of one byte. */
+static inline bool rfx_type_is_byte(enum rfx_type type) {
+    return type == RFX_TYPE_UINT8 || type == RFX_TYPE_INT8;
+}
+
 /* Whether outputs can be written as this type. */
 static inline bool rfx_type_is_stored(enum rfx_type type) {
     return type <= RFX_TYPE_BOOL;

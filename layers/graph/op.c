@@ -38,6 +38,14 @@ struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const str
     return rfx_axis_map_identity();
 }
 
+struct rfx_axis_map rfx_op_map_broadcast(const struct rfx_graph *graph, const struct rfx_node *node,
+                                         int k, int axis) {
+    const struct rfx_tensor *in = &graph->nodes[node->in[k]].out;
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
+    return map;
+}
+
 struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis) {
     (void)graph;

@@ -253,10 +253,12 @@ const char *rfx_op_backend(const struct rfx_graph *graph, const struct rfx_node 
 uint64_t rfx_op_moved_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             struct rfx_rect out);
 
-/* Functions for the member axis_map: for ops that work position by position, ops with a window, and
- * transposed convolutions. */
+/* Functions for the member axis_map: for ops that work position by position, those of them that
+ * broadcast rows and columns of inputs, ops with a window, and transposed convolutions. */
 struct rfx_axis_map rfx_op_map_identity(const struct rfx_graph *graph, const struct rfx_node *node,
                                         int k, int axis);
+struct rfx_axis_map rfx_op_map_broadcast(const struct rfx_graph *graph, const struct rfx_node *node,
+                                         int k, int axis);
 struct rfx_axis_map rfx_op_map_window(const struct rfx_graph *graph, const struct rfx_node *node,
                                       int k, int axis);
 struct rfx_axis_map rfx_op_map_transposed(const struct rfx_graph *graph,

@@ -27,8 +27,8 @@ struct rfx_shape {
  * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. ONNX QuantizeLinear,
  * opset 13: activations have one scale per tensor, weights one per output channel.
  *
- * Prepared for integer kernels: no importer and no operator sets it yet, and nothing reads the
- * numbers in it. A model with DequantizeLinear is computed in float32. */
+ * No importer and no operator sets it: operators on bytes have scales and zero points in their
+ * attributes, as ONNX has them. */
 struct rfx_quant {
     int64_t count; /* 1, or the extent of the axis */
     int axis;

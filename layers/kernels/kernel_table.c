@@ -81,7 +81,7 @@ const struct rfx_kernels *rfx_kernels(void) {
 }
 
 const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type) {
-    assert(type == RFX_TYPE_UINT8 || type == RFX_TYPE_INT8);
+    assert(rfx_type_is_byte(type));
     return type == RFX_TYPE_UINT8 ? &rfx_kernels()->u8 : &rfx_kernels()->i8;
 }
 

@@ -21,14 +21,6 @@ static enum rfx_status binary_infer(const struct rfx_graph *graph, struct rfx_no
     return rfx_infer_set_map(node, c, h, w, err);
 }
 
-static struct rfx_axis_map binary_axis_map(const struct rfx_graph *graph,
-                                           const struct rfx_node *node, int k, int axis) {
-    const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
-    struct rfx_axis_map map = rfx_axis_map_identity();
-    map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
-    return map;
-}
-
 static size_t binary_packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
     (void)graph;
     return rfx_act_packed_bytes(&node->act, node->out.c);
@@ -92,7 +84,7 @@ const struct rfx_op_def rfx_op_binary = {
     .fuses_as = RFX_FUSE_SUM | RFX_FUSE_GATE,
     .takes_in = RFX_FUSE_ACTIVATION,
     .infer = binary_infer,
-    .axis_map = binary_axis_map,
+    .axis_map = rfx_op_map_broadcast,
     .in_place = rfx_op_in_place_elementwise,
     .packed_bytes = binary_packed_bytes,
     .pack = binary_pack,

@@ -27,7 +27,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         return rfx_infer_refuse(node, err, "from %s to %s is no conversion",
                                 rfx_type_name(in->type), rfx_type_name(to));
     enum rfx_type other = to == RFX_TYPE_FLOAT32 ? in->type : to;
-    bool bytes = other == RFX_TYPE_UINT8 || other == RFX_TYPE_INT8;
+    bool bytes = rfx_type_is_byte(other);
     float scale = node->attr.convert.scale, lo, hi;
     rfx_type_limits(other, &lo, &hi);
     float zero = (float)node->attr.convert.zero_point;

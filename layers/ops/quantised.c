@@ -12,10 +12,6 @@
 #define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
 #define BYTES (RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
 
-static bool is_byte(enum rfx_type type) {
-    return type < RFX_TYPE_COUNT && (BYTES >> type & 1U) != 0;
-}
-
 /* --- INT_ADD, INT_MUL --- */
 
 static enum rfx_status infer_pair(const struct rfx_graph *graph, struct rfx_node *node,
@@ -91,37 +87,15 @@ static void run_pair(const struct rfx_run_args *args) {
         rfx_units_share(args, rfx_units_of_rows(args), 0, pair_unit, args);
 }
 
-static struct rfx_axis_map pair_axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
-                                         int k, int axis) {
-    const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
-    struct rfx_axis_map map = rfx_axis_map_identity();
-    map.broadcast = axis == 0 ? in->h == 1 && node->out.h != 1 : in->w == 1 && node->out.w != 1;
-    return map;
-}
+#define PAIR(onnx_name)                                                               \
+    {                                                                                 \
+        .name = (onnx_name), .spatial = true, .kind = RFX_CLASS_JOIN, .types = BYTES, \
+        .keeps_type = true, .infer = infer_pair, .axis_map = rfx_op_map_broadcast,    \
+        .in_place = rfx_op_in_place_elementwise, .run = run_pair                      \
+    }
 
-const struct rfx_op_def rfx_op_int_add = {
-    .name = "QLinearAdd",
-    .spatial = true,
-    .kind = RFX_CLASS_JOIN,
-    .types = BYTES,
-    .keeps_type = true,
-    .infer = infer_pair,
-    .axis_map = pair_axis_map,
-    .in_place = rfx_op_in_place_elementwise,
-    .run = run_pair,
-};
-
-const struct rfx_op_def rfx_op_int_mul = {
-    .name = "QLinearMul",
-    .spatial = true,
-    .kind = RFX_CLASS_JOIN,
-    .types = BYTES,
-    .keeps_type = true,
-    .infer = infer_pair,
-    .axis_map = pair_axis_map,
-    .in_place = rfx_op_in_place_elementwise,
-    .run = run_pair,
-};
+const struct rfx_op_def rfx_op_int_add = PAIR("QLinearAdd");
+const struct rfx_op_def rfx_op_int_mul = PAIR("QLinearMul");
 
 /* --- INT_MEAN: the state is a sum per channel --- */
 
@@ -131,7 +105,7 @@ static enum rfx_status infer_mean(const struct rfx_graph *graph, struct rfx_node
                                   struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
-    if (!is_byte(node->attr.int_mean.to))
+    if (!rfx_type_is_byte(node->attr.int_mean.to))
         return rfx_infer_refuse(node, err, "to %s", rfx_type_name(node->attr.int_mean.to));
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
     status = rfx_infer_zero_point(node, in->type, node->attr.int_mean.in_zero, err);

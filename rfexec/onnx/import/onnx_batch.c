@@ -44,10 +44,12 @@ static const struct rule_row {
      " AveragePool BatchNormalization Cast CastLike Clip Conv ConvTranspose DepthToSpace Dropout "
      "Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool GroupNormalization Identity "
      "InstanceNormalization IsInf IsNaN LRN LpPool MaxPool MaxUnpool Mish Not Pad Selu Shape "
-     "Shrink Size SpaceToDepth Swish Upsample "},
+     "Shrink Size SpaceToDepth Swish Upsample "
+     "DequantizeLinear QLinearAveragePool QLinearConv QLinearGlobalAveragePool QLinearLeakyRelu "
+     "QLinearSigmoid QuantizeLinear "},
     {BROADCAST, 0,
      " Add And Div Equal Greater GreaterOrEqual GridSample Less LessOrEqual Max Mean Min Mod Mul "
-     "Or PRelu Pow Sub Sum Where Xor "},
+     "Or PRelu Pow QLinearAdd QLinearMul Sub Sum Where Xor "},
     {AXIS, 0, " ArgMax ArgMin Split "},
     {AXIS, 1, " Concat "},
     {AXIS, -1, " LayerNormalization LpNormalization RMSNormalization TopK "},

@@ -11,7 +11,7 @@
 #include "rfexec/onnx/import/onnx_import.h"
 
 static bool is_byte(int32_t type) {
-    return type == RFX_ONNX_UINT8 || type == RFX_ONNX_INT8;
+    return rfx_type_is_byte(rfx_type_of_onnx(type));
 }
 
 /* The scale and zero point of a whole tensor. */
@@ -20,8 +20,18 @@ struct step {
     int32_t zero;
 };
 
-/* Reads a scale and a zero point of one element each, from inputs k and k + 1. */
-static struct step read_step(struct rfx_onnx_import *ctx, size_t k) {
+/* Checks that the zero point in input k, if there is one, has the type of its tensor. */
+static void check_zero_type(struct rfx_onnx_import *ctx, size_t k, int32_t type) {
+    if (!rfx_onnx_has(ctx, k) || rfx_onnx_in_type(ctx, k) == type) return;
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "a zero point of %s for a tensor of %s",
+                          rfx_type_name(rfx_type_of_onnx(rfx_onnx_in_type(ctx, k))),
+                          rfx_type_name(rfx_type_of_onnx(type)));
+}
+
+/* Reads the scale and the zero point of a tensor of this type, one element each, from inputs k and
+ * k + 1. */
+static struct step read_step(struct rfx_onnx_import *ctx, size_t k, int32_t type) {
+    check_zero_type(ctx, k + 1, type);
     struct step s = {(float)rfx_onnx_in_number(ctx, k),
                      (int32_t)rfx_onnx_in_number_or(ctx, k + 1, 0.0)};
     if (!(s.scale > 0.0f) || !isfinite(s.scale) || s.zero < -128 || s.zero > 255)
@@ -73,7 +83,7 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                                "to %s; only to uint8 and int8, with one scale",
                                rfx_type_name(rfx_type_of_onnx(type)));
-    struct step s = read_step(ctx, 1);
+    struct step s = read_step(ctx, 1, type);
     int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
     int made = convert_by(ctx, "", in, rfx_type_of_onnx(type), s);
     ctx->order = order;
@@ -82,16 +92,16 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
 
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx) {
     bool last;
-    struct step s = read_step(ctx, 1);
+    struct step s = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0));
     int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
     int made = convert_by(ctx, "", in, RFX_TYPE_FLOAT32, s);
     ctx->order = order;
     return rfx_onnx_ordered(ctx, made, last);
 }
 
-/* Sets the table of an integer convolution from the scales and zero points of its weights, and its
- * bias (an input of the node, which may be absent), and both other members of `q`. A bias of floats
- * is rounded to the scale of the products. */
+/* Sets the table and the zero points of an integer convolution. weight_scale and bias are inputs of
+ * the node: the scales of the weights, with the zero points behind them, and the bias, which may be
+ * absent. A bias of floats is rounded to multiples of input scale times weight scale. */
 static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct step out, float alpha,
                          size_t weight_scale, size_t bias, struct rfx_int_conv_attr *q) {
     int64_t oc = q->conv.oc;
@@ -105,6 +115,7 @@ static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct ste
             (void)rfx_onnx_refuse(
                 ctx, RFX_STATUS_MALFORMED, "%s of %lld elements for %lld output channels",
                 i == 2 ? "bias" : "scales", (long long)all[i]->elems, (long long)oc);
+    check_zero_type(ctx, weight_scale + 1, rfx_onnx_in_type(ctx, 3));
     q->channels = rfx_onnx_alloc(ctx, (size_t)oc, 3 * sizeof *q->channels);
     if (q->channels == NULL || rfx_onnx_failed(ctx)) return;
     const double *scales = rfx_onnx_const_reals(ctx, scale);
@@ -119,6 +130,7 @@ static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct ste
         if (!(factor > 0.0f) || !isfinite(factor))
             (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a scale of %g for the weights",
                                   (double)step);
+        if (rfx_onnx_failed(ctx)) return;
         memcpy(&bits, &factor, sizeof bits);
         q->channels[3 * i] = biases != NULL ? biases[i] : 0;
         if (reals != NULL) q->channels[3 * i] = llrintf((float)reals[i] / (in.scale * step));
@@ -133,7 +145,7 @@ int rfx_onnx_quantised_conv(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_INT_CONV};
     int in = rfx_onnx_conv_window(ctx, 3, &node.attr.conv);
     int32_t type = type_of_zero(ctx, 7);
-    struct step from = read_step(ctx, 1), to = read_step(ctx, 6);
+    struct step from = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), to = read_step(ctx, 6, type);
     if (!is_byte(rfx_onnx_in_type(ctx, 3)) || !is_byte(type))
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "weights or results of other types than "
@@ -146,7 +158,7 @@ int rfx_onnx_quantised_conv(struct rfx_onnx_import *ctx) {
 }
 
 /* Returns the node of a fully connected layer of one row: a 1x1 convolution of a map of one pixel.
- * Inputs: of the weights k, of the bias, of the output's scale. */
+ * The weights are input 3: (k, m), or (m, k) if `turned`. bias, out_scale: inputs of the node. */
 static int fully_connected(struct rfx_onnx_import *ctx, bool turned, float alpha, size_t bias,
                            size_t out_scale) {
     struct rfx_node node = {.op = RFX_OP_INT_CONV}, as_map = {.op = RFX_OP_PLAIN_AS_NHWC},
@@ -171,8 +183,8 @@ static int fully_connected(struct rfx_onnx_import *ctx, bool turned, float alpha
     node.attr.conv.weight = turned
                                 ? rfx_onnx_const_weight(ctx, rfx_onnx_const_view(ctx, b, &filters))
                                 : rfx_onnx_const_weight_transposed(ctx, b);
-    set_channels(ctx, read_step(ctx, 1), read_step(ctx, out_scale), alpha, 4, bias,
-                 &node.attr.int_conv);
+    set_channels(ctx, read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), read_step(ctx, out_scale, type),
+                 alpha, 4, bias, &node.attr.int_conv);
     node.attr.int_conv.to = rfx_type_of_onnx(type);
     if (!is_byte(type) || !is_byte(rfx_onnx_in_type(ctx, 3)))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
@@ -198,7 +210,8 @@ int rfx_onnx_quantised_matmul(struct rfx_onnx_import *ctx) {
 /* Returns the node of operand k as float32, by the scale in input k + 1. */
 static int dequantised(struct rfx_onnx_import *ctx, size_t k) {
     int in = as_bytes(ctx, rfx_onnx_any(ctx, rfx_onnx_need(ctx, k)), rfx_onnx_in_type(ctx, k));
-    return convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, read_step(ctx, k + 1));
+    return convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32,
+                      read_step(ctx, k + 1, rfx_onnx_in_type(ctx, k)));
 }
 
 /* Returns whether every axis of `b` is 1 or as long as that of `a`. */
@@ -213,9 +226,9 @@ static bool is_broadcast_to(const struct rfx_shape *b, const struct rfx_shape *a
  * in float32. */
 static int pair(struct rfx_onnx_import *ctx, bool sum) {
     struct rfx_node node = {.op = sum ? RFX_OP_INT_ADD : RFX_OP_INT_MUL};
-    struct step s[3] = {read_step(ctx, 1), read_step(ctx, 4), read_step(ctx, 6)};
-    struct rfx_onnx_operand x[2] = {rfx_onnx_need(ctx, 0), rfx_onnx_need(ctx, 3)};
     int32_t type = rfx_onnx_in_type(ctx, 0);
+    struct step s[3] = {read_step(ctx, 1, type), read_step(ctx, 4, type), read_step(ctx, 6, type)};
+    struct rfx_onnx_operand x[2] = {rfx_onnx_need(ctx, 0), rfx_onnx_need(ctx, 3)};
     enum rfx_type to = rfx_type_of_onnx(type);
     if (rfx_onnx_failed(ctx)) return -1;
     struct rfx_shape shapes[2] = {*rfx_onnx_shape(ctx, x[0]), *rfx_onnx_shape(ctx, x[1])};
@@ -269,14 +282,15 @@ int rfx_onnx_quantised_act(struct rfx_onnx_import *ctx) {
     int32_t type = rfx_onnx_in_type(ctx, 0);
     int made = rfx_onnx_act(ctx, "/function", dequantised(ctx, 0),
                             leaky ? RFX_ACT_LEAKY_RELU : RFX_ACT_SIGMOID, alpha, 0.0f);
-    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3)), type);
+    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3, type)),
+                type);
 }
 
 /* AveragePool, whose window is `node`, of operand 0: in float32 between two conversions, the second
  * of which adds the zero point before it rounds. */
 int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *node) {
     int32_t type = rfx_onnx_in_type(ctx, 0);
-    struct step from = read_step(ctx, 1), to = read_step(ctx, 3);
+    struct step from = read_step(ctx, 1, type), to = read_step(ctx, 3, type);
     int in = as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need_computed(ctx)), type);
     in = convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, from);
     struct rfx_node convert = {.op = RFX_OP_CONVERT,
@@ -288,18 +302,18 @@ int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *nod
 /* Inputs: scale and zero point of the output, then three for each map. Maps of another scale are
  * converted before they are joined. */
 int rfx_onnx_quantised_concat(struct rfx_onnx_import *ctx) {
-    struct step to = read_step(ctx, 0);
+    int32_t type = type_of_zero(ctx, 1);
+    struct step to = read_step(ctx, 0, type);
     int64_t axis = rfx_onnx_attr_int(ctx, "axis", 1);
     size_t n = ctx->node->n_in < 5 ? 0 : (ctx->node->n_in - 2) / 3;
     int *in = rfx_onnx_alloc(ctx, n + 1, sizeof *in);
-    int32_t type = type_of_zero(ctx, 1);
     struct rfx_node node = {.op = RFX_OP_CONCAT};
     if (n == 0 || in == NULL || (axis != 1 && axis != -3))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%zu inputs, axis %lld; only channels",
                                ctx->node->n_in, (long long)axis);
     for (size_t i = 0; i < n; i++) {
         size_t k = 2 + 3 * i;
-        struct step s = read_step(ctx, k + 1);
+        struct step s = read_step(ctx, k + 1, rfx_onnx_in_type(ctx, k));
         in[i] = as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need(ctx, k)), rfx_onnx_in_type(ctx, k));
         if (s.scale == to.scale && s.zero == to.zero && rfx_onnx_in_type(ctx, k) == type) continue;
         in[i] = convert_by(ctx, "/numbers", in[i], RFX_TYPE_FLOAT32, s);
@@ -310,8 +324,8 @@ int rfx_onnx_quantised_concat(struct rfx_onnx_import *ctx) {
 
 int rfx_onnx_quantised_mean(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_INT_MEAN};
-    struct step from = read_step(ctx, 1), to = read_step(ctx, 3);
     int32_t type = type_of_zero(ctx, 4);
+    struct step from = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), to = read_step(ctx, 3, type);
     if (rfx_onnx_attr_flag(ctx, "channels_last", false))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channels_last 1");
     node.attr.int_mean.to = rfx_type_of_onnx(type);

@@ -39,6 +39,7 @@ static bool computes(const struct rfx_onnx_node *node) {
 
 /* Returns the index of the node that makes a tensor, or -1. */
 static int maker_of(const struct rfx_onnx_joins *joins, const char *name) {
+    if (name[0] == '\0') return -1;
     const struct rfx_onnx_operand *made = rfx_onnx_names_find(joins->makers, name);
     return made == NULL ? -1 : made->node;
 }
@@ -70,17 +71,17 @@ static void count_readers(const struct rfx_onnx_model *model, const struct rfx_o
 static void mark_group(const struct rfx_onnx_import *ctx, struct rfx_onnx_joins *joins, size_t q,
                        const int *readers) {
     const struct rfx_onnx_node *nodes = ctx->model->nodes;
-    int at = nodes[q].n_in >= 2 ? maker_of(joins, nodes[q].in[0]) : -1, relu = -1;
+    int at = nodes[q].n_in >= 2 ? maker_of(joins, nodes[q].in[0]) : -1, clamp = -1;
     if (at >= 0 && is_clamp(&nodes[at]) && readers[at] == 1) {
-        relu = at;
+        clamp = at;
         at = maker_of(joins, nodes[at].in[0]);
     }
     if (at < 0 || readers[at] != 1 || nodes[at].n_in == 0) return;
-    if (!computes(&nodes[at]) && !(relu < 0 && moves_bytes(&nodes[at]))) return;
+    if (!computes(&nodes[at]) && !(clamp < 0 && moves_bytes(&nodes[at]))) return;
     if (dequantised(ctx, joins, &nodes[at], 0) == NULL) return;
     joins->ended[q] = at;
     joins->later[at] = true;
-    if (relu >= 0) joins->later[relu] = true;
+    if (clamp >= 0) joins->later[clamp] = true;
 }
 
 struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx) {
@@ -93,8 +94,9 @@ struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx) {
         .makers = makers,
         .ended = rfx_onnx_alloc(ctx, model->n_nodes + 1, sizeof *joins->ended),
         .later = rfx_onnx_alloc(ctx, model->n_nodes + 1, sizeof *joins->later)};
-    bool room = makers != NULL && joins->ended != NULL && joins->later != NULL;
+    bool room = makers != NULL && joins->ended != NULL && joins->later != NULL, branches = false;
     for (size_t i = 0; room && i < model->n_nodes; i++) {
+        branches = branches || rfx_onnx_is_branching(&model->nodes[i]);
         joins->ended[i] = -1;
         if (model->nodes[i].n_out > 0)
             room = rfx_onnx_names_put(makers, model->nodes[i].out[0], rfx_onnx_of((int)i));
@@ -104,7 +106,7 @@ struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx) {
         return NULL;
     }
     count_readers(model, joins, readers);
-    for (size_t i = 0; i < model->n_nodes; i++)
+    for (size_t i = 0; i < model->n_nodes && !branches; i++) /* a branch may read any tensor */
         if (is_own(&model->nodes[i], "QuantizeLinear")) mark_group(ctx, joins, i, readers);
     return joins;
 }
@@ -139,17 +141,29 @@ struct step {
     int32_t type;
 };
 
-/* Reads them. Returns false if there is more than one scale, or the type is not of one byte. */
+/* Returns the element type of a tensor. */
+static int32_t type_of(const struct rfx_onnx_import *ctx, const char *name) {
+    const struct rfx_onnx_const *c = constant(ctx, name);
+    return c != NULL ? c->type : rfx_onnx_names_type(ctx->values, name);
+}
+
+/* Reads them. Without a zero point, the type is that of the tensor that a DequantizeLinear reads,
+ * and uint8 for a QuantizeLinear. Returns false if there is more than one scale, or the type is not
+ * of one byte. */
 static bool read_step(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node,
                       struct step *s) {
     const struct rfx_onnx_const *zero = constant(ctx, input(node, 2));
-    *s = (struct step){.type = zero == NULL ? RFX_ONNX_UINT8 : zero->type};
+    *s = (struct step){.type = RFX_ONNX_UINT8};
+    if (zero != NULL)
+        s->type = zero->type;
+    else if (is_own(node, "DequantizeLinear"))
+        s->type = type_of(ctx, node->in[0]);
     bool read = number(ctx, input(node, 1), &s->scale);
     if (zero != NULL) read = number(ctx, input(node, 2), &s->zero) && read;
     for (size_t i = 0; i < node->n_attrs; i++)
         read = read && strcmp(node->attrs[i].name, "axis") == 0;
     return read && (zero != NULL) == (input(node, 2)[0] != '\0') &&
-           (s->type == RFX_ONNX_UINT8 || s->type == RFX_ONNX_INT8);
+           rfx_type_is_byte(rfx_type_of_onnx(s->type));
 }
 
 static int64_t int_attr(const struct rfx_onnx_node *node, const char *name, int64_t otherwise) {
@@ -170,8 +184,7 @@ static bool weights_fit(const struct rfx_onnx_import *ctx, const struct rfx_onnx
                         int64_t axis) {
     const struct rfx_onnx_const *w = by == NULL ? NULL : constant(ctx, by->in[0]);
     const struct rfx_onnx_const *scale = by == NULL ? NULL : constant(ctx, by->in[1]);
-    if (w == NULL || scale == NULL || (w->type != RFX_ONNX_UINT8 && w->type != RFX_ONNX_INT8))
-        return false;
+    if (w == NULL || scale == NULL || !rfx_type_is_byte(rfx_type_of_onnx(w->type))) return false;
     if (input(by, 2)[0] != '\0' && constant(ctx, input(by, 2)) == NULL) return false;
     if (int_attr(by, "block_size", 0) != 0) return false;
     int64_t along = int_attr(by, "axis", 1);
@@ -199,7 +212,7 @@ static bool is_idle(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *cla
 static bool bias_fits(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
                       const struct rfx_onnx_node *node) {
     const struct rfx_onnx_node *by = dequantised(ctx, joins, node, 2);
-    double zero = 0.0;
+    bool shifted = false;
     if (input(node, 2)[0] == '\0') return true;
     const struct rfx_onnx_const *floats = constant(ctx, node->in[2]);
     if (by == NULL)
@@ -209,8 +222,8 @@ static bool bias_fits(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *
     struct rfx_onnx_const *zeros = constant(ctx, input(by, 2));
     if (zeros == NULL) return input(by, 2)[0] == '\0';
     const int64_t *all = rfx_onnx_const_ints(ctx, zeros);
-    for (int64_t i = 0; all != NULL && i < zeros->elems; i++) zero += (double)(all[i] != 0);
-    return all != NULL && zero == 0.0;
+    for (int64_t i = 0; all != NULL && i < zeros->elems; i++) shifted = shifted || all[i] != 0;
+    return all != NULL && !shifted;
 }
 
 /* The joined node: its inputs are names, "" for none. */
@@ -220,8 +233,9 @@ struct joined {
     size_t n_in;
 };
 
-static void put(struct joined *j, const struct rfx_onnx_node *by, size_t count) {
-    for (size_t k = 0; k < count; k++) j->in[j->n_in++] = input(by, k);
+/* Appends inputs [from, to) of a node. */
+static void put(struct joined *j, const struct rfx_onnx_node *by, size_t from, size_t to) {
+    for (size_t k = from; k < to; k++) j->in[j->n_in++] = input(by, k);
 }
 
 /* Describes a Concat of up to MOST_JOINED maps. */
@@ -233,15 +247,14 @@ static bool describe_concat(struct rfx_onnx_import *ctx, const struct rfx_onnx_j
     bool fits = read_step(ctx, q, &to) && node->n_in <= MOST_JOINED && (axis == 1 || axis == -3);
     j->op = "QLinearConcat";
     j->domain = "com.microsoft";
-    j->in[j->n_in++] = input(q, 1);
-    j->in[j->n_in++] = input(q, 2);
+    put(j, q, 1, 3);
     for (size_t k = 0; k < node->n_in && fits; k++) {
         const struct rfx_onnx_node *x = dequantised(ctx, joins, node, k);
         const struct rfx_onnx_operand *value =
             x == NULL ? NULL : rfx_onnx_names_find(ctx->values, x->in[0]);
         fits = value != NULL && read_step(ctx, x, &from) && from.type == to.type &&
                rfx_onnx_shape(ctx, *value)->rank == 4;
-        if (fits) put(j, x, 3);
+        if (fits) put(j, x, 0, 3);
     }
     return fits;
 }
@@ -257,27 +270,27 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
     if (!read_step(ctx, x, &from) || !read_step(ctx, q, &to) || from.type != to.type) return false;
     if (clamp != NULL && !is_idle(ctx, clamp, &to)) return false;
     if (moves_bytes(node)) {
+        if (from.scale != to.scale || from.zero != to.zero || node->n_in > MOST_INPUTS)
+            return false;
         j->op = node->op;
-        put(j, x, 1);
-        for (size_t k = 1; k < node->n_in; k++) j->in[j->n_in++] = node->in[k];
-        return from.scale == to.scale && from.zero == to.zero && node->n_in <= MOST_INPUTS;
+        put(j, x, 0, 1);
+        put(j, node, 1, node->n_in);
+        return true;
     }
     if (is_own(node, "Concat")) return describe_concat(ctx, joins, node, q, j);
-    put(j, x, 3);
+    put(j, x, 0, 3);
     if (is_own(node, "GlobalAveragePool") || is_own(node, "AveragePool")) {
         j->op = is_own(node, "AveragePool") ? "QLinearAveragePool" : "QLinearGlobalAveragePool";
         j->domain = "com.microsoft";
-        j->in[j->n_in++] = input(q, 1);
-        j->in[j->n_in++] = input(q, 2);
+        put(j, q, 1, 3);
         return true;
     }
     if (y == NULL) return false;
-    put(j, y, 3);
+    put(j, y, 0, 3);
     if (is_own(node, "Add") || is_own(node, "Mul")) {
         j->op = is_own(node, "Add") ? "QLinearAdd" : "QLinearMul";
         j->domain = "com.microsoft";
-        j->in[j->n_in++] = input(q, 1);
-        j->in[j->n_in++] = input(q, 2);
+        put(j, q, 1, 3);
         return read_step(ctx, y, &other) && other.type == from.type &&
                (constant(ctx, x->in[0]) == NULL || constant(ctx, y->in[0]) == NULL);
     }
@@ -289,8 +302,7 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
     j->op = gemm ? "QGemm" : "QLinearConv";
     j->domain = gemm ? "com.microsoft" : "";
     if (gemm) j->in[j->n_in++] = added;
-    j->in[j->n_in++] = input(q, 1);
-    j->in[j->n_in++] = input(q, 2);
+    put(j, q, 1, 3);
     if (!gemm) j->in[j->n_in++] = added;
     return !gemm || (int_attr(node, "transA", 0) == 0 && is_float_attr(node, "alpha", 1.0f) &&
                      is_float_attr(node, "beta", 1.0f));
@@ -300,7 +312,7 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
 static void convert_joined(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *node,
                            const struct rfx_onnx_node *q, const struct joined *j) {
     struct rfx_onnx_node *made = rfx_onnx_alloc(ctx, 1, sizeof *made);
-    const char **in = rfx_onnx_alloc(ctx, MOST_INPUTS, sizeof *in);
+    const char **in = rfx_onnx_alloc(ctx, j->n_in + 1, sizeof *in);
     struct rfx_onnx_attr *attrs = rfx_onnx_alloc(ctx, node->n_attrs + 1, sizeof *attrs);
     if (made == NULL || in == NULL || attrs == NULL) return;
     *made = (struct rfx_onnx_node){.name = node->name,

@@ -135,6 +135,38 @@ static void taken(void **state) {
     expect(17, 2, ops);
 }
 
+/* The branch reads the MaxPool that stands between DequantizeLinear and QuantizeLinear. */
+static void reads_within_a_quantised_group(void **state) {
+    (void)state;
+    static const int64_t four = 4, one = 1;
+    static const float step = 0.1f;
+    static const enum rfx_op ops[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_POOL_MAX,
+                                      RFX_OP_CONVERT};
+    begin();
+    maker_ints(&graph, "four", &four, 1);
+    maker_floats(&graph, "step", &one, 1, &step);
+    add(&graph, MAKER_NODE, "Shape", "image", "shape");
+    add(&graph, MAKER_NODE, "Size", "shape", "rank");
+    add(&graph, MAKER_NODE, "Equal", "rank four", "is_map");
+    add(&graph, MAKER_NODE, "QuantizeLinear", "image step", "bytes");
+    add(&graph, MAKER_NODE, "DequantizeLinear", "bytes step", "floats");
+    maker_add_ints(&graph, "MaxPool", "floats", "pooled", "kernel_shape", (const int64_t[]){2, 2},
+                   2);
+    add(&graph, MAKER_NODE, "QuantizeLinear", "pooled step", "pooled_bytes");
+    add_if("is_map", "pooled");
+    maker_value(&graph, MAKER_OUTPUT, "pooled_bytes", NULL, 0);
+    save(17);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_load_options options = {0};
+    struct rfx_graph *net = NULL;
+    struct rfx_error err = {""};
+    if (rfx_onnx_load(mem, MODEL_PATH, &options, &net, &err) != RFX_OK) fail_msg("%s", err.text);
+    for (int i = 0; i < 4; i++) assert_int_equal(net->nodes[i + 1].op, ops[i]);
+    rfx_graph_free(net);
+    rfx_memory_free(mem);
+    (void)unlink(MODEL_PATH);
+}
+
 static void not_known_before_a_run(void **state) {
     (void)state;
     begin();
@@ -319,10 +351,15 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(taken),           cmocka_unit_test(not_known_before_a_run),
-        cmocka_unit_test(broken_branches), cmocka_unit_test(opset_of_a_function),
-        cmocka_unit_test(attributes),      cmocka_unit_test(refused_functions),
-        cmocka_unit_test(unfolding),       cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(taken),
+        cmocka_unit_test(reads_within_a_quantised_group),
+        cmocka_unit_test(not_known_before_a_run),
+        cmocka_unit_test(broken_branches),
+        cmocka_unit_test(opset_of_a_function),
+        cmocka_unit_test(attributes),
+        cmocka_unit_test(refused_functions),
+        cmocka_unit_test(unfolding),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,143 @@
+/* Which groups of DequantizeLinear, operator, QuantizeLinear become operators on bytes, and which
+ * stay as they are written. tests/oracle/quantised_models.py compares the values. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/makers/onnx_net.h"
+#include "tests/support/test_util.h"
+
+enum { INT8 = 3 };
+
+static struct maker graph;
+
+/* The image "x" and constants: scales s and t, weights k_q and their floats k, a zero point of
+ * int8. */
+static void begin(void) {
+    static const int64_t image[] = {1, 2, 6, 5}, filters[] = {3, 2, 1, 1}, one = 1;
+    static const float weights[6] = {0.5f, -0.25f, 1.0f, 0.75f, -1.0f, 0.1f}, s = 0.05f, t = 0.07f,
+                       none = 0.0f;
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_floats(&graph, "s", &one, 1, &s);
+    maker_floats(&graph, "t", &one, 1, &t);
+    maker_floats(&graph, "none", &one, 1, &none);
+    maker_floats(&graph, "weights", filters, 4, weights);
+    maker_add_int(&graph, "Cast", "none", "zero_8", "to", INT8);
+    maker_add(&graph, "QuantizeLinear", "weights s zero_8", "k_q");
+    maker_add(&graph, "DequantizeLinear", "k_q s zero_8", "k");
+    maker_add(&graph, "QuantizeLinear", "x s", "x_q");
+    maker_add(&graph, "DequantizeLinear", "x_q s", "x_f");
+}
+
+/* Ends the graph with QuantizeLinear by `in` (a tensor, a scale and perhaps a zero point). */
+static void end(const char *in) {
+    maker_add(&graph, "QuantizeLinear", in, "y");
+}
+
+static void has(int n, const enum rfx_op *ops) {
+    onnx_net_has(onnx_net_loaded(&graph, 17), n, ops);
+}
+
+static void conv_is_joined(void **state) {
+    (void)state;
+    static const enum rfx_op joined[] = {RFX_OP_CONVERT, RFX_OP_INT_CONV, RFX_OP_CONVERT};
+    static const char *const clamps[] = {NULL, "Relu"};
+    for (int i = 0; i < 2; i++) {
+        begin();
+        maker_add(&graph, "Conv", "x_f k", "c");
+        if (clamps[i] != NULL) maker_add(&graph, clamps[i], "c", "d");
+        end(clamps[i] != NULL ? "d t" : "c t");
+        has(3, joined);
+    }
+}
+
+/* A Clip that cuts numbers which the QuantizeLinear can express; results of another type; a result
+ * that is read elsewhere too. */
+static void conv_stays_in_float(void **state) {
+    (void)state;
+    static const enum rfx_op apart[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONV, RFX_OP_CONVERT,
+                                        RFX_OP_CONVERT};
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    maker_add(&graph, "Clip", "c none s", "d");
+    end("d t");
+    has(5, apart);
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    end("c t zero_8");
+    has(5, apart);
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    maker_value(&graph, MAKER_OUTPUT, "c", NULL, 0);
+    end("c t");
+    has(5, apart);
+}
+
+static void moves_keep_their_scale(void **state) {
+    (void)state;
+    static const enum rfx_op joined[] = {RFX_OP_CONVERT, RFX_OP_POOL_MAX, RFX_OP_CONVERT},
+                             apart[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_POOL_MAX,
+                                        RFX_OP_CONVERT, RFX_OP_CONVERT};
+    static const int64_t kernel[] = {2, 2};
+    for (int other = 0; other < 2; other++) {
+        begin();
+        maker_add_ints(&graph, "MaxPool", "x_f", "p", "kernel_shape", kernel, 2);
+        end(other ? "p t" : "p s");
+        has(other ? 5 : 3, other ? apart : joined);
+    }
+}
+
+/* More inputs than a joined operator can have. */
+static void many_inputs(void **state) {
+    (void)state;
+    enum { MANY = 1000 };
+    static char in[4 + 4 * MANY];
+    (void)strcpy(in, "x_f");
+    for (int i = 0; i < MANY; i++) (void)strcpy(in + 3 + 2 * i, " s");
+    begin();
+    maker_add(&graph, "Reshape", in, "p");
+    end("p s");
+    onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "Reshape");
+}
+
+/* A zero point of int8 for a tensor of uint8, of the input and of the weights. */
+static void other_zero_points(void **state) {
+    (void)state;
+    static const char *const in[] = {"x_q s zero_8 k_q s zero_8 t", "x_q s _ k_q s zero_u t",
+                                     "x_q s _ k_q s zero_8 t"};
+    for (int i = 0; i < 3; i++) {
+        begin();
+        maker_add_int(&graph, "Cast", "none", "zero_u", "to", 2);
+        maker_add(&graph, "QLinearConv", in[i], "y");
+        if (i < 2)
+            onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED,
+                             i == 0 ? "a zero point of int8 for a tensor of uint8"
+                                    : "a zero point of uint8 for a tensor of int8");
+        else
+            onnx_net_discard(onnx_net_loaded(&graph, 17));
+    }
+}
+
+static void memory_runs_out(void **state) {
+    (void)state;
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    end("c t");
+    onnx_net_runs_out(&graph, 17);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
+        cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
+        cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
