@@ -337,6 +337,16 @@ static void refusals(void **state) {
         channels[2] = bits;
         expect(&net, &good, bytes[0], RFX_STATUS_UNSUPPORTED, wrong[i].words);
     }
+    const struct rfx_weight taps = {
+        .source = RFX_WEIGHT_FILLED, .shape = {4, {1, 3, 2, 2}}, .elems = 12};
+    const int64_t far = 1 << 21; /* taps of which the rows between have 2^42 pixels */
+    node = good;
+    node.attr.conv.kh = node.attr.conv.kw = 2;
+    node.attr.conv.dh = node.attr.conv.dw = far;
+    node.attr.conv.pads = (struct rfx_pads){far, far, far, far};
+    assert_int_equal(rfx_graph_add_weight(net.graph, &taps, &node.attr.conv.weight, NULL), RFX_OK);
+    expect(&net, &node, bytes[0], RFX_STATUS_UNSUPPORTED,
+           "a window of 2097153x2097153 with 3 channels");
     test_net_end(&net);
 }
 
