@@ -104,9 +104,10 @@ enum rfx_status rfx_job_picture_traits(const char *picture, const struct rfx_run
     struct rfx_image_options options = rfx_api_image_options(read, 0, &bands);
     struct rfx_image *image = NULL;
     struct rfx_memory *mem = rfx_memory_create(0);
+    if (mem == NULL)
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "no memory for the header of a picture");
     options.max_pixels = 0; /* reads only the header */
-    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
-    if (mem != NULL) status = open_picture(mem, picture, &options, &image, err);
+    enum rfx_status status = open_picture(mem, picture, &options, &image, err);
     if (status == RFX_OK) *traits = rfx_image_traits(image);
     rfx_image_free(image);
     rfx_memory_free(mem);
