@@ -1,6 +1,7 @@
 /* Additional outputs by name; see keep_tensors.h. */
 #include "rfexec/run/keep_tensors.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "layers/graph/near_names.h"
@@ -16,7 +17,20 @@ static int find_tensor(const struct rfx_graph *graph, const char *name) {
     return -1;
 }
 
-static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own,
+/* Sets *node to a new node that copies the tensor of *node. */
+static enum rfx_status copy_tensor(struct rfx_graph *graph, const char *name, int *node,
+                                   struct rfx_error *err) {
+    char copied[256];
+    (void)snprintf(copied, sizeof copied, "%.200s#%d", name, graph->n_nodes);
+    const struct rfx_node copy = {.op = RFX_OP_ACTIVATION,
+                                  .name = copied,
+                                  .n_in = 1,
+                                  .in = node,
+                                  .act = {.kind = RFX_ACT_LEAKY_RELU, .alpha = 1.0f}};
+    return rfx_graph_add(graph, &copy, node, err);
+}
+
+static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own, bool copies,
                                 struct rfx_error *err) {
     int node = find_tensor(graph, name);
     if (node < 0) {
@@ -37,15 +51,17 @@ static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is output '%s' already",
                         name, graph->nodes[node].name, graph->outputs[k].name);
     }
-    status = rfx_graph_add_output(graph, node, name, err);
+    if (copies) status = copy_tensor(graph, name, &node, err);
+    if (status == RFX_OK) status = rfx_graph_add_output(graph, node, name, err);
     if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.type = type;
     return status;
 }
 
 enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names, int n,
-                               struct rfx_error *err) {
+                               bool copies, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int n_own = graph->n_outputs;
-    for (int i = 0; status == RFX_OK && i < n; i++) status = keep_one(graph, names[i], n_own, err);
+    for (int i = 0; status == RFX_OK && i < n; i++)
+        status = keep_one(graph, names[i], n_own, copies, err);
     return status;
 }

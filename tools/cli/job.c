@@ -173,6 +173,7 @@ static int load_model(struct rfx_memory *mem, const char *model,
 const struct rfx_fuse_options *rfx_cli_fuse(const struct rfx_cli_model_options *options) {
     static const struct rfx_fuse_options nothing = {0};
     static const struct rfx_fuse_options no_add = {true, true, false, true, true};
+    if (options->fuse != NULL) return options->fuse;
     if (options->no_fuse) return &nothing;
     return options->no_fuse_add ? &no_add : NULL;
 }
@@ -189,6 +190,11 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
                                     .memory_bytes = memory_bytes};
+    if (options->tensors != NULL) {
+        load.keep = options->tensors;
+        load.n_keep = options->n_tensors;
+        load.keep_copies = true;
+    }
     return load_model(mem, model, &load, out);
 }
 

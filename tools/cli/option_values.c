@@ -92,6 +92,16 @@ bool rfx_cli_parse_grid(const char *text, struct rfx_cli_pair *out) {
     return true;
 }
 
+bool rfx_cli_parse_share(const char *text, int64_t *index, int64_t *count) {
+    long long i, n;
+    int used = 0;
+    if (sscanf(text, "%9lld/%9lld%n", &i, &n, &used) != 2 || text[used] != '\0') return false;
+    if (strspn(text, "0123456789/") != strlen(text) || i < 1 || i > n) return false;
+    *index = i;
+    *count = n;
+    return true;
+}
+
 bool rfx_cli_parse_seed(const char *text, uint64_t *out) {
     if (!isdigit((unsigned char)*text)) return false;
     errno = 0;

@@ -33,6 +33,9 @@ bool rfx_cli_parse_index(const char *text, int64_t limit, int64_t *out);
 /* "4x6" gives {4, 6}; a count alone is accepted too: "16" gives {16, 0}. */
 bool rfx_cli_parse_grid(const char *text, struct rfx_cli_pair *out);
 
+/* "1/4": *index 1 and *count 4; part 1 of 4, counted from 1. */
+bool rfx_cli_parse_share(const char *text, int64_t *index, int64_t *count);
+
 /* An unsigned 64-bit integer, decimal or hexadecimal ("0x1f"). */
 bool rfx_cli_parse_seed(const char *text, uint64_t *out);
 

@@ -144,6 +144,10 @@ struct rfx_cli_model_options {
     enum rfx_conv_choice conv;
     struct rfx_fit_size fit;
     struct rfx_cli_kept kept;
+    /* Set by commands that look into a network, not by options. */
+    const struct rfx_fuse_options *fuse; /* NULL: as no_fuse and no_fuse_add say */
+    const char *const *tensors;          /* tensors whose copies are kept, in place of `kept` */
+    int n_tensors;
 };
 
 /* How a network is run. */

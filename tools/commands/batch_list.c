@@ -1,10 +1,13 @@
 /* Reads a list as a whole and splits it at line ends; see batch_list.h. */
 #include "tools/commands/batch_list.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Reads up to `room` bytes. Returns the number of bytes, or -1 with errno. */
@@ -80,6 +83,53 @@ enum rfx_status rfx_batch_list_read(struct rfx_memory *mem, const char *path,
     if (list->paths == NULL) return rfx_memory_fail(mem, path, bytes, err);
     list->bytes += 2 * bytes; /* a sorted copy is made later */
     cut_lines(list);
+    return RFX_OK;
+}
+
+/* Writes the paths of a folder's files to `text`, each ended by a zero byte. With `text` NULL only
+ * counts. Sets *n to the number of paths and returns the bytes. */
+static size_t list_files(DIR *folder, const char *path, char *text, size_t room, size_t *n) {
+    size_t filled = 0;
+    *n = 0;
+    rewinddir(folder);
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        struct stat info;
+        size_t bytes = strlen(path) + strlen(entry->d_name) + 2;
+        if (entry->d_name[0] == '.' || fstatat(dirfd(folder), entry->d_name, &info, 0) != 0 ||
+            !S_ISREG(info.st_mode))
+            continue;
+        if (text != NULL && filled + bytes > room) break; /* a file was added meanwhile */
+        if (text != NULL) (void)snprintf(text + filled, bytes, "%s/%s", path, entry->d_name);
+        filled += bytes;
+        ++*n;
+    }
+    return filled;
+}
+
+static int compare_paths(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+enum rfx_status rfx_batch_list_read_folder(struct rfx_memory *mem, const char *path,
+                                           struct rfx_batch_list *list, struct rfx_error *err) {
+    *list = (struct rfx_batch_list){.mem = mem};
+    DIR *folder = opendir(path);
+    if (folder == NULL)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "folder '%.200s': %s", path, strerror(errno));
+    size_t n, bytes = list_files(folder, path, NULL, 0, &n);
+    list->text = rfx_memory_alloc(mem, bytes + 1);
+    list->paths = rfx_memory_alloc(mem, (n + 1) * sizeof *list->paths);
+    list->bytes = bytes + n * sizeof *list->paths;
+    if (list->text != NULL && list->paths != NULL)
+        (void)list_files(folder, path, list->text, bytes, &list->n);
+    (void)closedir(folder);
+    if (list->text == NULL || list->paths == NULL)
+        return rfx_memory_fail(mem, path, list->bytes, err);
+    if (list->n == 0)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "folder '%.200s' has no files", path);
+    char *at = list->text;
+    for (size_t i = 0; i < list->n; at += strlen(at) + 1) list->paths[i++] = at;
+    qsort(list->paths, list->n, sizeof *list->paths, compare_paths);
     return RFX_OK;
 }
 

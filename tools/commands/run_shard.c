@@ -37,17 +37,6 @@ static int refuse_share(const char *text) {
     return RFX_EXIT_USAGE;
 }
 
-/* Parses "I/N" with 1 <= I <= N. */
-static bool parse_share(const char *text, int64_t *index, int64_t *count) {
-    long long i, n;
-    int used = 0;
-    if (sscanf(text, "%9lld/%9lld%n", &i, &n, &used) != 2 || text[used] != '\0') return false;
-    if (strspn(text, "0123456789/") != strlen(text) || i < 1 || i > n) return false;
-    *index = i;
-    *count = n;
-    return true;
-}
-
 int rfx_choose_shard_output(const struct rfx_graph *graph,
                             const struct rfx_cli_run_options *options, int *k) {
     const char *name = options->part.part_output;
@@ -89,7 +78,8 @@ static int choose_rect(struct shard_run *run) {
                         (long long)out->w);
         return RFX_EXIT_USAGE;
     }
-    if (!parse_share(options->part.part, &index, &count)) return refuse_share(options->part.part);
+    if (!rfx_cli_parse_share(options->part.part, &index, &count))
+        return refuse_share(options->part.part);
     if (count > out->h) {
         rfx_cli_message("--part '%s': output '%s' has %lld rows, too few for %lld parts",
                         options->part.part, output->name, (long long)out->h, (long long)count);
@@ -113,7 +103,8 @@ static int choose_cells(struct shard_run *run) {
             options->part.part_rect, name);
         return RFX_EXIT_USAGE;
     }
-    if (!parse_share(options->part.part, index, count)) return refuse_share(options->part.part);
+    if (!rfx_cli_parse_share(options->part.part, index, count))
+        return refuse_share(options->part.part);
     int64_t most = rfx_shard_most(graph, run->k);
     if (*count > most) {
         rfx_cli_message(
@@ -326,7 +317,7 @@ static int check_states_options(struct shard_run *run) {
             o->output.file, rounds, rounds == 1 ? "" : "s");
         return RFX_EXIT_USAGE;
     }
-    return parse_share(o->part.part, &run->states.index, &run->states.count)
+    return rfx_cli_parse_share(o->part.part, &run->states.index, &run->states.count)
                ? RFX_EXIT_DONE
                : refuse_share(o->part.part);
 }
@@ -436,7 +427,7 @@ static json_t *about_json(const struct shard_run *run) {
         (json_int_t)image.y1, "image_columns", (json_int_t)image.x0, (json_int_t)image.x1, "plan",
         text, "macs", (json_int_t)plan->macs, "macs_untiled", (json_int_t)plan->macs_untiled);
     if (about != NULL && run->options->part.part != NULL &&
-        parse_share(run->options->part.part, &index, &count))
+        rfx_cli_parse_share(run->options->part.part, &index, &count))
         (void)json_object_set_new(about, "part",
                                   json_pack("[I,I]", (json_int_t)index, (json_int_t)count));
     json_t *geo =

@@ -12,6 +12,7 @@
 #include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rfexec/onnx/export/onnx_writer.h"
+#include "rfexec/onnx/export/quantisation.h"
 #include "rfexec/run/model.h"
 
 typedef struct rfx_onnx_node onnx_node;
@@ -19,9 +20,10 @@ typedef struct rfx_onnx_node onnx_node;
 struct exporter {
     struct rfx_onnx_writer writer;
     const struct rfx_graph *graph;
-    const char **values; /* per node: name of its tensor in the file */
-    bool *follows_size;  /* per node: its shape depends on the image's size */
-    bool size_is_fixed;  /* some ONNX node is valid only for the image size of this graph */
+    const char **values;                         /* per node: name of its tensor in the file */
+    const struct rfx_quantisation *quantisation; /* NULL: the network is written in float32 */
+    bool *follows_size; /* per node: its shape depends on the image's size */
+    bool size_is_fixed; /* some ONNX node is valid only for the image size of this graph */
 };
 
 /* Axis orders for Transpose: from (n, c, h, w) to (n, h, w, c), and back. */
@@ -79,6 +81,107 @@ static onnx_node *emit2(struct exporter *x, const char *op, const char *name, co
 static const char *scalar(struct exporter *x, const char *node, const char *part, float value) {
     const char *name = rfx_onnx_text(&x->writer, "%s#%s", node, part);
     return rfx_onnx_fill(&x->writer, name, (struct rfx_shape){0, {0}}, value);
+}
+
+/* --- tensors and weights as integers --- */
+
+/* Returns what the quantisation says of a node. */
+static const struct rfx_node_quantisation *quantisation_of(const struct exporter *x,
+                                                           const struct rfx_node *node) {
+    static const struct rfx_node_quantisation none = {.bytes = false};
+    return x->quantisation == NULL ? &none : &x->quantisation->nodes[node - x->graph->nodes];
+}
+
+/* Returns whether the node only changes the layout in memory, which ONNX does not know. */
+static bool is_layout_only(const struct rfx_node *node) {
+    return node->op == RFX_OP_TO_PLAIN || node->op == RFX_OP_TO_NHWC;
+}
+
+/* Adds a DequantizeLinear of `in` (scale; zero: a name, or NULL for none) and returns its name. */
+static const char *dequantise(struct exporter *x, const char *name, const char *in,
+                              const char *scale, const char *zero, int axis) {
+    const char *inputs[3] = {in, scale, zero};
+    onnx_node *n = rfx_onnx_node(&x->writer, "DequantizeLinear", name, name, inputs, 3);
+    if (axis >= 0) rfx_onnx_int(n, "axis", axis);
+    return name;
+}
+
+/* Writes the weights of a node as int8 with one scale per output channel, followed by a
+ * DequantizeLinear along `axis`. Returns the name of its result. */
+static const char *byte_weights(struct exporter *x, const struct rfx_node *node, int index,
+                                struct rfx_shape shape, struct rfx_onnx_rounding *rounding,
+                                int axis) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const struct rfx_node_quantisation *q = quantisation_of(x, node);
+    struct rfx_shape channels = {1, {rounding->channels}};
+    int8_t *zeros = rfx_memory_calloc(x->graph->mem, (size_t)rounding->channels, sizeof *zeros);
+    if (zeros == NULL) {
+        refuse(x, node, "out of memory");
+        return "";
+    }
+    rounding->factors = q->factors;
+    rounding->scales = q->weight_scales;
+    const char *bytes =
+        rfx_onnx_rounded(w, rfx_onnx_text(w, "%s.weight", node->name), index, shape, rounding);
+    const char *scale = rfx_onnx_values(w, part(x, node, "weight_scale"), RFX_TYPE_FLOAT32,
+                                        channels, q->weight_scales);
+    const char *zero =
+        rfx_onnx_values(w, part(x, node, "weight_zero"), RFX_TYPE_INT8, channels, zeros);
+    rfx_memory_release(x->graph->mem, zeros);
+    return dequantise(x, part(x, node, "weight"), bytes, scale, zero, axis);
+}
+
+/* Writes the bias of a node as int32, in units of the input's scale times the weights' scales, as
+ * integer convolutions add it. Returns its name after DequantizeLinear; NULL: there is no bias. */
+static const char *int_bias(struct exporter *x, const struct rfx_node *node, int index,
+                            int64_t count) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const struct rfx_graph *graph = x->graph;
+    const float *weight_scales = quantisation_of(x, node)->weight_scales;
+    float in_scale = quantisation_of(x, &graph->nodes[node->in[0]])->scale;
+    const char *made = NULL;
+    if (index < 0 || w->status != RFX_OK) return NULL;
+    float *bias = rfx_memory_calloc(graph->mem, (size_t)count, sizeof *bias);
+    float *scales = rfx_memory_calloc(graph->mem, (size_t)count, sizeof *scales);
+    int32_t *integers = rfx_memory_calloc(graph->mem, (size_t)count, sizeof *integers);
+    if (bias == NULL || scales == NULL || integers == NULL)
+        refuse(x, node, "out of memory");
+    else
+        w->status = rfx_weight_read(&graph->weights[index], 0, count, bias, w->err);
+    if (w->status == RFX_OK) {
+        struct rfx_shape shape = {1, {count}};
+        for (int64_t i = 0; i < count; i++) {
+            scales[i] = in_scale * weight_scales[i];
+            bias[i] /= scales[i];
+        }
+        rfx_type_round(RFX_TYPE_INT32, bias, count, integers);
+        const char *name = rfx_onnx_text(w, "%s.bias", node->name);
+        (void)rfx_onnx_values(w, name, RFX_TYPE_INT32, shape, integers);
+        const char *scale =
+            rfx_onnx_values(w, part(x, node, "bias_scale"), RFX_TYPE_FLOAT32, shape, scales);
+        made = dequantise(x, part(x, node, "bias"), name, scale, NULL, 0);
+    }
+    rfx_memory_release(graph->mem, integers);
+    rfx_memory_release(graph->mem, scales);
+    rfx_memory_release(graph->mem, bias);
+    return made;
+}
+
+/* Writes QuantizeLinear and DequantizeLinear behind the tensor `in` of a node. */
+static void as_bytes(struct exporter *x, const struct rfx_node *node, const char *in,
+                     const char *output) {
+    struct rfx_onnx_writer *w = &x->writer;
+    const struct rfx_node_quantisation *q = quantisation_of(x, node);
+    const uint8_t byte = (uint8_t)q->zero_point;
+    const struct rfx_shape one = {0, {0}};
+    const char *bytes = part(x, node, "bytes"), *made = part(x, node, "dequantised");
+    const char *scale = scalar(x, node->name, "scale", q->scale);
+    const char *inputs[3] = {
+        in, scale,
+        rfx_onnx_values(w, part(x, node, "zero_point"), x->quantisation->type, one, &byte)};
+    (void)rfx_onnx_node(w, "QuantizeLinear", bytes, bytes, inputs, 3);
+    inputs[0] = bytes;
+    (void)rfx_onnx_node(w, "DequantizeLinear", made, output, inputs, 3);
 }
 
 /* --- binary operations --- */
@@ -770,6 +873,22 @@ static void window_attrs(onnx_node *n, int64_t kh, int64_t kw, int64_t sh, int64
     rfx_onnx_ints(n, "pads", pads, 4);
 }
 
+static void conv_attrs(onnx_node *conv, const struct rfx_conv_attr *a) {
+    window_attrs(conv, a->kh, a->kw, a->sh, a->sw, a->pads);
+    rfx_onnx_ints(conv, "dilations", (int64_t[2]){a->dh, a->dw}, 2);
+    rfx_onnx_int(conv, "group", a->groups);
+}
+
+/* Writes a Conv whose weights are integers. A fused batch norm is part of weights and bias. */
+static void export_byte_conv(struct exporter *x, const struct rfx_node *node,
+                             struct rfx_shape shape, const char *output) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
+    struct rfx_onnx_rounding rounding = {shape.dims[1] * a->kh * a->kw, a->oc, NULL, NULL};
+    const char *in[3] = {input(x, node, 0), byte_weights(x, node, a->weight, shape, &rounding, 0),
+                         int_bias(x, node, a->bias, a->oc)};
+    conv_attrs(rfx_onnx_node(&x->writer, "Conv", node->name, output, in, 3), a);
+}
+
 /* Writes a Conv or ConvTranspose, then the batch norm and the residual addition that are fused into
  * it. The first ONNX node has the name of the graph's node. */
 static void export_conv(struct exporter *x, const struct rfx_node *node, const char *output) {
@@ -778,15 +897,17 @@ static void export_conv(struct exporter *x, const struct rfx_node *node, const c
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_shape shape = {
         4, {transposed ? a->ic : a->oc, (transposed ? a->oc : a->ic) / a->groups, a->kh, a->kw}};
+    if (quantisation_of(x, node)->weights) {
+        export_byte_conv(x, node, shape, output);
+        return;
+    }
     const char *in[3] = {input(x, node, 0), weight(x, node, "weight", a->weight, shape), NULL};
     if (a->bias >= 0 && a->scale < 0)
         in[2] = weight(x, node, "bias", a->bias, (struct rfx_shape){1, {a->oc}});
     const char *made = a->scale >= 0 || node->residual ? part(x, node, "conv") : output;
     onnx_node *conv =
         rfx_onnx_node(w, transposed ? "ConvTranspose" : "Conv", node->name, made, in, 3);
-    window_attrs(conv, a->kh, a->kw, a->sh, a->sw, a->pads);
-    rfx_onnx_ints(conv, "dilations", (int64_t[2]){a->dh, a->dw}, 2);
-    rfx_onnx_int(conv, "group", a->groups);
+    conv_attrs(conv, a);
     if (transposed)
         rfx_onnx_ints(conv, "output_padding", (int64_t[2]){a->out_pad_h, a->out_pad_w}, 2);
     if (a->scale >= 0) {
@@ -911,12 +1032,18 @@ static void export_gemm(struct exporter *x, const struct rfx_node *node, const c
     }
     struct rfx_onnx_writer *w = &x->writer;
     int64_t k = node->attr.gemm.k, m = node->attr.gemm.m;
+    int from = node->attr.gemm.weight, bias = node->attr.gemm.bias;
     bool mk = node->attr.gemm.weight_is_mk;
     struct rfx_shape shape = {2, {mk ? m : k, mk ? k : m}};
-    const char *in[3] = {input(x, node, 0),
-                         weight(x, node, "weight", node->attr.gemm.weight, shape), NULL};
-    if (node->attr.gemm.bias >= 0)
-        in[2] = weight(x, node, "bias", node->attr.gemm.bias, (struct rfx_shape){1, {m}});
+    const char *in[3] = {input(x, node, 0), NULL, NULL};
+    if (quantisation_of(x, node)->weights) {
+        struct rfx_onnx_rounding rounding = {mk ? k : 1, m, NULL, NULL};
+        in[1] = byte_weights(x, node, from, shape, &rounding, mk ? 0 : 1);
+        in[2] = int_bias(x, node, bias, m);
+    } else {
+        in[1] = weight(x, node, "weight", from, shape);
+        if (bias >= 0) in[2] = weight(x, node, "bias", bias, (struct rfx_shape){1, {m}});
+    }
     onnx_node *gemm = rfx_onnx_node(w, "Gemm", node->name, output, in, 3);
     rfx_onnx_float(gemm, "alpha", node->attr.gemm.alpha);
     rfx_onnx_float(gemm, "beta", node->attr.gemm.beta);
@@ -1372,19 +1499,42 @@ static const char *value_name(struct exporter *x, int index) {
     return taken ? rfx_onnx_text(&x->writer, "%s#value", name) : name;
 }
 
-static void export_node(struct exporter *x, int index) {
-    const struct rfx_node *node = &x->graph->nodes[index];
-    const char *value = value_name(x, index);
-    x->values[index] = value;
-    if (rfx_node_is_input(node)) return;
+/* Returns whether the tensor of a node is an output of the network under this name. */
+static bool is_output_name(const struct exporter *x, const char *name) {
+    for (int i = 0; i < x->graph->n_outputs; i++)
+        if (strcmp(x->graph->outputs[i].name, name) == 0) return true;
+    return false;
+}
+
+/* Writes the operation of a node, and the activation fused into it, to `output`. */
+static void export_operation(struct exporter *x, const struct rfx_node *node, const char *output) {
     const struct op_row *row = &op_rows[node->op];
     if (node->act.kind == RFX_ACT_NONE || !rfx_node_takes_in(node, RFX_FUSE_ACTIVATION)) {
-        row->write(x, node, value);
+        row->write(x, node, output);
     } else {
         const char *before = part(x, node, "linear");
         row->write(x, node, before);
-        export_act(x, node, part(x, node, "act"), value, before);
+        export_act(x, node, part(x, node, "act"), output, before);
     }
+}
+
+static void export_node(struct exporter *x, int index) {
+    const struct rfx_node *node = &x->graph->nodes[index];
+    const struct rfx_node_quantisation *q = quantisation_of(x, node);
+    const char *value = value_name(x, index), *made = value;
+    x->values[index] = value;
+    if (x->quantisation != NULL && is_layout_only(node) && !is_output_name(x, value)) {
+        x->values[index] = input(x, node, 0);
+        return;
+    }
+    if (q->bytes && !rfx_node_is_input(node)) made = part(x, node, "float");
+    if (q->folded)
+        made = input(x, node, 0);
+    else if (!rfx_node_is_input(node))
+        export_operation(x, node, made);
+    if (!q->bytes) return;
+    if (rfx_node_is_input(node)) x->values[index] = value = part(x, node, "image");
+    as_bytes(x, node, made, value);
 }
 
 /* Returns whether a node combines a constant that has rows or columns with an operand whose size
@@ -1494,7 +1644,13 @@ static void export_values(struct exporter *x) {
 
 enum rfx_status rfx_onnx_export(const struct rfx_graph *graph, const char *path,
                                 struct rfx_error *err) {
-    struct exporter x = {.graph = graph};
+    return rfx_onnx_export_quantised(graph, NULL, path, err);
+}
+
+enum rfx_status rfx_onnx_export_quantised(const struct rfx_graph *graph,
+                                          const struct rfx_quantisation *quantisation,
+                                          const char *path, struct rfx_error *err) {
+    struct exporter x = {.graph = graph, .quantisation = quantisation};
     size_t n = (size_t)graph->n_nodes;
     rfx_onnx_writer_init(&x.writer, graph, err);
     x.values = rfx_memory_calloc(graph->mem, n, sizeof *x.values);

@@ -5,12 +5,12 @@
  * numbers are those of onnx.proto (IR version 8). */
 #include "rfexec/onnx/export/onnx_writer.h"
 
+#include <math.h>
 #include <pb_encode.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "layers/core/floats.h"
 #include "rfexec/output/output_file.h"
 
 struct rfx_onnx_text {
@@ -153,16 +153,36 @@ const char *rfx_onnx_weight(struct rfx_onnx_writer *w, const char *name, int wei
     return name;
 }
 
-const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const int64_t *values,
-                           int64_t count) {
-    int64_t *copy = keep(w, (size_t)count * sizeof *values);
+const char *rfx_onnx_rounded(struct rfx_onnx_writer *w, const char *name, int weight,
+                             struct rfx_shape shape, const struct rfx_onnx_rounding *rounding) {
+    struct rfx_onnx_constant *c = add_constant(w, name);
+    if (c == NULL) return name;
+    c->kind = RFX_ONNX_ROUNDED;
+    c->type = RFX_TYPE_INT8;
+    c->weight = weight;
+    c->rounding = *rounding;
+    set_shape(c, shape);
+    return name;
+}
+
+const char *rfx_onnx_values(struct rfx_onnx_writer *w, const char *name, enum rfx_type type,
+                            struct rfx_shape shape, const void *values) {
+    size_t bytes = rfx_type_bytes(type);
+    for (int i = 0; i < shape.rank; i++) bytes *= (size_t)shape.dims[i];
+    void *copy = keep(w, bytes);
     struct rfx_onnx_constant *c = copy == NULL ? NULL : add_constant(w, name);
     if (c == NULL) return name;
-    if (count != 0) memcpy(copy, values, (size_t)count * sizeof *values);
-    c->kind = RFX_ONNX_INT64;
-    c->ints = copy;
-    set_shape(c, (struct rfx_shape){1, {count}});
+    if (bytes != 0) memcpy(copy, values, bytes);
+    c->kind = RFX_ONNX_VALUES;
+    c->type = type;
+    c->values = copy;
+    set_shape(c, shape);
     return name;
+}
+
+const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const int64_t *values,
+                           int64_t count) {
+    return rfx_onnx_values(w, name, RFX_TYPE_INT64, (struct rfx_shape){1, {count}}, values);
 }
 
 const char *rfx_onnx_fill(struct rfx_onnx_writer *w, const char *name, struct rfx_shape shape,
@@ -236,24 +256,40 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
     return ok;
 }
 
+/* Replaces weights [first, first + n) by their integers. */
+static void round_weights(const struct rfx_onnx_rounding *r, int64_t first, int64_t n,
+                          float *values) {
+    for (int64_t i = 0; i < n; i++) {
+        int64_t channel = (first + i) / r->block % r->channels;
+        if (r->factors != NULL) values[i] *= r->factors[channel];
+        values[i] = fminf(fmaxf(values[i] / r->scales[channel], -127.0f), 127.0f);
+    }
+}
+
 /* Encodes a constant's values, little endian, in pieces. */
 static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
                        const struct rfx_onnx_constant *c) {
     enum { PIECE = 4096 };
-    size_t bytes =
-        c->kind == RFX_ONNX_INT64 ? (size_t)c->elems * sizeof *c->ints : rfx_floats_bytes(c->elems);
+    size_t bytes = (size_t)c->elems * rfx_type_bytes(c->type);
     if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
     if (s->callback == NULL) return pb_write(s, NULL, bytes);
-    if (c->kind == RFX_ONNX_INT64) return pb_write(s, (const pb_byte_t *)c->ints, bytes);
+    if (c->kind == RFX_ONNX_VALUES) return pb_write(s, c->values, bytes);
     float values[PIECE];
+    int8_t rounded[PIECE];
     for (int64_t first = 0; first < c->elems; first += PIECE) {
         int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
         w->status = rfx_memory_check_stop(w->mem, w->err);
-        if (w->status == RFX_OK && c->kind == RFX_ONNX_WEIGHT)
+        if (w->status == RFX_OK && c->kind != RFX_ONNX_FILL)
             w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
         if (w->status != RFX_OK) return false;
         for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;
-        if (!pb_write(s, (const pb_byte_t *)values, (size_t)n * sizeof *values)) return false;
+        const void *from = values;
+        if (c->kind == RFX_ONNX_ROUNDED) {
+            round_weights(&c->rounding, first, n, values);
+            rfx_type_round(RFX_TYPE_INT8, values, n, rounded);
+            from = rounded;
+        }
+        if (!pb_write(s, from, (size_t)n * rfx_type_bytes(c->type))) return false;
     }
     return true;
 }
@@ -262,7 +298,7 @@ static bool encode_constant(pb_ostream_t *s, const struct part *part) {
     const struct rfx_onnx_constant *c = part->what;
     bool ok = true;
     for (int i = 0; i < c->shape.rank; i++) ok = ok && put_int(s, 1, c->shape.dims[i]);
-    ok = ok && put_int(s, 2, c->kind == RFX_ONNX_INT64 ? 7 : 1);
+    ok = ok && put_int(s, 2, rfx_type_onnx(c->type));
     return ok && put_text(s, 8, c->name) && put_values(s, part->w, c);
 }
 

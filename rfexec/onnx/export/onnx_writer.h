@@ -29,15 +29,26 @@ struct rfx_onnx_node {
     struct rfx_onnx_attr attrs[RFX_ONNX_MAX_ATTRS + 1]; /* the last one is never written */
 };
 
-/* A constant: a weight of the graph, owned int64 values, or one float repeated. */
+/* Weights as integers in [-127, 127]. Element i belongs to output channel (i / block) % channels.
+ * Its integer is the weight times the channel's factor (NULL: 1), divided by the channel's scale,
+ * rounded to the nearest, halves to the even one. */
+struct rfx_onnx_rounding {
+    int64_t block, channels;
+    const float *factors, *scales; /* borrowed as long as the writer */
+};
+
+/* A constant: a weight of the graph, as it is or rounded to int8; owned values; or one float
+ * repeated. */
 struct rfx_onnx_constant {
     const char *name;
     struct rfx_shape shape;
-    enum { RFX_ONNX_WEIGHT, RFX_ONNX_INT64, RFX_ONNX_FILL } kind;
+    enum rfx_type type;
+    enum { RFX_ONNX_WEIGHT, RFX_ONNX_ROUNDED, RFX_ONNX_VALUES, RFX_ONNX_FILL } kind;
     int weight;
     int64_t elems;
-    int64_t *ints;
+    const void *values; /* VALUES: little endian */
     float fill;
+    struct rfx_onnx_rounding rounding;
 };
 
 struct rfx_onnx_value { /* an input or output; a dimension name replaces the number */
@@ -86,6 +97,11 @@ const char *rfx_onnx_int64(struct rfx_onnx_writer *w, const char *name, const in
                            int64_t count);
 const char *rfx_onnx_fill(struct rfx_onnx_writer *w, const char *name, struct rfx_shape shape,
                           float value);
+/* Copies the values, elements of `type`. */
+const char *rfx_onnx_values(struct rfx_onnx_writer *w, const char *name, enum rfx_type type,
+                            struct rfx_shape shape, const void *values);
+const char *rfx_onnx_rounded(struct rfx_onnx_writer *w, const char *name, int weight,
+                             struct rfx_shape shape, const struct rfx_onnx_rounding *rounding);
 
 void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onnx_value *value);
 
