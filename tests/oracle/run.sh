@@ -92,6 +92,7 @@ rm -f "$work"/op_*.onnx
 "$venv/bin/python" composed_models.py "$build/rfexec"
 # 8-bit networks: every byte.
 "$venv/bin/python" quantised_models.py "$build/rfexec"
+"$venv/bin/python" quantize_cases.py "$build/rfexec"
 # Random Resize nodes; more of them with RFX_CASES=2000.
 "$venv/bin/python" resize_cases.py "$build/rfexec"
 # Every attribute of the schemas; RFX_CASES also takes the versions between the oldest and the newest.

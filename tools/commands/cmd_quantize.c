@@ -324,6 +324,10 @@ static int run(void *given) {
     z.options = asked->run;
     z.options.model.fuse = &rfx_quantiser_fusing;
     const char *file = asked->run.output.file;
+    if (file == NULL || (asked->images == NULL && asked->counts == NULL)) {
+        rfx_cli_message("quantize needs --images or --counts, and -o: see 'rfexec help quantize'");
+        return RFX_EXIT_USAGE;
+    }
     struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) return RFX_EXIT_SYSTEM;
     int code = read_request(&z);
@@ -387,8 +391,8 @@ const struct rfx_cli_command rfx_cmd_quantize = {
     .name = "quantize",
     .args =
         "MODEL --images LIST|FOLDER -o FILE.onnx [--method M] [--memory BYTES]\n"
-        "MODEL --images LIST|FOLDER --part I/N -o FILE.json\n"
-        "MODEL --counts FILE,FILE,... -o FILE.onnx",
+        "       rfexec quantize MODEL --images LIST|FOLDER --part I/N -o FILE.json\n"
+        "       rfexec quantize MODEL --counts FILE,FILE,... -o FILE.onnx",
     .summary = "write a network of bytes (8 bits), with ranges taken from pictures",
     .details =
         "MODEL is an .onnx file in float32 or a built-in name. The network runs on every picture,\n"
@@ -408,7 +412,7 @@ const struct rfx_cli_command rfx_cmd_quantize = {
         "without parts, and for every plan.\n",
     .examples = "rfexec quantize mobilenet_v2.onnx --images photos/ --memory 256MiB -o int8.onnx\n",
     RFX_CLI_TABLE(uses),
-    .needs = "images counts",
+    .needs = "output",
     .min_args = 1,
     .max_args = 1,
     .values = &values,

@@ -56,15 +56,16 @@ static struct rfx_value_range range_between(float lo, float hi,
                                             const struct rfx_range_request *request) {
     bool is_signed = request->type == RFX_TYPE_INT8;
     struct rfx_value_range r = {.lo = fminf(lo, 0.0f), .hi = fmaxf(hi, 0.0f)};
-    float least = is_signed ? -128.0f : 0.0f, most = is_signed ? 127.0f : 255.0f;
+    double least = is_signed ? -128.0 : 0.0, most = is_signed ? 127.0 : 255.0;
     if (request->symmetric) {
         r.hi = fmaxf(-r.lo, r.hi);
         r.lo = -r.hi;
-        least = is_signed ? -127.0f : 1.0f; /* as many integers below the zero point as above */
+        least = is_signed ? -127.0 : 1.0; /* as many integers below the zero point as above */
     }
-    r.scale = r.hi / (most - least) - r.lo / (most - least);
-    if (!(r.scale >= 0x1p-126f)) r.scale = 1.0f; /* zeros, or numbers too small for a scale */
-    r.zero_point = (int32_t)fminf(fmaxf(nearbyintf(least - r.lo / r.scale), least), most);
+    double scale = ((double)r.hi - (double)r.lo) / (most - least);
+    if (!(scale >= 0x1p-126)) scale = 1.0; /* zeros, or numbers too small for a scale */
+    r.scale = (float)scale;
+    r.zero_point = (int32_t)fmin(fmax(nearbyint(least - (double)r.lo / scale), least), most);
     return r;
 }
 
@@ -98,6 +99,10 @@ struct filled {
     int first, last;
 };
 
+/* Largest share of the values that the range of RFX_RANGE_ENTROPY leaves out. Where a tensor has few
+ * values, most bins hold one of them, and the divergence alone would prefer much too small ranges. */
+#define MOST_OUTSIDE 0.003
+
 /* Returns the Kullback-Leibler divergence between the values, with those outside of the range moved
  * to its ends, and the values as the range's integers describe them: equally dense among the bins
  * of an integer. */
@@ -121,8 +126,8 @@ static double divergence(const struct rfx_value_counts *counts, struct filled fi
             last = b;
         }
     }
-    if (first < 0) return INFINITY;
     double inside = (double)counts->n - below - above;
+    if (first < 0 || below + above > MOST_OUTSIDE * (double)counts->n) return INFINITY;
     for (int b = first; b <= last; b++) {
         double p = (double)counts->bins[b];
         if (p == 0.0) continue;

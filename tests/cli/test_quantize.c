@@ -1,0 +1,213 @@
+/* rfexec quantize: the file does not depend on plan, threads and parts; its network answers like
+ * the float32 network; wrong files and options are refused. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+
+#define NET "mobilenet_v2:0.25"
+#define QUANTIZE "quantize " NET " --images list.txt "
+
+static const char list[] =
+    "synthetic:96x128:1\nsynthetic:96x128:2\nsynthetic:64x160:3\n"
+    "synthetic:64x160:4\nsynthetic:97x65:5\n";
+
+static int set_up(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -f *.onnx *.json"), 0);
+    write_file("list.txt", list);
+    expect(0, QUANTIZE "-o net.onnx");
+    return 0;
+}
+
+static void assert_same_file(const char *other) {
+    char command[300];
+    (void)snprintf(command, sizeof command, "cmp net.onnx '%s'", other);
+    if (system(command) != 0) fail_msg("net.onnx and %s differ", other);
+}
+
+static void test_file_is_the_same_for_every_plan(void **state) {
+    static const char *const plans[] = {"--bands 3 --threads 1", "--bands 8 --strips 2 --threads 3",
+                                        "--untiled --threads 2", "--untiled --row-by-row",
+                                        "--memory 20MiB",        "--bands 1 --tight"};
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, QUANTIZE "-o other.onnx %s", plans[i]);
+        expect(0, command);
+        assert_same_file("other.onnx");
+    }
+}
+
+static void test_parts_add_up(void **state) {
+    char command[200];
+    (void)state;
+    for (int i = 1; i <= 3; ++i) {
+        (void)snprintf(command, sizeof command, QUANTIZE "--part %d/3 -o part%d.json", i, i);
+        expect(0, command);
+    }
+    expect(0, "quantize " NET " --counts part2.json,part3.json,part1.json -o other.onnx");
+    assert_same_file("other.onnx");
+    expect(0, QUANTIZE "--part 1/1 -o all.json");
+    expect(0, "quantize " NET " --counts all.json -o other.onnx");
+    assert_same_file("other.onnx");
+
+    static const struct {
+        const char *files, *words;
+    } wrong[] = {
+        {"part1.json,part2.json", "part 1 of 3, but 2 files are given"},
+        {"part1.json,part2.json,part2.json", "part 2 is given twice"},
+        {"part1.json,part2.json,nothing.json", "'nothing.json': not a file of value counts"},
+        {"part1.json,part2.json,list.txt", "'list.txt': line 1"},
+        {"changed.json", "its checksum is wrong"},
+        {"other.json", "not a file of value counts of this version"},
+    };
+    assert_int_equal(system("sed 's/\"pictures\":1/\"pictures\":7/' part1.json >changed.json"), 0);
+    write_file("other.json", "{\"format\": \"another\"}\n");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        (void)snprintf(command, sizeof command, "quantize " NET " --counts %s -o no.onnx",
+                       wrong[i].files);
+        expect_says(3, command, wrong[i].words);
+    }
+    expect_says(3, "quantize mobilenet_v2:0.5 --counts all.json -o no.onnx", "of 'mobilenet_v2");
+    expect_says(3, "quantize " NET " --counts all.json --float classifier.1 -o no.onnx",
+                "that these options count");
+}
+
+/* Reads the floats of a .npy file. */
+static size_t read_npy(const char *path, float *values, size_t most) {
+    unsigned char head[10];
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fread(head, 1, 10, file), 10);
+    assert_int_equal(fseek(file, 10 + head[8] + 256 * head[9], SEEK_SET), 0);
+    size_t n = fread(values, sizeof *values, most, file);
+    (void)fclose(file);
+    return n;
+}
+
+/* Returns the signal to noise ratio, in dB, of a network's output beside the float32 network's. */
+static double ratio_of(const char *net, const char *input) {
+    static float exact[1000], values[1000];
+    char command[300];
+    double signal = 0.0, noise = 0.0;
+    (void)snprintf(command, sizeof command, "run " NET " %s -o exact.npy", input);
+    expect(0, command);
+    (void)snprintf(command, sizeof command, "run %s %s -o values.npy", net, input);
+    expect(0, command);
+    assert_int_equal(read_npy("exact.npy", exact, 1000), 1000);
+    assert_int_equal(read_npy("values.npy", values, 1000), 1000);
+    for (int i = 0; i < 1000; ++i) {
+        double error = (double)exact[i] - (double)values[i];
+        signal += (double)exact[i] * (double)exact[i];
+        noise += error * error;
+    }
+    return 10.0 * log10(signal / noise);
+}
+
+static void test_answers_like_the_float32_network(void **state) {
+    static const struct {
+        const char *options;
+        double least; /* dB; about 3 below what was measured */
+    } rows[] = {
+        {"", 30.0},
+        {"--type int8", 30.0},
+        {"--symmetric", 27.0},
+        {"--type int8 --symmetric", 27.0},
+        {"--one-weight-scale", 30.0},
+        {"--method percentile", 30.0},
+        {"--percentile 99.9", 31.0},
+        {"--method entropy", 32.0},
+        {"--float features.0.0 --float classifier.1", 33.0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; ++i) {
+        char command[300];
+        (void)snprintf(command, sizeof command, QUANTIZE "-o other.onnx %s", rows[i].options);
+        expect(0, command);
+        double ratio = ratio_of("other.onnx", "synthetic:96x128:9");
+        if (!(ratio >= rows[i].least)) fail_msg("'%s': %.1f dB", rows[i].options, ratio);
+    }
+}
+
+static void test_layers_left_in_float32(void **state) {
+    (void)state;
+    expect(0, QUANTIZE "-o other.onnx --json");
+    json_t *all = document("quantize");
+    assert_int_equal(integer_at(all, "layers"), 53);
+    assert_int_equal(integer_at(all, "integer_layers"), 53);
+    assert_int_equal(integer_at(all, "pictures"), 5);
+    json_decref(all);
+    expect(0, QUANTIZE "-o other.onnx --json --float classifier.1 --float features.2.conv.0.0");
+    json_t *some = document("quantize");
+    assert_int_equal(integer_at(some, "integer_layers"), 51);
+    json_decref(some);
+    expect_says(2, QUANTIZE "-o no.onnx --float features.99", "no layer has this name");
+    expect_says(2, QUANTIZE "-o no.onnx --float classifier.1 --float classifier.1",
+                "is in float32 anyway");
+}
+
+static void test_wrong_input_is_refused(void **state) {
+    (void)state;
+    expect_says(3, "quantize net.onnx --images list.txt -o no.onnx", "computes on bytes already");
+    expect_says(2, "quantize " NET " --images list.txt", "needs -o");
+    expect_says(2, "quantize " NET " -o no.onnx", "--images");
+    expect_says(2, QUANTIZE "-o no.onnx --percentile 20", "from 50 to 100");
+    expect_says(2, QUANTIZE "-o no.onnx --method minmax --percentile 99", "percentile");
+    expect_says(2, QUANTIZE "-o no.json --part 6/5", "not I/N");
+    expect_says(2, QUANTIZE "-o no.json --part 1/9", "too few for so many parts");
+    expect_says(2, QUANTIZE "-o no.json --counts a.json", "--counts");
+    expect_says(4, QUANTIZE "-o no.onnx --memory 8MiB", "needs at least");
+    write_file("wrong.txt", "synthetic:96x128:1\nmissing.png\n");
+    expect_says(3, "quantize " NET " --images wrong.txt -o no.onnx", "missing.png");
+    assert_int_equal(system("rm -rf empty && mkdir empty && touch empty/.hidden"), 0);
+    expect_says(3, "quantize " NET " --images empty -o no.onnx", "has no files");
+    assert_int_equal(system("test ! -e no.onnx && test ! -e no.json"), 0);
+}
+
+/* A folder is read in the order of its names; pictures with numbers that are not finite stop. */
+static void test_folder(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf pictures && mkdir pictures && mkdir pictures/more"), 0);
+    for (int i = 5; i >= 1; --i) {
+        static const char *const sizes[] = {"96x128", "96x128", "64x160", "64x160", "97x65"};
+        char command[200];
+        (void)snprintf(command, sizeof command,
+                       "run " NET " synthetic:%s:%d --keep input -o pictures/%d.npy", sizes[i - 1],
+                       i, i);
+        expect(0, command);
+        (void)snprintf(command, sizeof command, "mv pictures/%d.input.npy pictures/%d.npy", i, i);
+        assert_int_equal(system(command), 0);
+    }
+    expect(0, "quantize " NET " --images pictures -o other.onnx");
+    assert_same_file("other.onnx");
+
+    FILE *file = fopen("pictures/3.npy", "r+b");
+    const float nan = NAN;
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -4000, SEEK_END), 0);
+    assert_int_equal(fwrite(&nan, sizeof nan, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    expect_says(3, "quantize " NET " --images pictures -o no.onnx",
+                "has values that are not finite");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_is_the_same_for_every_plan),
+        cmocka_unit_test(test_parts_add_up),
+        cmocka_unit_test(test_answers_like_the_float32_network),
+        cmocka_unit_test(test_layers_left_in_float32),
+        cmocka_unit_test(test_wrong_input_is_refused),
+        cmocka_unit_test(test_folder),
+    };
+    return cmocka_run_group_tests(tests, set_up, NULL);
+}
