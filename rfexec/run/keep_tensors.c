@@ -17,6 +17,12 @@ static int find_tensor(const struct rfx_graph *graph, const char *name) {
     return -1;
 }
 
+static bool is_output(const struct rfx_graph *graph, int node) {
+    for (int k = 0; k < graph->n_outputs; k++)
+        if (graph->outputs[k].node == node) return true;
+    return false;
+}
+
 /* Sets *node to a new node that copies the tensor of *node. */
 static enum rfx_status copy_tensor(struct rfx_graph *graph, const char *name, int *node,
                                    struct rfx_error *err) {
@@ -30,9 +36,12 @@ static enum rfx_status copy_tensor(struct rfx_graph *graph, const char *name, in
     return rfx_graph_add(graph, &copy, node, err);
 }
 
-static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own, bool copies,
+static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own, unsigned how,
                                 struct rfx_error *err) {
-    int node = find_tensor(graph, name);
+    bool known = (how & RFX_KEEP_KNOWN) != 0;
+    int node = known ? rfx_graph_find(graph, name) : find_tensor(graph, name);
+    if (known && (node < 0 || rfx_node_is_constant(&graph->nodes[node]) || is_output(graph, node)))
+        return RFX_OK;
     if (node < 0) {
         char near[RFX_NEAR_NAMES_TEXT];
         rfx_graph_near_names(graph, name, near);
@@ -51,17 +60,17 @@ static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is output '%s' already",
                         name, graph->nodes[node].name, graph->outputs[k].name);
     }
-    if (copies) status = copy_tensor(graph, name, &node, err);
+    if ((how & RFX_KEEP_COPIES) != 0) status = copy_tensor(graph, name, &node, err);
     if (status == RFX_OK) status = rfx_graph_add_output(graph, node, name, err);
     if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.type = type;
     return status;
 }
 
 enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names, int n,
-                               bool copies, struct rfx_error *err) {
+                               unsigned how, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int n_own = graph->n_outputs;
     for (int i = 0; status == RFX_OK && i < n; i++)
-        status = keep_one(graph, names[i], n_own, copies, err);
+        status = keep_one(graph, names[i], n_own, how, err);
     return status;
 }

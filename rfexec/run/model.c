@@ -75,7 +75,7 @@ enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_
                                  struct rfx_error *err) {
     enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
     if (status == RFX_OK)
-        status = rfx_graph_keep(graph, options->keep, options->n_keep, options->keep_copies, err);
+        status = rfx_graph_keep(graph, options->keep, options->n_keep, options->keep_how, err);
     if (status == RFX_OK) status = rfx_conv_set_tile_rows(graph, err);
     return status == RFX_OK ? rfx_graph_finish(graph, options->fuse, err) : status;
 }

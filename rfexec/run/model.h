@@ -13,7 +13,7 @@ struct rfx_load_options {
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep; /* names of tensors that become outputs: see keep_tensors.h */
     int n_keep;
-    bool keep_copies;    /* the outputs are copies: streams need not store the tensors */
+    unsigned keep_how; /* RFX_KEEP_COPIES, RFX_KEEP_KNOWN (keep_tensors.h) */
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 

@@ -1,5 +1,6 @@
 /* rfexec quantize: the file does not depend on plan, threads and parts; its network answers like
- * the float32 network; wrong files and options are refused. */
+ * the float32 network; wrong files and options are refused. rfexec compare measures what lies
+ * between them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -200,6 +201,78 @@ static void test_folder(void **state) {
                 "has values that are not finite");
 }
 
+/* --- rfexec compare --- */
+
+/* The tensor of a name in the document of rfexec compare. */
+static json_t *tensor_of(json_t *doc, const char *name) {
+    size_t k;
+    json_t *row;
+    json_array_foreach(
+        at(doc, "tensors"), k,
+        row) if (strcmp(json_string_value(json_object_get(row, "name")), name) == 0) return row;
+    fail_msg("no tensor %s", name);
+    return NULL;
+}
+
+static double number_of(json_t *row, const char *key) {
+    return json_number_value(json_object_get(row, key));
+}
+
+static void test_compare_measures_outputs(void **state) {
+    (void)state;
+    double exact = ratio_of("net.onnx", "synthetic:96x128:9");
+    expect(0, "compare " NET " net.onnx synthetic:96x128:9 --json");
+    json_t *doc = document("compare"), *row = tensor_of(doc, "output");
+    assert_int_equal(json_array_size(at(doc, "tensors")), 1);
+    assert_true(fabs(number_of(row, "signal_to_noise_db") - exact) < 1e-6);
+    assert_int_equal(integer_at(row, "elements"), 1000);
+    assert_true(number_of(row, "other_class_share") == 0.0);
+    json_decref(doc);
+
+    expect(0, "compare " NET " " NET " --images list.txt --json --layers");
+    doc = document("compare");
+    assert_true(json_array_size(at(doc, "tensors")) > 50);
+    row = tensor_of(doc, "output");
+    assert_true(json_is_null(json_object_get(row, "signal_to_noise_db")));
+    assert_int_equal(integer_at(row, "elements"), 5000);
+    json_decref(doc);
+}
+
+/* A tensor of the quantised network is compared in units of the float32 network, wherever batch
+ * norm and activation went, and under every plan. */
+static void test_compare_measures_layers(void **state) {
+    static const char *const plans[] = {"", "--bands 3", "--memory 24MiB --threads 1", "--untiled"};
+    static const char *const layers[] = {"features.0", "features.1.conv.0.2", "features.1",
+                                         "features.3", "avgpool"};
+    double first[5] = {0.0};
+    (void)state;
+    for (size_t p = 0; p < 4; ++p) {
+        char command[300];
+        (void)snprintf(command, sizeof command,
+                       "compare " NET " net.onnx synthetic:96x128:9 --json --layers %s", plans[p]);
+        expect(0, command);
+        json_t *doc = document("compare");
+        assert_true(json_array_size(at(doc, "tensors")) > 60);
+        for (size_t k = 0; k < 5; ++k) {
+            double ratio = number_of(tensor_of(doc, layers[k]), "signal_to_noise_db");
+            if (!(ratio > 20.0 && ratio < 60.0)) fail_msg("%s: %.1f dB", layers[k], ratio);
+            if (p == 0) first[k] = ratio;
+            assert_true(fabs(ratio - first[k]) < 1e-6);
+        }
+        json_decref(doc);
+    }
+}
+
+static void test_compare_refuses(void **state) {
+    (void)state;
+    expect_says(3, "compare " NET " fsrcnn synthetic:64x64", "outputs of other numbers or sizes");
+    expect_says(2, "compare " NET " net.onnx", "either INPUT or --images");
+    expect_says(2, "compare " NET " net.onnx synthetic:64x64 --images list.txt",
+                "either INPUT or --images");
+    expect_says(3, "compare " NET " missing.onnx synthetic:64x64", "missing.onnx");
+    expect_says(4, "compare " NET " net.onnx synthetic:640x640 --memory 7MiB", "needs at least");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_is_the_same_for_every_plan),
@@ -208,6 +281,9 @@ int main(void) {
         cmocka_unit_test(test_layers_left_in_float32),
         cmocka_unit_test(test_wrong_input_is_refused),
         cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_compare_measures_outputs),
+        cmocka_unit_test(test_compare_measures_layers),
+        cmocka_unit_test(test_compare_refuses),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

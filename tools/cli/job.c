@@ -193,7 +193,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
     if (options->tensors != NULL) {
         load.keep = options->tensors;
         load.n_keep = options->n_tensors;
-        load.keep_copies = true;
+        load.keep_how = options->keep_how;
     }
     return load_model(mem, model, &load, out);
 }

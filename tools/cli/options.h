@@ -146,8 +146,9 @@ struct rfx_cli_model_options {
     struct rfx_cli_kept kept;
     /* Set by commands that look into a network, not by options. */
     const struct rfx_fuse_options *fuse; /* NULL: as no_fuse and no_fuse_add say */
-    const char *const *tensors;          /* tensors whose copies are kept, in place of `kept` */
+    const char *const *tensors;          /* tensors that are kept in place of `kept` */
     int n_tensors;
+    unsigned keep_how; /* as in rfx_load_options, for `tensors` */
 };
 
 /* How a network is run. */

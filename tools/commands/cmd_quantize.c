@@ -9,6 +9,7 @@
 
 #include "layers/core/printable.h"
 #include "layers/graph/op.h"
+#include "rfexec/run/keep_tensors.h"
 #include "rfexec/run/run.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
@@ -149,6 +150,7 @@ static enum rfx_status list_kept(struct quantize *z, struct rfx_error *err) {
     }
     z->options.model.tensors = z->names;
     z->options.model.n_tensors = z->n_kept;
+    z->options.model.keep_how = RFX_KEEP_COPIES;
     return RFX_OK;
 }
 
