@@ -12,6 +12,7 @@ size=6000x5000
 seed=${SEED:-42} # training used 1000000 and up
 budget=64MiB
 model=data/defect_net.onnx
+int8=data/defect_net.int8.onnx # made of it by rfexec quantize
 out=build/demo
 demo=${1:-defects}
 case $demo in
@@ -82,6 +83,11 @@ say "Compare with the truth; green boxes: found, red: missed, yellow: false"
 build/tools/demo/rfx-score-defects "$out/defects.npy" "$out/truth.csv" --require 0.9 \
     --image "$out/part.png" --overlay "$out/overlay.png"
 echo "picture with boxes: $out/overlay.png"
+
+say "Find them again with the network of 8 bits, $int8"
+build/rfexec run "$int8" "$out/part.png" --memory "$budget" -o "$out/int8.npy" >"$out/int8.txt"
+grep -E '^(plan|measured|output)' "$out/int8.txt"
+build/tools/demo/rfx-score-defects "$out/int8.npy" "$out/truth.csv" --require 0.9
 
 say "Prove the bits against the untiled run, and show the seams of tiles without halos"
 build/rfexec verify "$model" "$out/part.png" --memory "$budget" --naive >"$out/verify.txt" || {

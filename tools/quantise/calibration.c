@@ -39,6 +39,12 @@ void rfx_calibration_release(struct rfx_calibration *calibration) {
     *calibration = (struct rfx_calibration){.mem = NULL};
 }
 
+/* Returns the network's name: of a model file, the name without its folders. */
+static const char *name_of(const struct rfx_graph *graph) {
+    const char *slash = strrchr(graph->name, '/');
+    return slash == NULL ? graph->name : slash + 1;
+}
+
 /* --- writing --- */
 
 static json_t *tensor_json(const struct rfx_value_counts *counts) {
@@ -61,7 +67,7 @@ static json_t *document_of(const struct rfx_calibration *c) {
             (void)json_object_set_new(tensors, rfx_quantiser_name(c->quantiser, i),
                                       tensor_json(&c->counts[i]));
     return json_pack("{s:s, s:i, s:s, s:[I,I], s:I, s:[i,i], s:o}", "format", format_name,
-                     "version", VERSION, "model", graph->name, "size", (json_int_t)input->h,
+                     "version", VERSION, "model", name_of(graph), "size", (json_int_t)input->h,
                      (json_int_t)input->w, "pictures", (json_int_t)c->pictures, "part", c->part,
                      c->parts, "tensors", tensors);
 }
@@ -159,13 +165,13 @@ static enum rfx_status add_file(struct rfx_calibration *c, const struct counts_f
     const struct rfx_graph *graph = c->quantiser->graph;
     const json_t *tensors = json_object_get(file->document, "tensors");
     const char *model = json_string_value(json_object_get(file->document, "model"));
-    if (model == NULL || strcmp(model, graph->name) != 0 ||
+    if (model == NULL || strcmp(model, name_of(graph)) != 0 ||
         json_object_size(tensors) != (size_t)c->quantiser->counted)
         return rfx_fail(file->err, RFX_STATUS_MALFORMED,
                         "'%.200s': values of %zu tensors of '%.100s', not of the %d tensors of "
                         "'%.100s' that these options count",
                         file->path, json_object_size(tensors), model == NULL ? "" : model,
-                        c->quantiser->counted, graph->name);
+                        c->quantiser->counted, name_of(graph));
     for (int i = 0; i < graph->n_nodes; i++) {
         if (c->counts[i].bins == NULL) continue;
         const char *name = rfx_quantiser_name(c->quantiser, i);

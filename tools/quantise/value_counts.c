@@ -99,8 +99,9 @@ struct filled {
     int first, last;
 };
 
-/* Largest share of the values that the range of RFX_RANGE_ENTROPY leaves out. Where a tensor has few
- * values, most bins hold one of them, and the divergence alone would prefer much too small ranges. */
+/* Largest share of the values that the range of RFX_RANGE_ENTROPY leaves out. Where a tensor has
+ * few values, most bins hold one of them, and the divergence alone would prefer much too small
+ * ranges. */
 #define MOST_OUTSIDE 0.003
 
 /* Returns the Kullback-Leibler divergence between the values, with those outside of the range moved

@@ -341,7 +341,8 @@ static bool encode_graph(pb_ostream_t *s, const struct part *part) {
     struct rfx_onnx_writer *w = part->w;
     bool ok = true;
     for (int i = 0; i < w->n_nodes; i++) ok = ok && put_message(s, 1, encode_node, w, w->nodes[i]);
-    ok = ok && put_text(s, 2, w->graph->name);
+    const char *slash = strrchr(w->graph->name, '/'); /* of a model file, the name is its path */
+    ok = ok && put_text(s, 2, slash == NULL ? w->graph->name : slash + 1);
     for (int i = 0; i < w->n_constants; i++)
         ok = ok && put_message(s, 5, encode_constant, w, &w->constants[i]);
     for (int i = 0; i < w->n_inputs; i++)
