@@ -3,10 +3,11 @@
     bench_peers.py build/rfexec MODEL [MODEL ...] --sizes 1024x1024,2048x2048
         [--budgets 64MiB,128MiB] [--rows "200MiB:--conv direct" "untiled:--conv winograd"]
         [--threads 2] [--runs 5] [--markdown FILE] [--json FILE]
-    bench_peers.py build/rfexec --table engine [--markdown FILE] [--json FILE]
+    bench_peers.py build/rfexec --table engine|int8 [--markdown FILE] [--json FILE]
     bench_peers.py build/rfexec --check
 
-MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first.
+MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first; with the
+end ":int8" (mobilenet_v2:int8) it is quantised with 'rfexec quantize'.
 tools/requirements_peers.txt says what to install; --check whether it works.
 
 Each round runs every peer, rfexec untiled, in every budget and in every row of --rows, in an order

@@ -1,4 +1,4 @@
-"""The table of docs/benchmarks.md: network, size, and per row of rfexec the budget, the options and
+"""The tables of docs/benchmarks.md: network, size, and per row of rfexec the budget, the options and
 the targets: at most so many times the fastest of a group of peers (measure.GROUPS)."""
 
 from peers.measure import Row
@@ -31,4 +31,20 @@ def engine():
     ]
 
 
-TABLES = {"engine": engine}
+def int8():
+    """Networks of 8 bits, which workshop.Workshop.case makes."""
+    def rows(budget, limit):
+        return [_row("untiled", limit, "plain"), _row(budget, limit, "plain")]
+    return [
+        ("mobilenet_v2:int8", "1024x1024", rows("24MiB", 0.75)),
+        ("mobilenet_v2:int8", "2048x2048", rows("32MiB", 0.70)),
+        ("mobilenet_v2:int8", "4096x4096", rows("32MiB", 0.65)),
+        ("resnet50:int8", "1024x1024", rows("80MiB", 0.95)),
+        ("resnet50:int8", "2048x2048", rows("96MiB", 0.92)),
+        ("resnet18:int8", "1024x1024", rows("67MiB", 0.95)),
+        ("unet:int8", "1024x1024", rows("85MiB", 0.95)),
+        ("deeplab_v3:int8", "1024x1024", rows("40MiB", 0.95)),
+    ]
+
+
+TABLES = {"engine": engine, "int8": int8}

@@ -14,6 +14,9 @@ from peers.rfexec_program import Refused, last_line, run
 HERE = pathlib.Path(__file__).resolve().parent
 # Two sizes for which pnnx follows the shapes, so that a network of any size stays one.
 PNNX_SIZES = ((256, 256), (384, 384))
+# A built-in with this end is quantised to 8 bits, with ranges from so many made pictures.
+INT8 = ":int8"
+INT8_PICTURES = 4
 
 
 def label(model):
@@ -37,6 +40,7 @@ class Case:
 
     def __init__(self, name, size, model, onnx, note=""):
         self.name, self.size, self.model, self.onnx, self.note = name, size, model, onnx, note
+        self.int8 = name.endswith(INT8)
 
 
 class Workshop:
@@ -88,6 +92,10 @@ class Workshop:
             return Case(label(model), size, str(model), pathlib.Path(model))
         stem = "".join(c if c.isalnum() or c in "_.-" else "_" for c in model)
         path = self.folder / f"{stem}-{size}.onnx"
+        if model.endswith(INT8):
+            self.make(path, lambda part: self.rfexec.quantize(model.removesuffix(INT8), size,
+                                                              INT8_PICTURES, part))
+            return Case(model, size, str(path), path)
         pool = self.rfexec.export(model, size, path)
         if pool is None:
             return Case(model, size, str(path), path)
@@ -113,6 +121,8 @@ class Workshop:
 
     def model_for(self, peer, case):
         """What child.py opens: converted where the peer does not read ONNX."""
+        if case.int8 and peer in ("mnn", "ncnn"):
+            raise Refused("its converter does not read QuantizeLinear and DequantizeLinear")
         if peer == "mnn":
             return self.mnn(case.onnx)
         if peer == "ncnn":
