@@ -85,6 +85,10 @@ def enter(folder):
     os.makedirs(path)
     os.chdir(path)
     shutil.copy(os.path.join(source, "data", "defect_net.onnx"), path)
+    os.mkdir("photos")
+    for seed in (1, 2, 3):
+        code, lines = run("rfexec run fsrcnn synthetic:200x240:%d --range -1,1 -o photos/%d.png" % (seed, seed))
+        assert code == 0, lines
 
 
 def steps_of(text):
