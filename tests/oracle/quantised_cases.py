@@ -104,9 +104,9 @@ def finish(draw, model, y, shape, x, values=None):
     return Case(draw.kind, model.finish(y, shape, draw.integer(0, 3) > 0), as_image(values, *x))
 
 
-def quantise_case(draw, _):
+def quantise_case(draw, form, _):
     """QuantizeLinear of numbers near and far, infinities, and exact halves."""
-    model, scale, shape = draw.model("qdq"), draw.scale(), draw.shape()
+    model, scale, shape = draw.model(form), draw.scale(), draw.shape()
     image = draw.random.choice([0.5, 1, 3, 1000], shape) * draw.random.uniform(-300, 300, shape)
     halves = draw.random.integers(-600, 600, shape) / 2
     image = np.where(draw.random.integers(0, 2, shape), halves, image).astype(f32) * scale
@@ -117,8 +117,8 @@ def quantise_case(draw, _):
     return Case(draw.kind, model.model(shape), image.astype(f32))
 
 
-def dequantise_case(draw, _):
-    model, shape, x = draw.model("qdq"), draw.shape(), (draw.scale(), draw.zero())
+def dequantise_case(draw, form, _):
+    model, shape, x = draw.model(form), draw.shape(), (draw.scale(), draw.zero())
     bytes_of_x = model.quantise("x", *x)
     again = Map(bytes_of_x.name, draw.scale(), draw.zero())
     model.output(model.real(again), onnx.TensorProto.FLOAT)
@@ -298,6 +298,15 @@ def function_case(draw, form, word):
     return finish(draw, model, model.apply(word, (model.quantise("x", *x),), to, *more, **attrs), shape, x)
 
 
+def norm_case(draw, form, word):
+    """BatchNormalization, between the conversions."""
+    model, shape, x = draw.model(form), draw.shape(), (draw.scale(), draw.zero())
+    to = (draw.near(x[0]), draw.zero())
+    y = model.apply(word, (model.quantise("x", *x),), to, *models.norm(draw, shape[1], x[0], to[0]),
+                    epsilon=draw.choice([1e-5, 1e-3]))
+    return finish(draw, model, y, shape, x)
+
+
 def move_case(draw, form, word):
     """Operators that move bytes; in QDQ form also to another scale."""
     model, shape, x = draw.model(form), draw.shape(), (draw.scale(), draw.zero())
@@ -353,9 +362,9 @@ def transposed_case(draw, form, _):
 
 
 CONVS = ("dense", "grouped", "depthwise", "dilated", "strided")
-# name: (function, words for it)
+# name: (function, form, operator or kind of window)
 CASES = {
-    "QuantizeLinear": (quantise_case, "qdq"), "DequantizeLinear": (dequantise_case, "qdq"),
+    "QuantizeLinear": (quantise_case, "qdq", ""), "DequantizeLinear": (dequantise_case, "qdq", ""),
     **{f"{form} Conv {word}": (conv_case, form, word) for form in models.FORMS for word in CONVS},
     **{f"{form} {word}": (row_case, form, word) for form in models.FORMS for word in ("Gemm", "MatMul")},
     **{f"{form} {word}": (pair_case, form, word) for form in models.FORMS for word in ("Add", "Mul")},
@@ -367,6 +376,7 @@ CASES = {
        for word in ("Relu", "Clip", "HardSigmoid", "HardSwish", "Softmax")},
     **{f"{form} {word}": (move_case, form, word) for form in models.FORMS
        for word in ("Resize", "Pad", "Slice", "Reshape", "Transpose", "Split")},
+    "qdq BatchNormalization": (norm_case, "qdq", "BatchNormalization"),
     "qdq ConvTranspose": (transposed_case, "qdq", ""),
 }
 # What ONNX Runtime must not compute in float32, by the last words of the name.
@@ -375,7 +385,7 @@ INTEGER = ("Conv", "Gemm", "MatMul", "Add", "Mul", "Concat", "AveragePool", "Glo
 
 def make_case(name, seed, index):
     function, *words = CASES[name]
-    return function(Draw(name, seed, index), *(words if len(words) > 1 else [words[0], ""])[:function.__code__.co_argcount - 1])
+    return function(Draw(name, seed, index), *words)
 
 
 def expected_of(case, folder):

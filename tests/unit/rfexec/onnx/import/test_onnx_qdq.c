@@ -142,6 +142,33 @@ static void averages_of_whole_maps(void **state) {
     }
 }
 
+/* The scale and the shift of a batch norm of bytes are rounded after each operation, those of one
+ * of floats once: inverse = 1 / sqrt(1.105 + 1e-5), 0.701 * inverse, -0.593 + 0.475 * scale. */
+static void norms_of_bytes(void **state) {
+    (void)state;
+    static const int64_t two = 2;
+    static const float given[4][2] = {
+        {0.701f, 0.701f}, {-0.593f, -0.593f}, {-0.475f, -0.475f}, {1.105f, 1.105f}};
+    static const char *const names[] = {"gamma", "beta", "mean", "var"};
+    static const float wanted[2][2] = {{0x1.556eb8p-1f, -0x1.1adf02p-2f},
+                                       {0x1.556ebap-1f, -0x1.1adf00p-2f}};
+    for (int bytes = 0; bytes < 2; bytes++) {
+        begin();
+        for (int i = 0; i < 4; i++) maker_floats(&graph, names[i], &two, 1, given[i]);
+        maker_add(&graph, "BatchNormalization",
+                  bytes ? "x_f gamma beta mean var" : "x gamma beta mean var", "n");
+        end("n t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        int at = 0;
+        while (at < net->n_nodes && net->nodes[at].op != RFX_OP_AFFINE) at++;
+        assert_true(at < net->n_nodes);
+        const union rfx_attr *a = &net->nodes[at].attr;
+        assert_float_equal(rfx_graph_owned_weight(net, a->affine.scale)[1], wanted[bytes][0], 0);
+        assert_float_equal(rfx_graph_owned_weight(net, a->affine.shift)[1], wanted[bytes][1], 0);
+        onnx_net_discard(net);
+    }
+}
+
 /* More inputs than a joined operator can have. */
 static void many_inputs(void **state) {
     (void)state;
@@ -186,7 +213,8 @@ int main(void) {
         cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
         cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
         cmocka_unit_test(matmul_is_joined),       cmocka_unit_test(averages_of_whole_maps),
-        cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(other_zero_points),
+        cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
