@@ -73,6 +73,8 @@ if [ -x build/oracle-venv/bin/python ]; then
 else
     echo "== 8-bit operators beside ONNX Runtime: skipped, tools/test.sh has not installed it"
 fi
+run_counted "random networks of bytes" \
+    python3 $at/random_quantised.py --networks 400 --seed 50000 build/tests/suites || true
 run_counted "random runs and kills" \
     sh tools/scripts/soak.sh --runs 30 --smallest 5 --kills 30 --seconds 60 build/rfexec || true
 run_counted "fuzzing of every parser and the public header" \
