@@ -11,12 +11,6 @@
 
 /* --- batch norms --- */
 
-/* Returns whether a node makes floats of a tensor of one-byte integers. */
-static bool is_of_bytes(const struct rfx_onnx_import *ctx, int node) {
-    if (node < 0 || ctx->graph->nodes[node].op != RFX_OP_CONVERT) return false;
-    return rfx_type_is_byte(rfx_onnx_tensor_of(ctx, ctx->graph->nodes[node].in[0])->type);
-}
-
 /* Sets weights scale = gamma / sqrt(var + eps) and shift = beta - mean * scale, of `channels` each,
  * for the operand `in`. Each is rounded to float32 once. For an operand that was one-byte integers,
  * each operation is rounded, in the order of ONNX Runtime: a QuantizeLinear behind the norm then
@@ -37,7 +31,7 @@ static void norm_weights(struct rfx_onnx_import *ctx, int in, int64_t channels, 
     float *scale = rfx_graph_owned_weight(ctx->graph, *scale_at);
     float *shift = rfx_graph_owned_weight(ctx->graph, *shift_at);
     double eps = (double)rfx_onnx_attr_float(ctx, "epsilon", 1e-5f);
-    bool stepwise = is_of_bytes(ctx, in);
+    bool stepwise = rfx_onnx_is_of_bytes(ctx, in);
     for (int64_t i = 0; i < channels; i++) {
         double s = v[0][i] / sqrt(v[3][i] + eps);
         scale[i] = (float)s;

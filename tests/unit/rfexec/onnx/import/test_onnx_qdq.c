@@ -169,6 +169,28 @@ static void norms_of_bytes(void **state) {
     }
 }
 
+/* The bias of a transposed convolution of bytes is added by a node of its own, behind all products;
+ * that of floats is the start of the sums. */
+static void bias_of_transposed_is_last(void **state) {
+    (void)state;
+    static const int64_t filters[] = {2, 3, 1, 1}, three = 3;
+    static const float values[6] = {0.5f, 0.25f}, bias[3] = {1.0f, 2.0f, 3.0f};
+    for (int bytes = 0; bytes < 2; bytes++) {
+        begin();
+        maker_floats(&graph, "w", filters, 4, values);
+        maker_floats(&graph, "b", &three, 1, bias);
+        maker_add(&graph, "ConvTranspose", bytes ? "x_f w b" : "x w b", "c");
+        end("c t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        int at = 0;
+        while (at < net->n_nodes && net->nodes[at].op != RFX_OP_CONV_TRANSPOSE) at++;
+        assert_true(at < net->n_nodes);
+        assert_int_equal(net->nodes[at].attr.conv.bias < 0, bytes);
+        assert_int_equal(has_op(net, RFX_OP_BINARY), bytes);
+        onnx_net_discard(net);
+    }
+}
+
 /* More inputs than a joined operator can have. */
 static void many_inputs(void **state) {
     (void)state;
@@ -213,8 +235,8 @@ int main(void) {
         cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
         cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
         cmocka_unit_test(matmul_is_joined),       cmocka_unit_test(averages_of_whole_maps),
-        cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(other_zero_points),
-        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
+        cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
