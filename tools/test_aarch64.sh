@@ -63,5 +63,5 @@ golden="1|3"
 [ "${1-}" != --all ] || golden="1|2|3|8"
 run_counted "tests on aarch64" env RFX_CASES="${RFX_CASES:-40}" \
     ctest --test-dir $build --output-on-failure -j "$(nproc)" \
-    -R "^($pattern|fingerprints_neon_($golden)|test_[a-z_]*_quantised_(neon|base))\$" || true
+    -R "^($pattern|fingerprints_neon_($golden)|(quantised_fingerprints|test_[a-z_]*_quantised)_(neon|base))\$" || true
 report_counts

@@ -62,7 +62,8 @@ run_counted "planning: time, memory, signals" \
 run_counted "networks of thousands of nodes at their smallest budgets" \
     python3 $at/smallest_budgets.py --networks 12 --seconds 50 build/rfexec || true
 run_counted "smallest budgets of every network: what is named and what is used" \
-    python3 $at/named_budgets.py --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx build/rfexec \
+    python3 $at/named_budgets.py \
+    --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx,data/quantised_u8.onnx build/rfexec \
     || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
