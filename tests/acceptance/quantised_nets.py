@@ -146,7 +146,8 @@ def write_u8(path, width=4):
     logits = net.quantise(net.op("Resize", net.real(logits), "", net.floats(1, 1, 2, 2, scalar=False), mode="nearest",
                                  coordinate_transformation_mode="asymmetric", nearest_mode="floor"), *logits[1:])
     up = net.conv(x, 3, 2, transposed=True, strides=[2, 2])
-    net.write(path, [(net.real(logits), FLOAT, 1, 5, "h", "w"), (up[0], UINT8, 1, 3, "h", "w")])
+    x = net.apply("Concat", [logits, up], max(logits[1], up[1]), channels=8, axis=1)
+    net.write(path, [(net.real(x), FLOAT, 1, 8, "h", "w")])
 
 
 def write_s8(path, width=4):
