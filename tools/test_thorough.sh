@@ -62,10 +62,20 @@ run_counted "planning: time, memory, signals" \
 run_counted "networks of thousands of nodes at their smallest budgets" \
     python3 $at/smallest_budgets.py --networks 12 --seconds 50 build/rfexec || true
 run_counted "smallest budgets of every network: what is named and what is used" \
-    python3 $at/named_budgets.py --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx build/rfexec \
+    python3 $at/named_budgets.py \
+    --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx,data/quantised_u8.onnx build/rfexec \
     || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
+# The virtual environment of tests/oracle/run.sh.
+if [ -x build/oracle-venv/bin/python ]; then
+    run_counted "8-bit operators beside ONNX Runtime" \
+        build/oracle-venv/bin/python tests/oracle/quantised_cases.py --cases 60 build/rfexec || true
+else
+    echo "== 8-bit operators beside ONNX Runtime: skipped, tools/test.sh has not installed it"
+fi
+run_counted "random networks of bytes" \
+    python3 $at/random_quantised.py --networks 400 --seed 50000 build/tests/suites || true
 run_counted "random runs and kills" \
     sh tools/scripts/soak.sh --runs 30 --smallest 5 --kills 30 --seconds 60 build/rfexec || true
 run_counted "fuzzing of every parser and the public header" \

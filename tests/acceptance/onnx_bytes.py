@@ -41,7 +41,7 @@ def node(op, inputs, outputs, **attributes):
 
 
 def constant(name, kind, dims, data):
-    """A constant of FLOAT or INT64 from its bytes."""
+    """A constant of an element type such as FLOAT or INT64, from its bytes."""
     return b"".join(field(1, dim) for dim in dims) + field(2, kind) + field(8, name.encode()) + field(9, data)
 
 
@@ -49,6 +49,12 @@ def value(name, *dims):
     """A float tensor that goes in or comes out; without dims its shape is left open."""
     shape = b"".join(field(1, field(1, dim)) for dim in dims)
     return field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, shape)))
+
+
+def open_value(name, kind, *dims):
+    """A tensor of this element type; a dimension is a number, or the name of one that is open."""
+    shape = b"".join(field(1, field(1, dim) if isinstance(dim, int) else field(2, dim.encode())) for dim in dims)
+    return field(1, name.encode()) + field(2, field(1, field(1, kind) + (field(2, shape) if dims else b"")))
 
 
 def write_model(path, nodes, outputs, constants=(), shape=(1, 3, 64, 64), opset=13):

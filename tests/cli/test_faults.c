@@ -36,6 +36,8 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static const char page_path[] = "page.html", overlay_path[] = "overlay.png";
 
+#define NET_OF_BYTES RFX_SOURCE_DIR "/data/quantised_u8.onnx"
+
 /* The kinds of runs; output: the file of -o, NULL: none. */
 static const struct way {
     const char *name, *output, *args[12];
@@ -50,6 +52,8 @@ static const struct way {
     {"PNG in and out", "out.png", {"run", "fsrcnn", "in.png", "--bands", "8"}},
     {"Zarr in", "out.npy", {"run", "toy", "in.zarr", "--untiled"}},
     {"OpenBLAS", "out.npy", {"run", "squeezenet1_1", "synthetic:64x64", "--conv", "openblas"}},
+    {"8 bits", "out.npy", {"run", NET_OF_BYTES, "synthetic:40x48", "--bands", "8"}},
+    {"8 bits in a budget", "out.npy", {"run", NET_OF_BYTES, "synthetic:40x48", "--memory", "9MiB"}},
     {"verify", NULL, {"verify", "fsrcnn", "synthetic:40x48", "--tiles", "2x2"}},
     {"page",
      "out.npy",

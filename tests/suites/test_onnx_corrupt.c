@@ -215,6 +215,12 @@ static void defect_net(void **state) {
     corrupt(RFX_SOURCE_DIR "/data/defect_net.onnx");
 }
 
+static void quantised_nets(void **state) {
+    (void)state;
+    corrupt(RFX_SOURCE_DIR "/data/quantised_u8.onnx");
+    corrupt(RFX_SOURCE_DIR "/data/quantised_s8.onnx");
+}
+
 static void exported_mobilenet(void **state) {
     (void)state;
     const char *path = "test_onnx_corrupt_source.onnx";
@@ -234,6 +240,7 @@ static void exported_mobilenet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(defect_net),
+                                       cmocka_unit_test(quantised_nets),
                                        cmocka_unit_test(exported_mobilenet)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

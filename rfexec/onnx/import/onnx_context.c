@@ -97,6 +97,11 @@ const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx, i
     return node < 0 ? &one : &ctx->graph->nodes[node].out;
 }
 
+bool rfx_onnx_is_of_bytes(const struct rfx_onnx_import *ctx, int node) {
+    if (node < 0 || ctx->graph->nodes[node].op != RFX_OP_CONVERT) return false;
+    return rfx_type_is_byte(rfx_onnx_tensor_of(ctx, ctx->graph->nodes[node].in[0])->type);
+}
+
 const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
                                        struct rfx_onnx_operand value) {
     return value.constant != NULL ? &value.constant->shape

@@ -230,6 +230,9 @@ bool rfx_onnx_gives(const struct rfx_onnx_import *ctx, size_t k);
 /* Return the tensor of a node and the shape of an operand. Node -1 gives a tensor of one element.
  */
 const struct rfx_tensor *rfx_onnx_tensor_of(const struct rfx_onnx_import *ctx, int node);
+
+/* Returns whether a node makes floats of a tensor of one-byte integers: a DequantizeLinear. */
+bool rfx_onnx_is_of_bytes(const struct rfx_onnx_import *ctx, int node);
 const struct rfx_shape *rfx_onnx_shape(const struct rfx_onnx_import *ctx,
                                        struct rfx_onnx_operand value);
 bool rfx_onnx_is_map(const struct rfx_onnx_import *ctx, int node); /* its layout is NHWC */

@@ -346,6 +346,18 @@ static void transposed_pads(const struct rfx_onnx_import *ctx, const struct rfx_
     }
 }
 
+/* Adds a transposed convolution of floats that were one-byte integers, and its bias behind it. ONNX
+ * Runtime adds the bias last too: the bytes of a QuantizeLinear behind it then are the same. */
+static int bias_last(struct rfx_onnx_import *ctx, struct rfx_node *node, int in) {
+    struct rfx_node bias = {.op = RFX_OP_CONST_MAP};
+    bias.attr.constant.weight = node->attr.conv.bias;
+    bias.attr.constant.shape = (struct rfx_shape){4, {1, node->attr.conv.oc, 1, 1}};
+    node->attr.conv.bias = -1;
+    int made = rfx_onnx_emit1(ctx, node, "/products", in);
+    return rfx_onnx_binary_of(ctx, RFX_BINARY_ADD, "", made,
+                              rfx_onnx_emit(ctx, &bias, "/bias", NULL, 0));
+}
+
 int rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_CONV_TRANSPOSE};
     struct window win = {.times = 1, .weight = 1, .bias = 2};
@@ -363,6 +375,8 @@ int rfx_onnx_conv_transpose(struct rfx_onnx_import *ctx) {
     node.attr.conv.pads = pads_of(win.pads);
     node.attr.conv.out_pad_h = out_pad[0];
     node.attr.conv.out_pad_w = out_pad[1];
+    if (node.attr.conv.bias >= 0 && rfx_onnx_is_of_bytes(ctx, in))
+        return finish_window(ctx, &win, bias_last(ctx, &node, in));
     return finish_window(ctx, &win, rfx_onnx_emit1(ctx, &node, "", in));
 }
 

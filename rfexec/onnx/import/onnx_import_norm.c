@@ -11,9 +11,11 @@
 
 /* --- batch norms --- */
 
-/* Sets weights scale = gamma / sqrt(var + eps) and shift = beta - mean * scale, of `channels` each.
- */
-static void norm_weights(struct rfx_onnx_import *ctx, int64_t channels, int *scale_at,
+/* Sets weights scale = gamma / sqrt(var + eps) and shift = beta - mean * scale, of `channels` each,
+ * for the operand `in`. Each is rounded to float32 once. For an operand that was one-byte integers,
+ * each operation is rounded, in the order of ONNX Runtime: a QuantizeLinear behind the norm then
+ * gives its bytes. */
+static void norm_weights(struct rfx_onnx_import *ctx, int in, int64_t channels, int *scale_at,
                          int *shift_at) {
     const double *v[4] = {NULL, NULL, NULL, NULL};
     for (size_t k = 0; k < 4; k++) {
@@ -29,10 +31,16 @@ static void norm_weights(struct rfx_onnx_import *ctx, int64_t channels, int *sca
     float *scale = rfx_graph_owned_weight(ctx->graph, *scale_at);
     float *shift = rfx_graph_owned_weight(ctx->graph, *shift_at);
     double eps = (double)rfx_onnx_attr_float(ctx, "epsilon", 1e-5f);
+    bool stepwise = rfx_onnx_is_of_bytes(ctx, in);
     for (int64_t i = 0; i < channels; i++) {
         double s = v[0][i] / sqrt(v[3][i] + eps);
         scale[i] = (float)s;
         shift[i] = (float)(v[1][i] - v[2][i] * s);
+        if (!stepwise) continue;
+        float inverse = 1.0f / sqrtf((float)v[3][i] + (float)eps);
+        scale[i] = inverse * (float)v[0][i];
+        float moved = (float)v[2][i] * scale[i];
+        shift[i] = (float)v[1][i] - moved;
     }
 }
 
@@ -42,7 +50,7 @@ static int norm_tensor(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x) {
     static const enum rfx_binary_kind kinds[2] = {RFX_BINARY_MUL, RFX_BINARY_ADD};
     int weights[2] = {-1, -1}, in = rfx_onnx_plain(ctx, x);
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
-    norm_weights(ctx, shape.dims[1], &weights[0], &weights[1]);
+    norm_weights(ctx, in, shape.dims[1], &weights[0], &weights[1]);
     for (int i = 0; i < shape.rank; i++)
         if (i != 1) shape.dims[i] = 1;
     for (int k = 0; k < 2; k++) {
@@ -79,7 +87,7 @@ int rfx_onnx_batch_norm(struct rfx_onnx_import *ctx) {
         !map && rfx_pixels_of(ctx->graph, x.node, &p) && rfx_pixels_axis_is_channels(&p, 1);
     if (!map && !pixels) return norm_tensor(ctx, x);
     int in = pixels ? p.map : rfx_onnx_map(ctx, x);
-    norm_weights(ctx, rfx_onnx_tensor_of(ctx, in)->c, &node.attr.affine.scale,
+    norm_weights(ctx, in, rfx_onnx_tensor_of(ctx, in)->c, &node.attr.affine.scale,
                  &node.attr.affine.shift);
     int out = rfx_onnx_emit1(ctx, &node, "", in);
     if (!pixels || out < 0) return out;

@@ -286,12 +286,34 @@ int rfx_onnx_quantised_act(struct rfx_onnx_import *ctx) {
                 type);
 }
 
+/* Adds the mean over space of a map of bytes. */
+static int mean_of(struct rfx_onnx_import *ctx, int in, struct step from, int32_t type,
+                   struct step to) {
+    struct rfx_node node = {.op = RFX_OP_INT_MEAN,
+                            .attr.int_mean = {.to = rfx_type_of_onnx(type),
+                                              .in_scale = from.scale,
+                                              .out_scale = to.scale,
+                                              .in_zero = from.zero,
+                                              .out_zero = to.zero}};
+    return bind(ctx, rfx_onnx_emit1(ctx, &node, "", in), type);
+}
+
+/* Returns whether a window without pads is the whole map. */
+static bool is_whole_map(const struct rfx_pool_attr *window, const struct rfx_tensor *map) {
+    return window->kh == map->h && window->kw == map->w && window->pads.top == 0 &&
+           window->pads.left == 0 && window->pads.bottom == 0 && window->pads.right == 0;
+}
+
 /* AveragePool, whose window is `node`, of operand 0: in float32 between two conversions, the second
- * of which adds the zero point before it rounds. */
+ * of which adds the zero point before it rounds. ONNX Runtime computes a window of the whole map as
+ * GlobalAveragePool, with another rounding. */
 int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *node) {
     int32_t type = rfx_onnx_in_type(ctx, 0);
     struct step from = read_step(ctx, 1, type), to = read_step(ctx, 3, type);
     int in = as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need_computed(ctx)), type);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (is_whole_map(&node->attr.pool, rfx_onnx_tensor_of(ctx, in)))
+        return mean_of(ctx, in, from, type, to);
     in = convert_by(ctx, "/numbers", in, RFX_TYPE_FLOAT32, from);
     struct rfx_node convert = {.op = RFX_OP_CONVERT,
                                .attr.convert = {rfx_type_of_onnx(type), to.scale, to.zero, true}};
@@ -323,17 +345,11 @@ int rfx_onnx_quantised_concat(struct rfx_onnx_import *ctx) {
 }
 
 int rfx_onnx_quantised_mean(struct rfx_onnx_import *ctx) {
-    struct rfx_node node = {.op = RFX_OP_INT_MEAN};
     int32_t type = type_of_zero(ctx, 4);
     struct step from = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), to = read_step(ctx, 3, type);
     if (rfx_onnx_attr_flag(ctx, "channels_last", false))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "channels_last 1");
-    node.attr.int_mean.to = rfx_type_of_onnx(type);
-    node.attr.int_mean.in_scale = from.scale;
-    node.attr.int_mean.out_scale = to.scale;
-    node.attr.int_mean.in_zero = from.zero;
-    node.attr.int_mean.out_zero = to.zero;
     int in =
         as_bytes(ctx, rfx_onnx_map(ctx, rfx_onnx_need_computed(ctx)), rfx_onnx_in_type(ctx, 0));
-    return bind(ctx, rfx_onnx_emit1(ctx, &node, "", in), type);
+    return mean_of(ctx, in, from, type, to);
 }

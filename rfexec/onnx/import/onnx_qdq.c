@@ -32,9 +32,9 @@ static bool is_clamp(const struct rfx_onnx_node *node) {
 }
 
 static bool computes(const struct rfx_onnx_node *node) {
-    static const char *const names[] = {"Conv",        "Add",    "Mul", "GlobalAveragePool",
-                                        "AveragePool", "Concat", "Gemm"};
-    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 7) >= 0;
+    static const char *const names[] = {"Conv",        "Add",    "Mul",  "GlobalAveragePool",
+                                        "AveragePool", "Concat", "Gemm", "MatMul"};
+    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 8) >= 0;
 }
 
 /* Returns the index of the node that makes a tensor, or -1. */
@@ -259,6 +259,24 @@ static bool describe_concat(struct rfx_onnx_import *ctx, const struct rfx_onnx_j
     return fits;
 }
 
+/* Returns whether a tensor is one row: all its axes but the last one are 1. */
+static bool is_row(const struct rfx_onnx_import *ctx, const char *name) {
+    const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
+    if (value == NULL || value->constant != NULL) return false;
+    const struct rfx_shape *shape = rfx_onnx_shape(ctx, *value);
+    return shape->rank > 0 && rfx_onnx_product(shape, 0, shape->rank - 1) == 1;
+}
+
+/* Describes the product of one row and a constant matrix; x and y are its DequantizeLinears. */
+static bool describe_matmul(const struct rfx_onnx_import *ctx, const struct rfx_onnx_node *x,
+                            const struct rfx_onnx_node *y, const struct rfx_onnx_node *q,
+                            struct joined *j) {
+    const struct rfx_onnx_const *w = constant(ctx, y->in[0]);
+    j->op = "QLinearMatMul";
+    put(j, q, 1, 3);
+    return weights_fit(ctx, y, 1) && w->shape.rank == 2 && is_row(ctx, x->in[0]);
+}
+
 /* Describes the joined form of a group. Returns false if its numbers do not fit. */
 static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *joins,
                      const struct rfx_onnx_node *node, const struct rfx_onnx_node *q,
@@ -294,6 +312,7 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
         return read_step(ctx, y, &other) && other.type == from.type &&
                (constant(ctx, x->in[0]) == NULL || constant(ctx, y->in[0]) == NULL);
     }
+    if (is_own(node, "MatMul")) return describe_matmul(ctx, x, y, q, j);
     const struct rfx_onnx_node *bias = dequantised(ctx, joins, node, 2);
     bool gemm = is_own(node, "Gemm");
     int64_t axis = gemm && int_attr(node, "transB", 0) == 0 ? 1 : 0;

@@ -2,6 +2,7 @@
 #include "tests/support/random/random_graph.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "layers/conv/conv_backend.h"
 #include "layers/graph/op.h"
@@ -17,6 +18,11 @@ struct random_graph_options random_graph_defaults(void) {
                                          .max_nodes = 12,
                                          .spatial_only = false,
                                          .wide = true};
+}
+
+bool random_graph_only_bytes(void) {
+    const char *kind = getenv("RFX_NETWORKS");
+    return kind != NULL && strcmp(kind, "quantised") == 0;
 }
 
 /* A recent node most of the time. */
@@ -135,6 +141,22 @@ static void make_flat(struct rfx_node *image) {
     image->attr.input.h = (image->attr.input.h + 3) / 4;
 }
 
+static void add_steps(struct random_maker *m, uint64_t seed, int64_t n) {
+    bool modern = m->options->modern > 0 && random_chance(m, m->options->modern);
+    int64_t at = modern ? random_draw(m, 0, n - 1) : -1;
+    /* Numbers of their own, so that the other networks do not depend on the option. */
+    struct test_rng own = test_rng_make(seed ^ 0xb17e5);
+    bool quantised = test_rng_chance(&own, m->options->quantised);
+    int64_t bytes_at = quantised ? test_rng_int(&own, 0, n - 1) : -1;
+    for (int64_t i = 0; i < n; i++) {
+        if (i == bytes_at) (void)random_add_quantised(m, any_map(m));
+        if (i == at)
+            add_modern(m);
+        else
+            add_something(m);
+    }
+}
+
 struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
                                     const struct random_graph_options *options) {
     struct random_maker m = {NULL, test_rng_make(seed), options};
@@ -148,21 +170,13 @@ struct rfx_graph *random_graph_make(struct rfx_memory *mem, uint64_t seed,
     if (options->wide && seed % FLAT_EACH == 0) make_flat(&image);
     if (random_add(&m, image) < 0) abort();
     int64_t n = random_draw(&m, options->min_nodes, options->max_nodes);
-    bool modern = options->modern > 0 && random_chance(&m, options->modern);
-    int64_t at = modern ? random_draw(&m, 0, n - 1) : -1;
-    /* Numbers of their own, so that the other networks do not depend on the option. */
-    struct test_rng own = test_rng_make(seed ^ 0xb17e5);
-    bool quantised = test_rng_chance(&own, options->quantised);
-    int64_t bytes_at = quantised ? test_rng_int(&own, 0, n - 1) : -1;
-    for (int64_t i = 0; i < n; i++) {
-        if (i == bytes_at) (void)random_add_quantised(&m, any_map(&m));
-        if (i == at)
-            add_modern(&m);
-        else
-            add_something(&m);
-    }
+    if (random_graph_only_bytes())
+        random_add_only_bytes(&m, n);
+    else
+        add_steps(&m, seed, n);
     int last = last_dependent(m.graph);
-    bool headed = options->heads > 0 && random_chance(&m, options->heads) &&
+    bool headed = options->heads > 0 && !random_graph_only_bytes() &&
+                  random_chance(&m, options->heads) &&
                   random_tensor(&m, last)->layout == RFX_LAYOUT_NHWC;
     int head = headed ? random_add_head(&m, last) : -1;
     if (head >= 0) last = head;

@@ -25,6 +25,10 @@ struct random_graph_options {
 
 struct random_graph_options random_graph_defaults(void);
 
+/* Returns whether RFX_NETWORKS is "quantised": all random networks are then of one-byte integers.
+ * Their values are the same with every instruction set. */
+bool random_graph_only_bytes(void);
+
 /* Returns a finished graph, with random rewrites. The same seed and options give the same graph.
  * RFX_TEST_CONV sets the choice of convolutions; with "winograd", more of them are of the kind that
  * Winograd computes. Aborts if there is no memory. */

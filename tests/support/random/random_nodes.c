@@ -579,3 +579,121 @@ int random_add_quantised(struct random_maker *m, int in) {
     if (random_chance(m, 20)) return last;
     return add_convert_by(m, last, RFX_TYPE_FLOAT32, random_tensor(m, last)->type);
 }
+
+/* Multiplies a map of bytes by a convolution of it that keeps its size. */
+static int add_byte_product(struct random_maker *m, int in) {
+    const struct rfx_tensor t = *random_tensor(m, in);
+    int both[2] = {in, add_int_conv(m, in, t.type, t.c, true)};
+    struct rfx_node node = {.op = RFX_OP_INT_MUL, .n_in = 2, .in = both};
+    if (both[1] < 0) return -1;
+    node.attr.int_mul.to = t.type;
+    node.attr.int_mul.factor = test_rng_float(&m->rng, 0.002f, 0.02f);
+    node.attr.int_mul.a_zero = draw_zero(m, t.type);
+    node.attr.int_mul.b_zero = draw_zero(m, t.type);
+    node.attr.int_mul.out_zero = draw_zero(m, t.type);
+    return random_add(m, node);
+}
+
+static int add_nearest(struct random_maker *m, int in) {
+    static const float scales[] = {0.5f, 2.0f, 3.0f, 1.5f};
+    const struct rfx_tensor *t = random_tensor(m, in);
+    struct rfx_node node = {.op = RFX_OP_RESIZE, .n_in = 1, .in = &in};
+    struct rfx_resize_attr *a = &node.attr.resize;
+    if (t->elems * 9 > 40000) return -1;
+    a->mode = RFX_RESIZE_NEAREST;
+    a->coord = (enum rfx_resize_coord)random_draw(m, 0, 3);
+    a->nearest = (enum rfx_resize_nearest)random_draw(m, 0, 3);
+    a->scale_h = scales[random_draw(m, 0, 3)];
+    a->scale_w = scales[random_draw(m, 0, 3)];
+    a->oh = (int64_t)floor((double)t->h * (double)a->scale_h);
+    a->ow = (int64_t)floor((double)t->w * (double)a->scale_w);
+    return a->oh < 1 || a->ow < 1 ? -1 : random_add(m, node);
+}
+
+/* Adds a function of one element that is not made of exponentials. */
+static int add_plain_act(struct random_maker *m, int in) {
+    static const enum rfx_act_kind kinds[] = {RFX_ACT_RELU, RFX_ACT_CLIP, RFX_ACT_LEAKY_RELU,
+                                              RFX_ACT_HARD_SIGMOID, RFX_ACT_HARD_SWISH};
+    struct rfx_node node = {.op = RFX_OP_ACTIVATION, .n_in = 1, .in = &in};
+    node.act = (struct rfx_act){
+        .kind = kinds[random_draw(m, 0, 4)], .alpha = 0.2f, .beta = 0.5f, .slope = -1};
+    if (node.act.kind == RFX_ACT_CLIP) node.act.alpha = -0.3f;
+    return random_add(m, node);
+}
+
+/* Adds an operator of float32 between two conversions; it may be none, for another scale. */
+static int add_between(struct random_maker *m, int in) {
+    enum rfx_type from = random_tensor(m, in)->type, to = draw_byte_type(m);
+    int64_t pick = random_draw(m, 0, 99);
+    int made = add_convert_by(m, in, RFX_TYPE_FLOAT32, from), last = made;
+    if (made < 0) return -1;
+    if (pick < 25)
+        made = add_plain_act(m, made);
+    else if (pick < 50)
+        made = random_add_pool(m, made, RFX_OP_POOL_AVG);
+    else if (pick < 65)
+        made = add_nearest(m, made);
+    else if (pick < 80)
+        made = random_add_geometry(m, made, RFX_OP_PAD);
+    else if (pick < 90)
+        made = random_add_geometry(
+            m, made, random_chance(m, 50) ? RFX_OP_SPACE_TO_DEPTH : RFX_OP_DEPTH_TO_SPACE);
+    if (made < 0 || random_tensor(m, made)->c > 40) made = last;
+    struct rfx_node node = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &made};
+    node.attr.convert.to = to;
+    node.attr.convert.scale = test_rng_float(&m->rng, 0.005f, 0.03f);
+    node.attr.convert.zero_point = draw_zero(m, to);
+    node.attr.convert.shifted = random_chance(m, 30);
+    return random_add(m, node);
+}
+
+/* Multiplies a map of bytes by its mean over space. */
+static int add_mean_product(struct random_maker *m, int in) {
+    enum rfx_type type = random_tensor(m, in)->type;
+    int both[2] = {in, -1};
+    struct rfx_node mean = {.op = RFX_OP_INT_MEAN, .n_in = 1, .in = &in};
+    mean.attr.int_mean.to = type;
+    mean.attr.int_mean.in_scale = test_rng_float(&m->rng, 0.5f, 4.0f);
+    mean.attr.int_mean.out_scale = 1.0f;
+    mean.attr.int_mean.in_zero = draw_zero(m, type);
+    mean.attr.int_mean.out_zero = draw_zero(m, type);
+    both[1] = random_add(m, mean);
+    struct rfx_node mul = {.op = RFX_OP_INT_MUL, .n_in = 2, .in = both};
+    if (both[1] < 0) return -1;
+    mul.attr.int_mul.to = type;
+    mul.attr.int_mul.factor = test_rng_float(&m->rng, 0.002f, 0.02f);
+    mul.attr.int_mul.a_zero = draw_zero(m, type);
+    mul.attr.int_mul.b_zero = draw_zero(m, type);
+    mul.attr.int_mul.out_zero = draw_zero(m, type);
+    return random_add(m, mul);
+}
+
+/* Returns one of the latest maps of bytes. */
+static int recent_bytes(struct random_maker *m) {
+    int n = m->graph->n_nodes, from = (int)random_draw(m, n > 5 ? n - 5 : 1, n - 1);
+    if (random_chance(m, 60)) from = n - 1;
+    while (from > 1 && !(rfx_type_is_byte(random_tensor(m, from)->type) &&
+                         random_tensor(m, from)->layout == RFX_LAYOUT_NHWC))
+        from--;
+    return from;
+}
+
+void random_add_only_bytes(struct random_maker *m, int64_t steps) {
+    enum rfx_type type = draw_byte_type(m);
+    if (add_convert_by(m, m->graph->input, type, type) < 0) abort();
+    for (int64_t i = 0; i < steps; i++) {
+        int in = recent_bytes(m);
+        int64_t pick = random_draw(m, 0, 99);
+        if (pick < 60)
+            (void)add_byte_node(m, in);
+        else if (pick < 70)
+            (void)add_byte_product(m, in);
+        else if (pick < 90)
+            (void)add_between(m, in);
+        else if (!m->options->spatial_only)
+            (void)add_mean_product(m, in);
+    }
+    int last = recent_bytes(m);
+    if (random_chance(m, 70))
+        (void)add_convert_by(m, last, RFX_TYPE_FLOAT32, random_tensor(m, last)->type);
+}

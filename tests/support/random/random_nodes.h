@@ -40,6 +40,10 @@ int random_add_convert(struct random_maker *m, int in);
  * convolutions, max pools, crops, sums and concatenations of bytes, and in most cases converts back
  * to float32; sometimes multiplies the map by its mean over space. */
 int random_add_quantised(struct random_maker *m, int in);
+/* Makes a network of one-byte integers: quantises the image, then tries so many steps, and in most
+ * cases converts the last map to float32. What runs in float32 between two conversions has the same
+ * bits with every instruction set, also without fused multiply-add. */
+void random_add_only_bytes(struct random_maker *m, int64_t steps);
 int random_add_adaptive(struct random_maker *m, int in);
 int random_add_join(struct random_maker *m, int in, enum rfx_op op);
 int random_add_resize(struct random_maker *m, int in);

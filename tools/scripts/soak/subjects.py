@@ -1,10 +1,12 @@
 """What a run may be about: network, picture and arithmetic, and where its outputs go."""
 
+import glob
 import math
 import os
 
 import pictures
 
+DATA = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3, "data"))
 MOST_PARAMETERS = 30_000_000  # the weights of larger ones take seconds to make, in every run
 MACS = 1e9  # of a run, about
 SIDES = (24, 200)
@@ -25,8 +27,9 @@ class Subject:
 
 
 def networks(listed):
-    """(name, typical side of an image, how often it is drawn) of the built-in networks that are not huge."""
-    chosen = []
+    """(name, typical side of an image, how often it is drawn) of the built-in networks that are not huge, and of the
+    8-bit files of data/."""
+    chosen = [(path, 600, 1) for path in sorted(glob.glob(os.path.join(DATA, "quantised_*.onnx")))]
     for model in listed:
         side = 224 * math.sqrt(MACS / model["macs_224"])
         if model["params"] <= MOST_PARAMETERS:
@@ -43,7 +46,7 @@ class Pool:
         self.kinds = [kind for kind in pictures.KINDS if kind != "jpg" or jpeg_maker]
 
     def model(self, rng, name):
-        if rng.random() < 0.7:
+        if name.endswith(".onnx") or rng.random() < 0.7:
             return name
         path = os.path.join(self.folder, f"{name}.onnx")
         if not os.path.exists(path):

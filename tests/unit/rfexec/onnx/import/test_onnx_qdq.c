@@ -45,6 +45,12 @@ static void has(int n, const enum rfx_op *ops) {
     onnx_net_has(onnx_net_loaded(&graph, 17), n, ops);
 }
 
+static int has_op(const struct rfx_graph *net, enum rfx_op op) {
+    int n = 0;
+    for (int i = 0; i < net->n_nodes; i++) n += net->nodes[i].op == op;
+    return n;
+}
+
 static void conv_is_joined(void **state) {
     (void)state;
     static const enum rfx_op joined[] = {RFX_OP_CONVERT, RFX_OP_INT_CONV, RFX_OP_CONVERT};
@@ -94,6 +100,97 @@ static void moves_keep_their_scale(void **state) {
     }
 }
 
+/* A product of one row with a constant matrix is joined; one of several rows is float32. */
+static void matmul_is_joined(void **state) {
+    (void)state;
+    static const int64_t matrix[2][2] = {{15, 3}, {60, 3}}, rows[2][2] = {{4, 15}, {1, 60}};
+    static const float values[180] = {0.5f, -1.0f, 0.25f};
+    for (int one = 0; one < 2; one++) {
+        begin();
+        maker_floats(&graph, "values", matrix[one], 2, values);
+        maker_ints(&graph, "rows", rows[one], 2);
+        maker_add(&graph, "QuantizeLinear", "values s zero_8", "m_q");
+        maker_add(&graph, "DequantizeLinear", "m_q s zero_8", "m");
+        maker_add(&graph, "Reshape", "x_q rows", "r_q");
+        maker_add(&graph, "DequantizeLinear", "r_q s", "r");
+        maker_add(&graph, "MatMul", "r m", "p");
+        end("p t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        assert_int_equal(has_op(net, RFX_OP_INT_CONV), one);
+        assert_int_equal(has_op(net, RFX_OP_GEMM), !one);
+        onnx_net_discard(net);
+    }
+}
+
+/* A window of the whole map is a mean over space; a smaller one, or one with pads, is a pool. */
+static void averages_of_whole_maps(void **state) {
+    (void)state;
+    static const int64_t kernel[3][2] = {{6, 5}, {6, 4}, {6, 5}},
+                         pads[3][4] = {{0, 0, 0, 0}, {0, 0, 0, 0}, {0, 1, 0, 1}};
+    for (int i = 0; i < 3; i++) {
+        struct maker node = {0};
+        begin();
+        maker_node(&node, "AveragePool", "x_f", "p");
+        maker_attr_ints(&node, "kernel_shape", kernel[i], 2);
+        maker_attr_ints(&node, "pads", pads[i], 4);
+        maker_message(&graph, MAKER_NODE, &node);
+        end("p t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        assert_int_equal(has_op(net, RFX_OP_INT_MEAN), i == 0);
+        assert_int_equal(has_op(net, RFX_OP_POOL_AVG), i != 0);
+        onnx_net_discard(net);
+    }
+}
+
+/* The scale and the shift of a batch norm of bytes are rounded after each operation, those of one
+ * of floats once: inverse = 1 / sqrt(1.105 + 1e-5), 0.701 * inverse, -0.593 + 0.475 * scale. */
+static void norms_of_bytes(void **state) {
+    (void)state;
+    static const int64_t two = 2;
+    static const float given[4][2] = {
+        {0.701f, 0.701f}, {-0.593f, -0.593f}, {-0.475f, -0.475f}, {1.105f, 1.105f}};
+    static const char *const names[] = {"gamma", "beta", "mean", "var"};
+    static const float wanted[2][2] = {{0x1.556eb8p-1f, -0x1.1adf02p-2f},
+                                       {0x1.556ebap-1f, -0x1.1adf00p-2f}};
+    for (int bytes = 0; bytes < 2; bytes++) {
+        begin();
+        for (int i = 0; i < 4; i++) maker_floats(&graph, names[i], &two, 1, given[i]);
+        maker_add(&graph, "BatchNormalization",
+                  bytes ? "x_f gamma beta mean var" : "x gamma beta mean var", "n");
+        end("n t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        int at = 0;
+        while (at < net->n_nodes && net->nodes[at].op != RFX_OP_AFFINE) at++;
+        assert_true(at < net->n_nodes);
+        const union rfx_attr *a = &net->nodes[at].attr;
+        assert_float_equal(rfx_graph_owned_weight(net, a->affine.scale)[1], wanted[bytes][0], 0);
+        assert_float_equal(rfx_graph_owned_weight(net, a->affine.shift)[1], wanted[bytes][1], 0);
+        onnx_net_discard(net);
+    }
+}
+
+/* The bias of a transposed convolution of bytes is added by a node of its own, behind all products;
+ * that of floats is the start of the sums. */
+static void bias_of_transposed_is_last(void **state) {
+    (void)state;
+    static const int64_t filters[] = {2, 3, 1, 1}, three = 3;
+    static const float values[6] = {0.5f, 0.25f}, bias[3] = {1.0f, 2.0f, 3.0f};
+    for (int bytes = 0; bytes < 2; bytes++) {
+        begin();
+        maker_floats(&graph, "w", filters, 4, values);
+        maker_floats(&graph, "b", &three, 1, bias);
+        maker_add(&graph, "ConvTranspose", bytes ? "x_f w b" : "x w b", "c");
+        end("c t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        int at = 0;
+        while (at < net->n_nodes && net->nodes[at].op != RFX_OP_CONV_TRANSPOSE) at++;
+        assert_true(at < net->n_nodes);
+        assert_int_equal(net->nodes[at].attr.conv.bias < 0, bytes);
+        assert_int_equal(has_op(net, RFX_OP_BINARY), bytes);
+        onnx_net_discard(net);
+    }
+}
+
 /* More inputs than a joined operator can have. */
 static void many_inputs(void **state) {
     (void)state;
@@ -137,6 +234,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
         cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
+        cmocka_unit_test(matmul_is_joined),       cmocka_unit_test(averages_of_whole_maps),
+        cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
