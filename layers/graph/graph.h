@@ -39,7 +39,8 @@ enum rfx_op {
     RFX_OP_BINARY,      /* two maps; a dimension (c, h or w) of 1 is broadcast */
     RFX_OP_CONCAT,      /* along channels */
     RFX_OP_CONVERT,     /* either layout: elements of another type */
-    RFX_OP_INT_CONV,    /* one-byte integers: a convolution */
+    RFX_OP_INT_CONV, /* one-byte integers: a convolution; in[1], if there is one: the zero point of
+                           in[0], a map of one element */
     RFX_OP_INT_ADD,  /* one-byte integers: the sum of two maps or PLAIN tensors; in[1] is broadcast
                            to in[0] */
     RFX_OP_INT_MUL,  /* one-byte integers: the product, with operands as in INT_ADD */

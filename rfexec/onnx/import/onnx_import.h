@@ -583,6 +583,14 @@ int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, 
  * (onnx_import_reduce.c). */
 int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes, int in);
 
+/* Returns the node of a reduction over all axes, which stay as axes of 1 (onnx_import_reduce.c). */
+int rfx_onnx_reduce_all(struct rfx_onnx_import *ctx, const char *suffix, enum rfx_reduce_kind kind,
+                        int in);
+
+/* Softmax and LogSoftmax of a node, by the attribute "axis". `old`: as before opset 13, all axes
+ * from it on together are one vector (onnx_import_norm.c). */
+int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old);
+
 /* Return the number k of the current Trilu, and the axis of the current CumSum for a tensor of this
  * rank (onnx_import_elementwise.c). */
 int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx);
@@ -630,7 +638,9 @@ rfx_onnx_converter rfx_onnx_activation, rfx_onnx_selu, rfx_onnx_shrink, rfx_onnx
     rfx_onnx_variadic, rfx_onnx_identity, rfx_onnx_trilu, rfx_onnx_cum_sum, rfx_onnx_dequantise;
 rfx_onnx_converter rfx_onnx_quantise, rfx_onnx_quantised_conv, rfx_onnx_quantised_gemm,
     rfx_onnx_quantised_matmul, rfx_onnx_quantised_add, rfx_onnx_quantised_mul,
-    rfx_onnx_quantised_act, rfx_onnx_quantised_concat, rfx_onnx_quantised_mean;
+    rfx_onnx_quantised_act, rfx_onnx_quantised_concat, rfx_onnx_quantised_mean,
+    rfx_onnx_quantised_softmax, rfx_onnx_conv_integer, rfx_onnx_matmul_integer,
+    rfx_onnx_dynamic_quantise;
 rfx_onnx_converter rfx_onnx_not, rfx_onnx_is_nan, rfx_onnx_is_inf, rfx_onnx_where, rfx_onnx_mod,
     rfx_onnx_div, rfx_onnx_cast, rfx_onnx_cast_like, rfx_onnx_dropout;
 rfx_onnx_converter rfx_onnx_concat, rfx_onnx_flatten, rfx_onnx_reshape_op, rfx_onnx_squeeze,
