@@ -294,6 +294,19 @@ int rfx_onnx_quantised_matmul(struct rfx_onnx_import *ctx) {
 
 /* --- ConvInteger, MatMulInteger, DynamicQuantizeLinear --- */
 
+/* Refuses sums that are an output of the model and may be above 2^24: outputs are collected as
+ * float32. Elsewhere a Cast to float rounds them, as in ONNX Runtime. */
+static void check_sums(struct rfx_onnx_import *ctx, const struct rfx_conv_attr *a) {
+    const struct rfx_onnx_model *model = ctx->model;
+    double most = (double)(a->ic / a->groups) * (double)(a->kh * a->kw) * 255.0 * 255.0;
+    for (size_t i = 0; i < model->n_outputs && most > 16777216.0; i++)
+        if (ctx->node->n_out > 0 && strcmp(model->outputs[i].name, ctx->node->out[0]) == 0)
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                  "output '%s' has sums of up to %.0f; as int32 only outputs of up "
+                                  "to 2^24 are supported: add a Cast to float",
+                                  model->outputs[i].name, most);
+}
+
 /* Returns the node of an integer convolution of a map of bytes to sums of int32. Its zero point is
  * input 2 of the ONNX node: a constant, or computed by a DynamicQuantizeLinear. */
 static int emit_sums(struct rfx_onnx_import *ctx, struct rfx_node *node, int map) {
@@ -303,6 +316,8 @@ static int emit_sums(struct rfx_onnx_import *ctx, struct rfx_node *node, int map
     int32_t type = rfx_onnx_in_type(ctx, 0);
     q->to = RFX_TYPE_INT32;
     set_channels(ctx, 1, 3, SIZE_MAX, NULL, 1.0f, q);
+    q->conv.ic = rfx_onnx_tensor_of(ctx, map)->c;
+    check_sums(ctx, &q->conv);
     check_zero_type(ctx, 2, type);
     if (zero.node < 0) {
         q->in_zero = (int32_t)rfx_onnx_in_number_or(ctx, 2, 0.0);

@@ -125,6 +125,32 @@ static void other_zero_points(void **state) {
     }
 }
 
+/* Sums of int32 run if they are exact in float32, or cast to float. */
+static void sums_are_exact(void **state) {
+    (void)state;
+    static const int64_t image[] = {1, 259, 3, 3}, filters[] = {1, 259, 1, 1},
+                         few[] = {1, 258, 1, 1};
+    static const float weights[259] = {1.0f};
+    for (int i = 0; i < 3; i++) { /* 258 * 255 * 255 < 2^24 < 259 * 255 * 255 */
+        const float s = 1.0f;
+        const int64_t one = 1;
+        graph.size = 0;
+        int64_t size[4] = {1, i == 0 ? 258 : 259, image[2], image[3]};
+        maker_value(&graph, MAKER_INPUT, "x", size, 4);
+        maker_floats(&graph, "s", &one, 1, &s);
+        maker_floats(&graph, "weights", i == 0 ? few : filters, 4, weights);
+        maker_add(&graph, "QuantizeLinear", "weights s", "k");
+        maker_add(&graph, "QuantizeLinear", "x s", "q");
+        maker_add(&graph, "ConvInteger", "q k", i == 2 ? "i" : "y");
+        if (i == 2) maker_add_int(&graph, "Cast", "i", "y", "to", 1);
+        if (i == 1)
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                             "output 'y' has sums of up to 16841475; as int32");
+        else
+            onnx_net_discard(onnx_net_loaded(&graph, 17));
+    }
+}
+
 static void memory_runs_out(void **state) {
     (void)state;
     begin();
@@ -138,6 +164,7 @@ int main(void) {
         cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
         cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(sums_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
