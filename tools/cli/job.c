@@ -185,6 +185,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .fit = options->fit,
                                     .seed = options->seed,
                                     .conv = options->conv,
+                                    .int8 = options->int8,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
@@ -200,6 +201,7 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
                                     .fit = options->fit,
                                     .seed = options->seed,
                                     .conv = options->conv,
+                                    .int8 = options->int8,
                                     .fuse = fuse};
     return load_model(mem, model, &load, out);
 }

@@ -85,6 +85,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *values; /* tensor name -> operand */
     struct rfx_onnx_names *used;   /* node names in use */
     int64_t opset;
+    enum rfx_int8_choice int8;
     int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
@@ -614,10 +615,15 @@ int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *nod
 /* DequantizeLinear of a tensor of bytes with one scale (onnx_import_quantised.c). */
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
 
+/* If the contract of 8-bit networks is RFX_INT8_SPEC and the current node is an operator of bytes,
+ * converts it as DequantizeLinear, the float32 operator, QuantizeLinear, and returns true
+ * (onnx_int8_spec.c). */
+bool rfx_onnx_int8_spec(struct rfx_onnx_import *ctx);
+
 /* Joins DequantizeLinear, operator, QuantizeLinear to an operator on bytes (onnx_qdq.c). _find
- * marks such groups in the model's nodes. _is_later returns whether a node is converted only with
- * the QuantizeLinear behind it. _convert converts a QuantizeLinear, with the operators that it
- * ends. */
+ * marks such groups in the model's nodes; with RFX_INT8_SPEC there are none. _is_later returns
+ * whether a node is converted only with the QuantizeLinear behind it. _convert converts a
+ * QuantizeLinear, with the operators that it ends. */
 struct rfx_onnx_joins;
 struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx);
 bool rfx_onnx_joins_is_later(const struct rfx_onnx_joins *joins, size_t node);

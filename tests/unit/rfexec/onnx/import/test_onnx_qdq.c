@@ -151,6 +151,30 @@ static void sums_are_exact(void **state) {
     }
 }
 
+/* With RFX_INT8_SPEC nothing is joined, and operators of bytes become float32 ones. */
+static void as_the_standard(void **state) {
+    (void)state;
+    static const enum rfx_op conv[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONV, RFX_OP_CONVERT,
+                                       RFX_OP_CONVERT},
+                             add[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONVERT,
+                                      RFX_OP_BINARY,  RFX_OP_CONVERT, RFX_OP_CONVERT};
+    static struct maker node;
+    onnx_net_int8(RFX_INT8_SPEC);
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    end("c t");
+    has(5, conv);
+    begin();
+    maker_add(&graph, "QLinearConv", "x_q s _ k_q s zero_8 t", "y");
+    has(5, conv);
+    begin();
+    maker_node(&node, "QLinearAdd", "x_q s _ x_q s _ t", "y");
+    maker_text(&node, 7, "com.microsoft");
+    maker_message(&graph, MAKER_NODE, &node);
+    has(6, add);
+    onnx_net_int8(RFX_INT8_ORT);
+}
+
 static void memory_runs_out(void **state) {
     (void)state;
     begin();
@@ -164,7 +188,7 @@ int main(void) {
         cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
         cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(sums_are_exact),         cmocka_unit_test(as_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
