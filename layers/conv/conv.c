@@ -46,10 +46,9 @@ static enum rfx_status check_weights(const struct rfx_graph *graph, const struct
     return RFX_OK;
 }
 
-enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
+enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node, int n_in,
                                struct rfx_error *err) {
-    enum rfx_status status =
-        rfx_infer_inputs(graph, node, node->residual ? 2 : 1, RFX_LAYOUT_NHWC, err);
+    enum rfx_status status = rfx_infer_inputs(graph, node, n_in, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
     const struct rfx_tensor *in = rfx_infer_in(graph, node, 0);
     struct rfx_conv_attr *a = &node->attr.conv;
@@ -70,6 +69,11 @@ enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *n
                                 (long long)r->c, (long long)r->h, (long long)r->w, (long long)a->oc,
                                 (long long)oh, (long long)ow);
     return RFX_OK;
+}
+
+static enum rfx_status conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
+                                  struct rfx_error *err) {
+    return rfx_conv_infer(graph, node, node->residual ? 2 : 1, err);
 }
 
 void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window) {
@@ -160,7 +164,7 @@ const struct rfx_op_def rfx_op_conv = {
     .kind = RFX_CLASS_CONVOLUTION,
     .takes_in = RFX_FUSE_BATCH_NORM | RFX_FUSE_ACTIVATION | RFX_FUSE_SUM,
     .weights = rfx_conv_weight_slots,
-    .infer = rfx_conv_infer,
+    .infer = conv_infer,
     .window = rfx_conv_window,
     .axis_map = conv_axis_map,
     .in_range = conv_in_range,

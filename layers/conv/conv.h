@@ -67,9 +67,9 @@ void rfx_conv_activate(const struct rfx_conv_job *job, struct rfx_rect rect, int
 extern const struct rfx_weight_slot rfx_conv_weight_slots[];
 
 /* The functions of a convolution's row in which float32 and integer convolutions are alike; see
- * rfx_op_def. rfx_conv_infer sets a map of float32. */
+ * rfx_op_def. rfx_conv_infer sets a map of float32, of a node that has n_in inputs. */
 RFX_NODISCARD enum rfx_status rfx_conv_infer(const struct rfx_graph *graph, struct rfx_node *node,
-                                             struct rfx_error *err);
+                                             int n_in, struct rfx_error *err);
 void rfx_conv_window(const struct rfx_node *node, struct rfx_window *window);
 
 uint64_t rfx_conv_macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area);

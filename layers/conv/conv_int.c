@@ -2,7 +2,10 @@
  *
  * Input rows are widened to int16, minus their zero point, before the kernel reads them. So padding
  * is 0, and one kernel serves all types and zero points. The rows that consecutive output rows
- * share are widened once. */
+ * share are widened once.
+ *
+ * To INT32, the result is the sums themselves (ConvInteger). A second input, a map of one element,
+ * is the zero point of the first: that of DynamicQuantizeLinear is known in a run only. */
 #include <float.h>
 #include <string.h>
 
@@ -107,6 +110,7 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
     rfx_type_limits(type, &lo, &hi);
     int64_t x = rfx_max_i64((int64_t)hi - q->in_zero, q->in_zero - (int64_t)lo),
             products = INT64_MAX, most = INT64_MAX;
+    if (node->n_in == 2) x = UINT8_MAX;
     if (!rfx_checked_mul_i64(a->ic / a->groups, a->kh, &products) ||
         !rfx_checked_mul_i64(products, a->kw, &products) ||
         !rfx_checked_mul_i64(products, x * 255, &most))
@@ -131,13 +135,19 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     const struct rfx_int_conv_attr *q = &node->attr.int_conv;
-    enum rfx_status status = rfx_conv_infer(graph, node, err);
+    enum rfx_status status = rfx_conv_infer(graph, node, node->n_in == 2 ? 2 : 1, err);
     if (status != RFX_OK) return status;
-    if (!rfx_type_is_byte(q->to) || q->conv.kh > MOST_ROWS || q->channels == NULL)
+    if (node->n_in == 2 && rfx_infer_in(graph, node, 1)->elems != 1)
+        return rfx_infer_refuse(node, err, "a zero point of %lld elements, not 1",
+                                (long long)rfx_infer_in(graph, node, 1)->elems);
+    if ((!rfx_type_is_byte(q->to) && q->to != RFX_TYPE_INT32) || q->conv.kh > MOST_ROWS ||
+        q->channels == NULL)
         return rfx_infer_refuse(node, err, "to %s, with %lld kernel rows", rfx_type_name(q->to),
                                 (long long)q->conv.kh);
     enum rfx_type from = rfx_infer_in(graph, node, 0)->type;
     status = check_widened(node, err);
+    if (status == RFX_OK && q->to == RFX_TYPE_INT32 && q->out_zero != 0)
+        return rfx_infer_refuse(node, err, "zero point %d of sums", (int)q->out_zero);
     if (status == RFX_OK) status = rfx_infer_zero_point(node, q->to, q->out_zero, err);
     if (status == RFX_OK) status = rfx_infer_zero_point(node, from, q->in_zero, err);
     node->out.type = q->to;
@@ -198,6 +208,21 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     return status;
 }
 
+static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
+                                    int k, int axis) {
+    struct rfx_axis_map map = rfx_axis_map_identity();
+    if (k == 0) return rfx_op_map_window(graph, node, k, axis);
+    map.broadcast = (axis == 0 ? node->out.h : node->out.w) != 1;
+    return map;
+}
+
+/* Returns the zero point of input 0. */
+static int32_t in_zero(const struct rfx_run_args *args) {
+    if (args->node->n_in == 1) return args->node->attr.int_conv.in_zero;
+    const void *zero = rfx_view_at(&args->in[1], 0, 0);
+    return args->in[1].type == RFX_TYPE_UINT8 ? *(const uint8_t *)zero : *(const int8_t *)zero;
+}
+
 /* Output columns [x0, x1) of one call, computed row by row. */
 struct run {
     const struct rfx_run_args *args;
@@ -215,7 +240,7 @@ static void widen_row(const struct run *r, int64_t iy, int16_t *to) {
     const struct rfx_byte_kernels *kernels = rfx_kernels_of_bytes(view->type);
     int64_t c = r->in->c, width = widened_channels(r->a), n = r->row_elems / width;
     int64_t first = rfx_max_i64(r->lo, 0), end = rfx_min_i64(r->lo + n, r->in->w);
-    int32_t zero = r->args->node->attr.int_conv.in_zero;
+    int32_t zero = in_zero(r->args);
     if (first > r->lo) memset(to, 0, (size_t)((first - r->lo) * width) * sizeof *to);
     if (end < r->lo + n)
         memset(to + (rfx_max_i64(end, r->lo) - r->lo) * width, 0,
@@ -282,7 +307,10 @@ static void compute_row(struct run *r, int64_t y) {
             (const int16_t *)(const void *)(packed + weights_bytes_at(a)) + g * group_elems(a);
         args.to.bias = (const int32_t *)(const void *)packed + g * m;
         args.to.scales = (const float *)(const void *)(packed + weights_bytes_at(a) / 2) + g * m;
-        args.out = (uint8_t *)rfx_view_at(out, y, r->x0) + g * m;
+        if (q->to == RFX_TYPE_INT32)
+            args.sums = (int32_t *)rfx_view_at(out, y, r->x0) + g * m;
+        else
+            args.out = (uint8_t *)rfx_view_at(out, y, r->x0) + g * m;
         (depthwise ? rfx_kernels()->int_depthwise : rfx_kernels()->int_conv)(&args);
     }
 }
@@ -329,7 +357,7 @@ const struct rfx_op_def rfx_op_int_conv = {
     .index_table = channels,
     .infer = infer,
     .window = rfx_conv_window,
-    .axis_map = rfx_op_map_window,
+    .axis_map = axis_map,
     .macs = rfx_conv_macs,
     .scratch_bytes = scratch_bytes,
     .packed_bytes = packed_bytes,

@@ -43,13 +43,13 @@ static inline struct rfx_conv_attr rfx_conv_pointwise(int64_t oc) {
     return conv;
 }
 
-/* Integer convolution (ONNX QLinearConv): sums of (element - in_zero) * (weight - its zero point),
- * plus the bias, times the factor of the output channel (input scale * weight scale / output
- * scale), rounded to the nearest integer, plus out_zero, saturated. */
+/* Integer convolution (ONNX QLinearConv, ConvInteger): sums of (element - in_zero) * (weight - its
+ * zero point), plus the bias, times the factor of the output channel (input scale * weight scale /
+ * output scale), rounded to the nearest integer, plus out_zero, saturated. */
 struct rfx_int_conv_attr {
     struct rfx_conv_attr conv; /* `weight` has whole numbers in [-255, 255]; no bias, no scale */
-    int32_t in_zero, out_zero;
-    enum rfx_type to;  /* UINT8 or INT8 */
+    int32_t in_zero, out_zero; /* in_zero is not read if the node has a second input */
+    enum rfx_type to;  /* UINT8 or INT8; INT32: the sums and biases themselves, out_zero 0 */
     int64_t *channels; /* [oc][3]: bias, zero point of the weights, bits of the float32 factor;
                           rfx_graph_add copies it */
 };

@@ -209,6 +209,22 @@ static enum rfx_status add_converted(struct rfx_graph *graph, const struct rfx_n
     return status;
 }
 
+static const char *const int8_names[] = {[RFX_INT8_ORT] = "ort", [RFX_INT8_SPEC] = "spec"};
+_Static_assert(sizeof int8_names / sizeof *int8_names == RFX_INT8_COUNT, "a name per choice");
+
+const char *rfx_int8_choice_name(enum rfx_int8_choice choice) {
+    return int8_names[choice];
+}
+
+bool rfx_int8_choice_find(const char *name, enum rfx_int8_choice *choice) {
+    for (int c = 0; c < RFX_INT8_COUNT; c++) {
+        if (strcmp(name, int8_names[c]) != 0) continue;
+        *choice = (enum rfx_int8_choice)c;
+        return true;
+    }
+    return false;
+}
+
 enum rfx_status rfx_graph_as_numbers(struct rfx_graph *graph, int node, int *out,
                                      struct rfx_error *err) {
     *out = node;

@@ -39,7 +39,8 @@ enum rfx_op {
     RFX_OP_BINARY,      /* two maps; a dimension (c, h or w) of 1 is broadcast */
     RFX_OP_CONCAT,      /* along channels */
     RFX_OP_CONVERT,     /* either layout: elements of another type */
-    RFX_OP_INT_CONV,    /* one-byte integers: a convolution */
+    RFX_OP_INT_CONV, /* one-byte integers: a convolution; in[1], if there is one: the zero point of
+                           in[0], a map of one element */
     RFX_OP_INT_ADD,  /* one-byte integers: the sum of two maps or PLAIN tensors; in[1] is broadcast
                            to in[0] */
     RFX_OP_INT_MUL,  /* one-byte integers: the product, with operands as in INT_ADD */
@@ -152,6 +153,19 @@ enum rfx_conv_choice {
     RFX_CONV_COUNT
 };
 
+/* The arithmetic of 8-bit networks (docs/exactness.md). The bits of results depend on it. */
+enum rfx_int8_choice {
+    RFX_INT8_ORT,  /* the integer arithmetic of ONNX Runtime */
+    RFX_INT8_SPEC, /* as the ONNX standard: DequantizeLinear, float32, QuantizeLinear */
+    RFX_INT8_COUNT
+};
+
+/* Returns "ort" or "spec". */
+const char *rfx_int8_choice_name(enum rfx_int8_choice choice);
+
+/* Finds a choice by its name. Returns false and changes nothing if there is none. */
+bool rfx_int8_choice_find(const char *name, enum rfx_int8_choice *choice);
+
 struct rfx_graph {
     struct rfx_memory *mem;
     int n_nodes, n_weights, n_outputs, input; /* input: the INPUT node's index, or -1 */
@@ -162,6 +176,7 @@ struct rfx_graph {
     struct rfx_end *ends;      /* in the order of outputs, set by rfx_graph_finish */
     int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
     enum rfx_conv_choice conv; /* set before rfx_graph_finish; initially DIRECT */
+    enum rfx_int8_choice int8; /* of a model with operators of bytes; ORT for all others */
     const char *name;          /* the model's name, for messages */
     void *files;               /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);

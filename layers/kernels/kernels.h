@@ -294,7 +294,9 @@ struct rfx_int_conv_args {
     const int16_t *const *rows; /* kh pointers to column kx = 0 of the first output pixel */
     const int16_t *weights;     /* aligned to RFX_ALIGNMENT_BYTES */
     struct rfx_requantise to;
-    uint8_t *out; /* uint8 or int8 */
+    uint8_t *out;  /* uint8 or int8 */
+    int32_t *sums; /* not NULL: the sums with their biases are stored here instead; of `to`, only
+                      `bias` counts, and `out` is not written */
     int64_t pixels, m, pairs, kh, kw;
     int64_t x_stride, tap_stride, out_stride; /* elements */
 };

@@ -32,6 +32,7 @@ class OpenOptions(ctypes.Structure):
         ("memory_user", c_void_p),
         ("pad_to", c_int64),
         ("padding", c_int),
+        ("int8", c_int),
     ]
 
 

@@ -45,7 +45,7 @@ class Model(Held):
     cannot be copied or pickled.
 
     Args:
-        model, conv, seed, pad_to, padding: as in rfexec.open().
+        model, conv, seed, pad_to, padding, int8: as in rfexec.open().
         size: (rows, columns) of plans that are made without a size.
     """
 
@@ -57,13 +57,14 @@ class Model(Held):
         pad_to: int = 0,
         padding: str = "reflect",
         size: Optional[tuple[int, int]] = None,
+        int8: str = "ort",
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._channels: Optional[int] = None
-        self._given: tuple[Any, ...] = (model, size, conv, seed, pad_to, padding)
-        options = open_options(conv, seed, pad_to, padding)
+        self._given: tuple[Any, ...] = (model, size, conv, seed, pad_to, padding, None, int8)
+        options = open_options(conv, seed, pad_to, padding, int8)
         options.rows, options.columns = parse_size(size)
         self._origin = Origin(model)  # C reads its bytes as long as the handle exists
         self.model = self._origin.shown

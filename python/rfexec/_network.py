@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ._parts import Part, Round
 
 CONVOLUTIONS = {"direct": 0, "openblas": 1, "winograd": 2}
+INT8 = {"ort": 0, "spec": 1}
 PADDINGS = {"reflect": 0, "edge": 1, "zero": 2}
 Memory = Union[None, int, str]
 Observer = Optional[Callable[[Step], Any]]
@@ -87,13 +88,16 @@ def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
     return tuple(infos)
 
 
-def open_options(conv: str, seed: int, pad_to: int, padding: str) -> _c.OpenOptions:
+def open_options(conv: str, seed: int, pad_to: int, padding: str, int8: str) -> _c.OpenOptions:
     """The C options of a model or network, without a size."""
     options = _c.OpenOptions()
     _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
     if conv not in CONVOLUTIONS:
         raise UsageError(f"conv is {conv!r}: {', '.join(map(repr, CONVOLUTIONS))}")
     options.convolution = CONVOLUTIONS[conv]
+    if int8 not in INT8:
+        raise UsageError(f"int8 is {int8!r}: {', '.join(map(repr, INT8))}")
+    options.int8 = INT8[int8]
     if padding not in PADDINGS:
         raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
     options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
@@ -127,6 +131,7 @@ class Network(Held):
         pad_to: int = 0,
         padding: str = "reflect",
         image: Union[None, str, os.PathLike[str], Picture] = None,
+        int8: str = "ort",
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that must be freed before the network's
@@ -139,7 +144,7 @@ class Network(Held):
         rows, columns = parse_size(size)
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
-        self._options = open_options(conv, seed, pad_to, padding)
+        self._options = open_options(conv, seed, pad_to, padding, int8)
         self._origin = Origin(model)
         self.model = self._origin.shown
         self._inputs: tuple[TensorInfo, ...] = ()
@@ -799,6 +804,7 @@ def open(
     pad_to: int = 0,
     padding: str = "reflect",
     image: Union[None, str, os.PathLike[str], Picture] = None,
+    int8: str = "ort",
 ) -> Network:
     """Opens a network for images of one size.
 
@@ -817,6 +823,8 @@ def open(
             back. For networks that take no other sizes. 0: no padding.
         padding: how images are filled up: "reflect", "edge" or "zero" (zeros after mean and std).
         image: an image file that gives the size if `size` is None.
+        int8: the arithmetic of 8-bit networks: "ort", the bytes of ONNX Runtime's integer kernels, or
+            "spec", float32 between DequantizeLinear and QuantizeLinear as the file has them.
 
     Returns:
         A Network.
@@ -826,4 +834,4 @@ def open(
             FileNotFoundError.
         UsageError: an argument is wrong.
     """
-    return Network(model, size, conv, seed, pad_to, padding, image)
+    return Network(model, size, conv, seed, pad_to, padding, image, int8)

@@ -138,7 +138,7 @@ class InferenceSession:
         sess_options: SessionOptions; only the number of threads counts.
         providers, provider_options: ignored, apart from the warning.
         memory, threads: as in Network.plan().
-        conv: as in rfexec.open().
+        conv, int8: as in rfexec.open().
     """
 
     def __init__(
@@ -151,17 +151,18 @@ class InferenceSession:
         memory: Memory = None,
         threads: int = 0,
         conv: str = "direct",
+        int8: str = "ort",
     ) -> None:
         _check_providers(providers)
         self._model = path_or_bytes
         if not isinstance(path_or_bytes, (str, os.PathLike)):
             self._model = model_bytes(path_or_bytes)
         self._options = sess_options
-        self._memory, self._conv = memory, conv
+        self._memory, self._conv, self._int8 = memory, conv, int8
         self._threads = threads or int(getattr(sess_options, "intra_op_num_threads", 0) or 0)
         self._runner: Optional[Runner] = None
         self._lock = threading.Lock()  # protects the network and runner of the last size
-        self._network = Network(self._model, None, conv)
+        self._network = Network(self._model, None, conv, int8=int8)
         self._inputs = self._args(self._network.inputs)
         self._outputs = self._args(self._network.outputs)
         _sessions.add(self)
@@ -223,7 +224,9 @@ class InferenceSession:
         if not network._bound or network.inputs[0].shape[2:] != size:
             self._runner = None
             network.close()
-            self._network = network = Network(self._model, size, self._conv)
+            self._network = network = Network(
+                self._model, size, self._conv, int8=self._int8
+            )
         if self._runner is None:
             self._runner = network.prepare(self._memory, self._threads)
         return self._runner

@@ -52,6 +52,7 @@ class _Opened:
     seed: int
     pad_to: int
     padding: str
+    int8: str
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,13 @@ def _network(opened: _Opened) -> Iterator[Network]:
                 f"model {opened.model!r} is not the file of that name for which the array was made"
             )
         net = Network(
-            opened.model, opened.size, opened.conv, opened.seed, opened.pad_to, opened.padding
+            opened.model,
+            opened.size,
+            opened.conv,
+            opened.seed,
+            opened.pad_to,
+            opened.padding,
+            int8=opened.int8,
         )
     try:
         yield net
@@ -405,6 +412,7 @@ def map_image(
     spill: Union[None, str, os.PathLike[str]] = None,
     recompute: bool = False,
     shards: Optional[int] = None,
+    int8: str = "ort",
 ) -> da.Array:
     """An output of a network as a lazy dask array (1, channels, rows, columns).
 
@@ -414,7 +422,7 @@ def map_image(
     share its work, and their states are added up in a tree.
 
     Args:
-        model, conv, seed, pad_to, padding: as in rfexec.open(). Each worker opens a path itself, keeps
+        model, conv, seed, pad_to, padding, int8: as in rfexec.open(). Each worker opens a path itself, keeps
             the network for its next tasks, and refuses another file under that name. Bytes and
             ModelProtos are sent with the graph.
         image: as in Network.run(). Tasks read files and array-likes (zarr) themselves. With a dask array,
@@ -442,7 +450,7 @@ def map_image(
     """
     parse_bytes(memory)
     picture = _Image(image, layout)
-    options = {"conv": conv, "seed": seed, "pad_to": pad_to, "padding": padding}
+    options = {"conv": conv, "seed": seed, "pad_to": pad_to, "padding": padding, "int8": int8}
     opened = _describe(model, picture.size, options)
     with _network(opened) as net:
         picture.check(net)

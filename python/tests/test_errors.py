@@ -84,6 +84,7 @@ def test_usage():
         ({"conv": "fft"}, "conv is 'fft'"),
         ({"seed": -1}, "seed"),
         ({"padding": "mirror"}, "padding is 'mirror'"),
+        ({"int8": "fast"}, "int8 is 'fast': 'ort', 'spec'"),
         ({"pad_to": -1}, "pad_to is -1"),
         ({"pad_to": 2**64}, "pad_to is 18446744073709551616: a whole number"),
     ]:

@@ -200,6 +200,18 @@ bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice 
     return false;
 }
 
+bool rfx_api_int8_choice(enum rfx_int8 int8, enum rfx_int8_choice *choice) {
+    switch (int8) {
+        case RFX_INT8_ONNXRUNTIME:
+            *choice = RFX_INT8_ORT;
+            return true;
+        case RFX_INT8_STANDARD:
+            *choice = RFX_INT8_SPEC;
+            return true;
+    }
+    return false;
+}
+
 enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
                                           struct rfx_open_options *out, struct rfx_error *err) {
     *out = open_defaults;
@@ -231,6 +243,11 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "convolution is %d: rfexec %s knows no such arithmetic",
                         (int)out->convolution, rfx_version());
+    enum rfx_int8_choice int8;
+    if (!rfx_api_int8_choice(out->int8, &int8))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "int8 is %d: rfexec %s knows no such arithmetic", (int)out->int8,
+                        rfx_version());
     return RFX_OK;
 }
 

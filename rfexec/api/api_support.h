@@ -41,6 +41,10 @@ enum rfx_status rfx_api_opening(enum rfx_status status, const char *path);
  */
 bool rfx_api_conv_choice(enum rfx_convolution convolution, enum rfx_conv_choice *choice);
 
+/* Sets *choice to the internal value of an arithmetic of 8-bit networks. Returns false for an
+ * unknown number. */
+bool rfx_api_int8_choice(enum rfx_int8 int8, enum rfx_int8_choice *choice);
+
 /* Sets *mode to the internal value of a padding. Returns false for an unknown number. */
 bool rfx_api_pad_mode(enum rfx_padding padding, enum rfx_pad_mode *mode);
 

@@ -84,6 +84,7 @@ enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_networ
     struct rfx_load_options load = {
         .h = options->rows, .w = options->columns, .seed = options->seed};
     bool known = rfx_api_conv_choice(options->convolution, &load.conv) &&
+                 rfx_api_int8_choice(options->int8, &load.int8) &&
                  rfx_api_pad_mode(options->padding, &load.fit.mode);
     load.fit.multiple = options->pad_to;
     assert(known);

@@ -202,6 +202,12 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
     return status;
 }
 
+/* Returns the name of the arithmetic of 8-bit networks; NULL for the default, which is not named.
+ */
+static const char *int8_name(const struct rfx_graph *graph) {
+    return graph->int8 == RFX_INT8_ORT ? NULL : rfx_int8_choice_name(graph->int8);
+}
+
 /* Returns the option "picture": the page or level, bands, region and no-data value of the image
  * file that are read. In slides and Zarr folders, `page` is a level. */
 static json_t *picture_json(const struct rfx_shard_run *run) {
@@ -334,8 +340,9 @@ enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out
     rfx_memory_release(graph->mem, chunk);
     if (status == RFX_OK) status = describe_processor(graph, processor, err);
     if (status != RFX_OK) return status;
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "model",
-                     model, "input", input, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)),
+    *out = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(),
+                     "model", model, "input", input, "conv",
+                     rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8", int8_name(graph),
                      "processor", processor, "image", (json_int_t)image->c, (json_int_t)image->h,
                      (json_int_t)image->w, "options", options_json(run));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
@@ -384,10 +391,11 @@ enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
     enum rfx_status status = hash[0] == '\0' ? hash_network(graph, hash, err) : RFX_OK;
     if (status == RFX_OK) status = describe_processor(graph, processor, err);
     if (status != RFX_OK) return status;
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
-                     hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "processor",
-                     processor, "image", (json_int_t)image->c, (json_int_t)image->h,
-                     (json_int_t)image->w, "pad to", fit_json(fit));
+    *out =
+        json_pack("{s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
+                  hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8",
+                  int8_name(graph), "processor", processor, "image", (json_int_t)image->c,
+                  (json_int_t)image->h, (json_int_t)image->w, "pad to", fit_json(fit));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
@@ -396,11 +404,13 @@ bool rfx_shard_identity_load_options(const json_t *run, struct rfx_load_options 
     const json_t *options = json_object_get(run, "options"), *size = json_object_get(run, "image");
     const char *name = json_string_value(json_object_get(options, "fused"));
     const char *conv = json_string_value(json_object_get(run, "conv"));
+    const char *int8 = json_string_value(json_object_get(run, "int8"));
     load->h = json_integer_value(json_array_get(size, 1));
     load->w = json_integer_value(json_array_get(size, 2));
     load->seed = (uint64_t)json_integer_value(json_object_get(options, "seed"));
     if (load->h < 1 || load->w < 1 || load->h > most || load->w > most || name == NULL ||
         conv == NULL || !rfx_conv_choice_find(conv, &load->conv) ||
+        (int8 != NULL && !rfx_int8_choice_find(int8, &load->int8)) ||
         !read_fit(json_string_value(json_object_get(options, "pad to")), &load->fit))
         return false;
     for (int i = 1; i < N_FUSED; i++)

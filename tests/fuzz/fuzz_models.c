@@ -140,6 +140,20 @@ static void make_bytes(void) {
     output("y");
 }
 
+/* Dynamic quantisation. */
+static void make_dynamic(void) {
+    input(4, 8, 7);
+    scale();
+    weight("k", 4, 4, 3, 1);
+    pair("k", "k_q", NULL);
+    maker_add(&graph, "DynamicQuantizeLinear", "x", "x_q x_s x_z");
+    maker_add(&graph, "ConvInteger", "x_q k_q x_z", "i");
+    maker_add_int(&graph, "Cast", "i", "f", "to", 1);
+    maker_add(&graph, "Mul", "x_s s", "t");
+    maker_add(&graph, "Mul", "f t", "y");
+    output("y");
+}
+
 /* Squeeze and excite, dilation, batch norm. */
 static void make_excite(void) {
     input(4, 10, 9);
@@ -345,12 +359,12 @@ static const struct {
     {"shapes", make_shapes},       {"places", make_places},   {"dense", make_dense},
     {"reduced", make_reduced},     {"normed", make_normed},   {"no_nodes", make_no_nodes},
     {"computed", make_computed},   {"inlined", make_inlined}, {"empty", make_empty},
-    {"quantised", make_quantised}, {"bytes", make_bytes},
+    {"quantised", make_quantised}, {"bytes", make_bytes},     {"dynamic", make_dynamic},
 };
 
-const char *const fuzz_model_names[] = {"classes",  "skips",    "excite",  "shapes",    "places",
-                                        "dense",    "reduced",  "normed",  "quantised", "bytes",
-                                        "no_nodes", "computed", "inlined", "empty",     NULL};
+const char *const fuzz_model_names[] = {
+    "classes",   "skips", "excite",   "shapes",   "places",  "dense", "reduced", "normed",
+    "quantised", "bytes", "no_nodes", "computed", "inlined", "empty", "dynamic", NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

@@ -325,13 +325,26 @@ static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
                   shown(value, text));
 }
 
+/* Checks that the plan is of the same arithmetic of 8-bit networks: the nodes of the network depend
+ * on it. */
+static enum rfx_status check_int8(const struct reader *r, const json_t *value) {
+    enum rfx_int8_choice choice = RFX_INT8_ORT;
+    char text[48];
+    if (value != NULL &&
+        !(json_is_string(value) && rfx_int8_choice_find(json_string_value(value), &choice)))
+        return refuse(r, "int8", "%s is not \"ort\" or \"spec\"", shown(value, text));
+    if (choice == r->graph->int8) return RFX_OK;
+    return refuse(r, "int8", "the plan is for --int8 %s, the network was loaded with --int8 %s",
+                  rfx_int8_choice_name(choice), rfx_int8_choice_name(r->graph->int8));
+}
+
 /* Reads the kind of file and checks that it is for this image size. */
 static enum rfx_status read_head(struct reader *r, json_t *root) {
     static const char *const keys[] = {"schema", "kind",      "model",
                                        "size",   "threads",   "in_place",
                                        "stages", "predicted", "weights_by_stage",
                                        "groups", "conv",      "keeps_factors",
-                                       NULL};
+                                       "int8",   NULL};
     char text[48];
     if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
     const json_t *kind = json_object_get(root, "kind");
@@ -344,6 +357,7 @@ static enum rfx_status read_head(struct reader *r, json_t *root) {
     if (status == RFX_OK && schema == 0) status = refuse(r, "schema", "missing, must be 1");
     if (status == RFX_OK) status = check_keys(r, "", root, keys);
     if (status == RFX_OK) status = check_conv(r, json_object_get(root, "conv"));
+    if (status == RFX_OK) status = check_int8(r, json_object_get(root, "int8"));
     if (status == RFX_OK) status = read_pair(r, "", root, "size", &h, &w);
     if (status == RFX_OK) status = read_member(r, "", root, "threads", 1, MAX_THREADS, &threads);
     if (status == RFX_OK)
@@ -547,9 +561,11 @@ static json_t *plan_json(const struct rfx_plan *plan, const char *model) {
         json_decref(predicted);
         return NULL;
     }
-    return json_pack("{s:i, s:s, s:s, s:s, s:[I, I], s:i, s:b, s:b, s:o*, s:o*, s:o, s:o}",
+    enum rfx_int8_choice int8 = plan->graph->int8;
+    return json_pack("{s:i, s:s, s:s, s:s, s:s*, s:[I, I], s:i, s:b, s:b, s:o*, s:o*, s:o, s:o}",
                      "schema", RFX_PLAN_FILE_SCHEMA, "kind", RFX_PLAN_FILE_KIND, "model", model,
-                     "conv", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "size",
+                     "conv", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)), "int8",
+                     int8 != RFX_INT8_ORT ? rfx_int8_choice_name(int8) : NULL, "size",
                      (json_int_t)input->h, (json_int_t)input->w, "threads", plan->threads,
                      "weights_by_stage", rfx_plan_loads_by_stage(plan), "in_place", plan->in_place,
                      "groups", groups, "keeps_factors", keepers, "stages", stages, "predicted",

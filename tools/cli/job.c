@@ -186,6 +186,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .fit = options->fit,
                                     .seed = options->seed,
                                     .conv = options->conv,
+                                    .int8 = options->int8,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
@@ -206,6 +207,7 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
                                     .fit = options->fit,
                                     .seed = options->seed,
                                     .conv = options->conv,
+                                    .int8 = options->int8,
                                     .fuse = fuse};
     return load_model(mem, model, &load, out);
 }

@@ -44,6 +44,9 @@ GROUP(rfx_cli_no_fuse_group, rfx_cli_heading_plan, no_fuse_rows);
 static const struct rfx_cli_option network_rows[] = {
     RFX_CLI_OPTION(rfx_cli_model_options, "conv", CONV, conv, "direct|openblas|winograd",
                    "algorithm of the convolutions; each rounds differently (default direct)"),
+    RFX_CLI_OPTION(rfx_cli_model_options, "int8", INT8, int8, "ort|spec",
+                   "arithmetic of 8-bit networks: integers with the bytes of ONNX Runtime (default "
+                   "ort), or float32 between DequantizeLinear and QuantizeLinear as in the file"),
     RFX_CLI_OPTION(
         rfx_cli_model_options, "pad-to", FIT, fit, "N[,MODE]",
         "pad the image at the right and below to multiples of N rows and columns, after --mean and "

@@ -168,6 +168,8 @@ static bool store(const struct rfx_cli_option *row, char *text, void *at) {
             return store_kept(text, true, at);
         case RFX_CLI_CONV:
             return rfx_conv_choice_find(text, at);
+        case RFX_CLI_INT8:
+            return rfx_int8_choice_find(text, at);
     }
     return false;
 }
@@ -235,7 +237,7 @@ static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
         [RFX_CLI_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
         [RFX_CLI_RANGE] = "two rising numbers such as 0,1",
         [RFX_CLI_GRID] = "a number of tiles or rows x columns such as 4x6",
-        [RFX_CLI_CONV] = NULL, /* the last */
+        [RFX_CLI_INT8] = NULL, /* the last */
     };
     char ends[RFX_OUTPUT_ENDS];
     text[0] = '\0';

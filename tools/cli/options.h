@@ -45,6 +45,7 @@ enum rfx_cli_kind {
     RFX_CLI_KEEP,     /* struct rfx_cli_kept: one more tensor */
     RFX_CLI_DUMP,     /* struct rfx_cli_kept: one more tensor with its file, TENSOR=FILE */
     RFX_CLI_CONV,     /* enum rfx_conv_choice */
+    RFX_CLI_INT8,     /* enum rfx_int8_choice */
 };
 
 /* A row of a table. Lists of options are names with a space between them. "NAME=VALUE" in a list
@@ -142,6 +143,7 @@ struct rfx_cli_model_options {
     bool no_fuse;     /* batch norm, activation and Add stay separate nodes */
     bool no_fuse_add; /* Add stays a separate node; the others are fused */
     enum rfx_conv_choice conv;
+    enum rfx_int8_choice int8;
     struct rfx_fit_size fit;
     struct rfx_cli_kept kept;
     /* Set by commands that look into a network, not by options. */

@@ -66,6 +66,12 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
             add_products(sum, x + kx * a->tap_stride, a->x_stride, w + kx * tap, filter,
                          taps * a->pairs, n, nb);
     }
+    if (a->sums != NULL) {
+        UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
+            store_sums(sum[p][b], a->m - c - b * RFX_INT_LANES,
+                       a->sums + (p0 + p) * a->out_stride + c + b * RFX_INT_LANES);
+        return;
+    }
     /* Blocks that are not full are stored beside `out` first. */
     uint8_t made[PIXELS * BLOCKS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
     const bool full = a->m - c >= nb * RFX_INT_LANES;
@@ -145,7 +151,7 @@ void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
                             sums[i] += x[2 * k] * w[2 * i] + x[2 * k + 1] * w[2 * i + 1];
                 }
             }
-            requantise(&a->to, c, a->m, sums, a->out + p * a->out_stride + c);
+            finish_sums(a, p, c, sums);
         }
 }
 #endif

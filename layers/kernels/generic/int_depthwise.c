@@ -189,6 +189,13 @@ INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to
         w[1] = zeros;
         add_two_taps(sum, x, w, a->x_stride, n);
     }
+    if (a->sums != NULL) {
+        UNROLL for (int p = 0; p < n; p++) {
+            cross(sum[p]);
+            store_sums(sum[p], a->m - c, a->sums + (p0 + p) * a->out_stride + c);
+        }
+        return;
+    }
     UNROLL for (int p = 0; p < n; p++) round_sums(to, sum[p], whole[p]);
     store_pixels(a, to, whole, p0, c, n);
 }
@@ -209,7 +216,8 @@ static void any_run(const struct rfx_int_conv_args *run) {
 void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
     const bool apart = a->tap_stride % SAME_SETS != 0;
     const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
-    if (a->kh > MOST_ROWS || (a->kw != 3 && a->kw != 5) || !apart || (!one && !two))
+    if (a->sums != NULL || a->kh > MOST_ROWS || (a->kw != 3 && a->kw != 5) || !apart ||
+        (!one && !two))
         any_run(a);
     else if (a->kw == 3)
         (one ? fixed_3_1 : fixed_3_2)(a);
@@ -230,7 +238,7 @@ void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
                     for (int i = 0; i < RFX_INT_LANES; i++) sums[i] += x[i] * w[i];
                 }
             }
-            requantise(&a->to, c, a->m, sums, a->out + p * a->out_stride + c);
+            finish_sums(a, p, c, sums);
         }
 }
 #endif

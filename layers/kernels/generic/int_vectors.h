@@ -35,6 +35,7 @@ typedef uint8_t elements_unaligned
  * - elements_of: sums to elements. `crossed`: the order of channels is that of factors_of_taps.
  * - factors_of_block: reads the weights of a block for a pair of input channels.
  * - factors_of_taps: combines the values of two taps for a block of channels.
+ * - cross: changes the order of channels to that of factors_of_taps, or back.
  * - add_pair: adds to vector v of sums the products of a block's factors with one pair of values.
  * - add_factors: adds to vector v of sums the products of two blocks' factors. */
 #if VECTOR_FLOATS == 16
@@ -121,8 +122,7 @@ INLINE ints add_factors(ints sum, const ints x[IN_BLOCK], const ints w[IN_BLOCK]
     return (ints)_mm256_add_epi32((__m256i)sum, _mm256_madd_epi16((__m256i)x[v], (__m256i)w[v]));
 }
 
-/* Brings values of a block's channels to the order of factors_of_taps: 0 to 3 and 8 to 11, then 4
- * to 7 and 12 to 15. */
+/* The order of factors_of_taps is 0 to 3 and 8 to 11, then 4 to 7 and 12 to 15. */
 INLINE void cross(ints v[IN_BLOCK]) {
     __m256i low = (__m256i)v[0], high = (__m256i)v[1];
     v[0] = (ints)_mm256_permute2x128_si256(low, high, 0x20);
@@ -309,6 +309,16 @@ INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], b
     *(elements_unaligned *)(void *)out = elements_of(whole, t->lo, t->zero_point, crossed);
 }
 
+/* Stores the first `channels` sums of a block, in the order of channels. */
+INLINE void store_sums(const ints sum[IN_BLOCK], int64_t channels, int32_t *out) {
+    int32_t made[RFX_INT_LANES];
+    const bool full = channels >= RFX_INT_LANES;
+    int32_t *at = full ? out : made;
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) * (ints_unaligned *)(void *)(at + v * VECTOR_FLOATS) =
+        sum[v];
+    if (!full) memcpy(out, made, (size_t)channels * sizeof *made);
+}
+
 /* Copies the first `channels` elements of n pixels that are `width` elements apart. */
 static __attribute__((noinline, unused)) void copy_elements(const uint8_t *made, int64_t width,
                                                             int n, int64_t channels, uint8_t *out,
@@ -330,6 +340,18 @@ static inline void requantise(const struct rfx_requantise *to, int64_t c, int64_
         made[i] = (uint8_t)((int32_t)((v + magic) - magic) + to->zero_point);
     }
     for (int64_t i = 0; i < RFX_INT_LANES && i < m - c; i++) out[i] = made[i];
+}
+
+/* Stores the sums of a block of channels of pixel p: as elements, or with their biases. */
+static inline void finish_sums(const struct rfx_int_conv_args *a, int64_t p, int64_t c,
+                               const int32_t *sums) {
+    if (a->sums == NULL) {
+        requantise(&a->to, c, a->m, sums, a->out + p * a->out_stride + c);
+        return;
+    }
+    int32_t *out = a->sums + p * a->out_stride + c;
+    for (int64_t i = 0; i < RFX_INT_LANES && i < a->m - c; i++)
+        out[i] = sums[i] + a->to.bias[c + i];
 }
 #endif
 #endif

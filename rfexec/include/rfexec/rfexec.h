@@ -25,8 +25,8 @@
  * tensors are row-major.
  *
  * Bits: for one build of the library on one processor, the outputs depend only on the network, the
- * image and the convolution arithmetic (rfx_convolution). They do not depend on memory_bytes or
- * threads. Every NaN in an output has the bits 0x7fc00000.
+ * image, the convolution arithmetic (rfx_convolution) and that of 8-bit networks (rfx_int8). They
+ * do not depend on memory_bytes or threads. Every NaN in an output has the bits 0x7fc00000.
  *
  * Errors: a function that can fail returns an rfx_code; RFX_CODE_OK is 0. It writes its results
  * only on success. `why` may be NULL. After a success why->text is empty. A NULL pointer where a
@@ -121,6 +121,17 @@ enum rfx_convolution {
     RFX_CONVOLUTION_WINOGRAD = 2,
 };
 
+/* Selects the arithmetic of 8-bit networks: of QuantizeLinear, QLinearConv and their kin. It has no
+ * effect on other networks. With each choice the outputs are the same on every machine. */
+enum rfx_int8 {
+    /* the bytes of ONNX Runtime's integer kernels on x86-64; DequantizeLinear, operator,
+     * QuantizeLinear are joined to one operator on integers */
+    RFX_INT8_ONNXRUNTIME = 0,
+    /* as the ONNX standard writes it: DequantizeLinear, the float32 operator and QuantizeLinear,
+     * each by itself; slower */
+    RFX_INT8_STANDARD = 1,
+};
+
 /* Values of the pixels that pad an image to the multiple that its network takes (pad_to). */
 enum rfx_padding {
     /* the image's last rows and columns, reflected; the border itself is not repeated */
@@ -151,6 +162,7 @@ struct rfx_open_options {
      * no padding. */
     int64_t pad_to;
     enum rfx_padding padding; /* values of the padding */
+    enum rfx_int8 int8;       /* the arithmetic of 8-bit networks */
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -159,9 +171,9 @@ RFX_API void rfx_open_options_init(struct rfx_open_options *options, size_t size
 /* Opens a network for one image size. `model` is a built-in name ("mobilenet_v2",
  * "mobilenet_v2:0.5"; `rfexec models` lists all) or the path of an .onnx file. options NULL: the
  * defaults. Free *out with rfx_network_free. USAGE: negative sizes, only one of rows and columns 0,
- * an unknown convolution or padding, or options without init. REFUSED: the model does not exist, is
- * broken, has an operator that is not supported, or does not fit this size; the text names node and
- * reason. SYSTEM. */
+ * an unknown convolution, padding or int8, or options without init. REFUSED: the model does not
+ * exist, is broken, has an operator that is not supported, or does not fit this size; the text
+ * names node and reason. SYSTEM. */
 RFX_MUST_CHECK RFX_API enum rfx_code rfx_network_open(const char *model,
                                                       const struct rfx_open_options *options,
                                                       struct rfx_network **out,

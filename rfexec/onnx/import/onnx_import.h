@@ -85,6 +85,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *values; /* tensor name -> operand */
     struct rfx_onnx_names *used;   /* node names in use */
     int64_t opset;
+    enum rfx_int8_choice int8;
     int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
@@ -586,6 +587,14 @@ int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, 
  * (onnx_import_reduce.c). */
 int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const bool *axes, int in);
 
+/* Returns the node of a reduction over all axes, which stay as axes of 1 (onnx_import_reduce.c). */
+int rfx_onnx_reduce_all(struct rfx_onnx_import *ctx, const char *suffix, enum rfx_reduce_kind kind,
+                        int in);
+
+/* Softmax and LogSoftmax of a node, by the attribute "axis". `old`: as before opset 13, all axes
+ * from it on together are one vector (onnx_import_norm.c). */
+int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old);
+
 /* Return the number k of the current Trilu, and the axis of the current CumSum for a tensor of this
  * rank (onnx_import_elementwise.c). */
 int64_t rfx_onnx_diagonal(struct rfx_onnx_import *ctx);
@@ -609,10 +618,15 @@ int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *nod
 /* DequantizeLinear of a tensor of bytes with one scale (onnx_import_quantised.c). */
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
 
+/* If the contract of 8-bit networks is RFX_INT8_SPEC and the current node is an operator of bytes,
+ * converts it as DequantizeLinear, the float32 operator, QuantizeLinear, and returns true
+ * (onnx_int8_spec.c). */
+bool rfx_onnx_int8_spec(struct rfx_onnx_import *ctx);
+
 /* Joins DequantizeLinear, operator, QuantizeLinear to an operator on bytes (onnx_qdq.c). _find
- * marks such groups in the model's nodes. _is_later returns whether a node is converted only with
- * the QuantizeLinear behind it. _convert converts a QuantizeLinear, with the operators that it
- * ends. */
+ * marks such groups in the model's nodes; with RFX_INT8_SPEC there are none. _is_later returns
+ * whether a node is converted only with the QuantizeLinear behind it. _convert converts a
+ * QuantizeLinear, with the operators that it ends. */
 struct rfx_onnx_joins;
 struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx);
 bool rfx_onnx_joins_is_later(const struct rfx_onnx_joins *joins, size_t node);
@@ -633,7 +647,9 @@ rfx_onnx_converter rfx_onnx_activation, rfx_onnx_selu, rfx_onnx_shrink, rfx_onnx
     rfx_onnx_variadic, rfx_onnx_identity, rfx_onnx_trilu, rfx_onnx_cum_sum, rfx_onnx_dequantise;
 rfx_onnx_converter rfx_onnx_quantise, rfx_onnx_quantised_conv, rfx_onnx_quantised_gemm,
     rfx_onnx_quantised_matmul, rfx_onnx_quantised_add, rfx_onnx_quantised_mul,
-    rfx_onnx_quantised_act, rfx_onnx_quantised_concat, rfx_onnx_quantised_mean;
+    rfx_onnx_quantised_act, rfx_onnx_quantised_concat, rfx_onnx_quantised_mean,
+    rfx_onnx_quantised_softmax, rfx_onnx_conv_integer, rfx_onnx_matmul_integer,
+    rfx_onnx_dynamic_quantise;
 rfx_onnx_converter rfx_onnx_not, rfx_onnx_is_nan, rfx_onnx_is_inf, rfx_onnx_where, rfx_onnx_mod,
     rfx_onnx_div, rfx_onnx_cast, rfx_onnx_cast_like, rfx_onnx_dropout;
 rfx_onnx_converter rfx_onnx_concat, rfx_onnx_flatten, rfx_onnx_reshape_op, rfx_onnx_squeeze,

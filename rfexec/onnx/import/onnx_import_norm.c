@@ -352,10 +352,12 @@ int rfx_onnx_lp_norm(struct rfx_onnx_import *ctx) {
     return rfx_onnx_binary_of(ctx, RFX_BINARY_DIV, "", in, norm);
 }
 
-/* Softmax and LogSoftmax. Before opset 13 all axes from `axis` on together are one vector. */
 int rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
-    bool old = ctx->opset < 13, last;
-    int in = rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0));
+    return rfx_onnx_softmax_of(ctx, "", rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0)), ctx->opset < 13);
+}
+
+int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old) {
+    bool last;
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
     int axis = rfx_onnx_axis_attr(ctx, old ? 1 : -1, shape.rank);
     struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
@@ -364,13 +366,13 @@ int rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
     int map = one_axis ? rfx_onnx_map_of_channels(ctx, in, axis, &last) : -1;
     if (map >= 0) {
         node.op = RFX_OP_SOFTMAX;
-        return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, "", map), last);
+        return rfx_onnx_ordered(ctx, rfx_onnx_emit1(ctx, &node, suffix, map), last);
     }
     in = rfx_onnx_plain(ctx, rfx_onnx_of(in));
     node.attr.softmax.axis = one_axis ? axis : 1;
-    if (one_axis) return rfx_onnx_emit1(ctx, &node, "", in);
+    if (one_axis) return rfx_onnx_emit1(ctx, &node, suffix, in);
     struct rfx_shape two = {
         2, {rfx_onnx_product(&shape, 0, axis), rfx_onnx_product(&shape, axis, shape.rank)}};
-    int out = rfx_onnx_emit1(ctx, &node, "", rfx_onnx_reshape(ctx, in, &two));
+    int out = rfx_onnx_emit1(ctx, &node, suffix, rfx_onnx_reshape(ctx, in, &two));
     return rfx_onnx_reshape(ctx, out, &shape);
 }

@@ -1,6 +1,6 @@
 /* Converters of operators on one-byte integers: QuantizeLinear and DequantizeLinear of computed
- * tensors, and the QLinear operators. Their arithmetic is that of ONNX Runtime on x86 (see
- * docs/exactness.md).
+ * tensors, the QLinear operators, and those that quantise dynamically. Their arithmetic is that of
+ * ONNX Runtime on x86 (see docs/exactness.md).
  *
  * A tensor of uint8 or int8 is bytes in the graph where the operator that makes it has a form for
  * bytes. Elsewhere it holds the same numbers as float32. */
@@ -99,101 +99,186 @@ int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx) {
     return rfx_onnx_ordered(ctx, made, last);
 }
 
-/* Sets the table and the zero points of an integer convolution. weight_scale and bias are inputs of
- * the node: the scales of the weights, with the zero points behind them, and the bias, which may be
- * absent. A bias of floats is rounded to multiples of input scale times weight scale. */
-static void set_channels(struct rfx_onnx_import *ctx, struct step in, struct step out, float alpha,
-                         size_t weight_scale, size_t bias, struct rfx_int_conv_attr *q) {
+/* Returns the constant of input k, or NULL if the node has no such input. Refuses a constant that
+ * has neither `count` elements nor, if `one`, a single one. */
+static struct rfx_onnx_const *per_channel(struct rfx_onnx_import *ctx, size_t k, const char *what,
+                                          int64_t count, bool one) {
+    struct rfx_onnx_const *c = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
+    if (c == NULL || c->elems == count || (one && c->elems == 1)) return c;
+    (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "%s of %lld elements for %lld output channels",
+                          what, (long long)c->elems, (long long)count);
+    return NULL;
+}
+
+/* Returns what a sum of 1 stands for in each of oc output channels: alpha times the scale of input
+ * 0 times the scale of the weights, which is input k. */
+static float *read_units(struct rfx_onnx_import *ctx, float alpha, float scale, size_t k,
+                         int64_t oc) {
+    float *units = rfx_onnx_alloc(ctx, (size_t)oc, sizeof *units);
+    (void)rfx_onnx_in_const(ctx, k);
+    struct rfx_onnx_const *scales = per_channel(ctx, k, "scales", oc, true);
+    const double *all = scales == NULL ? NULL : rfx_onnx_const_reals(ctx, scales);
+    for (int64_t i = 0; units != NULL && all != NULL && i < oc; i++) {
+        float step = (float)all[scales->elems == 1 ? 0 : i];
+        units[i] = (alpha * scale) * step;
+        if (!(units[i] > 0.0f) || !isfinite(units[i]))
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a scale of %g for the weights",
+                                  (double)step);
+    }
+    return units;
+}
+
+/* Sets the table of an integer convolution. zero, bias: the inputs with the zero points of the
+ * weights (input `weight`) and with the bias, which may be absent; a bias of floats is rounded to
+ * multiples of the units. The factors are the units divided by `out`, or 1 if `units` is NULL. */
+static void set_channels(struct rfx_onnx_import *ctx, size_t weight, size_t zero, size_t bias,
+                         const float *units, float out, struct rfx_int_conv_attr *q) {
     int64_t oc = q->conv.oc;
-    struct rfx_onnx_const *scale = rfx_onnx_in_const(ctx, weight_scale);
-    struct rfx_onnx_const *zero =
-        rfx_onnx_has(ctx, weight_scale + 1) ? rfx_onnx_in_const(ctx, weight_scale + 1) : NULL;
-    struct rfx_onnx_const *added = rfx_onnx_has(ctx, bias) ? rfx_onnx_in_const(ctx, bias) : NULL;
-    struct rfx_onnx_const *all[3] = {scale, zero, added};
-    for (int i = 0; i < 3 && !rfx_onnx_failed(ctx); i++)
-        if (all[i] != NULL && all[i]->elems != oc && (i == 2 || all[i]->elems != 1))
-            (void)rfx_onnx_refuse(
-                ctx, RFX_STATUS_MALFORMED, "%s of %lld elements for %lld output channels",
-                i == 2 ? "bias" : "scales", (long long)all[i]->elems, (long long)oc);
-    check_zero_type(ctx, weight_scale + 1, rfx_onnx_in_type(ctx, 3));
+    struct rfx_onnx_const *zeros = per_channel(ctx, zero, "zero points", oc, true);
+    struct rfx_onnx_const *added = per_channel(ctx, bias, "bias", oc, false);
+    check_zero_type(ctx, zero, rfx_onnx_in_type(ctx, weight));
+    if (!is_byte(rfx_onnx_in_type(ctx, weight)))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "weights of %s; only uint8 and int8",
+                              rfx_type_name(rfx_type_of_onnx(rfx_onnx_in_type(ctx, weight))));
     q->channels = rfx_onnx_alloc(ctx, (size_t)oc, 3 * sizeof *q->channels);
     if (q->channels == NULL || rfx_onnx_failed(ctx)) return;
-    const double *scales = rfx_onnx_const_reals(ctx, scale);
-    const int64_t *zeros = zero != NULL ? rfx_onnx_const_ints(ctx, zero) : NULL;
+    const int64_t *shifts = zeros != NULL ? rfx_onnx_const_ints(ctx, zeros) : NULL;
     bool rounds = added != NULL && rfx_onnx_type_is_real(added->type);
     const int64_t *biases = added != NULL && !rounds ? rfx_onnx_const_ints(ctx, added) : NULL;
     const double *reals = rounds ? rfx_onnx_const_reals(ctx, added) : NULL;
     for (int64_t i = 0; i < oc && !rfx_onnx_failed(ctx); i++) {
-        float step = (float)scales[scale->elems == 1 ? 0 : i];
-        float factor = ((alpha * in.scale) * step) / out.scale;
+        float factor = units == NULL ? 1.0f : units[i] / out;
         uint32_t bits;
         if (!(factor > 0.0f) || !isfinite(factor))
-            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a scale of %g for the weights",
-                                  (double)step);
-        if (rfx_onnx_failed(ctx)) return;
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                  "a scale of %g for sums and %g for the result",
+                                  units == NULL ? 1.0 : (double)units[i], (double)out);
         memcpy(&bits, &factor, sizeof bits);
         q->channels[3 * i] = biases != NULL ? biases[i] : 0;
-        if (reals != NULL) q->channels[3 * i] = llrintf((float)reals[i] / (in.scale * step));
-        q->channels[3 * i + 1] = zeros == NULL ? 0 : zeros[zero->elems == 1 ? 0 : i];
+        if (reals != NULL) q->channels[3 * i] = llrintf((float)reals[i] / units[i]);
+        q->channels[3 * i + 1] = shifts == NULL ? 0 : shifts[zeros->elems == 1 ? 0 : i];
         q->channels[3 * i + 2] = bits;
     }
-    q->in_zero = in.zero;
-    q->out_zero = out.zero;
+}
+
+/* Checks that an element type is one of bytes. */
+static void check_result(struct rfx_onnx_import *ctx, int32_t type) {
+    if (!is_byte(type))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a result of %s; only uint8 and int8",
+                              rfx_type_name(rfx_type_of_onnx(type)));
 }
 
 int rfx_onnx_quantised_conv(struct rfx_onnx_import *ctx) {
     struct rfx_node node = {.op = RFX_OP_INT_CONV};
+    struct rfx_int_conv_attr *q = &node.attr.int_conv;
     int in = rfx_onnx_conv_window(ctx, 3, &node.attr.conv);
     int32_t type = type_of_zero(ctx, 7);
     struct step from = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), to = read_step(ctx, 6, type);
-    if (!is_byte(rfx_onnx_in_type(ctx, 3)) || !is_byte(type))
-        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "weights or results of other types than "
-                              "uint8 and int8");
+    check_result(ctx, type);
     if (rfx_onnx_failed(ctx)) return -1;
-    set_channels(ctx, from, to, 1.0f, 4, 8, &node.attr.int_conv);
-    node.attr.int_conv.to = rfx_type_of_onnx(type);
+    set_channels(ctx, 3, 5, 8, read_units(ctx, 1.0f, from.scale, 4, q->conv.oc), to.scale, q);
+    q->in_zero = from.zero;
+    q->out_zero = to.zero;
+    q->to = rfx_type_of_onnx(type);
     in = as_bytes(ctx, in, rfx_onnx_in_type(ctx, 0));
     return bind(ctx, rfx_onnx_emit1(ctx, &node, "", in), type);
 }
 
-/* Returns the node of a fully connected layer of one row: a 1x1 convolution of a map of one pixel.
- * The weights are input 3: (k, m), or (m, k) if `turned`. bias, out_scale: inputs of the node. */
+/* The rows of operand 0, of shape [..., k], as the pixels of a map of k channels. */
+struct rows {
+    int map;
+    struct rfx_shape shape; /* of operand 0 */
+    bool tokens;            /* operand 0 is made of this map's tokens, in the order `order` */
+    int order;
+};
+
+/* Finds them, for a product with a constant matrix of `wants` rows. */
+static struct rows find_rows(struct rfx_onnx_import *ctx, int64_t wants) {
+    struct rfx_node as_map = {.op = RFX_OP_PLAIN_AS_NHWC};
+    struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
+    struct rows rows = {.map = -1, .shape = *rfx_onnx_shape(ctx, x)};
+    if (rfx_onnx_failed(ctx)) return rows;
+    int64_t k = rows.shape.rank > 0 ? rows.shape.dims[rows.shape.rank - 1] : 0;
+    if (k != wants) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                              "rows of %lld elements times a matrix of %lld rows", (long long)k,
+                              (long long)wants);
+        return rows;
+    }
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    rows.map = rfx_onnx_tokens_behind(ctx, x.node);
+    rows.tokens = rows.map >= 0;
+    rows.order = ctx->order;
+    if (rows.tokens) {
+        rows.map = as_bytes(ctx, rows.map, type);
+        return rows;
+    }
+    const struct rfx_shape pixels = {
+        4, {1, rfx_onnx_product(&rows.shape, 0, rows.shape.rank - 1), 1, k}};
+    int in = as_bytes(ctx, rfx_onnx_plain(ctx, x), type);
+    rows.map = rfx_onnx_emit1(ctx, &as_map, "/pixels", rfx_onnx_reshape(ctx, in, &pixels));
+    return rows;
+}
+
+/* Returns a map of m channels, made of such rows, as a tensor [..., m]. */
+static int as_rows(struct rfx_onnx_import *ctx, const struct rows *rows, int map, int64_t m) {
+    struct rfx_node as_plain = {.op = RFX_OP_NHWC_AS_PLAIN};
+    struct rfx_shape out = rows->shape;
+    ctx->order = rows->order;
+    if (rows->tokens) return rfx_onnx_channels_last(ctx, map);
+    out.dims[out.rank - 1] = m;
+    return rfx_onnx_reshape(ctx, rfx_onnx_emit1(ctx, &as_plain, "/rows", map), &out);
+}
+
+/* Sets a 1x1 convolution by a constant matrix, input k: (rows, columns), or turned. Returns false
+ * after an error. */
+static bool read_matrix(struct rfx_onnx_import *ctx, size_t k, bool turned,
+                        struct rfx_conv_attr *conv) {
+    struct rfx_onnx_const *b = rfx_onnx_in_const(ctx, k);
+    if (rfx_onnx_failed(ctx)) return false;
+    if (b->shape.rank != 2) {
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a matrix of rank %d, not 2",
+                              b->shape.rank);
+        return false;
+    }
+    const struct rfx_shape filters = {4, {b->shape.dims[0], b->shape.dims[1], 1, 1}};
+    *conv = rfx_conv_pointwise(b->shape.dims[turned ? 0 : 1]);
+    conv->ic = b->shape.dims[turned ? 1 : 0];
+    conv->weight = turned ? rfx_onnx_const_weight(ctx, rfx_onnx_const_view(ctx, b, &filters))
+                          : rfx_onnx_const_weight_transposed(ctx, b);
+    return !rfx_onnx_failed(ctx);
+}
+
+/* Returns the node of rows of bytes times a constant matrix, input 3, as a 1x1 convolution of a
+ * map. bias, out_scale: inputs of the node. Without a scale of the result, the result is float32:
+ * the sums times their units. */
 static int fully_connected(struct rfx_onnx_import *ctx, bool turned, float alpha, size_t bias,
                            size_t out_scale) {
-    struct rfx_node node = {.op = RFX_OP_INT_CONV}, as_map = {.op = RFX_OP_PLAIN_AS_NHWC},
-                    as_plain = {.op = RFX_OP_NHWC_AS_PLAIN};
-    struct rfx_onnx_const *b = rfx_onnx_in_const(ctx, 3);
-    const struct rfx_shape shape = *rfx_onnx_shape(ctx, rfx_onnx_need_computed(ctx));
-    if (rfx_onnx_failed(ctx)) return -1;
-    int64_t k = shape.rank > 0 ? shape.dims[shape.rank - 1] : 0;
-    if (b->shape.rank != 2 || rfx_onnx_product(&shape, 0, shape.rank - 1) != 1 ||
-        b->shape.dims[turned ? 1 : 0] != k)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "only one row times a constant matrix of as many rows as it has "
-                               "columns");
-    if (!rfx_onnx_has(ctx, out_scale))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "a result of float32");
-    int32_t type = type_of_zero(ctx, out_scale + 1);
-    int64_t m = b->shape.dims[turned ? 0 : 1];
-    const struct rfx_shape filters = {4, {m, k, 1, 1}}, pixel = {4, {1, 1, 1, k}};
-    struct rfx_shape out = shape;
-    out.dims[shape.rank - 1] = m;
-    node.attr.conv = rfx_conv_pointwise(m);
-    node.attr.conv.weight = turned
-                                ? rfx_onnx_const_weight(ctx, rfx_onnx_const_view(ctx, b, &filters))
-                                : rfx_onnx_const_weight_transposed(ctx, b);
-    set_channels(ctx, read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), read_step(ctx, out_scale, type),
-                 alpha, 4, bias, &node.attr.int_conv);
-    node.attr.int_conv.to = rfx_type_of_onnx(type);
-    if (!is_byte(type) || !is_byte(rfx_onnx_in_type(ctx, 3)))
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "weights or results of other types than uint8 and int8");
-    int in = as_bytes(ctx, rfx_onnx_plain(ctx, rfx_onnx_in(ctx, 0)), rfx_onnx_in_type(ctx, 0));
-    in = rfx_onnx_emit1(ctx, &as_map, "/pixel", rfx_onnx_reshape(ctx, in, &pixel));
-    int made = rfx_onnx_emit1(ctx, &node, "", in);
-    made = rfx_onnx_reshape(ctx, rfx_onnx_emit1(ctx, &as_plain, "/row", made), &out);
-    return bind(ctx, made, type);
+    struct rfx_node node = {.op = RFX_OP_INT_CONV}, numbers = {.op = RFX_OP_CONVERT},
+                    scale = {.op = RFX_OP_AFFINE, .attr.affine = {-1, -1}};
+    struct rfx_int_conv_attr *q = &node.attr.int_conv;
+    if (!read_matrix(ctx, 3, turned, &q->conv)) return -1;
+    int64_t m = q->conv.oc;
+    bool floats = !rfx_onnx_has(ctx, out_scale);
+    int32_t type = floats ? RFX_ONNX_FLOAT : type_of_zero(ctx, out_scale + 1);
+    struct step from = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0)), to = {1.0f, 0};
+    if (!floats) {
+        to = read_step(ctx, out_scale, type);
+        check_result(ctx, type);
+    }
+    const float *units = read_units(ctx, alpha, from.scale, 4, m);
+    set_channels(ctx, 3, 5, bias, units, to.scale, q);
+    q->in_zero = from.zero;
+    q->out_zero = to.zero;
+    q->to = floats ? RFX_TYPE_INT32 : rfx_type_of_onnx(type);
+    struct rows rows = find_rows(ctx, q->conv.ic);
+    int made = rfx_onnx_emit1(ctx, &node, floats ? "/sums" : "", rows.map);
+    if (floats) {
+        scale.attr.affine.scale = rfx_onnx_own_weight(ctx, units, m);
+        made = rfx_onnx_emit1(ctx, &numbers, "/numbers", made);
+        made = rfx_onnx_emit1(ctx, &scale, "", made);
+    }
+    return bind(ctx, as_rows(ctx, &rows, made, m), type);
 }
 
 int rfx_onnx_quantised_gemm(struct rfx_onnx_import *ctx) {
@@ -205,6 +290,110 @@ int rfx_onnx_quantised_gemm(struct rfx_onnx_import *ctx) {
 
 int rfx_onnx_quantised_matmul(struct rfx_onnx_import *ctx) {
     return fully_connected(ctx, false, 1.0f, 8, 6); /* there is no input 8: no bias */
+}
+
+/* --- ConvInteger, MatMulInteger, DynamicQuantizeLinear --- */
+
+/* Refuses sums that are an output of the model and may be above 2^24: outputs are collected as
+ * float32. Elsewhere a Cast to float rounds them, as in ONNX Runtime. */
+static void check_sums(struct rfx_onnx_import *ctx, const struct rfx_conv_attr *a) {
+    const struct rfx_onnx_model *model = ctx->model;
+    double most = (double)(a->ic / a->groups) * (double)(a->kh * a->kw) * 255.0 * 255.0;
+    for (size_t i = 0; i < model->n_outputs && most > 16777216.0; i++)
+        if (ctx->node->n_out > 0 && strcmp(model->outputs[i].name, ctx->node->out[0]) == 0)
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                                  "output '%s' has sums of up to %.0f; as int32 only outputs of up "
+                                  "to 2^24 are supported: add a Cast to float",
+                                  model->outputs[i].name, most);
+}
+
+/* Returns the node of an integer convolution of a map of bytes to sums of int32. Its zero point is
+ * input 2 of the ONNX node: a constant, or computed by a DynamicQuantizeLinear. */
+static int emit_sums(struct rfx_onnx_import *ctx, struct rfx_node *node, int map) {
+    struct rfx_int_conv_attr *q = &node->attr.int_conv;
+    const struct rfx_shape one = {4, {1, 1, 1, 1}};
+    struct rfx_onnx_operand zero = rfx_onnx_in(ctx, 2);
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    q->to = RFX_TYPE_INT32;
+    set_channels(ctx, 1, 3, SIZE_MAX, NULL, 1.0f, q);
+    q->conv.ic = rfx_onnx_tensor_of(ctx, map)->c;
+    check_sums(ctx, &q->conv);
+    check_zero_type(ctx, 2, type);
+    if (zero.node < 0) {
+        q->in_zero = (int32_t)rfx_onnx_in_number_or(ctx, 2, 0.0);
+        return rfx_onnx_emit1(ctx, node, "", map);
+    }
+    if (rfx_onnx_tensor_of(ctx, zero.node)->elems != 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "computed zero points per row");
+    int at = rfx_onnx_map(ctx, rfx_onnx_of(rfx_onnx_plain_as(ctx, zero.node, &one)));
+    return rfx_onnx_emit2(ctx, node, "", map, as_bytes(ctx, at, type));
+}
+
+int rfx_onnx_conv_integer(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_INT_CONV};
+    int in = rfx_onnx_conv_window(ctx, 1, &node.attr.conv);
+    in = as_bytes(ctx, in, rfx_onnx_in_type(ctx, 0));
+    if (rfx_onnx_failed(ctx)) return -1;
+    return bind(ctx, emit_sums(ctx, &node, in), RFX_ONNX_INT32);
+}
+
+int rfx_onnx_matmul_integer(struct rfx_onnx_import *ctx) {
+    struct rfx_node node = {.op = RFX_OP_INT_CONV};
+    struct rfx_conv_attr *conv = &node.attr.conv;
+    if (!read_matrix(ctx, 1, false, conv)) return -1;
+    struct rows rows = find_rows(ctx, conv->ic);
+    if (rfx_onnx_failed(ctx)) return -1;
+    int made = as_rows(ctx, &rows, emit_sums(ctx, &node, rows.map), conv->oc);
+    return bind(ctx, made, RFX_ONNX_INT32);
+}
+
+/* Returns the node of `a kind number`, in a's layout. A division stays a division. */
+static int by_number(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                     int a, double number) {
+    struct rfx_onnx_const *c = rfx_onnx_const_number(ctx, number);
+    struct rfx_shape ones = {rfx_onnx_tensor_of(ctx, a)->shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
+    if (rfx_onnx_failed(ctx)) return -1;
+    struct rfx_onnx_operand x = rfx_onnx_of_const(rfx_onnx_const_view(ctx, c, &ones));
+    int b = rfx_onnx_is_map(ctx, a) ? rfx_onnx_map(ctx, x) : rfx_onnx_plain(ctx, x);
+    return rfx_onnx_binary_of(ctx, kind, suffix, a, b);
+}
+
+/* Binds output k to a tensor of one element, as a scalar. */
+static void bind_scalar(struct rfx_onnx_import *ctx, size_t k, int node, int32_t type) {
+    const struct rfx_shape scalar = {0, {0}};
+    if (!rfx_onnx_gives(ctx, k)) return;
+    (void)rfx_onnx_bind_as(ctx, k, rfx_onnx_of(rfx_onnx_plain_as(ctx, node, &scalar)), type);
+}
+
+/* With lo = min(0, min(x)) and hi = max(0, max(x)) over the whole tensor: scale = (hi - lo) / 255,
+ * or 1 if hi = lo; zero point = saturate(round(-lo / scale)); the result is saturate(round(x /
+ * scale) + zero point). Every operation is rounded to float32 once, as in ONNX Runtime. */
+int rfx_onnx_dynamic_quantise(struct rfx_onnx_import *ctx) {
+    struct rfx_node bytes = {.op = RFX_OP_CONVERT, .attr.convert.to = RFX_TYPE_UINT8};
+    struct rfx_node floats = {.op = RFX_OP_CONVERT};
+    bool last;
+    (void)rfx_onnx_need_computed(ctx);
+    int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
+    int lo = rfx_onnx_reduce_all(ctx, "/min", RFX_REDUCE_MIN, in);
+    int hi = rfx_onnx_reduce_all(ctx, "/max", RFX_REDUCE_MAX, in);
+    lo = rfx_onnx_act(ctx, "/lo", lo, RFX_ACT_CLIP, -HUGE_VALF, 0.0f);
+    hi = rfx_onnx_act(ctx, "/hi", hi, RFX_ACT_CLIP, 0.0f, HUGE_VALF);
+    int range = rfx_onnx_binary_of(ctx, RFX_BINARY_SUB, "/range", hi, lo);
+    int step = by_number(ctx, RFX_BINARY_DIV, "/step", range, 255.0);
+    int none = by_number(ctx, RFX_BINARY_EQUAL, "/none", range, 0.0);
+    int scale = rfx_onnx_binary_of(ctx, RFX_BINARY_ADD, "/scale", step, none);
+    int zero = rfx_onnx_binary_of(ctx, RFX_BINARY_DIV, "/below", lo, scale);
+    zero = rfx_onnx_apply(ctx, "/above", zero, RFX_ACT_NEG);
+    zero = rfx_onnx_emit1(ctx, &bytes, "/zero", zero);
+    int shift = rfx_onnx_emit1(ctx, &floats, "/shift", zero);
+    int made = rfx_onnx_binary_of(ctx, RFX_BINARY_DIV, "/steps", in, scale);
+    made = rfx_onnx_apply(ctx, "/whole", made, RFX_ACT_ROUND);
+    made = rfx_onnx_binary_of(ctx, RFX_BINARY_ADD, "/shifted", made, shift);
+    made = rfx_onnx_emit1(ctx, &bytes, "", made);
+    bind_scalar(ctx, 1, scale, RFX_ONNX_FLOAT);
+    bind_scalar(ctx, 2, zero, RFX_ONNX_UINT8);
+    ctx->order = order;
+    return bind(ctx, rfx_onnx_ordered(ctx, made, last), RFX_ONNX_UINT8);
 }
 
 /* Returns the node of operand k as float32, by the scale in input k + 1. */
@@ -282,6 +471,16 @@ int rfx_onnx_quantised_act(struct rfx_onnx_import *ctx) {
     int32_t type = rfx_onnx_in_type(ctx, 0);
     int made = rfx_onnx_act(ctx, "/function", dequantised(ctx, 0),
                             leaky ? RFX_ACT_LEAKY_RELU : RFX_ACT_SIGMOID, alpha, 0.0f);
+    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3, type)),
+                type);
+}
+
+/* Softmax: float32 between two conversions. Attribute "opset": the meaning of the axis, as in
+ * rfx_onnx_softmax_of. */
+int rfx_onnx_quantised_softmax(struct rfx_onnx_import *ctx) {
+    int32_t type = rfx_onnx_in_type(ctx, 0);
+    bool old = rfx_onnx_attr_int(ctx, "opset", 13) < 13;
+    int made = rfx_onnx_softmax_of(ctx, "/function", dequantised(ctx, 0), old);
     return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3, type)),
                 type);
 }

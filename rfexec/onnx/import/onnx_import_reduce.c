@@ -108,6 +108,17 @@ int rfx_onnx_sum_over(struct rfx_onnx_import *ctx, const char *suffix, const boo
     return emit_reduction(ctx, suffix, &r, in);
 }
 
+int rfx_onnx_reduce_all(struct rfx_onnx_import *ctx, const char *suffix, enum rfx_reduce_kind kind,
+                        int in) {
+    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .attr.global_pool = {kind}};
+    struct rfx_node whole = {.op = RFX_OP_REDUCE, .attr.reduce = {.kind = kind, .keep_dims = true}};
+    int rank = rfx_onnx_tensor_of(ctx, in)->shape.rank;
+    if (rfx_onnx_is_map(ctx, in))
+        return over_channels(ctx, suffix, kind, rfx_onnx_emit1(ctx, &pool, suffix, in));
+    for (int i = 0; i < rank; i++) whole.attr.reduce.axes[i] = true;
+    return rfx_onnx_emit1(ctx, &whole, suffix, in);
+}
+
 /* Reads keepdims and the axes (attribute or input 1), and returns operand 0. Without axes, all axes
  * are reduced or, with noop_with_empty_axes, none. */
 static int read_reduction(struct rfx_onnx_import *ctx, struct reduction *r) {

@@ -336,7 +336,7 @@ static void name_node(struct rfx_onnx_import *ctx) {
 /* Converts the current node with the functions in its operator's row of the table. */
 static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
     check_operator(ctx);
-    if (rfx_onnx_failed(ctx)) return;
+    if (rfx_onnx_failed(ctx) || rfx_onnx_int8_spec(ctx)) return;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
         (!constant && rfx_onnx_op_is_sized_by_values(op->name))) {
@@ -455,6 +455,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
                                   .files = files,
                                   .err = err,
                                   .order = -1,
+                                  .int8 = options->int8,
                                   .attrs_read = &attrs_read};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     /* Tensors that are kept by name may be needed by no output. */
@@ -464,6 +465,8 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
     status = rfx_graph_create(mem, file.file->path, &ctx.graph, err);
     if (status != RFX_OK) goto done;
     ctx.graph->conv = options->conv;
+    for (size_t i = 0; i < model.n_nodes; i++) /* QuantizeLinear, QLinearConv, QGemm and so on */
+        if (model.nodes[i].op[0] == 'Q') ctx.graph->int8 = options->int8;
     ctx.graph->files = files;
     ctx.graph->files_free = rfx_onnx_files_free;
     status = convert_model(&ctx, options);

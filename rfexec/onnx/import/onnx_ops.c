@@ -42,6 +42,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Conv", rfx_onnx_conv, NULL, RFX_ONNX_ROWS,
      "constant weights; one or two axes of space, or three if the kernel has size 1 along one of "
      "them"},
+    {"ConvInteger", rfx_onnx_conv_integer, NULL, RFX_ONNX_ROWS,
+     "constant weights of uint8 and int8; two axes of space"},
     {"ConvTranspose", rfx_onnx_conv_transpose, NULL, RFX_ONNX_ROWS, "as Conv"},
     {"CumSum", rfx_onnx_cum_sum, rfx_onnx_fold_cum_sum, RFX_ONNX_ROWS,
      "along channels and columns by rows, else whole"},
@@ -52,6 +54,7 @@ static const struct rfx_onnx_op op_rows[] = {
      "an axis, or one per whole block"},
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
+    {"DynamicQuantizeLinear", rfx_onnx_dynamic_quantise, NULL, RFX_ONNX_SUMS, ""},
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
      "one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
     BINARY("Equal"),
@@ -89,6 +92,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"LpPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS, "any p"},
     {"MatMul", rfx_onnx_matmul, NULL, RFX_ONNX_ROWS,
      "tokens, and maps with channels last, times constant weights by rows; else whole"},
+    {"MatMulInteger", rfx_onnx_matmul_integer, NULL, RFX_ONNX_ROWS,
+     "rows times a constant matrix of uint8 or int8, as MatMul"},
     {"Max", rfx_onnx_variadic, rfx_onnx_fold_variadic, RFX_ONNX_ROWS, ""},
     {"MaxPool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS,
      "indices are numbers, of maps of up to 2^24 elements; MaxUnpool has no such limit"},
@@ -111,7 +116,7 @@ static const struct rfx_onnx_op op_rows[] = {
      "constant pads; rows and columns of maps, and zeros beside channels, by rows; else whole"},
     BINARY("Pow"),
     {"QGemm", rfx_onnx_quantised_gemm, NULL, RFX_ONNX_WHOLE,
-     "of com.microsoft: one row times a constant matrix, uint8 and int8"},
+     "of com.microsoft: rows times a constant matrix, uint8 and int8; the result may be float32"},
     {"QLinearAdd", rfx_onnx_quantised_add, NULL, RFX_ONNX_ROWS, "of com.microsoft: uint8 and int8"},
     {"QLinearAveragePool", rfx_onnx_pool, NULL, RFX_ONNX_ROWS,
      "of com.microsoft: uint8 and int8; summed in float32"},
@@ -123,10 +128,12 @@ static const struct rfx_onnx_op op_rows[] = {
      "of com.microsoft: uint8 and int8"},
     {"QLinearLeakyRelu", rfx_onnx_quantised_act, NULL, RFX_ONNX_ROWS,
      "of com.microsoft: uint8 and int8; computed in float32"},
-    {"QLinearMatMul", rfx_onnx_quantised_matmul, NULL, RFX_ONNX_WHOLE,
-     "uint8 and int8: one row times a constant matrix"},
+    {"QLinearMatMul", rfx_onnx_quantised_matmul, NULL, RFX_ONNX_ROWS,
+     "uint8 and int8: rows times a constant matrix, as MatMul"},
     {"QLinearMul", rfx_onnx_quantised_mul, NULL, RFX_ONNX_ROWS, "of com.microsoft: uint8 and int8"},
     {"QLinearSigmoid", rfx_onnx_quantised_act, NULL, RFX_ONNX_ROWS,
+     "of com.microsoft: uint8 and int8; computed in float32"},
+    {"QLinearSoftmax", rfx_onnx_quantised_softmax, NULL, RFX_ONNX_ROWS,
      "of com.microsoft: uint8 and int8; computed in float32"},
     {"QuantizeLinear", rfx_onnx_quantise, NULL, RFX_ONNX_ROWS, "to uint8 and int8; one scale"},
     {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS,
@@ -197,12 +204,13 @@ const struct rfx_onnx_op *rfx_onnx_op_find(const char *name) {
 }
 
 bool rfx_onnx_op_is_of(const char *name, const char *domain) {
-    static const char *const names[] = {
-        "FusedConv",          "QGemm",         "QLinearAdd",
-        "QLinearAveragePool", "QLinearConcat", "QLinearGlobalAveragePool",
-        "QLinearLeakyRelu",   "QLinearMul",    "QLinearSigmoid"};
-    return rfx_onnx_index_of(name, names, 9) >= 0 ? strcmp(domain, "com.microsoft") == 0
-                                                  : rfx_onnx_is_own_domain(domain);
+    static const char *const names[] = {"FusedConv",        "QGemm",
+                                        "QLinearAdd",       "QLinearAveragePool",
+                                        "QLinearConcat",    "QLinearGlobalAveragePool",
+                                        "QLinearLeakyRelu", "QLinearMul",
+                                        "QLinearSigmoid",   "QLinearSoftmax"};
+    return rfx_onnx_index_of(name, names, 10) >= 0 ? strcmp(domain, "com.microsoft") == 0
+                                                   : rfx_onnx_is_own_domain(domain);
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {

@@ -106,6 +106,7 @@ struct rfx_onnx_joins *rfx_onnx_joins_find(struct rfx_onnx_import *ctx) {
         return NULL;
     }
     count_readers(model, joins, readers);
+    if (ctx->int8 == RFX_INT8_SPEC) return joins;
     for (size_t i = 0; i < model->n_nodes && !branches; i++) /* a branch may read any tensor */
         if (is_own(&model->nodes[i], "QuantizeLinear")) mark_group(ctx, joins, i, readers);
     return joins;

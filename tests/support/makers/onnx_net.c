@@ -13,11 +13,17 @@
 #include "layers/graph/op.h"
 #include "rfexec/run/model.h"
 
+static enum rfx_int8_choice int8_choice;
+
+void onnx_net_int8(enum rfx_int8_choice choice) {
+    int8_choice = choice;
+}
+
 static enum rfx_status load(const struct maker *graph, int64_t opset,
                             const struct rfx_fuse_options *fuse, struct rfx_memory *mem,
                             struct rfx_graph **out, struct rfx_error *err) {
     static struct maker whole, model;
-    struct rfx_load_options options = {.fuse = fuse};
+    struct rfx_load_options options = {.fuse = fuse, .int8 = int8_choice};
     char path[64];
     (void)snprintf(path, sizeof path, "onnx_net_%ld.onnx", (long)getpid());
     whole = *graph;

@@ -41,7 +41,8 @@ static int64_t int_sum(const struct rfx_ref_call *k, const float *weights, int64
                        int64_t x) {
     const struct rfx_int_conv_attr *q = &k->node->attr.int_conv;
     const struct rfx_conv_attr *a = &q->conv;
-    int64_t per = k->it->c / a->groups, group = c / (a->oc / a->groups), sum = q->channels[3 * c];
+    int64_t per = k->it->c / a->groups, group = c / (a->oc / a->groups), sum = q->channels[3 * c],
+            zero = k->node->n_in == 2 ? (int64_t)k->in[1][0] : q->in_zero;
     for (int64_t i = 0; i < per; i++)
         for (int64_t ky = 0; ky < a->kh; ky++)
             for (int64_t kx = 0; kx < a->kw; kx++) {
@@ -50,7 +51,7 @@ static int64_t int_sum(const struct rfx_ref_call *k, const float *weights, int64
                 if (!rfx_ref_inside(k->it, iy, ix)) continue; /* the zero point: no part of it */
                 float v = rfx_ref_in_at(k, group * per + i, iy, ix),
                       w = weights[((c * per + i) * a->kh + ky) * a->kw + kx];
-                sum += ((int64_t)v - q->in_zero) * ((int64_t)w - q->channels[3 * c + 1]);
+                sum += ((int64_t)v - zero) * ((int64_t)w - q->channels[3 * c + 1]);
             }
     return sum;
 }
@@ -66,9 +67,11 @@ bool rfx_ref_int_conv(const struct rfx_ref_call *k) {
         memcpy(&factor, &bits, sizeof factor);
         for (int64_t y = 0; y < k->ot->h; y++)
             for (int64_t x = 0; x < k->ot->w; x++) {
-                float v = (float)int_sum(k, weights, c, y, x) * factor;
+                float sum = (float)int_sum(k, weights, c, y, x);
                 k->out[(c * k->ot->h + y) * k->ot->w + x] =
-                    (float)saturate(v, q->out_zero, k->ot->type);
+                    q->to == RFX_TYPE_INT32
+                        ? sum
+                        : (float)saturate(sum * factor, q->out_zero, k->ot->type);
             }
     }
     free(weights);

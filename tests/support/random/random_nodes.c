@@ -472,6 +472,26 @@ static struct rfx_conv_attr draw_byte_window(struct random_maker *m, int64_t oc,
     return a;
 }
 
+/* Adds a map of one element that depends on all of the map `in` of bytes, in its type. */
+static int add_computed_zero(struct random_maker *m, int in) {
+    struct rfx_node mean = {.op = RFX_OP_INT_MEAN, .n_in = 1, .in = &in};
+    enum rfx_type type = random_tensor(m, in)->type;
+    mean.attr.int_mean.to = type;
+    mean.attr.int_mean.in_scale = mean.attr.int_mean.out_scale = 1.0f;
+    mean.attr.int_mean.out_zero = draw_zero(m, type);
+    int64_t first = 0;
+    int made = random_add(m, mean);
+    if (made < 0) return -1;
+    struct rfx_node floats = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &made};
+    int number = random_add(m, floats);
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT, .n_in = 1, .in = &number};
+    select.attr.select.count = 1;
+    select.attr.select.map = &first;
+    int one = number < 0 ? -1 : random_add(m, select);
+    struct rfx_node bytes = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &one, .attr.convert.to = type};
+    return one < 0 ? -1 : random_add(m, bytes);
+}
+
 /* Adds a convolution of bytes to `to`: dense, in two groups, or depthwise. `same`: it keeps the
  * map's size and, if depthwise, channels. */
 static int add_int_conv(struct random_maker *m, int in, enum rfx_type to, int64_t oc, bool same) {
@@ -489,7 +509,7 @@ static int add_int_conv(struct random_maker *m, int in, enum rfx_type to, int64_
     q->conv.groups = groups;
     q->to = to;
     q->in_zero = draw_zero(m, from);
-    q->out_zero = draw_zero(m, to);
+    q->out_zero = to == RFX_TYPE_INT32 ? 0 : draw_zero(m, to);
     q->channels = channels;
     const struct rfx_shape shape = {4, {oc, ic / groups, q->conv.kh, q->conv.kw}};
     float spread = sqrtf((float)(ic / groups * q->conv.kh * q->conv.kw));
@@ -503,7 +523,25 @@ static int add_int_conv(struct random_maker *m, int in, enum rfx_type to, int64_
         channels[3 * i + 2] = bits;
     }
     q->conv.weight = add_byte_weights(m, shape, lo);
+    int both[2] = {in, -1};
+    if (!m->options->spatial_only && random_chance(m, 10)) both[1] = add_computed_zero(m, in);
+    node.in = both;
+    node.n_in = both[1] >= 0 ? 2 : 1;
     return random_add(m, node);
+}
+
+/* Adds a convolution of bytes to sums of int32, which become bytes again. */
+static int add_int_sums(struct random_maker *m, int in) {
+    int sums = add_int_conv(m, in, RFX_TYPE_INT32, draw_channels(m), false);
+    struct rfx_node floats = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &sums};
+    if (sums < 0) return -1;
+    int made = random_add(m, floats);
+    if (made < 0) return -1;
+    struct rfx_node bytes = {.op = RFX_OP_CONVERT, .n_in = 1, .in = &made};
+    bytes.attr.convert.to = draw_byte_type(m);
+    bytes.attr.convert.scale = test_rng_float(&m->rng, 20.0f, 2000.0f);
+    bytes.attr.convert.zero_point = draw_zero(m, bytes.attr.convert.to);
+    return random_add(m, bytes);
 }
 
 /* Adds INT_ADD or CONCAT of a map and a convolution of it that keeps its size. */
@@ -527,6 +565,7 @@ static int add_byte_join(struct random_maker *m, int in, enum rfx_op op) {
 
 static int add_byte_node(struct random_maker *m, int in) {
     int64_t pick = random_draw(m, 0, 99), c = random_tensor(m, in)->c;
+    if (pick < 10) return add_int_sums(m, in);
     if (pick < 45) return add_int_conv(m, in, draw_byte_type(m), draw_channels(m), false);
     if (pick < 65) return add_byte_join(m, in, RFX_OP_INT_ADD);
     if (pick < 75) return c <= 20 ? add_byte_join(m, in, RFX_OP_CONCAT) : -1;

@@ -50,6 +50,7 @@ struct layer {
     enum rfx_type from, weights;
     bool halves; /* a factor by which many sums become exact halves */
     bool same_zero;
+    bool computed; /* the zero point of the input is a second input */
 };
 
 /* Enlarges the pads below and to the right until the kernel fits the padded map. */
@@ -106,6 +107,11 @@ static struct layer draw_layer(struct test_rng *r, enum kind kind, int64_t *ic) 
     }
     l.q.in_zero = (int32_t)draw_number(r, least(l.from), least(l.from) + 255);
     l.q.out_zero = (int32_t)draw_number(r, least(l.q.to), least(l.q.to) + 255);
+    l.computed = test_rng_chance(r, 30);
+    if (test_rng_chance(r, 30)) {
+        l.q.to = RFX_TYPE_INT32;
+        l.q.out_zero = 0;
+    }
     return l;
 }
 
@@ -139,12 +145,12 @@ static void draw_numbers(struct op_case *c, struct layer *l, int64_t ic, int64_t
 
 static void check_layer(struct layer l, int64_t ic, uint64_t seed, const char *what) {
     struct op_case c;
-    struct rfx_tensor input = rfx_tensor_nhwc(ic, l.h, l.w);
+    struct rfx_tensor inputs[2] = {rfx_tensor_nhwc(ic, l.h, l.w), rfx_tensor_nhwc(1, 1, 1)};
     struct rfx_node node = {.op = RFX_OP_INT_CONV};
     int64_t *channels = calloc((size_t)l.q.conv.oc, 3 * sizeof *channels);
     assert_non_null(channels);
-    input.type = l.from;
-    op_case_begin(&c, 1, &input, seed);
+    inputs[0].type = inputs[1].type = l.from;
+    op_case_begin(&c, l.computed ? 2 : 1, inputs, seed);
     draw_numbers(&c, &l, ic, channels);
     node.attr.int_conv = l.q;
     if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s: %s", what, c.err.text);
@@ -300,7 +306,14 @@ static void refusals(void **state) {
     node.attr.int_conv.to = RFX_TYPE_FLOAT32;
     expect(&net, &node, bytes[0], RFX_STATUS_UNSUPPORTED, "to float32");
     node.attr.int_conv.to = RFX_TYPE_INT32;
-    expect(&net, &node, bytes[0], RFX_STATUS_UNSUPPORTED, "to int32");
+    expect(&net, &node, bytes[0], RFX_OK, NULL);
+    node.attr.int_conv.out_zero = 1;
+    expect(&net, &node, bytes[0], RFX_STATUS_UNSUPPORTED, "zero point 1 of sums");
+    int index;
+    struct rfx_error err = {{0}};
+    assert_int_equal(test_net_try(&net, good, bytes[0], bytes[0], &index, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "a zero point of 48 elements, not 1"));
     static const struct {
         enum rfx_type to;
         int32_t zero;

@@ -182,6 +182,25 @@ static void check_conv(const struct rfx_kernels *k, const struct conv *c, uint64
     }
 }
 
+/* The sums themselves, with their biases. */
+static void check_sums(const struct rfx_kernels *k, const struct conv *c, uint64_t seed) {
+    struct rfx_int_conv_args a = c->args;
+    a.sums = allocate((c->out_bytes + GUARD) * 4);
+    a.out = NULL;
+    for (int64_t at = 0; at < c->out_bytes + GUARD; at++) a.sums[at] = UNTOUCHED;
+    (c->depthwise ? k->int_depthwise : k->int_conv)(&a);
+    for (int64_t at = 0; at < c->out_bytes + GUARD; at++) {
+        int64_t p = at / a.out_stride, i = at % a.out_stride;
+        int32_t want = UNTOUCHED;
+        if (p < a.pixels && i < a.m) want = (int32_t)sum_of(c, p, i);
+        if (a.sums[at] != want)
+            fail_msg("%s, seed %llu: sum %lld of %lld of pixel %lld is %d, not %d", k->name,
+                     (unsigned long long)seed, (long long)i, (long long)a.m, (long long)p,
+                     a.sums[at], want);
+    }
+    free(a.sums);
+}
+
 static void check_convs(bool depthwise, uint64_t seeds) {
     for (uint64_t seed = 0; seed < seeds; seed++) {
         struct test_rng rng = test_rng_make(seed);
@@ -189,7 +208,9 @@ static void check_convs(bool depthwise, uint64_t seeds) {
         c.args.rows = c.rows;
         for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
             const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
-            if (k != NULL) check_conv(k, &c, seed);
+            if (k == NULL) continue;
+            check_conv(k, &c, seed);
+            check_sums(k, &c, seed);
         }
         free_conv(&c);
     }

@@ -214,6 +214,28 @@ static void test_convolutions(void **state) {
     }
 }
 
+static void test_int8(void **state) {
+    static const struct {
+        int number;
+        enum rfx_int8_choice choice;
+    } known[] = {{0, RFX_INT8_ORT}, {1, RFX_INT8_SPEC}};
+    struct rfx_open_options open, got;
+    enum rfx_int8_choice choice;
+    struct rfx_error err;
+    (void)state;
+    rfx_open_options_init(&open, sizeof open);
+    assert_int_equal(open.int8, 0);
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        open.int8 = (enum rfx_int8)known[i].number;
+        assert_int_equal(rfx_api_read_open_options(&open, &got, &err), RFX_OK);
+        assert_true(rfx_api_int8_choice(got.int8, &choice));
+        assert_int_equal(choice, known[i].choice);
+    }
+    open.int8 = (enum rfx_int8)2;
+    assert_int_equal(rfx_api_read_open_options(&open, &got, &err), RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "int8 is 2"));
+}
+
 /* Sizes that no version has: structs that were never set. */
 static void test_wrong_sizes(void **state) {
     static const size_t sizes[] = {0, 1, 31, 4097, SIZE_MAX};
@@ -311,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_smaller_structs),
         cmocka_unit_test(test_own_words),
         cmocka_unit_test(test_convolutions),
+        cmocka_unit_test(test_int8),
         cmocka_unit_test(test_wrong_sizes),
         cmocka_unit_test(test_values_out_of_range),
     };

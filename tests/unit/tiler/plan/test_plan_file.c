@@ -209,6 +209,35 @@ static void another_arithmetic(void **state) {
     small_plan_case_end(&f);
 }
 
+/* A plan is for one arithmetic of 8-bit networks, whose nodes differ from the other's. */
+static void another_int8(void **state) {
+    struct small_plan_case f = small_plan_case_begin(23, 17);
+    static const char *const texts[] = {HEAD "\"stages\": [" WHOLE "]}",
+                                        HEAD "\"int8\": \"spec\", \"stages\": [" WHOLE "]}"};
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    (void)state;
+    for (int c = 0; c < RFX_INT8_COUNT; c++) {
+        char *written = NULL;
+        f.graph->int8 = (enum rfx_int8_choice)c;
+        assert_int_equal(small_plan_case_plan(&f, texts[1 - c], strlen(texts[1 - c]), &plan, &err),
+                         RFX_STATUS_MALFORMED);
+        assert_non_null(
+            strstr(err.text, c == 0 ? "for --int8 spec, the network was loaded with --int8 ort"
+                                    : "for --int8 ort, the network was loaded with --int8 spec"));
+        assert_int_equal(small_plan_case_plan(&f, texts[c], strlen(texts[c]), &plan, &err), RFX_OK);
+        assert_int_equal(rfx_plan_file_text(plan, "net", &written, &err), RFX_OK);
+        assert_true((strstr(written, "\"int8\": \"spec\"") != NULL) == (c != 0));
+        rfx_memory_release(f.mem, written);
+        rfx_plan_free(plan);
+    }
+    static const char wrong[] = HEAD "\"int8\": \"int4\", \"stages\": [" WHOLE "]}";
+    assert_int_equal(small_plan_case_plan(&f, wrong, strlen(wrong), &plan, &err),
+                     RFX_STATUS_MALFORMED);
+    assert_non_null(strstr(err.text, "is not \"ort\" or \"spec\""));
+    small_plan_case_end(&f);
+}
+
 /* Tiles of the whole network, which nothing follows. */
 static void tiles_alone(void **state) {
     struct small_plan_case f = small_plan_case_begin(23, 17);
@@ -375,6 +404,7 @@ int main(void) {
         cmocka_unit_test(three_stages),
         cmocka_unit_test(refusals),
         cmocka_unit_test(another_arithmetic),
+        cmocka_unit_test(another_int8),
         cmocka_unit_test(tiles_alone),
         cmocka_unit_test(changed_at_random),
         cmocka_unit_test(failing_allocations),

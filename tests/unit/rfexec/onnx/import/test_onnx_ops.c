@@ -48,12 +48,14 @@ static const struct example examples[] = {
     {.op = "Col2Im", .in = "x rows_columns pixel", .opset = 18},
     {.op = "Concat", .in = "x x", .attr = "axis", .value = 1},
     {.op = "Conv", .in = "x filters"},
+    {.op = "ConvInteger", .in = "bytes filter_bytes"},
     {.op = "ConvTranspose", .in = "x filters"},
     {.op = "DepthToSpace", .in = "x", .attr = "blocksize", .value = 1},
     {.op = "CumSum", .in = "x three"},
     {.op = "DequantizeLinear", .in = "x low low"},
     {.op = "Div", .in = "x x"},
     {.op = "Dropout", .in = "x"},
+    {.op = "DynamicQuantizeLinear", .in = "x"},
     {.op = "Einsum", .in = "x matrix", .attr = "equation", .text = "bchw,oc->bohw"},
     {.op = "Equal", .in = "x x"},
     {.op = "Expand", .in = "x shape"},
@@ -84,6 +86,7 @@ static const struct example examples[] = {
     {.op = "LpNormalization", .in = "x", .attr = "axis", .value = 1},
     {.op = "LpPool", .in = "x", .list = "kernel_shape", .values = {2, 2}},
     {.op = "MatMul", .in = "x matrix", .last = true},
+    {.op = "MatMulInteger", .in = "bytes matrix_bytes", .last = true},
     {.op = "Max", .in = "x x"},
     {.op = "MaxPool", .in = "x", .list = "kernel_shape", .values = {2, 2}},
     {.op = "MaxUnpool", .in = "p i shape", .list = "kernel_shape", .values = {2, 2}},
@@ -108,7 +111,8 @@ static const struct example examples[] = {
     {.op = "QLinearLeakyRelu", .in = "bytes low _ low"},
     {.op = "QLinearMul", .in = "bytes low _ bytes low _ low"},
     {.op = "QLinearSigmoid", .in = "bytes low _ low"},
-    {.op = "QLinearMatMul", .in = "bytes low _ matrix_bytes low _ low"},
+    {.op = "QLinearMatMul", .in = "bytes low _ matrix_bytes low _ low", .last = true},
+    {.op = "QLinearSoftmax", .in = "bytes low _ low", .attr = "axis", .value = 1},
     {.op = "QuantizeLinear", .in = "x low"},
     {.op = "RMSNormalization", .in = "x six", .opset = 23, .last = true},
     {.op = "ReduceL1", .in = "x", .list = "axes", .values = {2, 3}},
@@ -196,7 +200,7 @@ static void write_model(const struct example *e) {
         static const int64_t sixes[] = {-1, 6};
         maker_ints(&graph, "sixes", sixes, 2);
         add_node("Reshape", "image sixes", "x", NULL);
-    } else if (bytes && strstr(e->in, "matrix") != NULL) {
+    } else if (strcmp(e->op, "QGemm") == 0) {
         add_node("GlobalAveragePool", "image", "pixel_map", NULL);
         add_node("Reshape", "pixel_map flat", "x", NULL);
     } else if (strcmp(e->op, "Col2Im") == 0) {

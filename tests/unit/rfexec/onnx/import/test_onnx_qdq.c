@@ -222,6 +222,56 @@ static void other_zero_points(void **state) {
     }
 }
 
+/* Sums of int32 run if they are exact in float32, or cast to float. */
+static void sums_are_exact(void **state) {
+    (void)state;
+    static const int64_t image[] = {1, 259, 3, 3}, filters[] = {1, 259, 1, 1},
+                         few[] = {1, 258, 1, 1};
+    static const float weights[259] = {1.0f};
+    for (int i = 0; i < 3; i++) { /* 258 * 255 * 255 < 2^24 < 259 * 255 * 255 */
+        const float s = 1.0f;
+        const int64_t one = 1;
+        graph.size = 0;
+        int64_t size[4] = {1, i == 0 ? 258 : 259, image[2], image[3]};
+        maker_value(&graph, MAKER_INPUT, "x", size, 4);
+        maker_floats(&graph, "s", &one, 1, &s);
+        maker_floats(&graph, "weights", i == 0 ? few : filters, 4, weights);
+        maker_add(&graph, "QuantizeLinear", "weights s", "k");
+        maker_add(&graph, "QuantizeLinear", "x s", "q");
+        maker_add(&graph, "ConvInteger", "q k", i == 2 ? "i" : "y");
+        if (i == 2) maker_add_int(&graph, "Cast", "i", "y", "to", 1);
+        if (i == 1)
+            onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                             "output 'y' has sums of up to 16841475; as int32");
+        else
+            onnx_net_discard(onnx_net_loaded(&graph, 17));
+    }
+}
+
+/* With RFX_INT8_SPEC nothing is joined, and operators of bytes become float32 ones. */
+static void as_the_standard(void **state) {
+    (void)state;
+    static const enum rfx_op conv[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONV, RFX_OP_CONVERT,
+                                       RFX_OP_CONVERT},
+                             add[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONVERT,
+                                      RFX_OP_BINARY,  RFX_OP_CONVERT, RFX_OP_CONVERT};
+    static struct maker node;
+    onnx_net_int8(RFX_INT8_SPEC);
+    begin();
+    maker_add(&graph, "Conv", "x_f k", "c");
+    end("c t");
+    has(5, conv);
+    begin();
+    maker_add(&graph, "QLinearConv", "x_q s _ k_q s zero_8 t", "y");
+    has(5, conv);
+    begin();
+    maker_node(&node, "QLinearAdd", "x_q s _ x_q s _ t", "y");
+    maker_text(&node, 7, "com.microsoft");
+    maker_message(&graph, MAKER_NODE, &node);
+    has(6, add);
+    onnx_net_int8(RFX_INT8_ORT);
+}
+
 static void memory_runs_out(void **state) {
     (void)state;
     begin();
@@ -237,6 +287,7 @@ int main(void) {
         cmocka_unit_test(matmul_is_joined),       cmocka_unit_test(averages_of_whole_maps),
         cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(sums_are_exact),         cmocka_unit_test(as_the_standard),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
