@@ -265,19 +265,28 @@ static void add_weight_bytes(const struct rfx_cost_model *model, double bytes, d
     add_bytes(model, bytes, distance, RFX_COST_WEIGHT_BYTE, RFX_COST_COLD_BYTE, counts);
 }
 
+/* Returns the share of the threads that have work in a step of a group: a strip, or a part of its
+ * rows, is computed by one thread. */
+static double shared_out(const struct rfx_cost_model *model, const struct group_area *g) {
+    int64_t items = g->strips * rfx_group_row_parts(g->group, g->rows, g->strips);
+    return items < model->threads ? (double)items / model->threads : 1.0;
+}
+
 static void add_group(const struct rfx_cost_model *model, const struct rfx_group_attr *group,
                       const struct rfx_cost_group *fact, const struct area *area,
                       struct rfx_cost_counts *counts) {
     struct group_area g = group_area_of(group, fact, area);
-    double packed = 0.0;
+    struct rfx_cost_counts work = {{0}};
+    double packed = 0.0, share = shared_out(model, &g);
     for (int i = group->first; i <= group->last; i++) {
         struct area part = area_inside(&g, i - group->first);
-        add_pixels(&model->nodes[i], &part, counts);
+        add_pixels(&model->nodes[i], &part, &work);
         packed += model->nodes[i].packed;
     }
-    add_meetings(model, area, counts);
     double held = packed + g.fact->ring_bytes;
-    add_weight_bytes(model, packed * g.rounds, held * model->threads, counts);
+    add_weight_bytes(model, packed * g.rounds, held * model->threads, &work);
+    for (int unit = 0; unit < RFX_COST_UNITS; unit++) counts->n[unit] += work.n[unit] / share;
+    add_meetings(model, area, counts);
 }
 
 /* Returns a lower bound in picoseconds for a group's nodes in an area. */
