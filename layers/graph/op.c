@@ -207,13 +207,21 @@ enum rfx_status rfx_op_pack_part(const struct rfx_graph *graph, const struct rfx
     return def->pack == NULL ? RFX_OK : def->pack(graph, node, packed, part, err);
 }
 
+/* Returns the bytes of a temporary buffer for a node's weights alone: small weights need little. */
+static size_t temp_bytes_of(const struct rfx_graph *graph, const struct rfx_node *node) {
+    size_t packed = rfx_op_packed_bytes(graph, node);
+    size_t least = RFX_PACK_MIN_TEMP_ELEMS * sizeof(float);
+    if (packed >= RFX_PACK_TEMP_BYTES / 8) return RFX_PACK_TEMP_BYTES;
+    return rfx_align_up(8 * packed < least ? least : 8 * packed);
+}
+
 enum rfx_status rfx_op_pack(const struct rfx_graph *graph, const struct rfx_node *node,
                             void *packed, struct rfx_error *err) {
     if (op_table[node->op]->pack == NULL) return RFX_OK;
-    struct rfx_pack_part all = {.count = 1, .temp_elems = RFX_PACK_TEMP_BYTES / sizeof(float)};
-    all.temp = rfx_memory_alloc(graph->mem, RFX_PACK_TEMP_BYTES);
-    if (all.temp == NULL)
-        return rfx_memory_fail(graph->mem, "packing weights", RFX_PACK_TEMP_BYTES, err);
+    size_t bytes = temp_bytes_of(graph, node);
+    struct rfx_pack_part all = {.count = 1, .temp_elems = (int64_t)(bytes / sizeof(float))};
+    all.temp = rfx_memory_alloc(graph->mem, bytes);
+    if (all.temp == NULL) return rfx_memory_fail(graph->mem, "packing weights", bytes, err);
     enum rfx_status status = rfx_op_pack_part(graph, node, packed, &all, err);
     rfx_memory_release(graph->mem, all.temp);
     return status;

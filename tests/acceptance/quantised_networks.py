@@ -9,7 +9,7 @@ upsampling and a 1x1 convolution in their place (unet_nearest). Each is quantise
 seeded random images of 224x224, in QDQ and QOperator form, to uint8 and int8. Then
 1. at the first size every 8-bit tensor of the network is compared, and its output;
 2. at the second size the output, computed in 3x2 tiles (the whole network in bands where it does not tile);
-3. at the third size the output, computed in the least memory that the planner finds.
+3. at the third size the output, computed in twice the least memory that the planner finds.
 Sizes of the U-Nets are rounded up to multiples of 16.
 A network with operators that ONNX Runtime computes in float32 may differ there. For each ConvTranspose of a network
 whose tensors differ, both programs get the same bytes, and the script counts whose bytes are not those of the exact
@@ -269,16 +269,16 @@ def nearest_of(program, model, expected, kind, folder):
               f"{numpy.count_nonzero(other != exact)} of ONNX Runtime", flush=True)
 
 
-def smallest(program, path, array):
-    """The option of the least memory that the planner finds, as it says itself. In too little memory to load the
-    network it says nothing."""
+def small_budget(program, path, array):
+    """The option of twice the least memory that the planner finds, as it says itself. In too little memory to load
+    the network it says nothing."""
     for asked in ("1MiB", "64MiB", "256MiB", "1GiB"):
         done = subprocess.run([program, "run", str(path), str(array), "--memory", asked, "--json", "-o", "unused.npy"],
                               capture_output=True, text=True, check=False, cwd=array.parent)
         if done.returncode == 0:
             return ["--memory", asked]
         if done.stdout:
-            return ["--memory", str(json.loads(done.stdout)["smallest_bytes"])]
+            return ["--memory", str(2 * json.loads(done.stdout)["smallest_bytes"])]
     raise RuntimeError(done.stderr)
 
 
@@ -289,7 +289,7 @@ def run_planned(program, path, image, folder, which):
 
     numpy.save(folder / "input.npy", image)
     options = [] if which == 0 else ["--tiles", "3x2"] if which == 1 else \
-        smallest(program, path, folder / "input.npy")
+        small_budget(program, path, folder / "input.npy")
     try:
         return rfexec_cli.run(program, path, image, folder, options)[1], " ".join(options)
     except (rfexec_cli.Refused, RuntimeError):
