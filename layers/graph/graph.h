@@ -177,8 +177,9 @@ struct rfx_graph {
     int *n_consumers;          /* per node, set by rfx_graph_finish; outputs count as consumers */
     enum rfx_conv_choice conv; /* set before rfx_graph_finish; initially DIRECT */
     enum rfx_int8_choice int8; /* of a model with operators of bytes; ORT for all others */
-    const char *name;          /* the model's name, for messages */
-    void *files;               /* files kept open for FILE weights; closed by files_free */
+    bool dequantized; /* outputs that the model declares as bytes are float32 (load option) */
+    const char *name; /* the model's name, for messages */
+    void *files;      /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes;  /* for a model file: the maximum of the bytes that loading took from the
                            system */

@@ -33,6 +33,7 @@ class OpenOptions(ctypes.Structure):
         ("pad_to", c_int64),
         ("padding", c_int),
         ("int8", c_int),
+        ("dequantize", c_int),
     ]
 
 

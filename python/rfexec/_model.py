@@ -45,7 +45,7 @@ class Model(Held):
     cannot be copied or pickled.
 
     Args:
-        model, conv, seed, pad_to, padding, int8: as in rfexec.open().
+        model, conv, seed, pad_to, padding, int8, dequantize: as in rfexec.open().
         size: (rows, columns) of plans that are made without a size.
     """
 
@@ -58,13 +58,15 @@ class Model(Held):
         padding: str = "reflect",
         size: Optional[tuple[int, int]] = None,
         int8: str = "ort",
+        dequantize: bool = False,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._lock = threading.Lock()
         self._plans: OrderedDict[tuple[Any, ...], Plan] = OrderedDict()
         self._channels: Optional[int] = None
-        self._given: tuple[Any, ...] = (model, size, conv, seed, pad_to, padding, None, int8)
-        options = open_options(conv, seed, pad_to, padding, int8)
+        options_given = (conv, seed, pad_to, padding, None, int8, dequantize)
+        self._given: tuple[Any, ...] = (model, size, *options_given)
+        options = open_options(conv, seed, pad_to, padding, int8, dequantize)
         options.rows, options.columns = parse_size(size)
         self._origin = Origin(model)  # C reads its bytes as long as the handle exists
         self.model = self._origin.shown

@@ -88,7 +88,9 @@ def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
     return tuple(infos)
 
 
-def open_options(conv: str, seed: int, pad_to: int, padding: str, int8: str) -> _c.OpenOptions:
+def open_options(
+    conv: str, seed: int, pad_to: int, padding: str, int8: str, dequantize: bool
+) -> _c.OpenOptions:
     """The C options of a model or network, without a size."""
     options = _c.OpenOptions()
     _c.library.rfx_open_options_init(options, ctypes.sizeof(options))
@@ -97,7 +99,7 @@ def open_options(conv: str, seed: int, pad_to: int, padding: str, int8: str) -> 
     options.convolution = CONVOLUTIONS[conv]
     if int8 not in INT8:
         raise UsageError(f"int8 is {int8!r}: {', '.join(map(repr, INT8))}")
-    options.int8 = INT8[int8]
+    options.int8, options.dequantize = INT8[int8], bool(dequantize)
     if padding not in PADDINGS:
         raise UsageError(f"padding is {padding!r}: {', '.join(map(repr, PADDINGS))}")
     options.pad_to, options.padding = c_number(pad_to, "pad_to"), PADDINGS[padding]
@@ -132,6 +134,7 @@ class Network(Held):
         padding: str = "reflect",
         image: Union[None, str, os.PathLike[str], Picture] = None,
         int8: str = "ort",
+        dequantize: bool = False,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that must be freed before the network's
@@ -144,7 +147,7 @@ class Network(Held):
         rows, columns = parse_size(size)
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
-        self._options = open_options(conv, seed, pad_to, padding, int8)
+        self._options = open_options(conv, seed, pad_to, padding, int8, dequantize)
         self._origin = Origin(model)
         self.model = self._origin.shown
         self._inputs: tuple[TensorInfo, ...] = ()
@@ -805,6 +808,7 @@ def open(
     padding: str = "reflect",
     image: Union[None, str, os.PathLike[str], Picture] = None,
     int8: str = "ort",
+    dequantize: bool = False,
 ) -> Network:
     """Opens a network for images of one size.
 
@@ -825,6 +829,7 @@ def open(
         image: an image file that gives the size if `size` is None.
         int8: the arithmetic of 8-bit networks: "ort", the bytes of ONNX Runtime's integer kernels, or
             "spec", float32 between DequantizeLinear and QuantizeLinear as the file has them.
+        dequantize: outputs of uint8 and int8 whose scale is known from the model become float32.
 
     Returns:
         A Network.
@@ -834,4 +839,4 @@ def open(
             FileNotFoundError.
         UsageError: an argument is wrong.
     """
-    return Network(model, size, conv, seed, pad_to, padding, image, int8)
+    return Network(model, size, conv, seed, pad_to, padding, image, int8, dequantize)

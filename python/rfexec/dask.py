@@ -53,6 +53,7 @@ class _Opened:
     pad_to: int
     padding: str
     int8: str
+    dequantize: bool
 
 
 @dataclass(frozen=True)
@@ -128,6 +129,7 @@ def _network(opened: _Opened) -> Iterator[Network]:
             opened.pad_to,
             opened.padding,
             int8=opened.int8,
+            dequantize=opened.dequantize,
         )
     try:
         yield net
@@ -413,6 +415,7 @@ def map_image(
     recompute: bool = False,
     shards: Optional[int] = None,
     int8: str = "ort",
+    dequantize: bool = False,
 ) -> da.Array:
     """An output of a network as a lazy dask array (1, channels, rows, columns).
 
@@ -422,8 +425,8 @@ def map_image(
     share its work, and their states are added up in a tree.
 
     Args:
-        model, conv, seed, pad_to, padding, int8: as in rfexec.open(). Each worker opens a path itself, keeps
-            the network for its next tasks, and refuses another file under that name. Bytes and
+        model, conv, seed, pad_to, padding, int8, dequantize: as in rfexec.open(). Each worker opens a path
+            itself, keeps the network for its next tasks, and refuses another file under that name. Bytes and
             ModelProtos are sent with the graph.
         image: as in Network.run(). Tasks read files and array-likes (zarr) themselves. With a dask array,
             a task depends only on the blocks that it needs. Slices of a numpy array become part of the
@@ -450,7 +453,8 @@ def map_image(
     """
     parse_bytes(memory)
     picture = _Image(image, layout)
-    options = {"conv": conv, "seed": seed, "pad_to": pad_to, "padding": padding, "int8": int8}
+    options = {"conv": conv, "seed": seed, "pad_to": pad_to, "padding": padding}
+    options |= {"int8": int8, "dequantize": dequantize}
     opened = _describe(model, picture.size, options)
     with _network(opened) as net:
         picture.check(net)

@@ -11,6 +11,7 @@ struct rfx_load_options {
     uint64_t seed;             /* seed for the weights of built-ins */
     enum rfx_conv_choice conv; /* the code that computes convolutions */
     enum rfx_int8_choice int8; /* the arithmetic of 8-bit networks; model files only */
+    bool dequantize; /* outputs of bytes with a known scale become float32; model files only */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep; /* names of tensors that become outputs: see keep_tensors.h */
     int n_keep;

@@ -202,10 +202,20 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
     return status;
 }
 
-/* Returns the name of the arithmetic of 8-bit networks; NULL for the default, which is not named.
- */
+/* Returns the value of "int8": the arithmetic of 8-bit networks, and whether outputs of bytes are
+ * dequantised. NULL for the default, which is not named. */
 static const char *int8_name(const struct rfx_graph *graph) {
+    if (graph->dequantized) return graph->int8 == RFX_INT8_ORT ? "ort to floats" : "spec to floats";
     return graph->int8 == RFX_INT8_ORT ? NULL : rfx_int8_choice_name(graph->int8);
+}
+
+/* Reads it. Returns false when it is not valid. */
+static bool read_int8(const char *text, struct rfx_load_options *load) {
+    char name[8] = "ort";
+    if (text == NULL) return true;
+    load->dequantize = strstr(text, " to floats") != NULL;
+    (void)sscanf(text, "%7s", name);
+    return rfx_int8_choice_find(name, &load->int8);
 }
 
 /* Returns the option "picture": the page or level, bands, region and no-data value of the image
@@ -409,8 +419,7 @@ bool rfx_shard_identity_load_options(const json_t *run, struct rfx_load_options 
     load->w = json_integer_value(json_array_get(size, 2));
     load->seed = (uint64_t)json_integer_value(json_object_get(options, "seed"));
     if (load->h < 1 || load->w < 1 || load->h > most || load->w > most || name == NULL ||
-        conv == NULL || !rfx_conv_choice_find(conv, &load->conv) ||
-        (int8 != NULL && !rfx_int8_choice_find(int8, &load->int8)) ||
+        conv == NULL || !rfx_conv_choice_find(conv, &load->conv) || !read_int8(int8, load) ||
         !read_fit(json_string_value(json_object_get(options, "pad to")), &load->fit))
         return false;
     for (int i = 1; i < N_FUSED; i++)

@@ -33,7 +33,7 @@ require_named() {
 ${CC:-cc} -Wall -Wextra -I "${header%/rfexec/rfexec.h}" "$source/tests/cli/abi/print_layout.c" \
     -o "$work/print_layout"
 "$work/print_layout" >"$work/layout" || fail "$(grep -e expected -e bytes: "$work/layout")"
-for word in $(sed -n 's/^struct \(rfx_[a-z_]*\) {.*/\1/p; s/^ *\(RFX_[A-Z_]*\) = [0-9]*,.*/\1/p' "$header"); do
+for word in $(sed -n 's/^struct \(rfx_[a-z_]*\) {.*/\1/p; s/^ *\(RFX_[A-Z_0-9]*\) = [0-9]*,.*/\1/p' "$header"); do
     grep -q -w -e "$word" "$work/layout" || fail "print_layout.c does not print $word"
 done
 if ! diff "$layout" "$work/layout" >"$work/layout.diff"; then
@@ -43,7 +43,7 @@ if ! diff "$layout" "$work/layout" >"$work/layout.diff"; then
         awk '/^struct/ { s = $2; print s, "size", $3; next } /^ / { print s, $0; next } { print }' \
             "$side" >"$work/named.${side##*/}"
     done
-    diff "$work/named.layout.txt" "$work/named.layout" | sed -n 's/^[<>] \([A-Za-z_]*\).*/\1/p' |
+    diff "$work/named.layout.txt" "$work/named.layout" | sed -n 's/^[<>] \([A-Za-z_0-9]*\).*/\1/p' |
         require_named
     [ "$update" = update ] || fail "layout.txt is of another header: 'update' writes it anew"
     cp "$work/layout" "$layout"
@@ -62,8 +62,8 @@ done
 if ! abidiff --harmless --leaf-changes-only "$dump" "$work/abi" >"$work/report"; then
     cat "$work/report"
     grep -oE "^ *\[[AD]\] .*|^'.*' changed:|^  *\[C\] .*" "$work/report" |
-        sed -nE "s/^ *\[[ADC]\] '(function|method) [^(]*\b(rfx_[a-z_]+)\(.*/\2/p;
-            s/^'(struct|enum|typedef) ([a-z_]+).*/\2/p" | require_named
+        sed -nE "s/^ *\[[ADC]\] '(function|method) [^(]*\b(rfx_[a-z0-9_]+)\(.*/\2/p;
+            s/^'(struct|enum|typedef) ([a-z0-9_]+).*/\2/p" | require_named
     [ "$update" = update ] || fail "librfexec.abi is of another library: 'update' writes it anew"
 fi
 [ "$update" != update ] || cp "$work/abi" "$dump"

@@ -1336,6 +1336,23 @@ def check_standard(program, folder, case):
     return None
 
 
+def check_dequantized(program, folder, case, expected):
+    """What is wrong with the outputs of QuantizeLinear with --dequantize, or None."""
+    constants = {c.name: numpy_helper.to_array(c) for c in case.model.graph.initializer}
+    steps = {node.output[0]: [constants[name] for name in node.input[1:]] for node in case.model.graph.node
+             if node.op_type == "QuantizeLinear"}
+    if not any(output.name in steps for output in case.model.graph.output):
+        return None
+    _, ours = rfexec_cli.run(program, folder / "case.onnx", case.image, folder, ["--dequantize"])
+    for output, theirs in zip(case.model.graph.output, expected):
+        if output.name in steps:
+            theirs = Quantised(theirs, *(steps[output.name] + [np.uint8(0)])[:2]).real()
+        text = difference(ours[output.name], theirs)
+        if text is not None and not (case.share and ours[output.name].dtype == theirs.dtype):
+            return text
+    return None
+
+
 def smallest_budget(program, folder, threads):
     done = subprocess.run([program, "run", folder / "case.onnx", folder / "input.npy", "--memory", "1MiB", "--json",
                            "--threads", threads, "-o", folder / "output.npy"], capture_output=True, text=True,
@@ -1379,7 +1396,10 @@ def check(program, folder, case):
         if text is not None:
             return f"{case.name}{' under ' if plan else ''}{' '.join(plan)}: {text}"
     text = None if case.name.startswith(ONE_CONTRACT) else check_standard(program, folder, case)
-    return None if text is None else f"{case.name} with --int8 spec: {text}"
+    if text is not None:
+        return f"{case.name} with --int8 spec: {text}"
+    text = check_dequantized(program, folder, case, expected)
+    return None if text is None else f"{case.name} with --dequantize: {text}"
 
 
 def all_cases(seeds, folder):

@@ -187,6 +187,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .seed = options->seed,
                                     .conv = options->conv,
                                     .int8 = options->int8,
+                                    .dequantize = options->dequantize,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
@@ -208,6 +209,7 @@ int rfx_cli_load_fused(struct rfx_memory *mem, const char *model,
                                     .seed = options->seed,
                                     .conv = options->conv,
                                     .int8 = options->int8,
+                                    .dequantize = options->dequantize,
                                     .fuse = fuse};
     return load_model(mem, model, &load, out);
 }

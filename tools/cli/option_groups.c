@@ -47,6 +47,9 @@ static const struct rfx_cli_option network_rows[] = {
     RFX_CLI_OPTION(rfx_cli_model_options, "int8", INT8, int8, "ort|spec",
                    "arithmetic of 8-bit networks: integers with the bytes of ONNX Runtime (default "
                    "ort), or float32 between DequantizeLinear and QuantizeLinear as in the file"),
+    RFX_CLI_OPTION(rfx_cli_model_options, "dequantize", FLAG, dequantize, NULL,
+                   "write outputs of uint8 and int8 as float32, (element - zero point) * scale, "
+                   "where the scale is known from the model"),
     RFX_CLI_OPTION(
         rfx_cli_model_options, "pad-to", FIT, fit, "N[,MODE]",
         "pad the image at the right and below to multiples of N rows and columns, after --mean and "

@@ -144,6 +144,7 @@ struct rfx_cli_model_options {
     bool no_fuse_add; /* Add stays a separate node; the others are fused */
     enum rfx_conv_choice conv;
     enum rfx_int8_choice int8;
+    bool dequantize;
     struct rfx_fit_size fit;
     struct rfx_cli_kept kept;
     /* Set by commands that look into a network, not by options. */

@@ -222,6 +222,7 @@ static enum rfx_status run_naive(struct verify *v, struct rfx_error *err) {
                                     .seed = v->options->model.seed,
                                     .conv = v->options->model.conv,
                                     .int8 = v->options->model.int8,
+                                    .dequantize = v->options->model.dequantize,
                                     .fuse = rfx_cli_fuse(&v->options->model)};
     enum rfx_status status = rfx_naive_tiles_run(v->job.plan, v->options->words.args[0], &load,
                                                  v->job.image, &v->naive, &v->naive_refused);

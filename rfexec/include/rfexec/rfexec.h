@@ -163,6 +163,9 @@ struct rfx_open_options {
     int64_t pad_to;
     enum rfx_padding padding; /* values of the padding */
     enum rfx_int8 int8;       /* the arithmetic of 8-bit networks */
+    /* Not 0: an output of uint8 or int8 whose scale is known from the model is float32: (element -
+     * zero point) * scale. 0: outputs have the model's types. */
+    int dequantize;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

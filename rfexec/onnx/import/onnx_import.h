@@ -86,6 +86,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_names *used;   /* node names in use */
     int64_t opset;
     enum rfx_int8_choice int8;
+    bool dequantizes; /* outputs of bytes become float32 */
     int64_t batch; /* N > 1 when the model is fixed to N images: tensors are those of one image */
     const struct rfx_onnx_model *model;
     struct rfx_onnx_files *files;
@@ -622,6 +623,11 @@ int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
  * converts it as DequantizeLinear, the float32 operator, QuantizeLinear, and returns true
  * (onnx_int8_spec.c). */
 bool rfx_onnx_int8_spec(struct rfx_onnx_import *ctx);
+
+/* Returns the name of a new tensor, the model's output `name` as float32 numbers (q - zero point) *
+ * scale. Returns `name` if its scale is not known: the node that makes it is no operator of bytes
+ * with a constant scale, behind operators that only move or select elements. */
+const char *rfx_onnx_dequantised(struct rfx_onnx_import *ctx, const char *name);
 
 /* Joins DequantizeLinear, operator, QuantizeLinear to an operator on bytes (onnx_qdq.c). _find
  * marks such groups in the model's nodes; with RFX_INT8_SPEC there are none. _is_later returns

@@ -306,6 +306,26 @@ static int combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const
     return rfx_onnx_binary_of(ctx, kind, suffix, left, right);
 }
 
+/* Returns the product of a constant and one number that was made from a map of one element, such as
+ * the scale of a DynamicQuantizeLinear; -1: the operands are others. It is computed as a map: a
+ * node that multiplies a map by the product then reads a map, and shards compute it by rows. */
+static int scaled_number(struct rfx_onnx_import *ctx, const char *suffix, struct rfx_onnx_operand a,
+                         struct rfx_onnx_operand b) {
+    struct rfx_onnx_operand x = a.node >= 0 ? a : b, k = a.node >= 0 ? b : a;
+    struct rfx_pixels p;
+    struct rfx_shape out;
+    if (x.node < 0 || k.constant == NULL || rfx_onnx_is_map(ctx, x.node) || !fits_map(ctx, k))
+        return -1;
+    if (rfx_onnx_tensor_of(ctx, x.node)->elems != 1 || !rfx_pixels_of(ctx->graph, x.node, &p) ||
+        ctx->graph->nodes[p.map].out.elems != 1 ||
+        !rfx_onnx_broadcast(rfx_onnx_shape(ctx, a), rfx_onnx_shape(ctx, b), &out))
+        return -1;
+    const struct rfx_shape four = rfx_onnx_rank_4(rfx_onnx_shape(ctx, k));
+    k.constant = rfx_onnx_const_view(ctx, k.constant, &four);
+    int made = combine(ctx, RFX_BINARY_MUL, suffix, rfx_onnx_of(p.map), k);
+    return rfx_onnx_plain_as(ctx, made, &out);
+}
+
 int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                      struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
     if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b))
@@ -316,6 +336,8 @@ int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, con
     if (b.constant != NULL && a.node >= 0)
         b.constant = rfx_onnx_repeat_shrink(ctx, b.constant, rfx_onnx_shape(ctx, a));
     if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b)) return rfx_onnx_out_of_memory(ctx);
+    int number = kind == RFX_BINARY_MUL ? scaled_number(ctx, suffix, a, b) : -1;
+    if (number >= 0 || rfx_onnx_failed(ctx)) return number;
     bool last = channels_first(ctx, &a, &b) || without_axes(ctx, &a, &b);
     return rfx_onnx_ordered(ctx, combine(ctx, kind, suffix, a, b), last);
 }

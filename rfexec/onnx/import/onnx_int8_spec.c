@@ -4,7 +4,9 @@
  * A node such as QLinearConv is replaced by ONNX nodes that are written here: one DequantizeLinear
  * for every operand, the operator, one QuantizeLinear. The last one makes the node's output.
  * Operators whose integer arithmetic is the standard's own (ConvInteger, MatMulInteger,
- * DynamicQuantizeLinear) are not replaced. */
+ * DynamicQuantizeLinear) are not replaced.
+ *
+ * Also dequantises outputs of bytes, for the option `dequantize`. */
 #include <stdio.h>
 #include <string.h>
 
@@ -189,4 +191,48 @@ bool rfx_onnx_int8_spec(struct rfx_onnx_import *ctx) {
     ctx->node = of;
     ctx->node_name = node_name;
     return true;
+}
+
+/* Operators whose output has the scale and the zero point of input 0. */
+static bool keeps_scale(const struct rfx_onnx_node *node) {
+    static const char *const ops[] = {"MaxPool",   "Reshape",   "Flatten",       "Transpose",
+                                      "Squeeze",   "Unsqueeze", "Slice",         "Split",
+                                      "Identity",  "Gather",    "DepthToSpace",  "SpaceToDepth",
+                                      "Pad",       "Resize",    "GlobalMaxPool", "ReduceMax",
+                                      "ReduceMin", "Expand",    "Tile",          "Dropout"};
+    return rfx_onnx_is_own_domain(node->domain) &&
+           rfx_onnx_index_of(node->op, ops, sizeof ops / sizeof *ops) >= 0;
+}
+
+/* Returns the node of the model, before node `end`, whose first outputs contain the tensor; NULL:
+ * there is none. Sets *end to its index. */
+static const struct rfx_onnx_node *maker_of(const struct rfx_onnx_model *model, const char *name,
+                                            size_t *end) {
+    for (size_t i = *end; i-- > 0;)
+        for (size_t k = 0; k < model->nodes[i].n_out; k++) {
+            if (strcmp(model->nodes[i].out[k], name) != 0) continue;
+            *end = i;
+            return &model->nodes[i];
+        }
+    return NULL;
+}
+
+const char *rfx_onnx_dequantised(struct rfx_onnx_import *ctx, const char *name) {
+    size_t end = ctx->model->n_nodes;
+    const char *at = name;
+    const struct rfx_onnx_node *by = maker_of(ctx->model, at, &end);
+    while (by != NULL && keeps_scale(by) && by->n_in > 0) {
+        at = by->in[0];
+        by = maker_of(ctx->model, at, &end);
+    }
+    if (by == NULL) return name;
+    const struct form *form = form_of(by);
+    bool quantises = rfx_onnx_is_own_domain(by->domain) && strcmp(by->op, "QuantizeLinear") == 0;
+    if ((form == NULL && !quantises) || strcmp(by->out[0], at) != 0) return name;
+    size_t to = quantises ? 1 : form->to;
+    const char *in[3] = {name, input(by, to), input(by, to + 1)};
+    const struct rfx_onnx_operand *scale = rfx_onnx_names_find(ctx->values, in[1]);
+    if (scale == NULL || scale->constant == NULL) return name;
+    const struct rfx_onnx_node output = {.name = name, .out = &name, .n_out = 1};
+    return dequantise(ctx, &output, in, 1);
 }

@@ -403,7 +403,9 @@ static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model
         const struct rfx_onnx_indices *indices = rfx_onnx_indices_of(ctx, name);
         if (indices != NULL) rfx_onnx_make_indices(ctx, indices);
         if (rfx_onnx_failed(ctx)) return;
-        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
+        const char *from = ctx->dequantizes ? rfx_onnx_dequantised(ctx, name) : name;
+        const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, from);
+        if (rfx_onnx_failed(ctx)) return;
         if (value == NULL) {
             FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node", name);
             return;
@@ -412,7 +414,8 @@ static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model
         ctx->node_name = name;
         add_output(ctx, rfx_onnx_any(ctx, *value), name);
         if (rfx_onnx_failed(ctx)) return;
-        int32_t type = model->outputs[i].type;
+        int32_t type = from == name ? model->outputs[i].type : RFX_ONNX_FLOAT;
+        if (from != name) ctx->graph->dequantized = true;
         if (type == 0) type = rfx_onnx_names_type(ctx->values, name);
         struct rfx_output *output = &ctx->graph->outputs[ctx->graph->n_outputs - 1];
         output->stored.type = rfx_onnx_stored_type(type);
@@ -456,6 +459,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
                                   .err = err,
                                   .order = -1,
                                   .int8 = options->int8,
+                                  .dequantizes = options->dequantize,
                                   .attrs_read = &attrs_read};
     struct rfx_onnx_bytes file = rfx_onnx_files_model(files);
     /* Tensors that are kept by name may be needed by no output. */

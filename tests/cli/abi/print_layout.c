@@ -50,6 +50,8 @@ static void print_options(void) {
     MEMBER(rfx_open_options, memory_user);
     MEMBER(rfx_open_options, pad_to);
     MEMBER(rfx_open_options, padding);
+    MEMBER(rfx_open_options, int8);
+    MEMBER(rfx_open_options, dequantize);
     END(rfx_open_options);
     BEGIN(rfx_result_file);
     MEMBER(rfx_result_file, size);
@@ -198,6 +200,8 @@ static void print_numbers(void) {
     VALUE(RFX_PADDING_REFLECT);
     VALUE(RFX_PADDING_EDGE);
     VALUE(RFX_PADDING_ZERO);
+    VALUE(RFX_INT8_ONNXRUNTIME);
+    VALUE(RFX_INT8_STANDARD);
     VALUE(RFX_STEP_WORK_READ);
     VALUE(RFX_STEP_WORK_COMPUTE);
     VALUE(RFX_STEP_WORK_SUM);

@@ -14,16 +14,19 @@
 #include "rfexec/run/model.h"
 
 static enum rfx_int8_choice int8_choice;
+static bool dequantizes;
 
-void onnx_net_int8(enum rfx_int8_choice choice) {
+void onnx_net_int8(enum rfx_int8_choice choice, bool dequantize) {
     int8_choice = choice;
+    dequantizes = dequantize;
 }
 
 static enum rfx_status load(const struct maker *graph, int64_t opset,
                             const struct rfx_fuse_options *fuse, struct rfx_memory *mem,
                             struct rfx_graph **out, struct rfx_error *err) {
     static struct maker whole, model;
-    struct rfx_load_options options = {.fuse = fuse, .int8 = int8_choice};
+    struct rfx_load_options options = {
+        .fuse = fuse, .int8 = int8_choice, .dequantize = dequantizes};
     char path[64];
     (void)snprintf(path, sizeof path, "onnx_net_%ld.onnx", (long)getpid());
     whole = *graph;

@@ -11,8 +11,8 @@ struct rfx_graph *onnx_net_loaded(const struct maker *graph, int64_t opset);
 /* The same with nothing fused. */
 struct rfx_graph *onnx_net_unfused(const struct maker *graph, int64_t opset);
 
-/* From now on networks are loaded with this arithmetic of 8-bit networks. */
-void onnx_net_int8(enum rfx_int8_choice choice);
+/* From now on networks are loaded with these options of 8-bit networks. */
+void onnx_net_int8(enum rfx_int8_choice choice, bool dequantize);
 
 /* Frees it, and fails when something of it is left. */
 void onnx_net_discard(struct rfx_graph *net);

@@ -256,7 +256,7 @@ static void as_the_standard(void **state) {
                              add[] = {RFX_OP_CONVERT, RFX_OP_CONVERT, RFX_OP_CONVERT,
                                       RFX_OP_BINARY,  RFX_OP_CONVERT, RFX_OP_CONVERT};
     static struct maker node;
-    onnx_net_int8(RFX_INT8_SPEC);
+    onnx_net_int8(RFX_INT8_SPEC, false);
     begin();
     maker_add(&graph, "Conv", "x_f k", "c");
     end("c t");
@@ -269,7 +269,34 @@ static void as_the_standard(void **state) {
     maker_text(&node, 7, "com.microsoft");
     maker_message(&graph, MAKER_NODE, &node);
     has(6, add);
-    onnx_net_int8(RFX_INT8_ORT);
+    onnx_net_int8(RFX_INT8_ORT, false);
+}
+
+/* Outputs of bytes: as they are, or dequantised if their scale is known. A Cast to bytes has no
+ * scale. */
+static void outputs_of_bytes(void **state) {
+    (void)state;
+    static const int64_t kernel[] = {2, 2};
+    for (int i = 0; i < 6; i++) {
+        begin();
+        if (i % 3 == 0) end("x t zero_8");
+        if (i % 3 == 1) maker_add_ints(&graph, "MaxPool", "x_q", "y", "kernel_shape", kernel, 2);
+        if (i % 3 == 2) maker_add_int(&graph, "Cast", "x", "y", "to", INT8);
+        onnx_net_int8(RFX_INT8_ORT, i >= 3);
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        onnx_net_int8(RFX_INT8_ORT, false);
+        const struct rfx_output *y = &net->outputs[0];
+        const struct rfx_node *last = &net->nodes[y->node];
+        bool floats = i >= 3 && i % 3 != 2;
+        assert_int_equal(net->dequantized, floats);
+        assert_int_equal(last->out.type, RFX_TYPE_FLOAT32);
+        if (i % 3 != 2) {
+            assert_int_equal(last->op, RFX_OP_CONVERT);
+            float scale = !floats ? 0.0f : i == 3 ? 0.07f : 0.05f;
+            assert_true(last->attr.convert.scale == scale);
+        }
+        onnx_net_discard(net);
+    }
 }
 
 static void memory_runs_out(void **state) {
@@ -288,6 +315,7 @@ int main(void) {
         cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(sums_are_exact),         cmocka_unit_test(as_the_standard),
+        cmocka_unit_test(outputs_of_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
