@@ -1,11 +1,19 @@
 /* INT_CONV: convolution of one-byte integers (ONNX QLinearConv), with the bytes of ONNX Runtime.
  *
- * Input rows are widened to int16, minus their zero point, before the kernel reads them. So padding
- * is 0, and one kernel serves all types and zero points. The rows that consecutive output rows
- * share are widened once.
+ * Input rows are prepared before the kernel reads them, so that one kernel serves all types and
+ * zero points. The rows that consecutive output rows share are prepared once. Most kernels read
+ * int16: elements minus their zero point, and 0 as padding. Kernels with dot products of bytes read
+ * uint8: elements, plus 128 if they are int8, and the zero point as padding; the bias is corrected
+ * by the zero point times the sum of the weights. They read the input itself where it already has
+ * this form.
+ *
+ * Packed weights have one byte, except in depthwise layers. If weights minus zero point need more,
+ * each weight is packed as the sum of two or three, and input channels are prepared as often. The
+ * sizes of packed constants and of scratch memory do not depend on the instruction set.
  *
  * To INT32, the result is the sums themselves (ConvInteger). A second input, a map of one element,
- * is the zero point of the first: that of DynamicQuantizeLinear is known in a run only. */
+ * is the zero point of the first: that of DynamicQuantizeLinear is known in a run only. Then
+ * kernels of bytes get the biases that correct it from the run. */
 #include <float.h>
 #include <string.h>
 
@@ -15,17 +23,39 @@
 #include "layers/graph/infer.h"
 #include "layers/kernels/packing.h"
 
-#define WIDENED_BYTES ((int64_t)128 << 10) /* of rows that a thread widens, if they fit */
-#define MOST_ROWS 1024                     /* kernel rows */
-#define MOST_WIDENED ((int64_t)1 << 40)    /* elements of a window */
+#define PREPARED_BYTES ((int64_t)128 << 10) /* of rows that a thread prepares, if they fit */
+#define MOST_COPIES 3                       /* 255 = 127 + 127 + 1 */
+#define MOST_ROWS 1024                      /* kernel rows */
+#define MOST_PREPARED ((int64_t)1 << 40)    /* elements of a window */
 
 static bool is_depthwise(const struct rfx_conv_attr *a) {
     return a->groups == a->ic && a->oc == a->ic;
 }
 
-/* Returns the int16 elements of a widened pixel. */
-static int64_t widened_channels(const struct rfx_conv_attr *a) {
-    return is_depthwise(a) ? rfx_int_conv_filled(a->ic) : (a->ic + 1) / 2 * 2;
+/* Returns whether the zero point of the input is the second input. */
+static bool is_dynamic(const struct rfx_node *node) {
+    return node->n_in == 2;
+}
+
+/* Returns whether the kernel in use reads input values of uint8. */
+static bool reads_bytes(const struct rfx_conv_attr *a) {
+    return rfx_kernels()->int_bytes && !is_depthwise(a);
+}
+
+/* Returns how many weights one weight of the model is packed as. */
+static int64_t copies(const struct rfx_int_conv_attr *q) {
+    return is_depthwise(&q->conv) ? 1 : q->copies;
+}
+
+/* Returns the input channels of a group of a dense convolution, counted by four. */
+static int64_t group_quads(const struct rfx_int_conv_attr *q) {
+    return rfx_ceil_div(copies(q) * (q->conv.ic / q->conv.groups), 4);
+}
+
+/* Returns the elements of a prepared pixel. */
+static int64_t prepared_channels(const struct rfx_int_conv_attr *q) {
+    const struct rfx_conv_attr *a = &q->conv;
+    return is_depthwise(a) ? rfx_int_conv_filled(a->ic) : rfx_ceil_div(copies(q) * a->ic, 4) * 4;
 }
 
 /* Returns the input rows of one output row, with the rows between dilated taps. */
@@ -39,28 +69,32 @@ static int64_t window_cols(const struct rfx_conv_attr *a, int64_t n) {
 }
 
 /* Returns how many output columns are computed together. */
-static int64_t run_cols(const struct rfx_conv_attr *a) {
-    int64_t column = window_rows(a) * widened_channels(a) * (int64_t)sizeof(int16_t);
-    int64_t cols = WIDENED_BYTES / column;
+static int64_t run_cols(const struct rfx_int_conv_attr *q) {
+    const struct rfx_conv_attr *a = &q->conv;
+    int64_t column = window_rows(a) * prepared_channels(q) * (int64_t)sizeof(int16_t);
+    int64_t cols = PREPARED_BYTES / column;
     int64_t n = (cols - (a->kw - 1) * a->dw - 1) / a->sw + 1;
     return rfx_max_i64(n, 1);
 }
 
-/* Checks that the widened rows of one output column have at most MOST_WIDENED elements. */
-static enum rfx_status check_widened(const struct rfx_node *node, struct rfx_error *err) {
+/* Checks that the prepared rows of one output column have at most MOST_PREPARED elements. */
+static enum rfx_status check_prepared(const struct rfx_node *node, struct rfx_error *err) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     int64_t elems;
     if (rfx_checked_mul_i64(window_rows(a), window_cols(a, 1), &elems) &&
-        rfx_checked_mul_i64(elems, widened_channels(a), &elems) && elems <= MOST_WIDENED)
+        rfx_checked_mul_i64(elems, prepared_channels(&node->attr.int_conv), &elems) &&
+        elems <= MOST_PREPARED)
         return RFX_OK;
     return rfx_infer_refuse(node, err, "a window of %lldx%lld with %lld channels is too large",
                             (long long)window_rows(a), (long long)window_cols(a, 1),
                             (long long)a->ic);
 }
 
-/* Returns the bytes of the widened rows; a kernel may read one pair beyond them. */
-static size_t widened_bytes(const struct rfx_conv_attr *a) {
-    int64_t elems = window_rows(a) * window_cols(a, run_cols(a)) * widened_channels(a);
+/* Returns the bytes of the prepared rows; a kernel may read some elements beyond them. Rows of
+ * bytes take half of them, and one row of padding as much as one of the others. */
+static size_t prepared_bytes(const struct rfx_int_conv_attr *q) {
+    const struct rfx_conv_attr *a = &q->conv;
+    int64_t elems = window_rows(a) * window_cols(a, run_cols(q)) * prepared_channels(q);
     return rfx_align_up((size_t)(elems + 2 * RFX_INT_LANES) * sizeof(int16_t));
 }
 
@@ -70,11 +104,12 @@ static int64_t packed_channels(const struct rfx_conv_attr *a) {
     return rfx_int_conv_filled(a->oc) + RFX_INT_LANES;
 }
 
-/* Returns the int16 elements of a group's packed weights. */
-static int64_t group_elems(const struct rfx_conv_attr *a) {
-    if (is_depthwise(a)) return rfx_int_conv_filled(a->oc) * a->kh * a->kw;
-    int64_t pairs = (a->ic / a->groups + 1) / 2;
-    return rfx_int_conv_filled(a->oc / a->groups) * a->kh * a->kw * pairs * 2;
+/* Returns the bytes of a group's packed weights. */
+static int64_t group_bytes(const struct rfx_int_conv_attr *q) {
+    const struct rfx_conv_attr *a = &q->conv;
+    if (is_depthwise(a))
+        return rfx_int_conv_filled(a->oc) * a->kh * a->kw * (int64_t)sizeof(int16_t);
+    return rfx_int_conv_filled(a->oc / a->groups) * a->kh * a->kw * group_quads(q) * 4;
 }
 
 static size_t weights_bytes_at(const struct rfx_conv_attr *a) {
@@ -85,7 +120,7 @@ static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node 
     const struct rfx_conv_attr *a = &node->attr.conv;
     int64_t groups = is_depthwise(a) ? 1 : a->groups;
     (void)graph;
-    return weights_bytes_at(a) + rfx_align_up((size_t)(groups * group_elems(a)) * sizeof(int16_t));
+    return weights_bytes_at(a) + rfx_align_up((size_t)(groups * group_bytes(&node->attr.int_conv)));
 }
 
 static int64_t **channels(struct rfx_node *node, int64_t *count) {
@@ -110,7 +145,7 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
     rfx_type_limits(type, &lo, &hi);
     int64_t x = rfx_max_i64((int64_t)hi - q->in_zero, q->in_zero - (int64_t)lo),
             products = INT64_MAX, most = INT64_MAX;
-    if (node->n_in == 2) x = UINT8_MAX;
+    if (is_dynamic(node)) x = UINT8_MAX;
     if (!rfx_checked_mul_i64(a->ic / a->groups, a->kh, &products) ||
         !rfx_checked_mul_i64(products, a->kw, &products) ||
         !rfx_checked_mul_i64(products, x * 255, &most))
@@ -132,12 +167,55 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
     return RFX_OK;
 }
 
+/* Sets the range of a weight: that of its type, or of its values where they are in memory. */
+static enum rfx_status range_of(const struct rfx_weight *weight, float *lo, float *hi,
+                                struct rfx_error *err) {
+    float some[256];
+    *lo = weight->lo;
+    *hi = weight->hi;
+    if (weight->source == RFX_WEIGHT_GENERATED) return RFX_OK;
+    if (weight->source == RFX_WEIGHT_FILE) {
+        if (rfx_type_is_byte(weight->type))
+            rfx_type_limits(weight->type, lo, hi);
+        else
+            *hi = -(*lo = -FLT_MAX);
+        return RFX_OK;
+    }
+    *lo = FLT_MAX;
+    *hi = -FLT_MAX;
+    for (int64_t i = 0; i < weight->elems; i += 256) {
+        int64_t n = rfx_min_i64(256, weight->elems - i);
+        enum rfx_status status = rfx_weight_read(weight, i, n, some, err);
+        if (status != RFX_OK) return status;
+        for (int64_t k = 0; k < n; k++) {
+            *lo = some[k] < *lo ? some[k] : *lo;
+            *hi = some[k] > *hi ? some[k] : *hi;
+        }
+    }
+    return RFX_OK;
+}
+
+/* Sets q->copies: as many numbers in [-128, 127] as have any weight minus its zero point as sum. */
+static enum rfx_status find_copies(const struct rfx_graph *graph, struct rfx_int_conv_attr *q,
+                                   struct rfx_error *err) {
+    float lo, hi;
+    enum rfx_status status = range_of(&graph->weights[q->conv.weight], &lo, &hi, err);
+    q->copies = 1;
+    for (int64_t i = 0; i < q->conv.oc; i++) {
+        float zero = (float)q->channels[3 * i + 1];
+        while (q->copies < MOST_COPIES && !(lo - zero >= (float)(q->copies * INT8_MIN) &&
+                                            hi - zero <= (float)(q->copies * INT8_MAX)))
+            q->copies++;
+    }
+    return status;
+}
+
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
-    const struct rfx_int_conv_attr *q = &node->attr.int_conv;
-    enum rfx_status status = rfx_conv_infer(graph, node, node->n_in == 2 ? 2 : 1, err);
+    struct rfx_int_conv_attr *q = &node->attr.int_conv;
+    enum rfx_status status = rfx_conv_infer(graph, node, is_dynamic(node) ? 2 : 1, err);
     if (status != RFX_OK) return status;
-    if (node->n_in == 2 && rfx_infer_in(graph, node, 1)->elems != 1)
+    if (is_dynamic(node) && rfx_infer_in(graph, node, 1)->elems != 1)
         return rfx_infer_refuse(node, err, "a zero point of %lld elements, not 1",
                                 (long long)rfx_infer_in(graph, node, 1)->elems);
     if ((!rfx_type_is_byte(q->to) && q->to != RFX_TYPE_INT32) || q->conv.kh > MOST_ROWS ||
@@ -145,7 +223,8 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         return rfx_infer_refuse(node, err, "to %s, with %lld kernel rows", rfx_type_name(q->to),
                                 (long long)q->conv.kh);
     enum rfx_type from = rfx_infer_in(graph, node, 0)->type;
-    status = check_widened(node, err);
+    status = find_copies(graph, q, err);
+    if (status == RFX_OK) status = check_prepared(node, err);
     if (status == RFX_OK && q->to == RFX_TYPE_INT32 && q->out_zero != 0)
         return rfx_infer_refuse(node, err, "zero point %d of sums", (int)q->out_zero);
     if (status == RFX_OK) status = rfx_infer_zero_point(node, q->to, q->out_zero, err);
@@ -165,22 +244,54 @@ static void pack_channels(const struct rfx_int_conv_attr *q, void *packed) {
     }
 }
 
-/* Writes the filter of output channel o, whose values are `filter` in the order of the file. */
-static void pack_filter(const struct rfx_conv_attr *a, int64_t o, const float *filter, int64_t zero,
-                        int16_t *weights) {
+/* Returns the place of the weight of input channel i for output channel `lane` of a block, among
+ * the weights of a tap. `together`: neighbouring input channels. */
+static int64_t place_in_tap(int64_t i, int64_t lane, int64_t together) {
+    return (i / together * RFX_INT_LANES + lane) * together + i % together;
+}
+
+/* Writes the filter of output channel o, whose values are `filter` in the order of the file.
+ * Returns the sum of its weights minus their zero point. */
+static int64_t pack_filter(const struct rfx_int_conv_attr *q, int64_t o, const float *filter,
+                           void *weights) {
+    const struct rfx_conv_attr *a = &q->conv;
     int64_t per_group = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
+    int64_t zero = q->channels[3 * o + 1], sum = 0;
     if (is_depthwise(a)) {
         for (int64_t t = 0; t < taps; t++)
-            weights[t * rfx_int_conv_filled(a->oc) + o] = (int16_t)((int64_t)filter[t] - zero);
-        return;
+            ((int16_t *)weights)[t * rfx_int_conv_filled(a->oc) + o] =
+                (int16_t)((int64_t)filter[t] - zero);
+        return 0;
     }
-    int64_t pairs = (icg + 1) / 2, c = o % per_group;
-    int16_t *block = weights + o / per_group * group_elems(a) +
-                     c / RFX_INT_LANES * taps * pairs * 2 * RFX_INT_LANES;
-    for (int64_t t = 0; t < taps; t++)
-        for (int64_t i = 0; i < icg; i++)
-            block[((t * pairs + i / 2) * RFX_INT_LANES + c % RFX_INT_LANES) * 2 + i % 2] =
-                (int16_t)((int64_t)filter[i * taps + t] - zero);
+    int64_t c = o % per_group, tap = group_quads(q) * 4 * RFX_INT_LANES;
+    int64_t lane = c % RFX_INT_LANES, together = reads_bytes(a) ? 4 : 2;
+    int8_t *to =
+        (int8_t *)weights + o / per_group * group_bytes(q) + c / RFX_INT_LANES * taps * tap;
+    for (int64_t t = 0; t < taps; t++, to += tap)
+        for (int64_t i = 0; i < icg; i++) {
+            int64_t w = (int64_t)filter[i * taps + t] - zero;
+            sum += w;
+            for (int64_t k = 0; k < copies(q); k++) {
+                int64_t piece = rfx_max_i64(INT8_MIN, rfx_min_i64(w, INT8_MAX));
+                to[place_in_tap(k * icg + i, lane, together)] = (int8_t)piece;
+                w -= piece;
+            }
+        }
+    return sum;
+}
+
+/* Subtracts from a bias what the sum gets from the zero point, which kernels of bytes do not
+ * subtract from their input values. Wraps around, as their sums do. A zero point that is known in
+ * the run only is subtracted there (correct_biases): here the bias becomes what 1 subtracts. */
+static void correct_bias(const struct rfx_graph *graph, const struct rfx_node *node, int64_t sum,
+                         int32_t *bias) {
+    int64_t zero = node->attr.int_conv.in_zero;
+    if (!reads_bytes(&node->attr.conv)) return;
+    if (graph->nodes[node->in[0]].out.type == RFX_TYPE_INT8) zero += 128;
+    if (is_dynamic(node))
+        *bias = (int32_t)(0U - (uint32_t)sum);
+    else
+        *bias = (int32_t)((uint32_t)*bias - (uint32_t)(zero * sum));
 }
 
 static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -188,7 +299,8 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     const struct rfx_int_conv_attr *q = &node->attr.int_conv;
     const struct rfx_conv_attr *a = &q->conv;
     struct rfx_packing_reader reader = {.weight = &graph->weights[a->weight], .err = err};
-    int16_t *weights = (int16_t *)(void *)((char *)packed + weights_bytes_at(a));
+    void *weights = (char *)packed + weights_bytes_at(a);
+    int32_t *bias = packed;
     int64_t n = a->ic / a->groups * a->kh * a->kw;
     if (part->index > 0) return RFX_OK;
     float *own = NULL, *filter = part->temp;
@@ -202,7 +314,8 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     enum rfx_status status = RFX_OK;
     for (int64_t o = 0; o < a->oc && status == RFX_OK; o++) {
         status = rfx_packing_read(&reader, o * n, n, filter);
-        if (status == RFX_OK) pack_filter(a, o, filter, q->channels[3 * o + 1], weights);
+        if (status == RFX_OK)
+            correct_bias(graph, node, pack_filter(q, o, filter, weights), &bias[o]);
     }
     rfx_memory_release(graph->mem, own);
     return status;
@@ -218,7 +331,7 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
 
 /* Returns the zero point of input 0. */
 static int32_t in_zero(const struct rfx_run_args *args) {
-    if (args->node->n_in == 1) return args->node->attr.int_conv.in_zero;
+    if (!is_dynamic(args->node)) return args->node->attr.int_conv.in_zero;
     const void *zero = rfx_view_at(&args->in[1], 0, 0);
     return args->in[1].type == RFX_TYPE_UINT8 ? *(const uint8_t *)zero : *(const int8_t *)zero;
 }
@@ -226,86 +339,133 @@ static int32_t in_zero(const struct rfx_run_args *args) {
 /* Output columns [x0, x1) of one call, computed row by row. */
 struct run {
     const struct rfx_run_args *args;
+    const struct rfx_int_conv_attr *q;
     const struct rfx_conv_attr *a;
     const struct rfx_tensor *in;
     int64_t x0, x1;
-    int16_t *widened;      /* window_rows(a) rows, row iy in slot iy mod window_rows(a) */
+    int32_t zero;          /* zero point of the input */
+    const int32_t *bias;   /* of all output channels */
+    char *prepared;        /* window_rows(a) rows, row iy in slot iy mod window_rows(a) */
     int64_t row_elems, lo; /* lo: the first input column of a row; may be negative */
-    int64_t next;          /* rows before this one are widened */
+    int64_t next;          /* rows before this one are prepared */
+    bool bytes;            /* elements are uint8, not int16 */
+    bool as_they_are;      /* the kernel reads the input itself */
 };
 
-/* Widens input row iy. Columns outside of the map become 0. */
-static void widen_row(const struct run *r, int64_t iy, int16_t *to) {
-    const struct rfx_view *view = &r->args->in[0];
-    const struct rfx_byte_kernels *kernels = rfx_kernels_of_bytes(view->type);
-    int64_t c = r->in->c, width = widened_channels(r->a), n = r->row_elems / width;
-    int64_t first = rfx_max_i64(r->lo, 0), end = rfx_min_i64(r->lo + n, r->in->w);
-    int32_t zero = in_zero(r->args);
-    if (first > r->lo) memset(to, 0, (size_t)((first - r->lo) * width) * sizeof *to);
-    if (end < r->lo + n)
-        memset(to + (rfx_max_i64(end, r->lo) - r->lo) * width, 0,
-               (size_t)((r->lo + n - rfx_max_i64(end, r->lo)) * width) * sizeof *to);
-    if (end <= first) return;
-    to += (first - r->lo) * width;
-    if (width == c && view->c == c) {
-        kernels->widen(rfx_view_at(view, iy, first), zero, to, (end - first) * c);
-        return;
-    }
-    for (int64_t x = first; x < end; x++, to += width) {
-        kernels->widen(rfx_view_at(view, iy, x), zero, to, c);
-        for (int64_t i = c; i < width; i++) to[i] = 0;
-    }
+static size_t elem_bytes(const struct run *r) {
+    return r->bytes ? 1 : sizeof(int16_t);
 }
 
-/* Sets rows[kh] to the widened input rows of output row y, NULL outside of the map. */
-static void widen_window(struct run *r, int64_t y, const int16_t **rows) {
+/* Returns the address of a slot. The slot after the last one holds a row of padding, if the kernel
+ * reads bytes. */
+static char *slot_at(const struct run *r, int64_t slot) {
+    return r->prepared + (size_t)(slot * r->row_elems) * elem_bytes(r);
+}
+
+/* Returns 128 if the elements are int8, which kernels of bytes read as uint8. */
+static int shift_of(const struct run *r) {
+    return r->in->type == RFX_TYPE_INT8 ? 128 : 0;
+}
+
+/* Writes n elements of padding. */
+static void pad(const struct run *r, char *to, int64_t n) {
+    memset(to, r->bytes ? r->zero + shift_of(r) : 0, (size_t)n * elem_bytes(r));
+}
+
+/* Prepares n neighbouring elements. */
+static void prepare(const struct run *r, const void *from, char *to, int64_t n) {
+    if (!r->bytes) {
+        rfx_kernels_of_bytes(r->in->type)->widen(from, r->zero, (int16_t *)(void *)to, n);
+        return;
+    }
+    const uint8_t *restrict elements = from;
+    uint8_t *restrict out = (uint8_t *)to;
+    if (shift_of(r) == 0)
+        memcpy(to, from, (size_t)n);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = elements[i] ^ 128;
+}
+
+/* Prepares one pixel. Each group's channels are written copies() times. */
+static void prepare_pixel(const struct run *r, const void *from, char *to) {
+    const int64_t n = copies(r->q), icg = r->a->ic / (n == 1 ? 1 : r->a->groups);
+    int64_t made = 0;
+    for (int64_t c = 0; c < r->a->ic; c += icg)
+        for (int64_t i = 0; i < n; i++, made += icg)
+            prepare(r, (const char *)from + c, to + (size_t)made * elem_bytes(r), icg);
+    pad(r, to + (size_t)made * elem_bytes(r), prepared_channels(r->q) - made);
+}
+
+/* Prepares input row iy. Columns outside of the map become padding. */
+static void prepare_row(const struct run *r, int64_t iy, char *to) {
+    const struct rfx_view *view = &r->args->in[0];
+    int64_t c = r->in->c, width = prepared_channels(r->q), n = r->row_elems / width;
+    int64_t first = rfx_min_i64(rfx_max_i64(r->lo, 0), r->lo + n);
+    int64_t end = rfx_max_i64(rfx_min_i64(r->lo + n, r->in->w), first);
+    const size_t pixel = (size_t)width * elem_bytes(r);
+    pad(r, to, (first - r->lo) * width);
+    pad(r, to + (size_t)(end - r->lo) * pixel, (r->lo + n - end) * width);
+    if (end <= first) return;
+    to += (size_t)(first - r->lo) * pixel;
+    if (width == c && view->c == c)
+        prepare(r, rfx_view_at(view, iy, first), to, (end - first) * c);
+    else
+        for (int64_t x = first; x < end; x++, to += pixel)
+            prepare_pixel(r, rfx_view_at(view, iy, x), to);
+}
+
+/* Returns a kernel's address of input row iy, NULL for a row of padding if it skips those. */
+static const void *row_at(const struct run *r, int64_t iy) {
+    const int64_t slots = window_rows(r->a), first = r->x0 * r->a->sw - r->a->pads.left;
+    const bool there = iy >= 0 && iy < r->in->h;
+    if (there && r->as_they_are) return rfx_view_at(&r->args->in[0], iy, first);
+    if (!there && !r->bytes) return NULL;
+    return slot_at(r, there ? iy % slots : slots) +
+           (size_t)((first - r->lo) * prepared_channels(r->q)) * elem_bytes(r);
+}
+
+/* Prepares the input rows of output row y, and sets rows[kh] to them. */
+static void prepare_window(struct run *r, int64_t y, const void **rows) {
     const struct rfx_conv_attr *a = r->a;
     int64_t slots = window_rows(a), top = y * a->sh - a->pads.top;
-    int64_t column = r->x0 * a->sw - a->pads.left - r->lo;
     for (int64_t iy = rfx_max_i64(rfx_max_i64(top, 0), r->next);
          iy < rfx_min_i64(top + slots, r->in->h); iy++) {
-        if ((iy - top) % a->dh == 0 || a->sh % a->dh != 0)
-            widen_row(r, iy, r->widened + iy % slots * r->row_elems);
+        bool used = (iy - top) % a->dh == 0 || a->sh % a->dh != 0;
+        if (used && !r->as_they_are) prepare_row(r, iy, slot_at(r, iy % slots));
         r->next = iy + 1;
     }
-    for (int64_t ky = 0; ky < a->kh; ky++) {
-        int64_t iy = top + ky * a->dh;
-        bool there = iy >= 0 && iy < r->in->h;
-        rows[ky] =
-            there ? r->widened + iy % slots * r->row_elems + column * widened_channels(a) : NULL;
-    }
+    for (int64_t ky = 0; ky < a->kh; ky++) rows[ky] = row_at(r, top + ky * a->dh);
 }
 
 static void compute_row(struct run *r, int64_t y) {
     const struct rfx_conv_attr *a = r->a;
-    const struct rfx_int_conv_attr *q = &r->args->node->attr.int_conv;
+    const struct rfx_int_conv_attr *q = r->q;
     const struct rfx_view *out = &r->args->out;
-    const int16_t *rows[MOST_ROWS], *shifted[MOST_ROWS];
+    const void *rows[MOST_ROWS], *shifted[MOST_ROWS];
     const char *packed = r->args->packed;
     bool depthwise = is_depthwise(a);
-    int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups, icg = a->ic / groups;
+    int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
+    size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
     struct rfx_int_conv_args args = {
-        .rows = rows,
+        .rows = shifted,
         .to = {.zero_point = q->out_zero,
                .lo = q->to == RFX_TYPE_UINT8 ? 0 : INT8_MIN,
                .hi = q->to == RFX_TYPE_UINT8 ? UINT8_MAX : INT8_MAX},
         .pixels = r->x1 - r->x0,
         .m = m,
-        .pairs = (icg + 1) / 2,
+        .quads = depthwise ? 0 : group_quads(q),
         .kh = a->kh,
         .kw = a->kw,
-        .x_stride = a->sw * widened_channels(a),
-        .tap_stride = a->dw * widened_channels(a),
+        .x_stride = a->sw * prepared_channels(q),
+        .tap_stride = a->dw * prepared_channels(q),
         .out_stride = out->c,
     };
-    widen_window(r, y, rows);
+    prepare_window(r, y, rows);
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t ky = 0; ky < a->kh; ky++)
-            shifted[ky] = rows[ky] == NULL ? NULL : rows[ky] + g * icg;
-        args.rows = shifted;
-        args.weights =
-            (const int16_t *)(const void *)(packed + weights_bytes_at(a)) + g * group_elems(a);
-        args.to.bias = (const int32_t *)(const void *)packed + g * m;
+            shifted[ky] = rows[ky] == NULL ? NULL : (const char *)rows[ky] + (size_t)g * group;
+        args.weights = packed + weights_bytes_at(a) + g * group_bytes(q);
+        args.to.bias = r->bias + g * m;
         args.to.scales = (const float *)(const void *)(packed + weights_bytes_at(a) / 2) + g * m;
         if (q->to == RFX_TYPE_INT32)
             args.sums = (int32_t *)rfx_view_at(out, y, r->x0) + g * m;
@@ -315,32 +475,73 @@ static void compute_row(struct run *r, int64_t y) {
     }
 }
 
+/* Returns whether the kernel can read the input itself: elements of uint8 in pixels without
+ * filling, all columns within the map. */
+static bool is_prepared(const struct run *r) {
+    const struct rfx_view *view = &r->args->in[0];
+    const int64_t n = r->row_elems / prepared_channels(r->q);
+    return r->bytes && shift_of(r) == 0 && copies(r->q) == 1 && view->c == r->in->c &&
+           prepared_channels(r->q) == r->in->c && r->a->groups == 1 && r->lo >= 0 &&
+           r->lo + n <= r->in->w;
+}
+
+/* Writes the biases for the zero point of this run to `bias`. */
+static const int32_t *correct_biases(const struct rfx_run_args *args, int32_t *bias) {
+    const struct rfx_int_conv_attr *q = &args->node->attr.int_conv;
+    const int32_t *packed = args->packed;
+    const int64_t n = packed_channels(&q->conv);
+    uint32_t zero = (uint32_t)in_zero(args);
+    if (args->in[0].type == RFX_TYPE_INT8) zero += 128;
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t own = i < q->conv.oc ? (uint32_t)q->channels[3 * i] : 0;
+        bias[i] = (int32_t)(own + (uint32_t)packed[i] * zero);
+    }
+    return bias;
+}
+
 static void compute_unit(const void *user, struct rfx_rect unit, void *scratch) {
     const struct rfx_run_args *args = user;
-    const struct rfx_conv_attr *a = &args->node->attr.conv;
-    int64_t step = run_cols(a);
+    const struct rfx_int_conv_attr *q = &args->node->attr.int_conv;
+    const struct rfx_conv_attr *a = &q->conv;
+    int64_t step = run_cols(q);
+    const int32_t *bias = args->packed;
+    if (is_dynamic(args->node) && reads_bytes(a))
+        bias = correct_biases(args, (int32_t *)(void *)((char *)scratch + prepared_bytes(q)));
     for (int64_t x = unit.x0; x < unit.x1; x += step) {
         struct run r = {.args = args,
+                        .q = q,
                         .a = a,
                         .in = &args->graph->nodes[args->node->in[0]].out,
                         .x0 = x,
                         .x1 = rfx_min_i64(x + step, unit.x1),
-                        .widened = scratch,
-                        .lo = x * a->sw - a->pads.left};
-        r.row_elems = window_cols(a, r.x1 - r.x0) * widened_channels(a);
+                        .zero = in_zero(args),
+                        .bias = bias,
+                        .prepared = scratch,
+                        .lo = x * a->sw - a->pads.left,
+                        .bytes = reads_bytes(a)};
+        r.row_elems = window_cols(a, r.x1 - r.x0) * prepared_channels(q);
+        r.as_they_are = is_prepared(&r);
+        if (r.bytes && (a->pads.top > 0 || a->pads.bottom > 0))
+            pad(&r, slot_at(&r, window_rows(a)), r.row_elems);
         for (int64_t y = unit.y0; y < unit.y1; y++) compute_row(&r, y);
     }
+}
+
+/* Returns the scratch bytes of a thread: prepared rows, and biases for a zero point of the run. */
+static size_t unit_bytes(const struct rfx_node *node) {
+    const struct rfx_int_conv_attr *q = &node->attr.int_conv;
+    size_t biases = (size_t)packed_channels(&q->conv) * sizeof(int32_t);
+    return prepared_bytes(q) + (is_dynamic(node) ? rfx_align_up(biases) : 0);
 }
 
 static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads) {
     (void)graph;
-    return (size_t)threads * widened_bytes(&node->attr.conv);
+    return (size_t)threads * unit_bytes(node);
 }
 
 static void run(const struct rfx_run_args *args) {
-    rfx_units_share(args, rfx_units_of_rows(args), widened_bytes(&args->node->attr.conv),
-                    compute_unit, args);
+    rfx_units_share(args, rfx_units_of_rows(args), unit_bytes(args->node), compute_unit, args);
 }
 
 static const struct rfx_weight_slot weight_slots[] = {

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef RFX_KERNELS_HAVE_AVXVNNI
+#include <cpuid.h>
+#endif
 
 #include "layers/core/floats.h"
 #include "layers/kernels/kernels.h"
@@ -39,13 +42,38 @@ static bool runs_avx512(void) {
 }
 #endif
 
+/* Sets that differ from another set only in their dot products of bytes. */
+#ifdef RFX_KERNELS_HAVE_AVXVNNI
+extern const struct rfx_kernels rfx_kernel_table_avxvnni;
+
+/* By cpuid: some compilers do not know the name. */
+static bool runs_avxvnni(void) {
+    unsigned a = 0, b, c, d;
+    return runs_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1) != 0;
+}
+#endif
+
+#ifdef RFX_KERNELS_HAVE_AVX512VNNI
+extern const struct rfx_kernels rfx_kernel_table_avx512vnni;
+
+static bool runs_avx512vnni(void) {
+    return runs_avx512() && __builtin_cpu_supports("avx512vnni");
+}
+#endif
+
 /* Best first. */
 static const struct {
     const struct rfx_kernels *table;
     bool (*runs)(void); /* whether this processor can run it */
 } sets[] = {
+#ifdef RFX_KERNELS_HAVE_AVX512VNNI
+    {&rfx_kernel_table_avx512vnni, runs_avx512vnni},
+#endif
 #ifdef RFX_KERNELS_HAVE_AVX512
     {&rfx_kernel_table_avx512, runs_avx512},
+#endif
+#ifdef RFX_KERNELS_HAVE_AVXVNNI
+    {&rfx_kernel_table_avxvnni, runs_avxvnni},
 #endif
 #ifdef RFX_KERNELS_HAVE_AVX2
     {&rfx_kernel_table_avx2, runs_avx2},

@@ -283,28 +283,36 @@ static inline int64_t rfx_int_conv_filled(int64_t c) {
 }
 
 /* Arguments for a run of output pixels of one row of an integer convolution (one group) with m
- * output channels. Input values are int16: elements minus their zero point, in [-255, 255]. For tap
- * (ky, kx), output pixel i reads `pairs` pairs of neighbouring channels, which begin at rows[ky] +
- * i * x_stride + kx * tap_stride. Taps whose row is NULL are skipped.
+ * output channels. For tap (ky, kx), output pixel i reads `quads` times four neighbouring channels,
+ * which begin at rows[ky] + i * x_stride + kx * tap_stride. Taps whose row is NULL are skipped.
  *
- * Packed weights, in [-255, 255]: [block][ky][kx][pair][RFX_INT_LANES][2]. A block is RFX_INT_LANES
- * output channels; the weights of added channels and of a missing second channel are 0. The caller
- * makes sure that no sum of products and bias leaves the range of int32, in any order. */
+ * Weights are int8: [block][ky][kx][quad][...], with 4 * RFX_INT_LANES weights in the brackets. A
+ * block is RFX_INT_LANES output channels. The weights of added channels are 0. The instruction set
+ * decides about input values and the order of the weights (int_bytes in struct rfx_kernels), but
+ * not about the number of weights:
+ * - Input values of int16: elements minus their zero point, in [-255, 255]. Weights of a quad:
+ *   [2][RFX_INT_LANES][2], by pairs of input channels.
+ * - Input values of uint8. Weights of a quad: [RFX_INT_LANES][4]. If elements are int8, the caller
+ *   adds 128. It also subtracts the zero point times the sum of all weights from the bias. So taps
+ *   outside the map must have the zero point as value; their row is not NULL.
+ *
+ * The caller makes sure that no sum of a bias and products of (element - zero point) leaves the
+ * range of int32, in any order. Other sums may leave it: they wrap around. */
 struct rfx_int_conv_args {
-    const int16_t *const *rows; /* kh pointers to column kx = 0 of the first output pixel */
-    const int16_t *weights;     /* aligned to RFX_ALIGNMENT_BYTES */
+    const void *const *rows; /* kh pointers to column kx = 0 of the first output pixel */
+    const void *weights;     /* aligned to RFX_ALIGNMENT_BYTES */
     struct rfx_requantise to;
     uint8_t *out;  /* uint8 or int8 */
     int32_t *sums; /* not NULL: the sums with their biases are stored here instead; of `to`, only
                       `bias` counts, and `out` is not written */
-    int64_t pixels, m, pairs, kh, kw;
+    int64_t pixels, m, quads, kh, kw;
     int64_t x_stride, tap_stride, out_stride; /* elements */
 };
 
 /* As struct rfx_int_conv_args, for a depthwise convolution of m channels: output channel i reads
- * channel i. x_stride and tap_stride are at least rfx_int_conv_filled(m), and so many input values
- * are readable at every tap. Packed weights: [ky][kx][rfx_int_conv_filled(m)]. `pairs` is not read.
- */
+ * channel i. Input values and weights are int16, the weights in [-255, 255]. x_stride and
+ * tap_stride are at least rfx_int_conv_filled(m), and so many input values are readable at every
+ * tap. Packed weights: [ky][kx][rfx_int_conv_filled(m)]. `quads` is not read. */
 
 /* The kernels of an element type of one byte. */
 struct rfx_byte_kernels {
@@ -336,7 +344,13 @@ struct rfx_byte_kernels {
 };
 
 struct rfx_kernels {
-    const char *name; /* "base", "avx2", "avx512", "neon" */
+    const char *name; /* "base", "avx2", "avxvnni", "avx512", "avx512vnni", "neon" */
+
+    /* Name of the set that has the same kernels, except int_conv. The set itself if there is none.
+     */
+    const char *like;
+
+    bool int_bytes; /* int_conv takes input values of uint8, not of int16 */
 
     /* Kernels of element types other than float32. */
     struct rfx_byte_kernels u8, i8;
@@ -404,8 +418,9 @@ struct rfx_kernels {
     void (*winograd_out)(const struct rfx_winograd_out *tile);
 };
 
-/* Returns the table for this processor. The environment variable RFX_KERNELS = base, avx2, avx512,
- * neon selects one of those that the processor can run. Never NULL, the same on every call. */
+/* Returns the table for this processor. The environment variable RFX_KERNELS = base, avx2,
+ * avxvnni, avx512, avx512vnni, neon selects one of those that the processor can run. Never NULL,
+ * the same on every call. */
 const struct rfx_kernels *rfx_kernels(void);
 
 /* Returns the kernels of UINT8 or INT8 in the table of rfx_kernels. */

@@ -324,7 +324,7 @@ const char *rfx_cost_unit_name(enum rfx_cost_unit unit) {
  * the first set. */
 static const struct rfx_cost_set *constants_in_use(void) {
     for (size_t i = 0; i < sizeof cost_sets / sizeof cost_sets[0]; i++)
-        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) return &cost_sets[i];
+        if (strcmp(cost_sets[i].kernels, rfx_kernels()->like) == 0) return &cost_sets[i];
     return &cost_sets[0];
 }
 

@@ -94,6 +94,13 @@ set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
 set(RFX_KERNELS_AVX512_FLAGS -march=x86-64-v4 -mprefer-vector-width=512)
+# Sets that have the kernels of another set (RFX_KERNELS_<SET>_LIKE), except these.
+set(RFX_KERNELS_AVXVNNI generic/int_conv.c generic/table.c)
+set(RFX_KERNELS_AVX512VNNI ${RFX_KERNELS_AVXVNNI})
+set(RFX_KERNELS_AVXVNNI_LIKE avx2)
+set(RFX_KERNELS_AVX512VNNI_LIKE avx512)
+set(RFX_KERNELS_AVXVNNI_FLAGS ${RFX_KERNELS_AVX2_FLAGS} -mavxvnni)
+set(RFX_KERNELS_AVX512VNNI_FLAGS ${RFX_KERNELS_AVX512_FLAGS} -mavx512vnni)
 
 set(RFX_KERNELS_NEON ${RFX_KERNELS_GENERIC}) # AArch64 has NEON and fused multiply-add always: no flags
 set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC}) # without fused multiply-add
@@ -101,14 +108,14 @@ set(RFX_KERNELS_BASE ${RFX_KERNELS_GENERIC}) # without fused multiply-add
 # The instruction sets that are built for this processor, best first; the last one runs on all.
 set(rfx_kernel_sets base)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
-  list(PREPEND rfx_kernel_sets avx512 avx2)
+  list(PREPEND rfx_kernel_sets avx512vnni avx512 avxvnni avx2)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
   set(rfx_kernel_sets neon)
 endif()
 set(RFX_KERNEL_SETS ${rfx_kernel_sets} CACHE STRING
     "Instruction sets with kernels of their own, best first; the last one runs on all processors")
 if(RFX_SANITIZE STREQUAL "thread") # threads do the same with every set, and clang takes long for each
-  list(REMOVE_ITEM RFX_KERNEL_SETS avx512)
+  list(REMOVE_ITEM RFX_KERNEL_SETS avx512vnni avx512)
 endif()
 
 # Compiles <folder>/kernels/<source> once per instruction set that has it in its list, and tells
@@ -122,7 +129,11 @@ function(rfx_add_kernels folder)
     add_library(${target} OBJECT ${sources})
     rfx_set_flags(${target})
     target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
-    target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${set})
+    set(variant ${set})
+    if(RFX_KERNELS_${SET}_LIKE)
+      set(variant ${RFX_KERNELS_${SET}_LIKE})
+    endif()
+    target_compile_definitions(${target} PRIVATE RFX_KERNEL_VARIANT=${variant} RFX_KERNEL_SET=${set})
     # No value depends on floating point traps; without them the compiler can vectorise selects.
     # clang says where it does not vectorise, as with the checks of some sanitizers.
     target_compile_options(${target} PRIVATE -fno-trapping-math ${RFX_KERNELS_${SET}_FLAGS}

@@ -172,8 +172,8 @@ static double measure_peak(void) {
     float (*loop)(int64_t) = peak_base;
     int floats = 4;
 #if defined(__x86_64__)
-    if (strcmp(rfx_kernels()->name, "avx512") == 0) loop = peak_avx512, floats = 16;
-    if (strcmp(rfx_kernels()->name, "avx2") == 0) loop = peak_avx2, floats = 8;
+    if (strcmp(rfx_kernels()->like, "avx512") == 0) loop = peak_avx512, floats = 16;
+    if (strcmp(rfx_kernels()->like, "avx2") == 0) loop = peak_avx2, floats = 8;
 #endif
     const int64_t n = 400000;
     double best = 0.0;

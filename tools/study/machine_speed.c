@@ -116,7 +116,7 @@ static const struct {
 
 static double constants_flops(void) {
     enum { N = sizeof constants_of / sizeof constants_of[0] };
-    const char *name = rfx_kernels()->name;
+    const char *name = rfx_kernels()->like;
     for (int i = 0; i < N; ++i)
         if (strcmp(constants_of[i].kernels, name) == 0) return constants_of[i].flops;
     return constants_of[0].flops;

@@ -1,17 +1,25 @@
 /* Dense integer convolution: the sums of PIXELS x BLOCKS x RFX_INT_LANES elements stay in
- * registers. Each step multiplies a pair of input channels of every pixel by the weights of the
- * output channels. Sums are exact, so their order does not matter, and every instruction set gives
- * the same bytes. */
+ * registers. Each step multiplies some input channels of every pixel by the weights of the output
+ * channels: two channels of int16, or four of uint8 if there are dot products of bytes (VNNI). Sums
+ * are exact, so their order does not matter, and every instruction set gives the same bytes. */
 #include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
 #ifdef INT_VECTORS
+/* What limits a step of all pixels (full blocks, values in the nearest cache):
+ * - avx512vnni: 28 dot products, which add by themselves; 14 broadcasts and 2 weights are loaded. A
+ *   processor does 1 or 2 dot products and 2 loads per cycle: the dot products limit.
+ * - avxvnni: 12 dot products, 6 broadcasts, 2 weights. It does 2 dot products and 2 or 3 loads per
+ *   cycle: the dot products limit.
+ * - avx512: 28 products of pairs, 28 additions; 14 broadcasts, 2 weights that are widened.
+ * - avx2: 12 products of pairs, 12 additions; 6 broadcasts, 2 weights that are widened. Products,
+ *   additions and widening share 3 or 4 units: they limit. */
 #if VECTOR_FLOATS == 16
-#define PIXELS 14 /* 28 sums, 2 weights, an input pair and its products in 32 registers */
+#define PIXELS 14 /* 28 sums, 2 weights, input values and products in 32 registers */
 #define BLOCKS 2  /* blocks of channels that are computed together */
 #elif VECTOR_FLOATS == 8
-#define PIXELS 6 /* 12 sums, 2 weights, an input pair and its products in 16 registers */
+#define PIXELS 6 /* 12 sums, 2 weights, input values and products in 16 registers */
 #define BLOCKS 1
 #elif defined(__aarch64__)
 #define PIXELS 6 /* 24 sums, 4 weights and input pairs in 32 registers */
@@ -26,32 +34,57 @@
 #define WAY_BYTES 4096 /* distance of addresses that are in the same set of the cache */
 /* Cache lines that stay in one set: a set has 12, and weights pass through it too. */
 #define SAME_SET 10
-#define STEP (2 * RFX_INT_LANES) /* weights of a block for a pair of channels */
+#define QUAD (4 * RFX_INT_LANES) /* weights of a block for four input channels */
+#define READ 4                   /* bytes of input values that a step reads from a pixel */
 
-/* Adds the products of `pairs` contiguous pairs to the sums of n pixels and nb blocks. Weights of
+#ifdef VARIANT_INT_BYTES
+typedef uint8_t input;
+#define STEP QUAD /* weights of a block for a step */
+
+INLINE void weights_of_step(const int8_t *w, ints weights[IN_BLOCK]) {
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) weights[v] = INTS_LOAD(w + 4 * VECTOR_FLOATS * v);
+}
+
+/* In assembly: with the intrinsic, gcc copies sums from register to register and to memory. */
+INLINE ints add_step(ints sum, ints x, const ints w[IN_BLOCK], int v) {
+#if VECTOR_FLOATS == 16
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w[v]));
+#else
+    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w[v]));
+#endif
+    return sum;
+}
+#else
+typedef int16_t input;
+#define STEP (QUAD / 2)
+#define weights_of_step factors_of_block
+#define add_step add_pair
+#endif
+
+/* Adds the products of `steps` contiguous steps to the sums of n pixels and nb blocks. Weights of
  * the second block are `filter` elements after those of the first. */
-INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const int16_t *x, int64_t x_stride,
-                         const int16_t *w, int64_t filter, int64_t pairs, int n, int nb) {
+INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const input *x, int64_t x_stride,
+                         const int8_t *w, int64_t filter, int64_t steps, int n, int nb) {
     struct values values = values_from(x, x_stride * (int64_t)sizeof *x);
-    for (const int16_t *end = w + pairs * STEP; w < end; w += STEP) {
-        ints factors[BLOCKS][IN_BLOCK];
-        UNROLL for (int b = 0; b < nb; b++) factors_of_block(w + b * filter, factors[b]);
+    for (const int8_t *end = w + steps * STEP; w < end; w += STEP) {
+        ints weights[BLOCKS][IN_BLOCK];
+        UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b]);
         UNROLL for (int p = 0; p < n; p++) {
-            ints pair = pair_at(value_of(&values, p));
+            ints few = pair_at(value_of(&values, p));
             UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++)
-                sum[p][b][v] = add_pair(sum[p][b][v], pair, factors[b], v);
+                sum[p][b][v] = add_step(sum[p][b][v], few, weights[b], v);
         }
-        next_values(&values, 2 * sizeof *x);
+        next_values(&values, READ);
     }
 }
 
 /* Computes n pixels from pixel p0 on, of nb blocks from channel c on. n and nb are constants in all
  * calls. */
 INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n, int nb) {
-    const int64_t tap = a->pairs * STEP, filter = a->kh * a->kw * tap;
+    const int64_t tap = a->quads * QUAD, filter = a->kh * a->kw * tap;
     /* Taps of a kernel row whose values are contiguous. */
-    const int64_t taps = a->tap_stride == 2 * a->pairs ? a->kw : 1;
-    const int16_t *w = a->weights + c / RFX_INT_LANES * filter;
+    const int64_t taps = a->tap_stride == 4 * a->quads ? a->kw : 1;
+    const int8_t *w = (const int8_t *)a->weights + c / RFX_INT_LANES * filter;
     struct target to[BLOCKS];
     ints sum[PIXELS][BLOCKS][IN_BLOCK];
     UNROLL for (int b = 0; b < nb; b++) {
@@ -61,10 +94,10 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
     }
     for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
         if (a->rows[ky] == NULL) continue;
-        const int16_t *x = a->rows[ky] + p0 * a->x_stride;
+        const input *x = (const input *)a->rows[ky] + p0 * a->x_stride;
         for (int64_t kx = 0; kx < a->kw; kx += taps)
             add_products(sum, x + kx * a->tap_stride, a->x_stride, w + kx * tap, filter,
-                         taps * a->pairs, n, nb);
+                         taps * a->quads * (QUAD / STEP), n, nb);
     }
     if (a->sums != NULL) {
         UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
@@ -113,12 +146,12 @@ static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
 /* Returns how many pixels share registers: fewer if all of them would be in the same set of the
  * cache. */
 static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
-    const bool same_set = a->x_stride * (int64_t)sizeof(int16_t) % WAY_BYTES == 0;
+    const bool same_set = a->x_stride * (int64_t)sizeof(input) % WAY_BYTES == 0;
     return same_set && PIXELS > SAME_SET ? SAME_SET : PIXELS;
 }
 
 /* The weights of a block stay in the cache for all pixels of the run. */
-void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
+void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
     for (int64_t c = 0; c < a->m;) {
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
@@ -135,18 +168,19 @@ void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     }
 }
 #else
-void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *a) {
-    const int64_t tap = a->pairs * RFX_INT_LANES * 2, filter = a->kh * a->kw * tap;
+void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
+    const int64_t tap = a->quads * RFX_INT_LANES * 4, filter = a->kh * a->kw * tap;
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES)
         for (int64_t p = 0; p < a->pixels; p++) {
             int32_t sums[RFX_INT_LANES] = {0};
             for (int64_t ky = 0; ky < a->kh; ky++) {
                 if (a->rows[ky] == NULL) continue;
                 for (int64_t kx = 0; kx < a->kw; kx++) {
-                    const int16_t *x = a->rows[ky] + p * a->x_stride + kx * a->tap_stride;
-                    const int16_t *w =
-                        a->weights + c / RFX_INT_LANES * filter + (ky * a->kw + kx) * tap;
-                    for (int64_t k = 0; k < a->pairs; k++, w += 2 * RFX_INT_LANES)
+                    const int16_t *x =
+                        (const int16_t *)a->rows[ky] + p * a->x_stride + kx * a->tap_stride;
+                    const int8_t *w = (const int8_t *)a->weights + c / RFX_INT_LANES * filter +
+                                      (ky * a->kw + kx) * tap;
+                    for (int64_t k = 0; k < 2 * a->quads; k++, w += 2 * RFX_INT_LANES)
                         for (int i = 0; i < RFX_INT_LANES; i++)
                             sums[i] += x[2 * k] * w[2 * i] + x[2 * k + 1] * w[2 * i + 1];
                 }

@@ -36,8 +36,8 @@ INLINE void find_taps(const struct rfx_int_conv_args *a, int64_t c, int k, struc
     t->rows = 0;
     for (int64_t ky = 0; ky < a->kh; ky++) {
         if (a->rows[ky] == NULL) continue;
-        w[t->rows] = a->weights + ky * k * filled + c;
-        t->x[t->rows++] = a->rows[ky] + c;
+        w[t->rows] = (const int16_t *)a->weights + ky * k * filled + c;
+        t->x[t->rows++] = (const int16_t *)a->rows[ky] + c;
     }
     int64_t row = 0;
     for (; row + 1 < t->rows; row += 2)
@@ -178,8 +178,8 @@ INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to
     for (int64_t ky = 0; ky < a->kh; ky++) {
         if (a->rows[ky] == NULL) continue;
         for (int64_t kx = 0; kx < a->kw; kx++) {
-            x[found] = a->rows[ky] + p0 * a->x_stride + kx * a->tap_stride + c;
-            w[found] = a->weights + (ky * a->kw + kx) * filled + c;
+            x[found] = (const int16_t *)a->rows[ky] + p0 * a->x_stride + kx * a->tap_stride + c;
+            w[found] = (const int16_t *)a->weights + (ky * a->kw + kx) * filled + c;
             if (found == 1) add_two_taps(sum, x, w, a->x_stride, n);
             found = 1 - found;
         }
@@ -233,8 +233,9 @@ void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
             for (int64_t ky = 0; ky < a->kh; ky++) {
                 if (a->rows[ky] == NULL) continue;
                 for (int64_t kx = 0; kx < a->kw; kx++) {
-                    const int16_t *x = a->rows[ky] + p * a->x_stride + kx * a->tap_stride + c;
-                    const int16_t *w = a->weights + (ky * a->kw + kx) * filled + c;
+                    const int16_t *x =
+                        (const int16_t *)a->rows[ky] + p * a->x_stride + kx * a->tap_stride + c;
+                    const int16_t *w = (const int16_t *)a->weights + (ky * a->kw + kx) * filled + c;
                     for (int i = 0; i < RFX_INT_LANES; i++) sums[i] += x[i] * w[i];
                 }
             }

@@ -60,8 +60,8 @@ INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point
     return (elements)_mm512_cvtepi32_epi8(_mm512_add_epi32(least, (__m512i)zero_point));
 }
 
-INLINE void factors_of_block(const int16_t *w, ints factors[IN_BLOCK]) {
-    factors[0] = INTS_LOAD(w);
+INLINE void factors_of_block(const int8_t *w, ints factors[IN_BLOCK]) {
+    factors[0] = (ints)_mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)w));
 }
 
 INLINE void factors_of_taps(const int16_t *a, const int16_t *b, ints factors[IN_BLOCK]) {
@@ -107,9 +107,9 @@ INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point
     return (elements)(crossed ? bytes : _mm_shuffle_epi32(bytes, _MM_SHUFFLE(3, 1, 2, 0)));
 }
 
-INLINE void factors_of_block(const int16_t *w, ints factors[IN_BLOCK]) {
-    factors[0] = INTS_LOAD(w);
-    factors[1] = INTS_LOAD(w + RFX_INT_LANES);
+INLINE void factors_of_block(const int8_t *w, ints factors[IN_BLOCK]) {
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) factors[v] = (ints)_mm256_cvtepi8_epi16(
+        _mm_loadu_si128((const __m128i *)(const void *)(w + RFX_INT_LANES * v)));
 }
 
 INLINE void factors_of_taps(const int16_t *a, const int16_t *b, ints factors[IN_BLOCK]) {
@@ -161,8 +161,14 @@ INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point
     return (elements)_mm_packus_epi16(words[0], words[1]);
 }
 
-INLINE void factors_of_block(const int16_t *w, ints factors[IN_BLOCK]) {
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) factors[v] = INTS_LOAD(w + 2 * VECTOR_FLOATS * v);
+/* Each byte becomes the higher one of an int16, which is then shifted to the right. */
+INLINE void factors_of_block(const int8_t *w, ints factors[IN_BLOCK]) {
+    const __m128i zero = _mm_setzero_si128();
+    UNROLL for (int i = 0; i < 2; i++) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(w + 16 * i));
+        factors[2 * i] = (ints)_mm_srai_epi16(_mm_unpacklo_epi8(zero, bytes), 8);
+        factors[2 * i + 1] = (ints)_mm_srai_epi16(_mm_unpackhi_epi8(zero, bytes), 8);
+    }
 }
 
 INLINE void factors_of_taps(const int16_t *a, const int16_t *b, ints factors[IN_BLOCK]) {
@@ -215,11 +221,11 @@ INLINE elements elements_of(const ints whole[IN_BLOCK], ints lo, ints zero_point
     return (elements)vcombine_s8(bytes[0], bytes[1]);
 }
 
-INLINE void factors_of_block(const int16_t *w, ints factors[IN_BLOCK]) {
+INLINE void factors_of_block(const int8_t *w, ints factors[IN_BLOCK]) {
+    int8x16x2_t pairs = vld2q_s8(w);
     UNROLL for (int i = 0; i < 2; i++) {
-        int16x8x2_t pairs = vld2q_s16(w + RFX_INT_LANES * i);
-        factors[2 * i] = (ints)pairs.val[0];
-        factors[2 * i + 1] = (ints)pairs.val[1];
+        factors[i] = (ints)vmovl_s8(vget_low_s8(pairs.val[i]));
+        factors[2 + i] = (ints)vmovl_high_s8(pairs.val[i]);
     }
 }
 

@@ -13,11 +13,15 @@
         .add = VARIANT_NAME(add_##type)                                                 \
     }
 
-const struct rfx_kernels VARIANT_NAME(table) = {
-    .name = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
+const struct rfx_kernels SET_NAME(table) = {
+    .name = TABLE_STRING_OF(RFX_KERNEL_SET),
+    .like = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
+#ifdef VARIANT_INT_BYTES
+    .int_bytes = true,
+#endif
     .u8 = OF_BYTES(u8),
     .i8 = OF_BYTES(i8),
-    .int_conv = VARIANT_NAME(int_conv),
+    .int_conv = SET_NAME(int_conv),
     .int_depthwise = VARIANT_NAME(int_depthwise),
     .act = VARIANT_NAME(act),
     .epilogue = VARIANT_NAME(epilogue),

@@ -7,9 +7,14 @@
 #ifndef RFX_KERNEL_VARIANT
 #define RFX_KERNEL_VARIANT base
 #endif
+/* The name of the kernel set, if only some kernels differ from those of the variant. */
+#ifndef RFX_KERNEL_SET
+#define RFX_KERNEL_SET RFX_KERNEL_VARIANT
+#endif
 #define VARIANT_JOIN(name, variant) rfx_kernel_##name##_##variant
 #define VARIANT_EXPAND(name, variant) VARIANT_JOIN(name, variant)
 #define VARIANT_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_VARIANT)
+#define SET_NAME(name) VARIANT_EXPAND(name, RFX_KERNEL_SET)
 
 /* VECTOR_MAX and VECTOR_MIN return x if x is NaN, and if x and the bound are both zeros, as the
  * scalar clamp does. VECTOR_QUADS loads four floats from each of the addresses at, at + step, ...
@@ -54,6 +59,11 @@
 #define VECTOR_MAX(bound, x) vector_select((x) < (bound), bound, x)
 #define VECTOR_MIN(bound, x) vector_select((x) > (bound), bound, x)
 #define VECTOR_QUADS(at, step) ((void)(step), VECTOR_LOAD(at))
+#endif
+
+/* Dot products of four uint8 and four int8 that are added to int32 (VNNI). */
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+#define VARIANT_INT_BYTES 1
 #endif
 
 typedef float vector __attribute__((vector_size(VECTOR_FLOATS * 4)));
@@ -161,7 +171,7 @@ static inline __attribute__((always_inline, unused)) vector_test vector_test_ran
                                   float shift, void *out, int64_t n);
 VARIANT_OF_BYTES(u8)
 VARIANT_OF_BYTES(i8)
-void VARIANT_NAME(int_conv)(const struct rfx_int_conv_args *args);
+void SET_NAME(int_conv)(const struct rfx_int_conv_args *args);
 void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *args);
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
@@ -191,5 +201,5 @@ void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters);
 void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *tile);
 #endif
 int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);
-extern const struct rfx_kernels VARIANT_NAME(table);
+extern const struct rfx_kernels SET_NAME(table);
 #endif

@@ -51,6 +51,7 @@ struct layer {
     bool halves; /* a factor by which many sums become exact halves */
     bool same_zero;
     bool computed; /* the zero point of the input is a second input */
+    bool narrow;   /* weights minus their zero point are int8 */
 };
 
 /* Enlarges the pads below and to the right until the kernel fits the padded map. */
@@ -94,7 +95,8 @@ static struct layer draw_layer(struct test_rng *r, enum kind kind, int64_t *ic) 
                       .from = draw_type(r),
                       .weights = draw_type(r),
                       .halves = test_rng_chance(r, 30),
-                      .same_zero = test_rng_chance(r, 40)};
+                      .same_zero = test_rng_chance(r, 40),
+                      .narrow = test_rng_chance(r, 50)};
     *ic = test_rng_int(r, 1, test_rng_chance(r, 30) ? 40 : 9);
     draw_window(r, kind, &l);
     if (kind == GROUPED) {
@@ -129,6 +131,7 @@ static void draw_numbers(struct op_case *c, struct layer *l, int64_t ic, int64_t
         float factor = test_rng_float(&c->rng, 0.5f, 4.0f) / (60.0f * (float)spread);
         uint32_t bits;
         if (!l->same_zero) zero = draw_number(&c->rng, lo, lo + 255);
+        if (l->narrow) zero = lo + 128;
         for (int64_t i = 0; i < n; i++) {
             w[o * n + i] = (float)draw_number(&c->rng, lo, lo + 255);
             if (l->halves && test_rng_chance(&c->rng, 90)) /* small sums */

@@ -18,7 +18,7 @@
 
 enum { MOST_ROWS = 9, GUARD = 64, UNTOUCHED = 77 };
 
-static const char *const variants[] = {"base", "avx2", "avx512", "neon"};
+static const char *const variants[] = {"base", "avx2", "avxvnni", "avx512", "avx512vnni", "neon"};
 
 static void *allocate(int64_t bytes) {
     void *p = malloc((size_t)bytes + 1);
@@ -39,12 +39,21 @@ static void fill(struct test_rng *rng, int16_t *x, int64_t n, bool ends) {
                               : test_rng_int(rng, -255, 255));
 }
 
+/* Fills n bytes: any, or only the two ends of their type. */
+static void fill_bytes(struct test_rng *rng, uint8_t *x, int64_t n, bool ends, bool is_signed) {
+    const uint8_t first = is_signed ? 128 : 0, last = is_signed ? 127 : 255;
+    for (int64_t i = 0; i < n; i++)
+        x[i] =
+            (uint8_t)(ends ? (test_rng_chance(rng, 50) ? first : last) : test_rng_int(rng, 0, 255));
+}
+
 /* One convolution with its own buffers, which end where the kernel may read no further. */
 struct conv {
     struct rfx_int_conv_args args;
     bool depthwise, is_signed;
-    const int16_t *rows[MOST_ROWS];
-    int16_t *inputs[MOST_ROWS], *weights;
+    bool bytes; /* for kernels of bytes */
+    const void *rows[MOST_ROWS];
+    void *inputs[MOST_ROWS], *weights;
     int32_t *bias;
     float *scales;
     int64_t out_bytes;
@@ -93,32 +102,38 @@ static void pick_shape(struct test_rng *rng, struct conv *c) {
     struct rfx_int_conv_args *a = &c->args;
     const int64_t filled = rfx_int_conv_filled(a->m = test_rng_int(rng, 1, 70));
     a->pixels = test_rng_int(rng, 1, 40);
-    a->pairs = test_rng_int(rng, 1, 40);
+    a->quads = test_rng_int(rng, 1, test_rng_chance(rng, 70) ? 5 : 30);
     a->kh = test_rng_int(rng, 1, test_rng_chance(rng, 10) ? MOST_ROWS : 5);
     a->kw = test_rng_int(rng, 1, test_rng_chance(rng, 10) ? MOST_ROWS : 5);
     if (test_rng_chance(rng, 30)) a->kh = a->kw = 3 + 2 * test_rng_int(rng, 0, 1);
-    const int64_t least = c->depthwise ? filled : 2 * a->pairs;
+    const int64_t least = c->depthwise ? filled : 4 * a->quads;
     a->tap_stride = test_rng_chance(rng, 60) ? least : test_rng_int(rng, least, least + 20);
     a->x_stride = a->tap_stride * test_rng_int(rng, 1, 3);
     if (test_rng_chance(rng, 20)) a->x_stride = test_rng_int(rng, least, 3 * least);
     a->out_stride = a->m + (test_rng_chance(rng, 50) ? 0 : test_rng_int(rng, 1, 20));
 }
 
-static struct conv make_conv(struct test_rng *rng, bool depthwise) {
-    struct conv c = {.depthwise = depthwise, .is_signed = test_rng_chance(rng, 50)};
+static struct conv make_conv(struct test_rng *rng, bool depthwise, bool bytes) {
+    struct conv c = {.depthwise = depthwise, .is_signed = test_rng_chance(rng, 50), .bytes = bytes};
     struct rfx_int_conv_args *a = &c.args;
     pick_shape(rng, &c);
-    const int64_t filled = rfx_int_conv_filled(a->m), read = depthwise ? filled : 2 * a->pairs;
-    const int64_t taps = a->kh * a->kw * (depthwise ? 1 : 2 * a->pairs), weights = filled * taps;
+    const int64_t filled = rfx_int_conv_filled(a->m), read = depthwise ? filled : 4 * a->quads;
+    const int64_t taps = a->kh * a->kw * (depthwise ? 1 : 4 * a->quads), weights = filled * taps;
     const int64_t n = (a->pixels - 1) * a->x_stride + (a->kw - 1) * a->tap_stride + read;
     pick_target(rng, &c, taps);
     const bool ends = test_rng_chance(rng, 20);
-    c.weights = allocate_aligned(weights * 2);
-    fill(rng, c.weights, weights, ends);
+    c.weights = allocate_aligned(weights * (depthwise ? 2 : 1));
+    if (depthwise)
+        fill(rng, c.weights, weights, ends);
+    else
+        fill_bytes(rng, c.weights, weights, ends, true);
     for (int64_t ky = 0; ky < a->kh; ky++) {
         if (test_rng_chance(rng, 15)) continue;
-        c.inputs[ky] = allocate(n * 2);
-        fill(rng, c.inputs[ky], n, ends);
+        c.inputs[ky] = allocate(n * (bytes ? 1 : 2));
+        if (bytes)
+            fill_bytes(rng, c.inputs[ky], n, ends, false);
+        else
+            fill(rng, c.inputs[ky], n, ends);
         c.rows[ky] = c.inputs[ky];
     }
     a->weights = c.weights;
@@ -139,9 +154,10 @@ static void free_conv(struct conv *c) {
 static int64_t weight_of(const struct conv *c, int64_t i, int64_t ky, int64_t kx, int64_t k) {
     const struct rfx_int_conv_args *a = &c->args;
     const int64_t tap = ky * a->kw + kx, block = i / RFX_INT_LANES, lane = i % RFX_INT_LANES;
-    if (c->depthwise) return a->weights[tap * rfx_int_conv_filled(a->m) + i];
-    const int64_t pair = (block * a->kh * a->kw + tap) * a->pairs + k / 2;
-    return a->weights[(pair * RFX_INT_LANES + lane) * 2 + k % 2];
+    if (c->depthwise) return ((const int16_t *)a->weights)[tap * rfx_int_conv_filled(a->m) + i];
+    const int64_t quad = (block * a->kh * a->kw + tap) * a->quads + k / 4, n = c->bytes ? 4 : 2;
+    const int8_t *weights = (const int8_t *)a->weights + quad * 4 * RFX_INT_LANES;
+    return weights[(k % 4 / n * RFX_INT_LANES + lane) * n + k % n];
 }
 
 static int64_t sum_of(const struct conv *c, int64_t p, int64_t i) {
@@ -149,9 +165,13 @@ static int64_t sum_of(const struct conv *c, int64_t p, int64_t i) {
     int64_t sum = a->to.bias[i];
     for (int64_t ky = 0; ky < a->kh; ky++)
         for (int64_t kx = 0; kx < a->kw && c->rows[ky] != NULL; kx++) {
-            const int16_t *x = c->rows[ky] + p * a->x_stride + kx * a->tap_stride;
-            for (int64_t k = 0; k < (c->depthwise ? 1 : 2 * a->pairs); k++)
-                sum += x[c->depthwise ? i : k] * weight_of(c, i, ky, kx, k);
+            const int64_t first = p * a->x_stride + kx * a->tap_stride;
+            for (int64_t k = 0; k < (c->depthwise ? 1 : 4 * a->quads); k++) {
+                int64_t at = first + (c->depthwise ? i : k);
+                int x = c->bytes ? ((const uint8_t *)c->rows[ky])[at]
+                                 : ((const int16_t *)c->rows[ky])[at];
+                sum += x * weight_of(c, i, ky, kx, k);
+            }
         }
     return sum;
 }
@@ -201,14 +221,15 @@ static void check_sums(const struct rfx_kernels *k, const struct conv *c, uint64
     free(a.sums);
 }
 
-static void check_convs(bool depthwise, uint64_t seeds) {
+/* `bytes`: of the kernels of bytes, or else of those of int16. */
+static void check_convs(bool depthwise, bool bytes, uint64_t seeds) {
     for (uint64_t seed = 0; seed < seeds; seed++) {
         struct test_rng rng = test_rng_make(seed);
-        struct conv c = make_conv(&rng, depthwise);
+        struct conv c = make_conv(&rng, depthwise, bytes);
         c.args.rows = c.rows;
         for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
             const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
-            if (k == NULL) continue;
+            if (k == NULL || (!depthwise && k->int_bytes != bytes)) continue;
             check_conv(k, &c, seed);
             check_sums(k, &c, seed);
         }
@@ -218,12 +239,23 @@ static void check_convs(bool depthwise, uint64_t seeds) {
 
 static void test_dense(void **state) {
     (void)state;
-    check_convs(false, 300);
+    check_convs(false, false, 300);
+}
+
+static void test_dense_of_bytes(void **state) {
+    bool any = false;
+    (void)state;
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
+        const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
+        any |= k != NULL && k->int_bytes;
+    }
+    if (!any) skip(); /* no dot products of bytes */
+    check_convs(false, true, 300);
 }
 
 static void test_depthwise(void **state) {
     (void)state;
-    check_convs(true, 2000);
+    check_convs(true, false, 2000);
 }
 
 /* Values and results of the kernels of bytes. */
@@ -326,8 +358,8 @@ static void test_bytes(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_dense),
-                                       cmocka_unit_test(test_depthwise),
-                                       cmocka_unit_test(test_bytes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_dense), cmocka_unit_test(test_dense_of_bytes),
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -273,7 +273,7 @@ static void constants_are_of_the_kernels(void **state) {
     const struct rfx_cost_set *set = &cost_sets[0];
     struct rfx_error err;
     for (int i = 0; i < SETS; i++)
-        if (strcmp(cost_sets[i].kernels, rfx_kernels()->name) == 0) set = &cost_sets[i];
+        if (strcmp(cost_sets[i].kernels, rfx_kernels()->like) == 0) set = &cost_sets[i];
     for (int threads = 1; threads <= 2; threads++) {
         struct rfx_cost_model model = {0};
         assert_int_equal(rfx_cost_init(&model, f.graph, &roomy, threads, &err), RFX_OK);
