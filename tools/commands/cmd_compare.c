@@ -73,6 +73,7 @@ static struct rfx_cli_run_options options_of(const struct compare *c, int networ
     options.model.tensors = c->names[network];
     options.model.n_tensors = c->n_kept;
     options.model.keep_how = RFX_KEEP_COPIES;
+    options.model.dequantize = true; /* outputs of bytes are compared by their values */
     return options;
 }
 
