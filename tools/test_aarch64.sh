@@ -1,8 +1,7 @@
 #!/bin/sh
 # The same bits on 64-bit ARM: cross-builds with Debian's compiler and arm64 libraries, and runs tests
 # of the arithmetic under qemu-user: own functions, the kernels against fingerprints made on x86-64,
-# operators against their references, random plans, random networks of bytes against a fingerprint made
-# on x86-64, and the golden fingerprints of whole networks. About 6 minutes on two cores.
+# operators against their references, random plans, random networks of bytes, and the golden fingerprints of whole networks. About 6 minutes on two cores.
 #
 #     sh tools/test_aarch64.sh [--all]     # --all: the fingerprints of all networks at both sizes
 #

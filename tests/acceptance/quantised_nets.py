@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the small 8-bit networks of data/: quantised_u8.onnx and quantised_s8.onnx, without any library.
 
-    quantised_nets.py FOLDER [--corpus FOLDER]     --corpus: also with a quarter of the channels, for tests/fuzz/corpus/model
+    quantised_nets.py FOLDER [--corpus CORPUS]     also with a quarter of the channels, for tests/fuzz/corpus/model
 
 Their weights come from a seed. quantised_u8 has float operators between DequantizeLinear and QuantizeLinear and uint8
 maps; quantised_s8 has QLinear operators and int8 maps. Both take images of any size from 17x17 pixels on, multiples of
@@ -104,7 +104,8 @@ class Network:
             b"".join(field(12, open_value(name, kind, *dims)) for name, kind, *dims in outputs)
         domains = [("", 17), ("com.microsoft", 1)]
         path.write_bytes(field(1, 8) + field(2, b"quantised_nets.py") + field(7, graph) + b"".join(
-            field(8, (field(1, domain.encode()) if domain else b"") + field(2, version)) for domain, version in domains))
+            field(8, (field(1, domain.encode()) if domain else b"") + field(2, version))
+            for domain, version in domains))
 
 
 def residual(net, x):
@@ -165,8 +166,9 @@ def write_s8(path, width=4):
     row = net.op("Flatten", mean[0])
     values, scales, _, bias = net.weights(10, 6 * width, 0.02)
     to = mean[1] * 0.02 * 70 * 70 * math.sqrt(6 * width) / 110, 0
-    scores = net.op("QGemm", row, *net.step(mean), net.number(values, INT8, 10, 6 * width), net.floats(*scales, scalar=False),
-                    net.number(bytes(10), INT8, 10), net.number(struct.pack("<10i", *bias), INT32, 10),
+    scores = net.op("QGemm", row, *net.step(mean), net.number(values, INT8, 10, 6 * width),
+                    net.floats(*scales, scalar=False), net.number(bytes(10), INT8, 10),
+                    net.number(struct.pack("<10i", *bias), INT32, 10),
                     *net.step((None, *to)), domain="com.microsoft", transB=1)
     net.write(path, [(net.op("DequantizeLinear", scores, *net.step((None, *to))), FLOAT, 1, 10),
                      (x[0], INT8, 1, 6 * width, "h", "w")])

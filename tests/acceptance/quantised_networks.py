@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whole networks that onnxruntime.quantization made 8 bits of: rfexec beside ONNX Runtime's integer kernels, every byte.
+"""Whole networks in 8 bits, by onnxruntime.quantization: rfexec beside ONNX Runtime's integer kernels, every byte.
 
     quantised_networks.py [--folder DIR] [--sizes 224x224,513x769,1024x1024] [--forms qdq,qoperator] [--types u8,s8]
                           PROGRAM [NAME ...]
@@ -16,8 +16,9 @@ whose tensors differ, both programs get the same bytes, and the script counts wh
 sum in float64, rounded once.
 
 The session options are those of tests/oracle/quantised_models.py. ONNX Runtime's optimiser WeightBiasQuantization is
-off: it rounds float weights of a ConvTranspose to 8 bits, which the file does not say. Needs x86-64, torch, torchvision, onnx and
-onnxruntime (tests/acceptance/exports.txt): it is run by hand. With --folder the files stay there for the next run.
+off: it rounds float weights of a ConvTranspose to 8 bits, which the file does not say. Needs x86-64, torch,
+torchvision, onnx and onnxruntime (tests/acceptance/exports.txt): it is run by hand. With --folder the files stay there
+for the next run.
 The exit code is 1 if a byte differs in a network of which all operators have integer kernels, or more bytes than
 SHARE in another one.
 """

@@ -62,7 +62,8 @@ class Counts:
         suite, first, count = chunk
         if code != 0:
             self.failed += 1
-            print(f"FAILED: RFX_NETWORKS=quantised RFX_CASES={count} RFX_SEED={first} {suite}\n{text[-1500:]}", flush=True)
+            print(f"FAILED: RFX_NETWORKS=quantised RFX_CASES={count} RFX_SEED={first} {suite}", flush=True)
+            print(text[-1500:], flush=True)
             return
         self.networks += count
         found = re.search(r"(\d+) plans ran; fingerprint of all outputs ([0-9a-f]+)", text)

@@ -17,8 +17,8 @@ import sys
 
 NETWORKS = ("quantised_u8.onnx", "quantised_s8.onnx")
 SIZES = ("97x65", "160x224", "17x19")
-PLANS = (["--untiled"], ["--untiled", "--row-by-row"], ["--tiles", "3x2"], ["--bands", "8"], ["--bands", "8", "--strips", "3"],
-         ["--bands", "4", "--tight"], ["--memory", "smallest"])
+PLANS = (["--untiled"], ["--untiled", "--row-by-row"], ["--tiles", "3x2"], ["--bands", "8"],
+         ["--bands", "8", "--strips", "3"], ["--bands", "4", "--tight"], ["--memory", "smallest"])
 HEADER = ["model", "size", "output", "shape", "fingerprint"]
 
 
