@@ -40,8 +40,8 @@ RFX_NODISCARD enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem,
  * same length does not change that hash; rfx_shard_image_agrees finds the change if it is in rows
  * that two shards read. For a synthetic image "input" is a hash of the name. "processor" names
  * OpenBLAS's kernels if OpenBLAS computes convolutions, because the bits depend on these kernels;
- * otherwise it is "any". Statuses: IO; INVALID_ARGUMENT when the graph was fused in a way that the
- * JSON cannot express. */
+ * otherwise it is "any". "int8" is left out for the default arithmetic of 8-bit networks. Statuses:
+ * IO; INVALID_ARGUMENT when the graph was fused in a way that the JSON cannot express. */
 RFX_NODISCARD enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out,
                                                  struct rfx_error *err);
 

@@ -1297,7 +1297,7 @@ def difference(ours, theirs, share=0):
     wrong = ours != theirs
     if np.mean(wrong) <= share and np.max(np.abs(ours.astype(np.int64) - theirs.astype(np.int64))) == 1:
         return None
-    at = tuple(int(i[0]) for i in np.nonzero(wrong))
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return f"{int(wrong.sum())} of {wrong.size} differ, first {list(at)}: {ours[at]} instead of {theirs[at]}"
 
 
