@@ -1,6 +1,6 @@
 """8-bit networks through rfexec and through the integer kernels of ONNX Runtime: every byte must be the same.
 
-    quantised_models.py build/rfexec [--seeds 2]     RFX_CASES sets the number too: about 230 cases a seed
+    quantised_models.py build/rfexec [--seeds 2]     RFX_CASES sets the number too: about 450 cases a seed
     quantised_models.py -                            checks only the formulas of this file against ONNX Runtime
 
 Single operators are written in both forms: as QOperator nodes (QLinearConv, QLinearAdd, QGemm and so on) and as float
@@ -68,7 +68,7 @@ import rfexec_cli
 
 f32 = np.float32
 TYPES = {"u8": np.uint8, "s8": np.int8}
-CASES_OF_A_SEED = 360  # about
+CASES_OF_A_SEED = 450  # about
 FORMS = ("qoperator", "qdq")
 # Of an operator that is to be joined, these must not be left in the graph that ONNX Runtime runs.
 FLOAT_OPERATORS = {"Conv", "FusedConv", "Gemm", "FusedGemm", "MatMul", "Add", "GlobalAveragePool", "Relu", "Clip",
