@@ -89,3 +89,42 @@ def test_given_arrays_are_float32():
     out = np.empty((1, ROWS, COLUMNS), np.float32)
     assert net.run(image, out=out)["y"] is out
     np.testing.assert_array_equal(out, net.run(image)["y"])
+
+
+def test_bytes():
+    """Outputs of bytes have the model's type, and are numbers with dequantize. The scales are in simple
+    ratios: many sums lie half-way between two steps, where the two contracts round differently."""
+    rng = np.random.default_rng(1)
+    constants = [
+        numpy_helper.from_array(np.float32(value), name)
+        for name, value in (("a", 0.044), ("b", 0.11), ("c", 0.0264))
+    ] + [numpy_helper.from_array(np.int8(value), f"{name}0") for name, value in zip("abc", (-106, 70, 39))]
+    nodes = [
+        node("QuantizeLinear", "image a a0", "q"),
+        node("DequantizeLinear", "q a a0", "d"),
+        node("QuantizeLinear", "image b b0", "r"),
+        node("DequantizeLinear", "r b b0", "e"),
+        node("Add", "d e", "sum"),
+        node("QuantizeLinear", "sum c c0", "y"),
+    ]
+    made = helper.make_model(
+        helper.make_graph(
+            nodes,
+            "bytes",
+            [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, ROWS, COLUMNS])],
+            [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+            constants,
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    image = rng.uniform(-3, 3, (1, 3, ROWS, COLUMNS)).astype(np.float32)
+    results = {}
+    for int8 in ("ort", "spec"):
+        y = rfexec.open(made, int8=int8).run(image)["y"]
+        numbers = rfexec.open(made, int8=int8, dequantize=True).run(image)["y"]
+        assert y.dtype == np.int8 and numbers.dtype == np.float32
+        assert np.array_equal(numbers, (y.astype(np.float32) - 39) * np.float32(0.0264))
+        results[int8] = y.astype(int)
+    distance = np.abs(results["ort"] - results["spec"])
+    assert distance.max() == 1 and 0 < np.count_nonzero(distance) < 0.5 * distance.size

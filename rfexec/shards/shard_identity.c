@@ -202,20 +202,28 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
     return status;
 }
 
-/* Returns the value of "int8": the arithmetic of 8-bit networks, and whether outputs of bytes are
- * dequantised. NULL for the default, which is not named. */
-static const char *int8_name(const struct rfx_graph *graph) {
-    if (graph->dequantized) return graph->int8 == RFX_INT8_ORT ? "ort to floats" : "spec to floats";
-    return graph->int8 == RFX_INT8_ORT ? NULL : rfx_int8_choice_name(graph->int8);
+/* The member "int8": the arithmetic of 8-bit networks, and whether outputs of bytes are
+ * dequantised. The default is not named. */
+static const char *const int8_texts[2][RFX_INT8_COUNT] = {
+    {[RFX_INT8_ORT] = NULL, [RFX_INT8_SPEC] = "spec"},
+    {[RFX_INT8_ORT] = "ort to floats", [RFX_INT8_SPEC] = "spec to floats"}};
+
+static const char *int8_text(const struct rfx_graph *graph) {
+    return int8_texts[graph->dequantized][graph->int8];
 }
 
-/* Reads it. Returns false when it is not valid. */
+/* Reads it; NULL: the default. Returns false when it is not valid. */
 static bool read_int8(const char *text, struct rfx_load_options *load) {
-    char name[8] = "ort";
-    if (text == NULL) return true;
-    load->dequantize = strstr(text, " to floats") != NULL;
-    (void)sscanf(text, "%7s", name);
-    return rfx_int8_choice_find(name, &load->int8);
+    for (int floats = 0; floats < 2; floats++)
+        for (int c = 0; c < RFX_INT8_COUNT; c++) {
+            const char *known = int8_texts[floats][c];
+            bool same = text != NULL && known != NULL && strcmp(text, known) == 0;
+            if (!same && text != known) continue;
+            load->dequantize = floats != 0;
+            load->int8 = (enum rfx_int8_choice)c;
+            return true;
+        }
+    return false;
 }
 
 /* Returns the option "picture": the page or level, bands, region and no-data value of the image
@@ -352,7 +360,7 @@ enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out
     if (status != RFX_OK) return status;
     *out = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(),
                      "model", model, "input", input, "conv",
-                     rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8", int8_name(graph),
+                     rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8", int8_text(graph),
                      "processor", processor, "image", (json_int_t)image->c, (json_int_t)image->h,
                      (json_int_t)image->w, "options", options_json(run));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
@@ -404,7 +412,7 @@ enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
     *out =
         json_pack("{s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
                   hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8",
-                  int8_name(graph), "processor", processor, "image", (json_int_t)image->c,
+                  int8_text(graph), "processor", processor, "image", (json_int_t)image->c,
                   (json_int_t)image->h, (json_int_t)image->w, "pad to", fit_json(fit));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }

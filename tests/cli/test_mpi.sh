@@ -13,7 +13,7 @@ cd "$work"
 # what it says of itself, which takes no ranks
 "$parallel" --help >told || fail "--help: exit code $?"
 "$parallel" reference man | tr -d '\\' >man
-sed -n 's/^  \(-[a-z], \|    \)--\([a-z-]*\).*/\2/p' told >options
+sed -n 's/^  \(-[a-z], \|    \)--\([a-z0-9-]*\).*/\2/p' told >options
 grep -q memory options || fail "--help: $(cat told)"
 while read -r option; do
     grep -q "fB--$option" man || fail "man: --$option is missing"

@@ -25,7 +25,7 @@ grep -q "man, bash, zsh and fish" said || fail "csh: $(cat said)"
 if "$program" help | grep -E '^  [a-z]+ [^ ]'; then fail "help: no column between name and summary"; fi
 [ "$(wc -l <commands)" -ge 15 ] || fail "only these commands found: $(cat commands)"
 while read -r command; do
-    "$program" help "$command" | sed -n 's/^  \(-[a-z], \|    \)--\([a-z-]*\).*/\2/p' >options
+    "$program" help "$command" | sed -n 's/^  \(-[a-z], \|    \)--\([a-z0-9-]*\).*/\2/p' >options
     [ -s options ] || fail "$command: no options found"
     # the part of each that is about this command
     sed -n "/^\\.SS \"$command\"/,/^\\.S[SH]/p" man | tr -d '\\' >man_part

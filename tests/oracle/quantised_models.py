@@ -1,6 +1,6 @@
 """8-bit networks through rfexec and through the integer kernels of ONNX Runtime: every byte must be the same.
 
-    quantised_models.py build/rfexec [--seeds 2]     RFX_CASES sets the number too: about 230 cases a seed
+    quantised_models.py build/rfexec [--seeds 2]     RFX_CASES sets the number too: about 450 cases a seed
     quantised_models.py -                            checks only the formulas of this file against ONNX Runtime
 
 Single operators are written in both forms: as QOperator nodes (QLinearConv, QLinearAdd, QGemm and so on) and as float
@@ -68,7 +68,7 @@ import rfexec_cli
 
 f32 = np.float32
 TYPES = {"u8": np.uint8, "s8": np.int8}
-CASES_OF_A_SEED = 360  # about
+CASES_OF_A_SEED = 450  # about
 FORMS = ("qoperator", "qdq")
 # Of an operator that is to be joined, these must not be left in the graph that ONNX Runtime runs.
 FLOAT_OPERATORS = {"Conv", "FusedConv", "Gemm", "FusedGemm", "MatMul", "Add", "GlobalAveragePool", "Relu", "Clip",
@@ -241,7 +241,9 @@ class Reference:
                 None, float_operator(attrs, Quantised(x, xs, xz)), ys, yz)
         return lambda attrs, *inputs: ELEMENTWISE[name](attrs, *[x.real() for x in inputs])
 
-    def QuantizeLinear(self, _, x, scale, zero=np.uint8(0)):
+    def QuantizeLinear(self, attrs, x, scale, zero=np.uint8(0)):
+        if np.size(scale) > 1:
+            return self.by_steps(attrs, x, scale, zero)
         if isinstance(x, Joined):
             return x.quantise(scale, zero)
         if isinstance(x, Quantised):
@@ -251,7 +253,19 @@ class Reference:
         limited = np.clip(np.rint((x / scale).astype(f32)).astype(np.float64), -2.0**31, 2.0**31)
         return saturate(limited + float(zero), zero.dtype)
 
+    @staticmethod
+    def steps(attrs, x, value):
+        """Several scales or zero points as an array that is broadcast with x."""
+        block = attrs.get("block_size", 0)
+        return value.repeat(block, attrs["axis"]) if block else along(value, attrs.get("axis", 1) % x.ndim, x.ndim)
+
+    def by_steps(self, attrs, x, scale, zero):
+        whole = np.rint((x / self.steps(attrs, x, scale)).astype(f32)).astype(np.float64)
+        return saturate(whole + self.steps(attrs, x, zero), zero.dtype)
+
     def DequantizeLinear(self, attrs, q, scale, zero=None):
+        if attrs.get("block_size", 0):
+            return Quantised(q, self.steps(attrs, q, scale), self.steps(attrs, q, zero))
         axis = attrs.get("axis", 1) % max(q.ndim, 1)
         return Quantised(q, along(scale, axis, q.ndim), along(q.dtype.type(0) if zero is None else zero, axis, q.ndim))
 
@@ -636,6 +650,28 @@ def pair_cases(seed):
                 model.output(y.name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
                 model.output(model.real(y), TensorProto.FLOAT)
                 yield Case(f"{name}, seed {seed}", kind, model.model(image.shape), image)
+
+
+def step_cases(seed):
+    """QuantizeLinear and DequantizeLinear of 16 bits, of one scale per index of an axis, and per block."""
+    for kind, dtype in {**TYPES, "u16": np.uint16, "s16": np.int16}.items():
+        for axis, block in ((0, 0), (1, 0), (3, 0), (-1, 0), (1, 2), (2, 5)):
+            if axis == 0 and dtype in TYPES.values():  # axis 0 stands for one scale
+                continue
+            name = f"steps {kind} axis {axis} block {block}"
+            draw, model, shape = Draw(name, seed, dtype), Model("qdq", "u8", 21), [1, 4, 10, 7]
+            form = [n // block if i == axis else n for i, n in enumerate(shape)] if block else [shape[axis]]
+            scales = draw.random.uniform(0.001, 0.1, form if axis else ()).astype(f32)
+            attrs = {"axis": axis} if axis else {}
+            attrs.update({"block_size": block} if block else {})
+            zeros = draw.values(*scales.shape)
+            q = model.node("QuantizeLinear", "x", scales, zeros, **attrs)
+            if dtype in TYPES.values():
+                model.output(q, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+            model.output(model.node("DequantizeLinear", q, scales, zeros, **attrs), TensorProto.FLOAT)
+            image = draw.random.uniform(-1.2, 1.2, shape) * 2.0**(8 * np.dtype(dtype).itemsize) * 0.05
+            yield Case(f"{name}, seed {seed}", "u8", model.model(shape), image.astype(f32),
+                       ([],) if block else SOME_PLANS)
 
 
 # Scales (a, b, sum) and zero points of sums that tell every other order of operations from the formula.
@@ -1261,7 +1297,7 @@ def difference(ours, theirs, share=0):
     wrong = ours != theirs
     if np.mean(wrong) <= share and np.max(np.abs(ours.astype(np.int64) - theirs.astype(np.int64))) == 1:
         return None
-    at = tuple(int(i[0]) for i in np.nonzero(wrong))
+    at = tuple(int(i) for i in np.argwhere(wrong)[0])
     return f"{int(wrong.sum())} of {wrong.size} differ, first {list(at)}: {ours[at]} instead of {theirs[at]}"
 
 
@@ -1340,7 +1376,7 @@ def check_dequantized(program, folder, case, expected):
     """What is wrong with the outputs of QuantizeLinear with --dequantize, or None."""
     constants = {c.name: numpy_helper.to_array(c) for c in case.model.graph.initializer}
     steps = {node.output[0]: [constants[name] for name in node.input[1:]] for node in case.model.graph.node
-             if node.op_type == "QuantizeLinear"}
+             if node.op_type == "QuantizeLinear" and constants[node.input[1]].size == 1}
     if not any(output.name in steps for output in case.model.graph.output):
         return None
     _, ours = rfexec_cli.run(program, folder / "case.onnx", case.image, folder, ["--dequantize"])
@@ -1405,6 +1441,7 @@ def check(program, folder, case):
 def all_cases(seeds, folder):
     for seed in range(seeds):
         yield from pair_cases(seed)
+        yield from step_cases(seed)
         yield from conv_cases(seed)
         yield from binary_cases("Add", seed)
         yield from binary_cases("Mul", seed)

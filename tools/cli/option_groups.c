@@ -25,6 +25,13 @@ static const struct rfx_cli_option seed_rows[] = {
 };
 GROUP(rfx_cli_seed_group, rfx_cli_heading_plan, seed_rows);
 
+static const struct rfx_cli_option int8_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_model_options, "int8", INT8, int8, "ort|spec",
+                   "arithmetic of 8-bit networks: integers with the bytes of ONNX Runtime (default "
+                   "ort), or float32 between DequantizeLinear and QuantizeLinear as in the file"),
+};
+GROUP(rfx_cli_int8_group, rfx_cli_heading_plan, int8_rows);
+
 #define NO_FUSE                                                             \
     RFX_CLI_OPTION(rfx_cli_model_options, "no-fuse", FLAG, no_fuse, NULL,   \
                    "keep batch norm, activation and Add as separate nodes", \
@@ -44,9 +51,6 @@ GROUP(rfx_cli_no_fuse_group, rfx_cli_heading_plan, no_fuse_rows);
 static const struct rfx_cli_option network_rows[] = {
     RFX_CLI_OPTION(rfx_cli_model_options, "conv", CONV, conv, "direct|openblas|winograd",
                    "algorithm of the convolutions; each rounds differently (default direct)"),
-    RFX_CLI_OPTION(rfx_cli_model_options, "int8", INT8, int8, "ort|spec",
-                   "arithmetic of 8-bit networks: integers with the bytes of ONNX Runtime (default "
-                   "ort), or float32 between DequantizeLinear and QuantizeLinear as in the file"),
     RFX_CLI_OPTION(rfx_cli_model_options, "dequantize", FLAG, dequantize, NULL,
                    "write outputs of uint8 and int8 as float32, (element - zero point) * scale, "
                    "where the scale is known from the model"),

@@ -239,6 +239,7 @@ struct rfx_cli_run_options {
     RFX_CLI_USE(plan, rfx_cli_run_options, plan),         \
         RFX_CLI_USE(network, rfx_cli_run_options, model), \
         RFX_CLI_USE(fuse, rfx_cli_run_options, model),    \
+        RFX_CLI_USE(int8, rfx_cli_run_options, model),    \
         RFX_CLI_USE(seed, rfx_cli_run_options, model),    \
         RFX_CLI_USE(input, rfx_cli_run_options, input)
 
@@ -257,6 +258,7 @@ struct rfx_cli_run_options {
 /* Groups that several commands share, and the struct that takes each. */
 extern const struct rfx_cli_group rfx_cli_size_group;     /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_seed_group;     /* struct rfx_cli_model_options */
+extern const struct rfx_cli_group rfx_cli_int8_group;     /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_fuse_group;     /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_no_fuse_group;  /* struct rfx_cli_model_options */
 extern const struct rfx_cli_group rfx_cli_network_group;  /* struct rfx_cli_model_options */

@@ -303,6 +303,7 @@ static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(curves, advise_options, asked),
     RFX_CLI_USE(size, advise_options, asked.model),
     RFX_CLI_USE(no_fuse, advise_options, asked.model),
+    RFX_CLI_USE(int8, advise_options, asked.model),
     RFX_CLI_USE(seed, advise_options, asked.model),
     RFX_CLI_USE(json, advise_options, json),
 };

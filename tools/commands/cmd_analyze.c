@@ -399,6 +399,7 @@ static struct analyze_options values;
 static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(size, analyze_options, asked.model),
     RFX_CLI_USE(fuse, analyze_options, asked.model),
+    RFX_CLI_USE(int8, analyze_options, asked.model),
     RFX_CLI_USE(seed, analyze_options, asked.model),
     {&group, 0},
     RFX_CLI_USE(curves, analyze_options, asked),

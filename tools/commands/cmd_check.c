@@ -67,8 +67,10 @@ static bool ends_streams(const struct check *c, int i) {
 
 static int load(struct check *c) {
     const struct check_options *options = c->options;
-    struct rfx_load_options load = {
-        .h = options->model.size.y, .w = options->model.size.x, .seed = options->model.seed};
+    struct rfx_load_options load = {.h = options->model.size.y,
+                                    .w = options->model.size.x,
+                                    .seed = options->model.seed,
+                                    .int8 = options->model.int8};
     if (c->survey != NULL && c->survey->image != NULL && load.h == 0) {
         const int64_t *dims = c->survey->image->dims;
         c->size_is_open = c->survey->image->rank == 4 && (dims[2] < 1 || dims[3] < 1);
@@ -280,6 +282,7 @@ static struct check_options values;
 
 static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(size, check_options, model),
+    RFX_CLI_USE(int8, check_options, model),
     RFX_CLI_USE(seed, check_options, model),
     RFX_CLI_USE(json, check_options, json),
 };

@@ -576,8 +576,8 @@ static struct curve_options values;
 static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(curves, curve_options, asked),     {&group, 0},
     RFX_CLI_USE(size, curve_options, asked.model), RFX_CLI_USE(no_fuse, curve_options, asked.model),
-    RFX_CLI_USE(seed, curve_options, asked.model), RFX_CLI_USE(json, curve_options, json),
-    RFX_CLI_USE(csv, curve_options, csv),
+    RFX_CLI_USE(int8, curve_options, asked.model), RFX_CLI_USE(seed, curve_options, asked.model),
+    RFX_CLI_USE(json, curve_options, json),        RFX_CLI_USE(csv, curve_options, csv),
 };
 
 const struct rfx_cli_command rfx_cmd_curve = {

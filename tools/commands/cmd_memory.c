@@ -351,8 +351,11 @@ static const struct rfx_cli_group group = RFX_CLI_GROUP(rfx_cli_heading_report, 
 static struct memory_options values;
 
 static const struct rfx_cli_use uses[] = {
-    RFX_CLI_USE(size, memory_options, model), RFX_CLI_USE(fuse, memory_options, model),
-    RFX_CLI_USE(seed, memory_options, model), {&group, 0},
+    RFX_CLI_USE(size, memory_options, model),
+    RFX_CLI_USE(fuse, memory_options, model),
+    RFX_CLI_USE(int8, memory_options, model),
+    RFX_CLI_USE(seed, memory_options, model),
+    {&group, 0},
     RFX_CLI_USE(json, memory_options, json),
 };
 

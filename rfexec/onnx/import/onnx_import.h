@@ -616,6 +616,10 @@ int rfx_onnx_conv_window(struct rfx_onnx_import *ctx, size_t weight, struct rfx_
 /* QLinearAveragePool of a map, by the window that `node` has (onnx_import_quantised.c). */
 int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *node);
 
+/* QuantizeLinear of operand 0 with any scales, before its elements are limited to their type: the
+ * node of round(x / scale) + zero point (onnx_import_elementwise.c). */
+int rfx_onnx_whole_steps(struct rfx_onnx_import *ctx);
+
 /* DequantizeLinear of a tensor of bytes with one scale (onnx_import_quantised.c). */
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx);
 

@@ -495,11 +495,8 @@ static struct rfx_onnx_const *step_operand(struct rfx_onnx_import *ctx, size_t k
 }
 
 static void read_steps(struct rfx_onnx_import *ctx, const struct rfx_shape *x, struct steps *s) {
-    int64_t type = rfx_onnx_attr_int(ctx, "output_dtype", 0);
     s->axis = (int)rfx_onnx_attr_int(ctx, "axis", 1);
     s->block = rfx_onnx_attr_int(ctx, "block_size", 0);
-    if (type != 0 && !rfx_onnx_type_is_real((int32_t)type))
-        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "output_dtype %lld", (long long)type);
     if (s->block < 0)
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "block_size %lld", (long long)s->block);
     const struct rfx_onnx_const *scale = rfx_onnx_in_const(ctx, 1);
@@ -507,10 +504,47 @@ static void read_steps(struct rfx_onnx_import *ctx, const struct rfx_shape *x, s
     (s->block > 0 ? along_blocks : along_axis)(ctx, scale, x, s);
 }
 
+int rfx_onnx_whole_steps(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
+    struct steps s;
+    const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    read_steps(ctx, &shape, &s);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (s.block > 0) x.node = rfx_onnx_plain_as(ctx, x.node, &s.split);
+    struct rfx_onnx_operand scale = rfx_onnx_of_const(step_operand(ctx, 1, &s));
+    struct rfx_onnx_const *zero = step_operand(ctx, 2, &s);
+    const double *scales = rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_reals(ctx, scale.constant);
+    for (int64_t i = 0; scales != NULL && i < scale.constant->elems; i++)
+        if (!(scales[i] > 0.0) || isinf(scales[i]))
+            return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "scale %g", scales[i]);
+    if (rfx_onnx_failed(ctx)) return -1;
+    /* combine would multiply by reciprocals */
+    int by = rfx_onnx_is_map(ctx, x.node) ? rfx_onnx_map(ctx, scale) : rfx_onnx_plain(ctx, scale);
+    x.node = rfx_onnx_binary_of(ctx, RFX_BINARY_DIV, "/steps", x.node, by);
+    x.node = rfx_onnx_apply(ctx, "/whole", x.node, RFX_ACT_ROUND);
+    if (zero != NULL)
+        x.node = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/shifted", x, rfx_onnx_of_const(zero));
+    return s.block > 0 ? rfx_onnx_reshape(ctx, x.node, &shape) : x.node;
+}
+
+/* Refuses an output_dtype that is not of floats, and a zero point of another type than input 0. */
+static void check_dequantise(struct rfx_onnx_import *ctx) {
+    int64_t type = rfx_onnx_attr_int(ctx, "output_dtype", 0);
+    if (type != 0 && !rfx_onnx_type_is_real((int32_t)type))
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "output_dtype %lld", (long long)type);
+    const struct rfx_onnx_const *x = rfx_onnx_in_as_named(ctx, 0).constant;
+    const struct rfx_onnx_const *zero = rfx_onnx_in_as_named(ctx, 2).constant;
+    if (x != NULL && zero != NULL && x->type != zero->type)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "a zero point of %s for a tensor of %s",
+                              rfx_type_name(rfx_type_of_onnx(zero->type)),
+                              rfx_type_name(rfx_type_of_onnx(x->type)));
+}
+
 int rfx_onnx_dequantise(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
     struct steps s;
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
+    check_dequantise(ctx);
     read_steps(ctx, &shape, &s);
     if (rfx_onnx_failed(ctx)) return -1;
     bool bytes = rfx_onnx_tensor_of(ctx, x.node)->type != RFX_TYPE_FLOAT32;
@@ -533,6 +567,7 @@ int rfx_onnx_fold_dequantise(struct rfx_onnx_import *ctx) {
     struct steps s;
     if (x == NULL || given == NULL || x->type != RFX_ONNX_INT32)
         return rfx_onnx_compute(ctx, rfx_onnx_dequantise);
+    check_dequantise(ctx);
     read_steps(ctx, &x->shape, &s);
     if (rfx_onnx_failed(ctx)) return -1;
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, given->type, &x->shape);

@@ -71,6 +71,19 @@ static int bind(struct rfx_onnx_import *ctx, int node, int32_t type) {
     return rfx_onnx_bind_as(ctx, 0, rfx_onnx_of(node), type);
 }
 
+/* QuantizeLinear with several scales, or to 16 bits, by arithmetic of float32. Elements of 16 bits
+ * are float32 numbers in the graph. */
+static int quantise_steps(struct rfx_onnx_import *ctx, int32_t type) {
+    enum rfx_type to = rfx_type_of_onnx(type);
+    struct rfx_node bytes = {.op = RFX_OP_CONVERT, .attr.convert.to = to};
+    float lo, hi;
+    check_zero_type(ctx, 2, type);
+    int made = rfx_onnx_whole_steps(ctx);
+    if (rfx_type_is_byte(to)) return bind(ctx, rfx_onnx_emit1(ctx, &bytes, "", made), type);
+    rfx_type_limits(to, &lo, &hi);
+    return bind(ctx, rfx_onnx_act(ctx, "", made, RFX_ACT_CLIP, lo, hi), type);
+}
+
 int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
     bool last;
     int64_t given = rfx_onnx_attr_int(ctx, "output_dtype", 0);
@@ -79,10 +92,19 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
                                "output_dtype %lld and a zero point of %s", (long long)given,
                                rfx_type_name(rfx_type_of_onnx(type)));
-    if (rfx_onnx_attr_int(ctx, "block_size", 0) != 0 || !is_byte(type))
+    int64_t precision = rfx_onnx_attr_int(ctx, "precision", 0); /* of the division */
+    bool wide = type == RFX_ONNX_INT16 || type == RFX_ONNX_UINT16;
+    if (precision != 0 && precision != RFX_ONNX_FLOAT)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "precision %lld; only 1, float32",
+                               (long long)precision);
+    if (!wide && !is_byte(type))
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                               "to %s; only to uint8 and int8, with one scale",
+                               "to %s; only to uint8, int8, uint16 and int16",
                                rfx_type_name(rfx_type_of_onnx(type)));
+    const struct rfx_onnx_const *scale = rfx_onnx_in_const(ctx, 1);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (wide || scale->elems > 1 || rfx_onnx_attr_int(ctx, "block_size", 0) != 0)
+        return quantise_steps(ctx, type);
     struct step s = read_step(ctx, 1, type);
     int in = rfx_onnx_elements(ctx, &last), order = ctx->order;
     int made = convert_by(ctx, "", in, rfx_type_of_onnx(type), s);

@@ -233,6 +233,12 @@ const char *rfx_onnx_dequantised(struct rfx_onnx_import *ctx, const char *name) 
     const char *in[3] = {name, input(by, to), input(by, to + 1)};
     const struct rfx_onnx_operand *scale = rfx_onnx_names_find(ctx->values, in[1]);
     if (scale == NULL || scale->constant == NULL) return name;
+    int64_t axis = 1;
+    for (size_t i = 0; i < by->n_attrs; i++) {
+        if (strcmp(by->attrs[i].name, "axis") == 0) axis = by->attrs[i].i;
+        if (strcmp(by->attrs[i].name, "block_size") == 0 && by->attrs[i].i != 0) return name;
+    }
+    if (has_several(ctx, in[1]) && at != name) return name; /* the axis may be another one here */
     const struct rfx_onnx_node output = {.name = name, .out = &name, .n_out = 1};
-    return dequantise(ctx, &output, in, 1);
+    return dequantise(ctx, &output, in, axis);
 }

@@ -345,6 +345,18 @@ static void identities_tell_runs_apart(void **state) {
     changed = identity_of(&net);
     assert_false(json_equal(first, changed));
     json_decref(changed);
+    net.read.bgr = false;
+    for (int i = 0; i < 4; i++) {
+        net.graph->int8 = (enum rfx_int8_choice)(i % 2);
+        net.graph->dequantized = i >= 2;
+        changed = identity_of(&net);
+        assert_true(json_equal(first, changed) == (i == 0));
+        assert_true(rfx_shard_identity_load_options(changed, &load));
+        assert_true(load.int8 == net.graph->int8 && load.dequantize == net.graph->dequantized);
+        (void)json_object_set_new(changed, "int8", json_string("spec to"));
+        assert_false(rfx_shard_identity_load_options(changed, &load));
+        json_decref(changed);
+    }
     net.run.fuse = &other;
     assert_int_equal(rfx_shard_identity(&net.run, &none, &err), RFX_STATUS_INVALID_ARGUMENT);
     (void)json_object_set_new(json_object_get(first, "options"), "pad to", json_string("32,none"));

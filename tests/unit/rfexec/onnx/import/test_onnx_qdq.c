@@ -1,5 +1,6 @@
 /* Which groups of DequantizeLinear, operator, QuantizeLinear become operators on bytes, and which
  * stay as they are written. tests/oracle/quantised_models.py compares the values. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -299,6 +300,49 @@ static void outputs_of_bytes(void **state) {
     }
 }
 
+/* Scales that are no positive numbers, numbers of scales and zero points, and types that do not
+ * fit, are refused in these words. */
+static void odd_scales(void **state) {
+    (void)state;
+    static const struct {
+        float scale;
+        int64_t count; /* of the scales; the image has 2 channels */
+        const char *op, *in, *words;
+    } cases[] = {
+        {0.0f, 1, "QuantizeLinear", "x u", "scale 0 and zero point 0"},
+        {-1.0f, 1, "QuantizeLinear", "x u", "scale -1 and zero point 0"},
+        {INFINITY, 1, "QuantizeLinear", "x u", "scale inf and zero point 0"},
+        {NAN, 1, "QuantizeLinear", "x u", "scale nan and zero point 0"},
+        {0.0f, 2, "QuantizeLinear", "x u", "scale 0"},
+        {NAN, 2, "QuantizeLinear", "x u", "scale nan"},
+        {1.0f, 3, "QuantizeLinear", "x u", "scales of rank 1 with 3 elements, axis 1"},
+        {1.0f, 2, "QuantizeLinear", "x u zero_8", "input 2 has 1 elements"},
+        {1.0f, 1, "QuantizeLinear", "x u none", "to float32; only to uint8"},
+        {0.0f, 1, "DequantizeLinear", "x_q u", "scale 0 and zero point 0"},
+        {1.0f, 3, "DequantizeLinear", "x_q u", "scales of rank 1 with 3 elements"},
+        {1.0f, 1, "DequantizeLinear", "x_q u zero_8", "a zero point of int8 for a tensor of uint8"},
+        {0.0f, 1, "QLinearConv", "x_q s _ k_q u zero_8 t", "a scale of 0 for the weights"},
+        {-1.0f, 3, "QLinearConv", "x_q s _ k_q u zero_8 t", "a scale of -1 for the weights"},
+        {1.0f, 2, "QLinearConv", "x_q s _ k_q u zero_8 t", "scales of 2 elements for 3 output"},
+        {NAN, 1, "QLinearConv", "x_q u _ k_q s zero_8 t", "scale nan and zero point 0"},
+        {INFINITY, 1, "QLinearConv", "x_q s _ k_q s zero_8 u", "scale inf and zero point 0"},
+        {1e-45f, 1, "QLinearConv", "x_q s _ k_q s zero_8 u", "for sums and 1.4013e-45 for the"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const float scales[3] = {cases[i].scale, cases[i].scale, cases[i].scale};
+        begin();
+        maker_floats(&graph, "u", &cases[i].count, 1, scales);
+        maker_add(&graph, cases[i].op, cases[i].in, "y");
+        onnx_net_refused(
+            &graph, 17,
+            strstr(cases[i].words, "elements") != NULL && strstr(cases[i].words, "rank") == NULL
+                ? RFX_STATUS_MALFORMED
+            : strstr(cases[i].words, "a zero point of") != NULL ? RFX_STATUS_MALFORMED
+                                                                : RFX_STATUS_UNSUPPORTED,
+            cases[i].words);
+    }
+}
+
 static void memory_runs_out(void **state) {
     (void)state;
     begin();
@@ -315,7 +359,7 @@ int main(void) {
         cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
         cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(sums_are_exact),         cmocka_unit_test(as_the_standard),
-        cmocka_unit_test(outputs_of_bytes),
+        cmocka_unit_test(outputs_of_bytes),       cmocka_unit_test(odd_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
