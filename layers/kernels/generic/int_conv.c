@@ -50,7 +50,7 @@ INLINE ints add_step(ints sum, ints x, const ints w[IN_BLOCK], int v) {
 #if VECTOR_FLOATS == 16
     __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w[v]));
 #else
-    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w[v]));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w[v]));
 #endif
     return sum;
 }
