@@ -2,7 +2,6 @@
 # shellcheck shell=sh
 passed=0
 failed=0
-took_before=0 # seconds that a command took before it is counted
 # What failed, said again at the end, where a long log may be cut off; a script that is counted by
 # another one leaves that to it.
 if [ -n "${RFX_FAILURES:-}" ]; then
@@ -76,7 +75,7 @@ run_counted() {
     rm -f "$log" "$log.code"
     passed=$((passed + good))
     failed=$((failed + bad))
-    took="$((took_before + $(date +%s) - began)) s"
+    took="$(($(date +%s) - began)) s"
     if [ "$bad" -eq 0 ]; then
         echo "== $name: $good passed, $took"
     else
@@ -85,39 +84,8 @@ run_counted() {
     return "$code"
 }
 
-# start_counted KEY COMMAND ...: starts a command beside what comes next; finish_counted KEY NAME waits
-# for it, prints what it printed and counts it as run_counted does.
-start_counted() {
-    started=${started:-$(mktemp -d)}
-    key=$1
-    shift
-    {
-        code=0
-        begun=$(date +%s)
-        "$@" >"$started/$key" 2>&1 || code=$?
-        echo "$(($(date +%s) - begun))" >"$started/$key.took"
-        echo "$code" >"$started/$key.code"
-    } &
-    echo $! >"$started/$key.process"
-}
-
-finish_counted() {
-    wait "$(cat "$started/$1.process")" || true
-    took_before=$(cat "$started/$1.took" || echo 0)
-    counted=0
-    run_counted "$2" tell_started "$started/$1" || counted=$?
-    took_before=0
-    return "$counted"
-}
-
-tell_started() {
-    cat "$1"
-    return "$(cat "$1.code" || echo 1)"
-}
-
 # The last line; fails when a test failed or none was run.
 report_counts() {
-    [ -z "${started:-}" ] || rm -rf "$started"
     if [ -n "$own_failures" ] && [ -s "$own_failures" ]; then
         echo "== What failed"
         cat "$own_failures"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what is missing (Debian 12), builds, runs all tests but the long ones, then tests the
-# Python package and compares with ONNX Runtime and rasterio (all need PyPI, in virtual environments
-# in the build directory; skipped, in words, where it cannot be reached). The last line is "N
+# Python package and compares with ONNX Runtime (both need PyPI, in virtual environments in the
+# build directory; skipped, in words, where it cannot be reached). The last line is "N
 # passed, N failed". Arguments go to ctest and leave all that out:
 #     sh tools/test.sh -R cli
 set -eu
@@ -20,10 +20,7 @@ else
 fi
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ "$all" = yes ]; then
-    # Most of the time one program runs after the other, so the longest goes beside the others.
-    start_counted pictures sh tests/oracle/pictures.sh build
     run_counted "Python package" sh python/tests/run.sh build || true
     run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
-    finish_counted pictures "comparison with rasterio" || true
 fi
 report_counts

@@ -1,16 +1,18 @@
 #!/bin/sh
-# What tools/test.sh leaves out, which takes several times as long: long tests, a build without any
-# warning, the tests of single parts, parsers and random plans with the address and undefined
-# behaviour sanitizers, what has threads with ThreadSanitizer, every call of a run failing in turn,
-# random runs and kills, a small share of each script in tests/acceptance, fuzzing for
-# RFX_FUZZ_SECONDS (20) a target, the documentation's pages, builds without codecs, and the
-# arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is "N passed,
-# N failed".
+# What tools/test.sh leaves out, which takes several times as long: long tests, images beside
+# rasterio, a build without any warning, the tests of single parts, parsers and random plans with
+# the address and undefined behaviour sanitizers, what has threads with ThreadSanitizer, every call
+# of a run failing in turn, random runs and kills, a small share of each script in tests/acceptance,
+# fuzzing for RFX_FUZZ_SECONDS (20) a target, the documentation's pages, builds without codecs, and
+# the arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is "N
+# passed, N failed".
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
 jobs=$(nproc)
-run_counted "long tests" ctest --preset release -L '^long$' -j "$jobs" || true
+run_counted "long tests" \
+    ctest --preset release -L '^long$' -E '^test_mpi$' -j "$jobs" || true # test_mpi: below
+run_counted "comparison with rasterio" sh tests/oracle/pictures.sh build || true
 cmake --preset dev
 # The sanitized build below compiles the tests without any warning.
 run_counted "build without warnings" \
