@@ -99,6 +99,10 @@ def recipe(op, since):
         weights = rng.integers(-20, 21, (192, 5)).astype(np.int8)
         inputs = ["x", np.float32(0.02), np.uint8(0), weights, np.float32(0.01), np.int8(0), np.float32(0.05),
                   np.uint8(100)]
+    elif op == "ConvInteger":
+        inputs, attrs = ["x", rng.integers(-20, 21, (6, 2, 3, 3)).astype(np.int8)], {"group": 2}
+    elif op == "MatMulInteger":
+        inputs = ["x", rng.integers(-20, 21, (192, 5)).astype(np.int8)]
     elif op == "Attention":
         inputs, attrs = ["x", floats(1, 5, 8), floats(1, 5, 8)], {"q_num_heads": 2, "kv_num_heads": 2}
     elif op in ("AveragePool", "MaxPool", "LpPool"):
@@ -206,6 +210,8 @@ IN_FRONT = {
     "Gemm": [("Flatten", {"axis": 1})], "OneHot": [("ArgMax", {"axis": 1, "keepdims": 0})],
     "QLinearConv": [("QuantizeLinear", np.array(0.02, np.float32))],
     "QLinearMatMul": [("Flatten", {"axis": 1}), ("QuantizeLinear", np.array(0.02, np.float32))],
+    "ConvInteger": [("QuantizeLinear", np.array(0.02, np.float32))],
+    "MatMulInteger": [("Flatten", {"axis": 1}), ("QuantizeLinear", np.array(0.02, np.float32))],
     "MaxUnpool": [("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]})],
 }
 
