@@ -1,8 +1,8 @@
 #!/bin/sh
 # The same bits with AVX-512 and with its dot products of bytes (VNNI), on a processor without them: links
 # tests of the kernels statically and runs them under Bochs, an emulator of processors. No system is
-# booted: tests/emulated has what the programs need. Bochs does some 40 million instructions per second,
-# and far fewer of AVX-512: about half an hour.
+# booted: tests/emulated has what the programs need. Bochs is slow: 12 random layers take half a minute,
+# the tests of all kernels far longer.
 #
 #     sh tools/test_avx512.sh [MODEL.onnx]   # MODEL: one more network, compared with the avx2 kernels
 #

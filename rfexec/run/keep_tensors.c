@@ -23,7 +23,7 @@ static bool is_output(const struct rfx_graph *graph, int node) {
     return false;
 }
 
-/* Sets *node to a new node that copies the tensor of *node. */
+/* Sets *node to a new node that copies the tensor of *node: a LeakyRelu whose alpha is 1. */
 static enum rfx_status copy_tensor(struct rfx_graph *graph, const char *name, int *node,
                                    struct rfx_error *err) {
     char copied[256];

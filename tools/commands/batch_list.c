@@ -110,10 +110,12 @@ static int compare_paths(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-enum rfx_status rfx_batch_list_read_folder(struct rfx_memory *mem, const char *path,
+enum rfx_status rfx_batch_list_read_images(struct rfx_memory *mem, const char *path,
                                            struct rfx_batch_list *list, struct rfx_error *err) {
     *list = (struct rfx_batch_list){.mem = mem};
     DIR *folder = opendir(path);
+    if (folder == NULL && (errno == ENOTDIR || errno == ENOENT))
+        return rfx_batch_list_read(mem, path, list, err);
     if (folder == NULL)
         return rfx_fail(err, RFX_STATUS_MALFORMED, "folder '%.200s': %s", path, strerror(errno));
     size_t n, bytes = list_files(folder, path, NULL, 0, &n);

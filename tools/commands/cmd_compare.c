@@ -7,7 +7,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "layers/core/temp_file.h"
@@ -100,10 +99,10 @@ static bool is_compared(const struct rfx_graph *graph, int i) {
  * *n. */
 static enum rfx_status list_names(struct compare *c, const struct rfx_graph *graph, int *n,
                                   struct rfx_error *err) {
-    enum { LONGEST_END = 32 };
     size_t most = (size_t)graph->n_nodes * N_ENDS, bytes = 1;
     for (int i = 0; i < graph->n_nodes; ++i)
-        for (int e = 0; e < N_ENDS; ++e) bytes += strlen(end_name(graph, i, e)) + LONGEST_END;
+        for (int e = 0; e < N_ENDS; ++e)
+            bytes += strlen(end_name(graph, i, e)) + strlen(ends[e]) + 1;
     *n = 0;
     c->all = rfx_memory_calloc(c->mem, most, sizeof *c->all);
     c->text = rfx_memory_alloc(c->mem, bytes);
@@ -410,7 +409,6 @@ static int read_list(struct compare *c) {
     const struct rfx_cli_words *words = &c->asked->run.words;
     const char *images = c->asked->images;
     struct rfx_error err = {{0}};
-    struct stat info;
     if ((words->n_args == 3) == (images != NULL)) {
         rfx_cli_message("compare needs either INPUT or --images: see 'rfexec help compare'");
         return RFX_EXIT_USAGE;
@@ -425,9 +423,7 @@ static int read_list(struct compare *c) {
         c->list.paths[0] = copy;
         return RFX_EXIT_DONE;
     }
-    bool folder = stat(images, &info) == 0 && S_ISDIR(info.st_mode);
-    enum rfx_status status =
-        (folder ? rfx_batch_list_read_folder : rfx_batch_list_read)(c->mem, images, &c->list, &err);
+    enum rfx_status status = rfx_batch_list_read_images(c->mem, images, &c->list, &err);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 

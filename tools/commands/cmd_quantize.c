@@ -10,11 +10,11 @@
 #include "layers/core/printable.h"
 #include "layers/graph/op.h"
 #include "rfexec/run/keep_tensors.h"
-#include "rfexec/run/run.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/batch_list.h"
+#include "tools/commands/kept_run.h"
 #include "tools/quantise/calibration.h"
 
 struct quantize_options {
@@ -37,11 +37,8 @@ struct quantize {
     const char **names; /* of the counted tensors that are no outputs of the network */
     int *kept;          /* their nodes */
     int n_kept;
-    struct rfx_cli_job job; /* the network with kept tensors, and its plan, for the pictures of one
-                               size */
-    struct rfx_run run;
-    struct rfx_source_traits traits; /* of the picture that the plan was made for */
-    const char *picture;             /* the one that is being run */
+    struct rfx_kept_run counting; /* the network with kept tensors, for pictures of one size */
+    const char *picture;          /* the one that is being run */
 };
 
 /* --- pictures --- */
@@ -72,61 +69,27 @@ static enum rfx_status count_piece(void *user, const struct rfx_end *end, struct
     return RFX_OK;
 }
 
-static void drop_job(struct quantize *z) {
-    rfx_run_release(&z->run);
-    rfx_cli_job_free(&z->job);
-    z->job = (struct rfx_cli_job){0};
-}
-
-/* Makes network, plan and run for pictures of the size of `path`. */
-static int make_job(struct quantize *z, const char *path) {
-    struct rfx_error err = {{0}};
-    drop_job(z);
-    int code = rfx_cli_job_open(&z->job, &z->options, path);
-    if (code != RFX_EXIT_DONE) return code;
-    if (z->job.graph->n_outputs != z->loaded.graph->n_outputs + z->n_kept) {
-        rfx_cli_message("'%s': at this size the network has other tensors", path);
-        return RFX_EXIT_REFUSED;
-    }
-    z->job.request.emit_outputs = true;
-    z->job.request.source.fixed_bytes += z->list.bytes;
-    z->traits = rfx_image_traits(z->job.image);
-    code = rfx_cli_job_plan(&z->job, &z->options, "quantize");
-    if (code != RFX_EXIT_DONE) return code;
-    z->run = (struct rfx_run){.plan = z->job.plan,
-                              .spill_folder = z->options.plan.spill,
-                              .progress = rfx_cli_progress_step};
-    enum rfx_status status = rfx_run_prepare(&z->run, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
-}
-
-/* Opens a picture for the run that exists. *fits: network, plan and memory of the run suit it. */
-static int open_beside(struct quantize *z, const char *path, bool *fits) {
-    *fits = false;
-    if (z->run.session == NULL) return RFX_EXIT_DONE;
-    int code = rfx_cli_job_change(&z->job, &z->options, path);
-    if (code != RFX_EXIT_DONE) return code;
-    const struct rfx_source_traits t = rfx_image_traits(z->job.image);
-    *fits = t.h == z->traits.h && t.w == z->traits.w && t.c == z->traits.c &&
-            t.random_access == z->traits.random_access &&
-            t.window_row_bytes <= z->traits.window_row_bytes &&
-            t.fixed_bytes <= z->traits.fixed_bytes;
-    return RFX_EXIT_DONE;
+/* Checks that the network has at a picture's size the tensors that are counted. */
+static int ready(void *user, struct rfx_cli_job *job, size_t *more_bytes) {
+    const struct quantize *z = user;
+    job->request.emit_outputs = true;
+    *more_bytes = z->list.bytes;
+    if (job->graph->n_outputs == z->loaded.graph->n_outputs + z->n_kept) return RFX_EXIT_DONE;
+    rfx_cli_message("'%s': at this size the network has other tensors", z->picture);
+    return RFX_EXIT_REFUSED;
 }
 
 static int count_picture(struct quantize *z, const char *path) {
     struct rfx_cli_progress progress;
     struct rfx_error err = {{0}};
     const struct rfx_output_sink sink = {.write = count_piece, .user = z};
-    bool fits;
     z->picture = path;
-    int code = open_beside(z, path, &fits);
-    if (code == RFX_EXIT_DONE && !fits) code = make_job(z, path);
+    int code = rfx_kept_run_open(&z->counting, path);
     if (code != RFX_EXIT_DONE) return code;
-    z->run.sink = &sink;
-    z->run.user = &progress;
+    z->counting.run.sink = &sink;
+    z->counting.run.user = &progress;
     rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
-    enum rfx_status status = rfx_run_image(&z->run, z->job.image, NULL, &err);
+    enum rfx_status status = rfx_run_image(&z->counting.run, z->counting.job.image, NULL, &err);
     rfx_cli_progress_end(&progress);
     if (status == RFX_OK && rfx_cli_progress_cancelled())
         status = rfx_fail(&err, RFX_STATUS_CANCELLED, "stopped by a signal");
@@ -156,9 +119,11 @@ static enum rfx_status list_kept(struct quantize *z, struct rfx_error *err) {
 
 static int count_pictures(struct quantize *z) {
     int code = RFX_EXIT_DONE;
+    z->counting = (struct rfx_kept_run){
+        .options = &z->options, .command = "quantize", .ready = ready, .user = z};
     for (size_t i = z->first; i < z->end && code == RFX_EXIT_DONE; ++i)
         code = count_picture(z, z->list.paths[i]);
-    drop_job(z);
+    rfx_kept_run_release(&z->counting);
     return code;
 }
 
@@ -189,16 +154,13 @@ static int read_request(struct quantize *z) {
 static int read_list(struct quantize *z, struct rfx_memory *mem) {
     const struct quantize_options *o = z->asked;
     struct rfx_error err = {{0}};
-    struct stat info;
     int64_t part = 1, parts = 1;
     if (o->part != NULL && !rfx_cli_parse_share(o->part, &part, &parts)) {
         rfx_cli_message("--part '%s' is not I/N, such as 1/4: part I of N, counted from 1",
                         o->part);
         return RFX_EXIT_USAGE;
     }
-    bool folder = stat(o->images, &info) == 0 && S_ISDIR(info.st_mode);
-    enum rfx_status status =
-        (folder ? rfx_batch_list_read_folder : rfx_batch_list_read)(mem, o->images, &z->list, &err);
+    enum rfx_status status = rfx_batch_list_read_images(mem, o->images, &z->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     z->first = z->list.n * (size_t)(part - 1) / (size_t)parts;
     z->end = z->list.n * (size_t)part / (size_t)parts;
@@ -255,9 +217,10 @@ static int read_counts(struct quantize *z) {
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Counts nodes with weights, and other nodes, that are computed on integers and in float32. */
+/* Layers with weights, those of them that are computed on integers, and other operators that are.
+ */
 struct shares {
-    int layers, integer_layers, others, integer_others;
+    int layers, integer_layers, integer_others;
 };
 
 static struct shares shares_of(const struct rfx_quantiser *q) {

@@ -1,10 +1,8 @@
-/* rfexec run --list. Graph, plan and session are kept from one image to the next as long as the
- * images are alike.
+/* rfexec run --list. Network, plan and run are kept from one image to the next as long as the
+ * images are alike (kept_run.h).
  *
- * Invariants: 1. there is one graph, plan, session and image at a time, so a budget holds for any
- * number of images; 2. an image is opened while a session exists only if opening the image cannot
- * take more memory than opening the session's own image took (is_alike); 3. a result gets its name
- * when it is complete, so a result that exists need not be computed again. */
+ * A result gets its name when it is complete, so a result that exists need not be computed again.
+ */
 #include "tools/commands/command_forms.h"
 
 #include <errno.h>
@@ -22,107 +20,25 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/batch_list.h"
-
-/* The beginning of an image file. It tells the kind of file and, for a PNG, its size and type. */
-struct look {
-    unsigned char head[26];
-    int64_t bytes; /* of the file; -1: it cannot be read */
-};
+#include "tools/commands/kept_run.h"
 
 struct batch {
     const struct rfx_cli_run_options *options; /* options of the command */
     struct rfx_cli_run_options one;            /* options for running one image */
     struct rfx_batch_list list;
-    struct rfx_cli_job job;          /* job.plan NULL: no plan and session are kept */
-    struct rfx_run kept;             /* session for images of one size */
-    struct rfx_source_traits traits; /* traits of the image that the plan was made for */
-    struct look look;                /* beginning of that image's file */
-    size_t geo_bytes;                /* memory of that image's georeference */
-    size_t most_fixed_bytes;         /* largest fixed memory of any image of that size so far */
-    char result[PATH_MAX];           /* path of the result of the current image */
+    struct rfx_kept_run kept; /* for images of one size */
+    char result[PATH_MAX];    /* path of the result of the current image */
     size_t done, skipped, failed;
     int first_code; /* exit code of the first failure */
     bool useless;   /* the options suit no image: stop the batch */
 };
 
-static struct look look_at(const char *path) {
-    struct look look = {.bytes = -1};
-    struct stat info;
-    FILE *file = stat(path, &info) == 0 && S_ISREG(info.st_mode) ? fopen(path, "rb") : NULL;
-    if (file == NULL) return look;
-    if (fread(look.head, 1, sizeof look.head, file) > 0) look.bytes = (int64_t)info.st_size;
-    (void)fclose(file);
-    return look;
-}
-
-/* Returns whether opening the file `next` takes about the same memory as opening the file `kept`.
- * Both must be of the same kind, and `next` not much larger, because a TIFF's tables grow with the
- * file. PNG files must have the same image size, because a PNG's rows are buffered. */
-static bool is_alike(const struct look *kept, const struct look *next) {
-    bool png = memcmp(next->head, "\x89PNG", 4) == 0;
-    return next->bytes >= 0 && kept->bytes >= 0 && next->bytes / 2 <= kept->bytes + 65536 &&
-           memcmp(kept->head, next->head, png ? sizeof next->head : 4) == 0;
-}
-
-static void drop_kept(struct batch *run) {
-    rfx_run_release(&run->kept);
-    rfx_cli_job_free(&run->job);
-    run->job = (struct rfx_cli_job){0};
-}
-
-static bool is_same_plan(const struct rfx_source_traits *a, const struct rfx_source_traits *b) {
-    return a->h == b->h && a->w == b->w && a->c == b->c && a->random_access == b->random_access &&
-           a->window_row_bytes == b->window_row_bytes;
-}
-
-/* Opens an image while the kept session exists. *same: the session can run the image. */
-static int open_beside(struct batch *run, const char *path, bool *same) {
-    *same = false;
-    int code = rfx_cli_job_change(&run->job, &run->one, path);
-    if (code != RFX_EXIT_DONE) return code;
-    struct rfx_source_traits traits = rfx_image_traits(run->job.image);
-    bool alike = is_same_plan(&traits, &run->traits);
-    *same = alike && traits.fixed_bytes <= run->traits.fixed_bytes &&
-            rfx_georeference_bytes(&run->job.geo.geo) <= run->geo_bytes;
-    if (alike && !*same) run->most_fixed_bytes = traits.fixed_bytes;
-    return RFX_EXIT_DONE;
-}
-
-/* Makes the graph, plan and session that are kept, for an image. */
-static int make_kept(struct batch *run, const char *path, const struct look *look) {
-    struct rfx_error err = {{0}};
-    size_t most = run->most_fixed_bytes;
-    int code = rfx_cli_job_open(&run->job, &run->one, path);
-    if (code == RFX_EXIT_DONE) code = rfx_cli_outputs_check(run->job.graph, &run->one);
+/* Checks that the outputs of an image can be written, and adds what their files take in a run. */
+static int ready(void *user, struct rfx_cli_job *job, size_t *more_bytes) {
+    struct batch *run = user;
+    int code = rfx_cli_outputs_check(job->graph, &run->one);
     run->useless = code == RFX_EXIT_USAGE;
-    if (code != RFX_EXIT_DONE) return code;
-    run->look = *look;
-    run->geo_bytes = rfx_georeference_bytes(&run->job.geo.geo);
-    run->traits = rfx_image_traits(run->job.image);
-    if (run->traits.fixed_bytes < most) run->traits.fixed_bytes = most;
-    run->job.request.source.fixed_bytes =
-        run->traits.fixed_bytes + run->list.bytes +
-        rfx_cli_outputs_bytes(run->job.graph, &run->one, &run->job.geo);
-    code = rfx_cli_job_plan(&run->job, &run->one, "run");
-    if (code != RFX_EXIT_DONE) return code;
-    run->kept = (struct rfx_run){.plan = run->job.plan,
-                                 .spill_folder = run->options->plan.spill,
-                                 .progress = rfx_cli_progress_step};
-    enum rfx_status status = rfx_run_prepare(&run->kept, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
-}
-
-static int prepare(struct batch *run, const char *path) {
-    struct look look = look_at(path);
-    bool same = false;
-    run->most_fixed_bytes = 0;
-    if (run->kept.session != NULL && is_alike(&run->look, &look)) {
-        int code = open_beside(run, path, &same);
-        if (code != RFX_EXIT_DONE || same) return code;
-    }
-    drop_kept(run);
-    int code = make_kept(run, path, &look);
-    if (code != RFX_EXIT_DONE) drop_kept(run);
+    *more_bytes = run->list.bytes + rfx_cli_outputs_bytes(job->graph, &run->one, &job->geo);
     return code;
 }
 
@@ -159,18 +75,19 @@ static enum rfx_status compute(struct batch *run, const char *path, struct rfx_e
     struct rfx_cli_outputs outputs = {0};
     struct rfx_cli_progress progress;
     double started = rfx_clock_seconds(CLOCK_MONOTONIC);
-    enum rfx_status status =
-        rfx_cli_outputs_open(run->job.mem, run->job.graph, &run->one, &run->job.geo, &outputs, err);
+    enum rfx_status status = rfx_cli_outputs_open(run->kept.job.mem, run->kept.job.graph, &run->one,
+                                                  &run->kept.job.geo, &outputs, err);
     if (status == RFX_OK) {
         struct rfx_output_sink sink = rfx_cli_outputs_sink(&outputs);
-        run->kept.sink = &sink;
-        run->kept.user = &progress;
+        run->kept.run.sink = &sink;
+        run->kept.run.user = &progress;
         rfx_cli_progress_start(&progress, rfx_batch_list_base(path));
-        status = rfx_run_image(&run->kept, run->job.image, NULL, err);
+        status = rfx_run_image(&run->kept.run, run->kept.job.image, NULL, err);
         rfx_cli_progress_end(&progress);
     }
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&outputs, err);
-    rfx_cli_memory_may_stop(run->job.mem); /* finishing the output files had disabled stopping */
+    rfx_cli_memory_may_stop(
+        run->kept.job.mem); /* finishing the output files had disabled stopping */
     if (status == RFX_OK)
         tell_done(run, path, &outputs, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     rfx_cli_outputs_free(&outputs);
@@ -202,9 +119,9 @@ static int run_one(struct batch *run, char *path) {
     run->one.words.args[1] = path;
     run->one.words.shown[1] = shown;
     run->one.output.file = run->result;
-    int code = prepare(run, path);
+    int code = rfx_kept_run_open(&run->kept, path);
     if (code != RFX_EXIT_DONE) return code;
-    if (run->options->list.resume && rfx_cli_outputs_exist(run->job.graph, &run->one))
+    if (run->options->list.resume && rfx_cli_outputs_exist(run->kept.job.graph, &run->one))
         return skip(run);
     enum rfx_status status = compute(run, path, &err);
     if (status == RFX_OK) run->done++;
@@ -302,10 +219,12 @@ int rfx_run_batch(const struct rfx_cli_run_options *options) {
     struct rfx_memory *mem = rfx_cli_memory_create();
     if (mem == NULL) return RFX_EXIT_SYSTEM;
     run.one.words.n_args = 2;
+    run.kept =
+        (struct rfx_kept_run){.options = &run.one, .command = "run", .ready = ready, .user = &run};
     run.list.mem = mem;
     int code = check_all(&run);
     if (code == RFX_EXIT_DONE) code = run_all(&run);
-    drop_kept(&run);
+    rfx_kept_run_release(&run.kept);
     rfx_batch_list_free(&run.list);
     rfx_memory_free(mem);
     return code;
