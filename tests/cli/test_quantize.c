@@ -55,8 +55,11 @@ static void test_parts_add_up(void **state) {
         (void)snprintf(command, sizeof command, QUANTIZE "--part %d/3 -o part%d.json", i, i);
         expect(0, command);
     }
-    expect(0, "quantize " NET " --counts part2.json,part3.json,part1.json -o other.onnx");
+    expect(0, "quantize " NET " --counts part2.json,part3.json,part1.json -o other.onnx --json");
     assert_same_file("other.onnx");
+    json_t *doc = document("quantize");
+    assert_int_equal(integer_at(doc, "pictures"), 5);
+    json_decref(doc);
     expect(0, QUANTIZE "--part 1/1 -o all.json");
     expect(0, "quantize " NET " --counts all.json -o other.onnx");
     assert_same_file("other.onnx");
@@ -146,6 +149,7 @@ static void test_layers_left_in_float32(void **state) {
     assert_int_equal(integer_at(all, "layers"), 53);
     assert_int_equal(integer_at(all, "integer_layers"), 53);
     assert_int_equal(integer_at(all, "pictures"), 5);
+    assert_int_equal(integer_at(all, "tensors"), 66); /* the image, 53 layers, 11 sums, a mean */
     json_decref(all);
     expect(0, QUANTIZE "-o other.onnx --json --float classifier.1 --float features.2.conv.0.0");
     json_t *some = document("quantize");
@@ -241,7 +245,8 @@ static void test_compare_measures_outputs(void **state) {
 /* A tensor of the quantised network is compared in units of the float32 network, wherever batch
  * norm and activation went, and under every plan. */
 static void test_compare_measures_layers(void **state) {
-    static const char *const plans[] = {"", "--bands 3", "--memory 24MiB --threads 1", "--untiled"};
+    static const char *const plans[] = {"", "--bands 4 --strips 3", "--memory 24MiB --threads 1",
+                                        "--untiled"};
     static const char *const layers[] = {"features.0", "features.1.conv.0.2", "features.1",
                                          "features.3", "avgpool"};
     double first[5] = {0.0};
