@@ -97,6 +97,14 @@ class ResultFile(ctypes.Structure):
         ("cog", c_int),
         ("zarr_format", c_int),
         ("chunk", c_int64),
+        ("thresholds", POINTER(c_float)),
+        ("n_thresholds", c_int),
+        ("corners", c_int),
+        ("all_labels", c_int),
+        ("pixels", c_int),
+        ("least_area", c_int64),
+        ("classes", c_char_p),
+        ("answer_bytes", c_uint64),
     ]
 
 

@@ -7,6 +7,8 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any, Mapping, Optional, Sequence, Union
 
+import numpy as np
+
 from . import _c
 from ._call import Call
 from ._errors import UsageError
@@ -20,7 +22,8 @@ class File:
     """A file, or folder, for an output. Its bytes equal those of the program's `-o`.
 
     Attributes:
-        path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr.
+        path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr. With
+            .geojson and .csv the connected regions of the map are found and written, not the map.
         bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.
         range: (lowest, highest): the values that become the smallest and largest sample of 8 or 16
             bits; None: the smallest and largest value of the output.
@@ -31,6 +34,14 @@ class File:
         cog: True for a cloud optimized GeoTIFF.
         zarr_format: 2 or 3; 0: 3.
         chunk: rows and columns of a Zarr chunk; 0: the default.
+        threshold: of regions: one number, or one for each channel, which is then the class of the pixels
+            above it; None: the class of a pixel is its largest channel, or its integer.
+        corners: True: pixels that touch at corners belong to one region.
+        all_labels: True: label 0, or the first of several channels, is no background.
+        min_area: regions of fewer pixels of the map are left out.
+        classes: a text file with one name of a class a line, label 0 first.
+        coordinates: "pixels" of the picture, "auto": its coordinate system where it has one.
+        answer_memory: bytes for regions that are not complete; 0: no limit, or 8 MiB of a budget.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -43,6 +54,13 @@ class File:
     cog: bool = False
     zarr_format: int = 0
     chunk: int = 0
+    threshold: Union[None, float, Sequence[float]] = None
+    corners: bool = False
+    all_labels: bool = False
+    min_area: int = 0
+    classes: Union[None, str, os.PathLike[str]] = None
+    coordinates: str = "auto"
+    answer_memory: int = 0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -98,6 +116,23 @@ def _fill(at: Any, k: int, file: File) -> None:
     at.chunk = c_number(file.chunk, "chunk")
 
 
+def _fill_regions(at: Any, file: File) -> Any:
+    """Sets the members about regions. Returns what must live as long as the call."""
+    numbers = [] if file.threshold is None else np.atleast_1d(np.asarray(file.threshold, np.float32))
+    kept = (ctypes.c_float * max(1, len(numbers)))(*numbers)
+    if len(numbers) > 0:
+        at.thresholds, at.n_thresholds = kept, len(numbers)
+    if file.coordinates not in ("auto", "pixels"):
+        raise UsageError(f"coordinates is {file.coordinates!r}: auto or pixels")
+    at.corners, at.all_labels = int(file.corners), int(file.all_labels)
+    at.pixels = int(file.coordinates == "pixels")
+    at.least_area = c_number(file.min_area, "min_area")
+    at.answer_bytes = c_number(file.answer_memory, "answer_memory")
+    if file.classes is not None:
+        at.classes = c_name(file.classes, "classes")
+    return kept
+
+
 def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
     """Makes the call write files; returns the names of the outputs that have a file."""
     names = [info.name for info in infos]
@@ -105,6 +140,7 @@ def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
     raw = (_c.ResultFile * max(1, len(files)))()
     for at, (name, file) in zip(raw, files.items()):
         _fill(at, names.index(name), file)
+        call.keep(_fill_regions(at, file))
     if files:
         call.options.files, call.options.n_files = raw, len(files)
     call.keep(raw)

@@ -19,6 +19,13 @@ KINDS = [
     ("map.pfm", {}, []),
     ("map.zarr", {"zarr_format": 2, "chunk": 16}, ["--zarr-format", "2", "--zarr-chunk", "16"]),
     ("map.ome.zarr", {}, []),
+    ("map.geojson", {"threshold": 0.02}, ["--threshold", "0.02"]),
+    (
+        "map.csv",
+        {"threshold": (0.01, 0.02, 0.03), "corners": True, "min_area": 2, "coordinates": "pixels"},
+        ["--threshold", "0.01,0.02,0.03", "--connect", "8", "--min-area", "2", "--coordinates", "pixels"],
+    ),
+    ("map.geojson", {"all_labels": True, "answer_memory": 1 << 20}, ["--all-labels", "--answer-memory", "1MiB"]),
 ]
 
 

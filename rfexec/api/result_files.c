@@ -41,6 +41,11 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
         return "channel_names are for .ome.tif";
     if ((file->zarr_format != 0 || file->chunk != 0) && !zarr)
         return "zarr_format and chunk are for Zarr";
+    bool answers = file->n_thresholds != 0 || file->corners != 0 || file->all_labels != 0 ||
+                   file->pixels != 0 || file->least_area != 0 || file->classes != NULL ||
+                   file->answer_bytes != 0;
+    if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
+        return "thresholds and other members of regions are for .geojson and .csv";
     return NULL;
 }
 
@@ -53,14 +58,31 @@ static const char *bad_number(const struct rfx_result_file *file) {
     if (file->chunk < 0 || file->chunk > MOST_CHUNK) return "chunk is 0 to 4096";
     if (file->zarr_format != 0 && file->zarr_format != 2 && file->zarr_format != 3)
         return "zarr_format is 2 or 3";
+    if ((file->thresholds == NULL) != (file->n_thresholds == 0) || file->n_thresholds < 0)
+        return "thresholds and n_thresholds do not go together";
+    for (int i = 0; i < file->n_thresholds; i++)
+        if (file->thresholds[i] != file->thresholds[i]) return "a threshold is NaN";
+    if (file->least_area < 0) return "least_area is below 0";
     if (file->low > file->high || file->low != file->low || file->high != file->high)
         return "low is above high, or one is NaN";
     return NULL;
 }
 
+static struct rfx_answer_options answer_of(const struct rfx_result_file *file, bool budget) {
+    return (struct rfx_answer_options){
+        .names = file->classes,
+        .most_bytes = file->answer_bytes == 0 && budget ? RFX_ANSWER_BYTES : file->answer_bytes,
+        .coordinates = file->pixels != 0 ? RFX_ANSWER_PIXELS : RFX_ANSWER_AUTO,
+        .thresholds = file->thresholds,
+        .n_thresholds = file->n_thresholds,
+        .corners = file->corners != 0,
+        .all_labels = file->all_labels != 0,
+        .least_area = file->least_area};
+}
+
 static enum rfx_status make_format(const struct rfx_result_file *file,
-                                   const struct rfx_graph *graph, struct rfx_output_format *format,
-                                   struct rfx_error *err) {
+                                   const struct rfx_graph *graph, bool budget,
+                                   struct rfx_output_format *format, struct rfx_error *err) {
     static const char *const compressions[] = {NULL, "deflate", "zstd"};
     static const char *const overviews[] = {NULL, "mean", "nearest"};
     char ends[RFX_OUTPUT_ENDS];
@@ -73,7 +95,8 @@ static enum rfx_status make_format(const struct rfx_result_file *file,
                                          .cog = file->cog != 0,
                                          .channel_names = file->channel_names,
                                          .zarr_format = file->zarr_format,
-                                         .chunk = file->chunk};
+                                         .chunk = file->chunk,
+                                         .answer = answer_of(file, budget)};
     const char *option = format->kind == NULL ? rfx_output_option_of(file->path) : NULL;
     if (option != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -119,7 +142,7 @@ static enum rfx_status read_file(const struct rfx_run_options *options, int i,
     struct rfx_result_files_item *item = &out->items[out->n++];
     item->output = file.output;
     item->path = file.path;
-    status = make_format(&file, graph, &item->format, err);
+    status = make_format(&file, graph, options->memory_bytes > 0, &item->format, err);
     if (status != RFX_OK || options->mask == NULL) return status;
     if (!rfx_output_is_scaled(&item->format) || item->format.has_range) return RFX_OK;
     return refuse(&file,

@@ -45,6 +45,30 @@ static void say_spread(const char *name, const struct rfx_grid *grid, char *word
                    name, rows, cols);
 }
 
+/* Returns the transform from the output's pixels to those of the picture. */
+static struct rfx_geo_affine cell_of(const struct rfx_grid *grid,
+                                     const struct rfx_geo_source *source) {
+    const struct rfx_grid_axis *rows = &grid->axis[0], *cols = &grid->axis[1];
+    struct rfx_geo_affine cell = {.x = {cols->step, 0.0, corner(cols)},
+                                  .y = {0.0, rows->step, corner(rows)}};
+    if (source != NULL) {
+        cell.x[2] += (double)source->x0;
+        cell.y[2] += (double)source->y0;
+    }
+    return cell;
+}
+
+enum rfx_status rfx_output_place(const struct rfx_graph *graph, int k,
+                                 const struct rfx_geo_source *source, struct rfx_answer_place *out,
+                                 struct rfx_error *err) {
+    struct rfx_grid grid;
+    *out = (struct rfx_answer_place){.known = false};
+    enum rfx_status status = rfx_grid_find(graph, graph->outputs[k].node, &grid, err);
+    if (status != RFX_OK || !grid.known) return status;
+    *out = (struct rfx_answer_place){.known = true, .cell = cell_of(&grid, source)};
+    return RFX_OK;
+}
+
 enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph *graph, int k,
                                   const struct rfx_geo_source *source, bool as_stored,
                                   struct rfx_georeference *out, char words[RFX_GEOREFERENCED_WORDS],
@@ -67,10 +91,7 @@ enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph
     if (!rfx_georeference_is_size(&source->geo)) say_spread(name, &grid, words);
     struct rfx_geo_affine turn =
         rfx_geo_turn(as_stored ? 1 : source->orientation, source->h, source->w);
-    const double x0 = corner(&grid.axis[1]) + (double)source->x0;
-    const double y0 = corner(&grid.axis[0]) + (double)source->y0;
-    const struct rfx_geo_affine cell = {.x = {grid.axis[1].step, 0.0, x0},
-                                        .y = {0.0, grid.axis[0].step, y0}};
+    const struct rfx_geo_affine cell = cell_of(&grid, source);
     struct rfx_geo_affine affine = rfx_geo_compose(&turn, &cell);
     status = rfx_georeference_place(&source->geo, &affine, mem, out, err);
     /* The picture's no-data number is one of the picture's samples. Among the output's values it

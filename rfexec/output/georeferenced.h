@@ -3,6 +3,7 @@
 #define RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/answers/answer_options.h"
 #include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/image_source.h"
 
@@ -28,4 +29,10 @@ RFX_NODISCARD enum rfx_status rfx_georeferenced(struct rfx_memory *mem,
                                                 struct rfx_georeference *out,
                                                 char words[RFX_GEOREFERENCED_WORDS],
                                                 struct rfx_error *err);
+
+/* Finds where the pixels of output k lie in the picture as it is seen. source NULL: all of the
+ * picture is read. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_output_place(const struct rfx_graph *graph, int k,
+                                               const struct rfx_geo_source *source,
+                                               struct rfx_answer_place *out, struct rfx_error *err);
 #endif

@@ -46,6 +46,8 @@ enum rfx_status rfx_output_files_open(const struct rfx_output_files *files, int 
             status = rfx_memory_fail(mem, "no data", strlen(files->no_data) + 1, err);
     }
     placed.geo = &geo;
+    if (status == RFX_OK && format->kind->count != NULL)
+        status = rfx_output_place(files->graph, k, files->source, &placed.place, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(mem, path, &placed, tensor_of(files, k), out, err);
     rfx_georeference_release(&geo);

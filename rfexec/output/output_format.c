@@ -189,7 +189,9 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a %s takes a map of rows, columns and channels; use .npy", path,
                         kind->name);
-    return check_size(kind, tensor, path, err);
+    status = check_size(kind, tensor, path, err);
+    return status == RFX_OK && kind->check_map != NULL ? kind->check_map(format, tensor, path, err)
+                                                       : status;
 }
 
 const struct rfx_output_kind rfx_output_npy = {

@@ -3,6 +3,7 @@
 #define RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/answers/answer_options.h"
 #include "rfexec/output/npy_write.h"
 #include "rfexec/output/samples.h"
 #include "rfexec/output/tiff_write.h"
@@ -15,7 +16,9 @@ enum {
     RFX_OUTPUT_TAKES_COG = 2,
     RFX_OUTPUT_TAKES_OVERVIEWS = 4,
     RFX_OUTPUT_TAKES_NAMES = 8, /* names of channels */
-    RFX_OUTPUT_TAKES_CHUNKS = 16
+    RFX_OUTPUT_TAKES_CHUNKS = 16,
+    RFX_OUTPUT_TAKES_ANSWERS = 32 /* thresholds and classes: the file has what was found in the map,
+                                     not the map */
 };
 
 /* A kind of file: its names, what it can hold, and how its rows are written. To add a kind, write a
@@ -47,6 +50,12 @@ struct rfx_output_kind {
     enum rfx_status (*write_row)(void *writer, const void *samples, struct rfx_error *err);
     enum rfx_status (*commit)(void *writer, struct rfx_error *err);
     void (*free)(void *writer); /* NULL is fine */
+    /* Checks that the file can hold what is found in the map. NULL: any map of the sizes above. */
+    enum rfx_status (*check_map)(const struct rfx_output_format *format,
+                                 const struct rfx_tensor *map, const char *path,
+                                 struct rfx_error *err);
+    /* Returns how many things were found and written. NULL: the file has the map itself. */
+    int64_t (*count)(const void *writer);
 };
 
 /* Sample types of most kinds: unsigned integers of 8 and 16 bits, signed integers of 8, 16 and 32
@@ -56,10 +65,11 @@ struct rfx_output_kind {
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
 /* All kinds, each with the build option that it needs; 1: every build has it. */
-#define RFX_OUTPUT_KINDS(X)                                                                       \
-    X(npy, 1)                                                                                     \
-    X(tiff, RFX_WITH_TIFF) X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) \
-        X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)
+#define RFX_OUTPUT_KINDS(X)                                                \
+    X(npy, 1)                                                              \
+    X(tiff, RFX_WITH_TIFF)                                                 \
+    X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) \
+        X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS)
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
@@ -89,6 +99,9 @@ struct rfx_output_format {
     int zarr_format; /* 2 or 3; 0 means 3 */
     int64_t chunk;   /* rows and columns of chunks; 0: rfx_zarr_choose_chunks */
     bool zstd;       /* chunks are compressed */
+    /* Answers only: */
+    struct rfx_answer_options answer;
+    struct rfx_answer_place place;
 };
 
 /* Returns the kind of file for a name: the kind with the longest ending that the name has, in upper

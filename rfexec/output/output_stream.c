@@ -344,6 +344,11 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
     return stream->format.kind->commit(stream->writer, err);
 }
 
+int64_t rfx_output_stream_count(const struct rfx_output_stream *stream) {
+    const struct rfx_output_kind *kind = stream->format.kind;
+    return kind->count != NULL ? kind->count(stream->writer) : -1;
+}
+
 void rfx_output_stream_free(struct rfx_output_stream *stream) {
     if (stream == NULL) return;
     rfx_output_spool_free(stream->spool);

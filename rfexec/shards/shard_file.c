@@ -25,8 +25,9 @@ void rfx_shard_file_release(struct rfx_shard_file *shard) {
     json_decref(shard->run);
     json_decref(shard->about);
     json_decref(shard->geo);
+    json_decref(shard->grid);
     json_decref(shard->picture);
-    shard->run = shard->about = shard->geo = shard->picture = NULL;
+    shard->run = shard->about = shard->geo = shard->grid = shard->picture = NULL;
 }
 
 struct rfx_tensor rfx_shard_file_map(const struct rfx_shard_file *shard) {
@@ -105,11 +106,11 @@ enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *shard,
 static json_t *shard_json(const struct rfx_shard_file *shard) {
     bool cells = shard->cells.of > 0;
     json_t *document =
-        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:o*, s:O*}", "format",
+        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:O*, s:o*, s:O*}", "format",
                   RFX_SHARD_FORMAT, "version", cells ? CELLS_VERSION : VERSION, "run", shard->run,
                   "output", shard->output, "shape", shape_json(&shard->shape), "fingerprint",
-                  shard->fingerprint, "about", shard->about, "georeference", shard->geo, "stored",
-                  stored_json(&shard->stored), "picture", shard->picture);
+                  shard->fingerprint, "about", shard->about, "georeference", shard->geo, "grid",
+                  shard->grid, "stored", stored_json(&shard->stored), "picture", shard->picture);
     json_t *where = cells ? json_pack("{s:o}", "cells", rfx_shard_cells_json(&shard->cells))
                           : rfx_shard_file_place_json(shard);
     bool whole = document != NULL && where != NULL && json_object_update(document, where) == 0;
@@ -230,6 +231,7 @@ static const char *read_members(const json_t *document, struct rfx_shard_file *s
     json_incref(shard->run);
     shard->about = json_incref(json_object_get(document, "about"));
     shard->geo = json_incref(json_object_get(document, "georeference"));
+    shard->grid = json_incref(json_object_get(document, "grid"));
     shard->picture = json_incref(json_object_get(document, "picture"));
     return rfx_shard_json_is_sealed(document) ? NULL : "sum";
 }

@@ -398,3 +398,25 @@ enum rfx_status rfx_shard_geo_parse(struct rfx_memory *mem, const json_t *json,
         rfx_georeference_release(&geo);
     return status;
 }
+
+json_t *rfx_shard_grid_json(const struct rfx_answer_place *place) {
+    const struct rfx_geo_affine *cell = &place->cell;
+    if (!place->known) return NULL;
+    return json_pack("[f, f, f, f]", cell->x[0], cell->x[2], cell->y[1], cell->y[2]);
+}
+
+enum rfx_status rfx_shard_grid_parse(const json_t *json, struct rfx_answer_place *out,
+                                     struct rfx_error *err) {
+    double v[4];
+    *out = (struct rfx_answer_place){.known = json != NULL};
+    for (size_t i = 0; i < 4 && json != NULL; i++) {
+        const json_t *number = json_array_get(json, i);
+        v[i] = json_number_value(number);
+        if (!json_is_number(number) || (i % 2 == 0 && !(v[i] > 0.0)))
+            return rfx_fail(err, RFX_STATUS_MALFORMED, "its 'grid' is not valid");
+    }
+    if (json != NULL) {
+        out->cell = (struct rfx_geo_affine){.x = {v[0], 0.0, v[1]}, .y = {0.0, v[2], v[3]}};
+    }
+    return RFX_OK;
+}

@@ -20,6 +20,7 @@
 #include <jansson.h>
 
 #include "layers/core/status.h"
+#include "rfexec/answers/answer_options.h"
 #include "rfexec/image/geo/georeference.h"
 #include "rfexec/image/row_sums.h"
 #include "rfexec/output/fingerprint.h"
@@ -75,4 +76,11 @@ json_t *rfx_shard_geo_json(const struct rfx_georeference *geo);
 RFX_NODISCARD enum rfx_status rfx_shard_geo_parse(struct rfx_memory *mem, const json_t *json,
                                                   struct rfx_georeference *out,
                                                   struct rfx_error *err);
+/* Returns a new JSON array of where an output's pixels lie in the picture, or NULL where that is
+ * not known. */
+json_t *rfx_shard_grid_json(const struct rfx_answer_place *place);
+
+/* The reverse; json NULL: not known. MALFORMED: it is no such array. */
+RFX_NODISCARD enum rfx_status rfx_shard_grid_parse(const json_t *json, struct rfx_answer_place *out,
+                                                   struct rfx_error *err);
 #endif

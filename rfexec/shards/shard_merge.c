@@ -296,12 +296,18 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
         if (status != RFX_OK)
             return rfx_fail_within(err, status, "part '%.200s'", shards->paths[0]);
         placed.geo = &m.geo;
+        status = rfx_shard_grid_parse(shards->files[0].grid, &placed.place, err);
+        if (status != RFX_OK) {
+            rfx_georeference_release(&m.geo);
+            return rfx_fail_within(err, status, "part '%.200s'", shards->paths[0]);
+        }
     }
     status = allocate_band(&m, &placed, memory_bytes, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(shards->mem, path, &placed, &m.tensor, &m.stream, err);
     if (status == RFX_OK) status = are_of_map(shards) ? merge_map(&m, err) : merge_cells(&m, err);
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
+    if (status == RFX_OK) shards->answers = rfx_output_stream_count(m.stream);
     rfx_output_stream_free(m.stream);
     rfx_georeference_release(&m.geo);
     rfx_memory_release(shards->mem, m.band);

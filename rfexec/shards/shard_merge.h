@@ -19,10 +19,11 @@ struct rfx_shards {
     struct rfx_memory *mem;
     const char *const *paths; /* [n], borrowed */
     int n;
-    struct rfx_shard_file *files;  /* [n]; only files[0] has run, about and geo */
+    struct rfx_shard_file *files;  /* [n]; only files[0] has run, about, geo and grid */
     size_t picture_bytes;          /* bytes of the row checksums of all shards */
     struct rfx_fingerprint *found; /* [n] fingerprints of the elements read so far */
     float *chunk;                  /* the elements read last */
+    int64_t answers; /* after a merge: what was found in the map (rfx_output_stream_count) */
 };
 
 /* Reads the JSON files of paths[n] and checks the sizes of the arrays. The caller releases *out,

@@ -90,7 +90,7 @@ static enum rfx_status look_at_shard(struct rfx_shard_scan *scan, struct rfx_sha
     take_run(item, shard.run, shard.about, shard.output);
     status = rfx_shard_file_check(scan->mem, item->path, &shard, err);
     rfx_shard_file_release(&shard);
-    shard.run = shard.about = shard.geo = shard.picture = NULL;
+    shard.run = shard.about = shard.geo = shard.grid = shard.picture = NULL;
     item->shard = shard;
     return status;
 }

@@ -6,6 +6,7 @@
 const char rfx_cli_heading_plan[] = "plan options (how the network is run)";
 const char rfx_cli_heading_input[] = "input options (how the image is read)";
 const char rfx_cli_heading_output[] = "output options (files of the outputs)";
+const char rfx_cli_heading_answers[] = "answer options (what is found in the outputs)";
 const char rfx_cli_heading_parts[] = "parts options (a part of an output, or many images)";
 const char rfx_cli_heading_report[] = "report options (what is shown)";
 
@@ -239,13 +240,60 @@ static const struct rfx_cli_option format_rows[] = {
 };
 GROUP(rfx_cli_format_group, rfx_cli_heading_output, format_rows);
 
+/* What is found in maps. */
+
+#define OF_ANSWER .needs = "regions output as"
+
+static const struct rfx_cli_option regions_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_answer_options, "regions", RESULT, regions, "FILE",
+                   "find the connected regions of a map and write their polygons, areas and scores "
+                   "as .geojson or .csv ('-o FILE.geojson' does the same for each output)",
+                   .ends = ".geojson .csv"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "regions-of", TEXT, regions_of, "NAME",
+                   "output in which regions are found (default: the first that is a map)",
+                   .needs = "regions"),
+};
+GROUP(rfx_cli_regions_group, rfx_cli_heading_answers, regions_rows);
+
+static const struct rfx_cli_option answers_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "threshold", FLOATS, thresholds, "T[,T...]",
+        "each channel is a class of the pixels whose value is above T; one T for all "
+        "channels or one for each (default: the class of a pixel is its largest channel, "
+        "or its label where there is one channel of integers)",
+        OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "connect", WORD, connect, "4|8",
+                   "pixels of a region are connected by their sides, or by sides and corners "
+                   "(default 4)",
+                   OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "min-area", COUNT, least_area, "N",
+                   "leave out regions of fewer than N pixels of the map", .most = INT64_MAX,
+                   OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "all-labels", FLAG, all_labels, NULL,
+                   "find regions of label 0, or of the first channel, too (default: it is the "
+                   "background)",
+                   .excludes = "threshold", OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "classes", TEXT, classes, "FILE",
+                   "read names of the classes from this file, one name a line, label 0 first",
+                   OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "coordinates", WORD, coordinates, "pixels|map",
+                   "write coordinates in pixels of the picture or in its coordinate system "
+                   "(default: map where the picture has one)",
+                   OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
+                   "memory for regions that are not complete yet, a part of the budget (default "
+                   "8MiB with --memory, else no limit)",
+                   OF_ANSWER),
+};
+GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
+
 /* Parts of outputs. */
 
 /* Options that do not go with --part and --part-rect, which write the samples of one output to a
  * .npy file. */
 #define NOT_OF_PART                                                                         \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format"
+    "channel-names zarr-chunk zarr-compress zarr-format regions threshold"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -267,7 +315,7 @@ static const struct rfx_cli_option part_rows[] = {
                    "image that is laid over the output; where it is 0 nothing is computed and 0 "
                    "(or the no-data value) is written",
                    .excludes = "part part-rect states list keep dump top labels report overlay "
-                               "plan untiled tiles split bands"),
+                               "regions plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
@@ -277,13 +325,14 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(rfx_cli_list_options, "list", TEXT, list, "FILE",
                    "instead of INPUT: run on the images whose paths this file has, one a line (- "
                    "for standard input); each image has a result file",
-                   .needs = "out-dir", .excludes = "output report overlay dump top labels"),
+                   .needs = "out-dir", .excludes = "output report overlay dump top labels regions"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),
     RFX_CLI_OPTION(
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
-        "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr or ome.zarr",
+        "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
+        "regions as geojson or csv",
         .needs = "list"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),

@@ -180,6 +180,18 @@ struct rfx_cli_input_options {
     const char *nodata_mark; /* field (NULL), centre or none */
 };
 
+/* What is found in maps: files of --regions, and of -o that ends in .geojson or .csv. */
+struct rfx_cli_answer_options {
+    const char *regions, *regions_of;
+    struct rfx_cli_numbers thresholds;
+    const char *connect; /* 4 (NULL) or 8 */
+    int64_t least_area;  /* 0: not given */
+    bool all_labels;
+    const char *classes;     /* file of class names */
+    const char *coordinates; /* pixels or map; NULL: not given */
+    size_t memory_bytes;     /* 0: not given */
+};
+
 /* Files of outputs. */
 struct rfx_cli_output_options {
     const char *file;       /* -o */
@@ -191,6 +203,7 @@ struct rfx_cli_output_options {
     bool cog;
     int64_t zarr_chunk, zarr_format;
     const char *zarr_compress;
+    struct rfx_cli_answer_options answer;
 };
 
 /* Parts of an output. */
@@ -249,6 +262,8 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(dump, rfx_cli_run_options, model),                   \
         RFX_CLI_USE(samples, rfx_cli_run_options, output),               \
         RFX_CLI_USE(format, rfx_cli_run_options, output),                \
+        RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),        \
+        RFX_CLI_USE(answers, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(part, rfx_cli_run_options, part),                    \
         RFX_CLI_USE(list, rfx_cli_run_options, list),                    \
         RFX_CLI_USE(classes, rfx_cli_run_options, report),               \
@@ -268,6 +283,8 @@ extern const struct rfx_cli_group rfx_cli_input_group;    /* struct rfx_cli_inpu
 extern const struct rfx_cli_group rfx_cli_file_group;     /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_samples_group;  /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_regions_group;  /* struct rfx_cli_answer_options */
+extern const struct rfx_cli_group rfx_cli_answers_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */
 extern const struct rfx_cli_group rfx_cli_list_group;     /* struct rfx_cli_list_options */
 extern const struct rfx_cli_group rfx_cli_classes_group;  /* struct rfx_cli_report_options */
@@ -278,7 +295,7 @@ extern const struct rfx_cli_group rfx_cli_threads_group;  /* struct rfx_cli_thre
 
 /* Headings of groups. */
 extern const char rfx_cli_heading_plan[], rfx_cli_heading_input[], rfx_cli_heading_output[],
-    rfx_cli_heading_parts[], rfx_cli_heading_report[];
+    rfx_cli_heading_answers[], rfx_cli_heading_parts[], rfx_cli_heading_report[];
 
 /* Largest accepted counts: of rows, classes or runs, and of threads. A larger count is a typing
  * error. */

@@ -27,6 +27,12 @@ static bool of_zarr(const struct rfx_cli_output_options *options) {
     return options->zarr_chunk != 0 || options->zarr_compress != NULL || options->zarr_format != 0;
 }
 
+static bool of_answers(const struct rfx_cli_answer_options *options) {
+    return options->thresholds.n > 0 || options->connect != NULL || options->least_area != 0 ||
+           options->all_labels || options->classes != NULL || options->coordinates != NULL ||
+           options->memory_bytes != 0;
+}
+
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
     if ((takes & RFX_OUTPUT_TAKES_NAMES) == 0 && options->channel_names != NULL)
         return "--channel-names is for files of -o that end in .ome.tif";
@@ -38,6 +44,8 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
         return "options --zarr-... are for folders of -o that end in .zarr";
     if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
         return "--overviews are for -o that ends in .tif or .ome.zarr";
+    if ((takes & RFX_OUTPUT_TAKES_ANSWERS) == 0 && of_answers(&options->answer))
+        return "answer options are for --regions, or for -o that ends in .geojson or .csv";
     return NULL;
 }
 
@@ -49,6 +57,19 @@ bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options) {
 
 static bool is_word(const char *given, const char *word) {
     return given != NULL && strcmp(given, word) == 0;
+}
+
+static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *options) {
+    struct rfx_answer_options answer = {.names = options->classes,
+                                        .most_bytes = options->memory_bytes,
+                                        .thresholds = options->thresholds.values,
+                                        .n_thresholds = options->thresholds.n,
+                                        .corners = is_word(options->connect, "8"),
+                                        .all_labels = options->all_labels,
+                                        .least_area = options->least_area};
+    if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
+    if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
+    return answer;
 }
 
 bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
@@ -63,6 +84,7 @@ bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t
         .zstd = is_word(options->zarr_compress, "zstd"),
         .cog = options->cog,
         .channel_names = options->channel_names,
+        .answer = answer_of(&options->answer),
     };
     if (options->cog || is_word(options->overviews, "mean")) format->overviews = RFX_OVERVIEW_MEAN;
     if (is_word(options->overviews, "nearest")) format->overviews = RFX_OVERVIEW_NEAREST;
@@ -73,6 +95,15 @@ bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t
     if (is_word(options->tiff_compress, "zstd")) format->packing = RFX_TIFF_ZSTD;
     format->tile = (int)options->tiff_tile;
     rfx_output_format_settle(format);
+    return true;
+}
+
+/* Like rfx_cli_output_format, for a file of a run. */
+static bool format_of(const struct rfx_cli_run_options *options, const char *path,
+                      struct rfx_output_format *format) {
+    if (!rfx_cli_output_format(&options->output, options->images, path, format)) return false;
+    if (options->plan.memory_bytes > 0 && format->answer.most_bytes == 0)
+        format->answer.most_bytes = RFX_ANSWER_BYTES;
     return true;
 }
 
@@ -191,7 +222,7 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_
                         file, file[strlen(file) - 1] == '/' ? "" : "/");
         return RFX_EXIT_USAGE;
     }
-    if (!rfx_cli_output_format(&options->output, options->images, file, &format)) {
+    if (!format_of(options, file, &format)) {
         char ends[RFX_OUTPUT_ENDS];
         rfx_cli_message("%s '%s': the name must end in %s", option, file, rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
@@ -211,6 +242,57 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
+/* Returns the output in which --regions are found, or -1 with a message. */
+static int find_regions_output(const struct rfx_graph *graph,
+                               const struct rfx_cli_answer_options *options) {
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        const char *name = graph->outputs[k].name;
+        bool map = tensor_of(graph, k)->layout == RFX_LAYOUT_NHWC;
+        if (options->regions_of == NULL ? map : strcmp(name, options->regions_of) == 0) return k;
+    }
+    if (options->regions_of != NULL)
+        rfx_cli_message("--regions-of '%s': there is no such output; the first is '%s'",
+                        options->regions_of, graph->outputs[0].name);
+    else
+        rfx_cli_message("--regions: no output is a map of rows and columns; '%s' is %s",
+                        graph->outputs[0].name,
+                        tensor_of(graph, 0)->layout == RFX_LAYOUT_NHWC ? "a map" : "none");
+    return -1;
+}
+
+/* Sets *format to the format of the file of --regions and *output to the output it is about.
+ * Returns whether there is such a file. */
+static bool regions_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
+                           int *output, struct rfx_output_format *format) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    if (answer->regions == NULL) return false;
+    *output = find_regions_output(graph, answer);
+    if (*output < 0 || !format_of(options, answer->regions, format)) return false;
+    rfx_output_declare(format, graph, *output);
+    return true;
+}
+
+static int check_regions(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    struct rfx_output_format format;
+    struct rfx_error err = {{0}};
+    char what[256];
+    int k;
+    if (answer->regions == NULL) return RFX_EXIT_DONE;
+    if (!regions_format(graph, options, &k, &format)) return RFX_EXIT_USAGE;
+    if (rfx_cli_options_mark(&options->input) && rfx_output_sample(&format) != RFX_TYPE_FLOAT32) {
+        rfx_cli_message(
+            "--regions: --nodata marks pixels as NaN, and output '%s' has labels: "
+            "--nodata-mark none",
+            graph->outputs[k].name);
+        return RFX_EXIT_USAGE;
+    }
+    (void)snprintf(what, sizeof what, "--regions '%.150s', output '%.60s'", answer->regions,
+                   graph->outputs[k].name);
+    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
+    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+}
+
 static bool writes_files(const struct rfx_cli_run_options *options) {
     bool any = options->output.file != NULL;
     for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] != NULL;
@@ -220,7 +302,7 @@ static bool writes_files(const struct rfx_cli_run_options *options) {
 /* Returns whether every option about TIFF or Zarr has a file of that kind. Prints a message if not.
  */
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
-    unsigned takes = 0;
+    unsigned takes = options->output.answer.regions != NULL ? RFX_OUTPUT_TAKES_ANSWERS : 0;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);
@@ -242,6 +324,8 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph,
                         graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
         return RFX_EXIT_USAGE;
     }
+    int regions = check_regions(graph, options);
+    if (regions != RFX_EXIT_DONE) return regions;
     if (!writes_files(options)) {
         if (!rfx_cli_options_of_files(&options->output)) return RFX_EXIT_DONE;
         rfx_cli_message("--bits, --range and those of TIFF and Zarr are for the file of -o");
@@ -282,12 +366,13 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
         struct rfx_output_format format;
-        if (!file_name(graph, options, k, name) ||
-            !rfx_cli_output_format(&options->output, options->images, name, &format))
-            continue;
+        if (!file_name(graph, options, k, name) || !format_of(options, name, &format)) continue;
         rfx_output_declare(&format, graph, k);
         rfx_output_files_add(&sum, &files, k, &format);
     }
+    struct rfx_output_format format;
+    int k;
+    if (regions_format(graph, options, &k, &format)) rfx_output_files_add(&sum, &files, k, &format);
     return rfx_output_files_sum(&sum, &files);
 }
 
@@ -330,7 +415,7 @@ enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
     if (!file_name(graph, options, k, name))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "the file name of output '%s' is too long", graph->outputs[k].name);
-    if (name[0] != '\0' && !rfx_cli_output_format(&options->output, options->images, name, format))
+    if (name[0] != '\0' && !format_of(options, name, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
     if (name[0] != '\0') rfx_output_declare(format, graph, k);
     return RFX_OK;
@@ -351,15 +436,28 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
             status = rfx_cli_outputs_open_file(graph, options, source, k, name, &format,
                                                &item->stream, err);
     }
+    struct rfx_output_format format;
+    struct rfx_cli_found *regions = &outputs->regions;
+    if (status == RFX_OK && regions_format(graph, options, &regions->output, &format))
+        status = rfx_cli_outputs_open_file(graph, options, source, regions->output,
+                                           options->output.answer.regions, &format,
+                                           &regions->stream, err);
     return status;
 }
 
-static enum rfx_status put(struct rfx_cli_output *item, const struct rfx_end *end,
+static enum rfx_status put(struct rfx_cli_outputs *outputs, const struct rfx_end *end,
                            struct rfx_rect rect, const struct rfx_view *view,
                            struct rfx_error *err) {
+    struct rfx_cli_output *item = &outputs->items[end->output];
+    struct rfx_output_stream *regions =
+        outputs->regions.output == end->output ? outputs->regions.stream : NULL;
+    enum rfx_status status = RFX_OK;
     rfx_fingerprint_add_end(&item->fingerprint, end, rect, view);
-    return item->stream == NULL ? RFX_OK
-                                : rfx_output_stream_write_end(item->stream, end, rect, view, err);
+    if (item->stream != NULL)
+        status = rfx_output_stream_write_end(item->stream, end, rect, view, err);
+    if (status == RFX_OK && regions != NULL)
+        status = rfx_output_stream_write_end(regions, end, rect, view, err);
+    return status;
 }
 
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
@@ -377,12 +475,12 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
         rfx_cli_classes_take(outputs->classes, end, rect, view);
     const struct rfx_missing *missing = outputs->missing;
     if (missing == NULL || !rfx_missing_any(missing, end->output, rect))
-        return put(item, end, rect, view, err);
+        return put(outputs, end, rect, view, err);
     enum rfx_status status = RFX_OK;
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; ++y) {
         struct rfx_view row =
             rfx_missing_row(missing, end->output, end->channels, y, rect.x0, rect.x1, view);
-        status = put(item, end, row.rect, &row, err);
+        status = put(outputs, end, row.rect, &row, err);
     }
     return status;
 }
@@ -442,12 +540,18 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs, struct r
         if (outputs->items[k].stream != NULL)
             status = rfx_output_stream_commit(outputs->items[k].stream, rfx_cli_progress_step,
                                               &progress, err);
+    if (status == RFX_OK && outputs->regions.stream != NULL)
+        status = rfx_output_stream_commit(outputs->regions.stream, rfx_cli_progress_step, &progress,
+                                          err);
     rfx_cli_progress_end(&progress);
+    if (status == RFX_OK && outputs->regions.stream != NULL)
+        outputs->regions.count = rfx_output_stream_count(outputs->regions.stream);
     return status;
 }
 
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs) {
     for (int k = 0; k < outputs->count; ++k) rfx_output_stream_free(outputs->items[k].stream);
+    rfx_output_stream_free(outputs->regions.stream);
     if (outputs->mem != NULL) rfx_memory_release(outputs->mem, outputs->items);
     *outputs = (struct rfx_cli_outputs){0};
 }

@@ -27,6 +27,13 @@ struct rfx_cli_output {
     char hash[RFX_FINGERPRINT_CHARS];
 };
 
+/* The file of --regions. */
+struct rfx_cli_found {
+    int output;
+    struct rfx_output_stream *stream; /* NULL: none */
+    int64_t count;                    /* regions that were written; set by rfx_cli_outputs_finish */
+};
+
 struct rfx_cli_outputs {
     struct rfx_memory *mem;
     int count;
@@ -34,6 +41,7 @@ struct rfx_cli_outputs {
     int64_t images;                    /* number of images in the batch; without a batch 1 */
     const struct rfx_missing *missing; /* marked pixels, written as NaN; NULL: none */
     struct rfx_cli_classes *classes;   /* largest elements of output 0; NULL: not wanted */
+    struct rfx_cli_found regions;
 };
 
 /* Returns whether output pixels that depend on missing samples are to be marked. */

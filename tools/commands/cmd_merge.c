@@ -26,6 +26,8 @@ static enum rfx_status find_format(const struct rfx_merge_options *options,
     if (why != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output.file,
                         why);
+    if (options->memory_bytes > 0 && format->answer.most_bytes == 0)
+        format->answer.most_bytes = RFX_ANSWER_BYTES;
     format->stored = *stored;
     return rfx_output_format_check(format, tensor, options->output.file, err);
 }
@@ -36,14 +38,19 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
     char hash[RFX_FINGERPRINT_CHARS], text[96], peak[RFX_HUMAN_CHARS];
     rfx_shards_hash(shards, hash);
     if (options->json)
-        return rfx_report_print(
-            json_pack("{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
-                      "command", "merge", "parts", shards->n, "run", first->run, "output", "name",
-                      first->output, "shape", rfx_report_shape(shape), "hash", hash, "measured",
-                      "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
+        return rfx_report_print(json_pack(
+            "{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:o*, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
+            "command", "merge", "parts", shards->n, "run", first->run, "output", "name",
+            first->output, "shape", rfx_report_shape(shape), "hash", hash, "regions",
+            shards->answers < 0 ? NULL
+                                : json_pack("{s:s, s:I}", "file", options->output.file, "count",
+                                            (json_int_t)shards->answers),
+            "measured", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
     printf("parts      %d of one run, without gap or overlap\n", shards->n);
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(shape, text), hash);
+    if (shards->answers >= 0)
+        printf("regions    %lld, in %s\n", (long long)shards->answers, options->output.file);
     return RFX_EXIT_DONE;
 }
 
@@ -231,6 +238,7 @@ static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(file, rfx_merge_options, output),
     RFX_CLI_USE(samples, rfx_merge_options, output),
     RFX_CLI_USE(format, rfx_merge_options, output),
+    RFX_CLI_USE(answers, rfx_merge_options, output.answer),
     RFX_CLI_USE(json, rfx_merge_options, json),
 };
 

@@ -70,6 +70,10 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
+    if (run->outputs->regions.stream != NULL)
+        (void)json_object_set_new(document, "regions",
+                                  json_pack("{s:s, s:I}", "file", options->output.answer.regions,
+                                            "count", (json_int_t)run->outputs->regions.count));
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
@@ -135,6 +139,9 @@ static int print_text(const struct rfx_run_result *run) {
                rfx_human_shape(&output->shape, shape), floats ? "" : " ",
                floats ? "" : rfx_type_name(output->type), output->hash);
     }
+    if (run->outputs->regions.stream != NULL)
+        printf("regions    %lld, in %s\n", (long long)run->outputs->regions.count,
+               run->options->output.answer.regions);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);

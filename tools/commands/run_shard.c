@@ -543,7 +543,10 @@ static enum rfx_status find_georeference(struct shard_run *run, struct rfx_error
     if (words[0] != '\0') rfx_cli_message("%s", words);
     run->shard.geo = rfx_shard_geo_json(&geo);
     rfx_georeference_release(&geo);
-    return RFX_OK;
+    struct rfx_answer_place place;
+    status = rfx_output_place(job->graph, run->k, &job->geo, &place, err);
+    if (status == RFX_OK) run->shard.grid = rfx_shard_grid_json(&place);
+    return status;
 }
 
 /* Plans the shard. From here on the job's graph is that of the shard. */

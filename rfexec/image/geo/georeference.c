@@ -5,6 +5,8 @@
 #include <string.h>
 
 enum { KEY_RASTER_TYPE = 1025, PIXEL_IS_POINT = 2, KEY_ENTRY = 4 };
+/* Keys of coordinate systems, and the smallest and largest code that is EPSG's. */
+enum { KEY_GEOGRAPHIC = 2048, KEY_PROJECTED = 3072, EPSG_FIRST = 1024, EPSG_LAST = 32766 };
 
 void rfx_georeference_release(struct rfx_georeference *geo) {
     if (geo->mem == NULL) return;
@@ -64,12 +66,22 @@ struct rfx_geo_affine rfx_geo_compose(const struct rfx_geo_affine *outer,
     return out;
 }
 
+/* Returns the value of a key that is stored in the directory itself, or 0. */
+static int key_of(const struct rfx_georeference *geo, int key) {
+    for (int i = KEY_ENTRY; i + KEY_ENTRY <= geo->n_keys; i += KEY_ENTRY)
+        if (geo->keys[i] == key && geo->keys[i + 1] == 0) return geo->keys[i + 3];
+    return 0;
+}
+
 /* Returns whether raster positions are counted from the middle of the first pixel. */
 static bool counts_from_middles(const struct rfx_georeference *geo) {
-    for (int i = KEY_ENTRY; i + KEY_ENTRY <= geo->n_keys; i += KEY_ENTRY)
-        if (geo->keys[i] == KEY_RASTER_TYPE && geo->keys[i + 1] == 0)
-            return geo->keys[i + 3] == PIXEL_IS_POINT;
-    return false;
+    return key_of(geo, KEY_RASTER_TYPE) == PIXEL_IS_POINT;
+}
+
+int rfx_georeference_epsg(const struct rfx_georeference *geo) {
+    int projected = key_of(geo, KEY_PROJECTED), geographic = key_of(geo, KEY_GEOGRAPHIC);
+    if (projected >= EPSG_FIRST && projected <= EPSG_LAST) return projected;
+    return geographic >= EPSG_FIRST && geographic <= EPSG_LAST ? geographic : 0;
 }
 
 /* Returns the affine transform for positions that are counted from the middles of the first pixels.
@@ -103,6 +115,18 @@ static void matrix_of(const double *scale, const double *point, double *m) {
     m[10] = scale[2];
     m[11] = point[5] - point[2] * scale[2];
     m[15] = 1.0;
+}
+
+bool rfx_georeference_affine(const struct rfx_georeference *geo, struct rfx_geo_affine *out) {
+    double made[RFX_GEO_MATRIX];
+    const double *m = geo->has_matrix ? geo->matrix : made;
+    if (!geo->has_matrix && (!geo->has_scale || geo->n_points != RFX_GEO_POINT)) return false;
+    if (!geo->has_matrix) matrix_of(geo->scale, geo->points, made);
+    const double half = counts_from_middles(geo) ? 0.5 : 0.0;
+    *out = (struct rfx_geo_affine){.x = {m[0], m[1], m[3]}, .y = {m[4], m[5], m[7]}};
+    out->x[2] -= half * (m[0] + m[1]);
+    out->y[2] -= half * (m[4] + m[5]);
+    return true;
 }
 
 /* Writes scale and tie point for the other picture, with the tie point at the corner of the first

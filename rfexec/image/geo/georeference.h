@@ -57,6 +57,13 @@ struct rfx_geo_affine rfx_geo_turn(int orientation, int64_t h, int64_t w);
 struct rfx_geo_affine rfx_geo_compose(const struct rfx_geo_affine *outer,
                                       const struct rfx_geo_affine *inner);
 
+/* Finds the transform from corners of the picture's pixels to coordinates of its coordinate system.
+ * Returns false if there is none or it is not affine (ground control points). */
+bool rfx_georeference_affine(const struct rfx_georeference *geo, struct rfx_geo_affine *out);
+
+/* Returns the EPSG code of the projected, else of the geographic coordinate system; 0: none. */
+int rfx_georeference_epsg(const struct rfx_georeference *geo);
+
 /* Computes the georeference of the other picture of `affine`. It is as exact as double arithmetic;
  * numbers that the transform does not change keep their bits. INVALID_ARGUMENT: the transform has
  * no inverse. OUT_OF_MEMORY. Release *out. */

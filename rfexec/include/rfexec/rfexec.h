@@ -367,7 +367,9 @@ struct rfx_result_file {
     size_t size; /* sizeof(struct rfx_result_file): set by init */
     int output;  /* number of the output, from 0 */
     int bits;    /* bits of a sample: 8 or 16, 32 for floats; 0: as usual for this kind of file */
-    const char *path; /* selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr */
+    /* Selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr; with .geojson and .csv
+     * the connected regions of the map are found and written, not the map. */
+    const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
     float low, high;
@@ -381,6 +383,19 @@ struct rfx_result_file {
     int zarr_format; /* 2 or 3; 0: 3 */
     int64_t chunk; /* Zarr: rows and columns of a chunk; 0: 256, or fewer rows and more columns for
                       wide maps */
+    /* Regions. With thresholds, one for all channels or one for each, a channel is the class of the
+     * pixels whose value is above its threshold. Without, the class of a pixel is its largest
+     * channel, or its value if the map has one channel of integers. */
+    const float *thresholds;
+    int n_thresholds;
+    int corners;           /* not 0: pixels that touch at corners are connected too */
+    int all_labels;        /* not 0: label 0, or channel 0 of several, is no background */
+    int pixels;            /* not 0: coordinates are in pixels of the picture, also if it has a
+                              coordinate system */
+    int64_t least_area;    /* regions of fewer pixels of the map are left out */
+    const char *classes;   /* text file with a name of a class a line, label 0 first; NULL: none */
+    uint64_t answer_bytes; /* memory for regions that are not complete; 0: no limit, or 8 MiB of a
+                              budget */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "rfexec/image/tiff/tiff_library.h"
-#include "rfexec/output/ome/channel_names.h"
+#include "rfexec/output/name_list.h"
 #include "rfexec/output/ome/ome_xml.h"
 #include "rfexec/output/output_format.h"
 #include "rfexec/output/tiff_write.h"

@@ -67,6 +67,14 @@ static void print_options(void) {
     MEMBER(rfx_result_file, cog);
     MEMBER(rfx_result_file, zarr_format);
     MEMBER(rfx_result_file, chunk);
+    MEMBER(rfx_result_file, thresholds);
+    MEMBER(rfx_result_file, n_thresholds);
+    MEMBER(rfx_result_file, corners);
+    MEMBER(rfx_result_file, all_labels);
+    MEMBER(rfx_result_file, pixels);
+    MEMBER(rfx_result_file, least_area);
+    MEMBER(rfx_result_file, classes);
+    MEMBER(rfx_result_file, answer_bytes);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/output/ome/channel_names.h"
+#include "rfexec/output/name_list.h"
 #include "rfexec/output/ome/ome_xml.h"
 #include "rfexec/output/output_format.h"
 #include "tests/support/test_util.h"

@@ -1,5 +1,5 @@
-/* Converts lines to names; see channel_names.h. */
-#include "rfexec/output/ome/channel_names.h"
+/* Converts lines to names; see name_list.h. */
+#include "rfexec/output/name_list.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,22 +12,21 @@
 
 enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */, END = 2 };
 
-static enum rfx_status read_file(struct rfx_memory *mem, const char *path, char **text,
-                                 struct rfx_error *err) {
+static enum rfx_status read_file(struct rfx_memory *mem, const char *path, const char *what,
+                                 char **text, struct rfx_error *err) {
     FILE *file = rfx_descriptor_stream(path);
     if (file == NULL)
-        return rfx_fail(err, RFX_STATUS_IO, "channel names '%s': %s", path, strerror(errno));
+        return rfx_fail(err, RFX_STATUS_IO, "%s '%s': %s", what, path, strerror(errno));
     struct stat at;
     enum rfx_status status = RFX_OK;
     if (fstat(fileno(file), &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > MOST_BYTES)
-        status =
-            rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                     "channel names '%s': not a file of up to %d bytes", path, (int)MOST_BYTES);
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s '%s': not a file of up to %d bytes",
+                          what, path, (int)MOST_BYTES);
     size_t n = status == RFX_OK ? (size_t)at.st_size : 0;
     char *block = status == RFX_OK ? rfx_memory_alloc(mem, n + END) : NULL;
     if (status == RFX_OK && block == NULL) status = rfx_memory_fail(mem, path, n + END, err);
     if (status == RFX_OK && fread(block, 1, n, file) != n)
-        status = rfx_fail(err, RFX_STATUS_IO, "channel names '%s': cannot be read", path);
+        status = rfx_fail(err, RFX_STATUS_IO, "%s '%s': cannot be read", what, path);
     (void)fclose(file);
     if (status != RFX_OK) {
         rfx_memory_release(mem, block);
@@ -56,20 +55,15 @@ static int64_t cut_lines(char *text, size_t *bytes) {
     return lines;
 }
 
-enum rfx_status rfx_channel_names_read(struct rfx_memory *mem, const char *path, int64_t channels,
-                                       char **names, struct rfx_error *err) {
+enum rfx_status rfx_names_read(struct rfx_memory *mem, const char *path, const char *what,
+                               char **names, int64_t *lines, struct rfx_error *err) {
     char *text = NULL;
     size_t bytes = 0;
-    enum rfx_status status = read_file(mem, path, &text, err);
+    enum rfx_status status = read_file(mem, path, what, &text, err);
     if (status != RFX_OK) return status;
-    int64_t lines = cut_lines(text, &bytes);
-    char *shown = NULL;
-    if (lines != channels)
-        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                          "channel names '%s': %" PRId64 " lines for %" PRId64 " channels", path,
-                          lines, channels);
-    if (status == RFX_OK) shown = rfx_memory_alloc(mem, SHOWN * bytes);
-    if (status == RFX_OK && shown == NULL) status = rfx_memory_fail(mem, path, SHOWN * bytes, err);
+    *lines = cut_lines(text, &bytes);
+    char *shown = rfx_memory_alloc(mem, SHOWN * bytes + 1);
+    if (shown == NULL) status = rfx_memory_fail(mem, path, SHOWN * bytes + 1, err);
     char *to = shown;
     for (const char *p = text; status == RFX_OK && p < text + bytes; p += strlen(p) + 1) {
         rfx_printable(p, to, SHOWN * (strlen(p) + 1));
@@ -78,6 +72,25 @@ enum rfx_status rfx_channel_names_read(struct rfx_memory *mem, const char *path,
     rfx_memory_release(mem, text);
     if (status == RFX_OK) *names = shown;
     return status;
+}
+
+const char *rfx_name_at(const char *names, int64_t lines, int64_t k) {
+    if (k < 0 || k >= lines) return NULL;
+    const char *name = names;
+    for (; k > 0; k--) name += strlen(name) + 1;
+    return name;
+}
+
+enum rfx_status rfx_channel_names_read(struct rfx_memory *mem, const char *path, int64_t channels,
+                                       char **names, struct rfx_error *err) {
+    int64_t lines = 0;
+    enum rfx_status status = rfx_names_read(mem, path, "channel names", names, &lines, err);
+    if (status != RFX_OK || lines == channels) return status;
+    rfx_memory_release(mem, *names);
+    *names = NULL;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "channel names '%s': %" PRId64 " lines for %" PRId64 " channels", path, lines,
+                    channels);
 }
 
 size_t rfx_channel_names_bytes(const char *path) {

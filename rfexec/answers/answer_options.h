@@ -1,0 +1,38 @@
+/* What is to be found in an output, and in which coordinates it is written. */
+#ifndef RFX_RFEXEC_ANSWERS_ANSWER_OPTIONS_H
+#define RFX_RFEXEC_ANSWERS_ANSWER_OPTIONS_H
+
+#include "rfexec/image/geo/georeference.h"
+
+enum rfx_answer_coordinates {
+    RFX_ANSWER_AUTO,   /* MAP if the picture has a coordinate system of the earth, else PIXELS */
+    RFX_ANSWER_PIXELS, /* pixels of the picture, from its upper left corner */
+    RFX_ANSWER_MAP     /* coordinates of the picture's coordinate system */
+};
+
+/* Memory for regions that are open at a time, and for candidates of boxes, if a budget is set and
+ * most_bytes is not. */
+#define RFX_ANSWER_BYTES ((size_t)8 << 20)
+
+struct rfx_answer_options { /* zeros: the defaults */
+    const char *names;      /* path of a file with a class name a line; borrowed while the file is
+                               opened; NULL: none */
+    size_t most_bytes;      /* 0: no limit, and RFX_ANSWER_BYTES are planned */
+    enum rfx_answer_coordinates coordinates;
+    /* Regions of maps. With a threshold, each channel is a class and the pixels above the threshold
+     * belong to it. Without, a map of several channels has for each pixel the class of the largest
+     * channel, and a map of one channel of integers has labels. */
+    const float *thresholds; /* one for all channels, or one for each; borrowed while the file is
+                                opened */
+    int n_thresholds;        /* 0: none */
+    bool corners;            /* pixels that touch at corners are connected too */
+    bool all_labels;         /* label 0 is no background (without a threshold) */
+    int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+};
+
+/* Where the pixels of an output lie, found when its file is opened (output_files.h). */
+struct rfx_answer_place {
+    bool known;                 /* false: coordinates are those of the output's own pixels */
+    struct rfx_geo_affine cell; /* from corners of the output's pixels to the picture's */
+};
+#endif
