@@ -18,14 +18,14 @@ enum rfx_status rfx_geo_source_of(struct rfx_memory *mem, const struct rfx_image
     const struct rfx_image_facts facts = rfx_image_facts(image);
     char room[4096];
     enum rfx_status status = RFX_OK;
-    *out = (struct rfx_geo_source){.geo.mem = mem, .orientation = 1};
+    *out = (struct rfx_geo_source){.geo.mem = mem, .orientation = 1, .y0 = y0, .x0 = x0};
     memcpy(out->geo.pixel_um, facts.pixel_um, sizeof facts.pixel_um);
     if (facts.kind == NULL || strcmp(facts.kind, "TIFF") != 0) return RFX_OK;
     const char *file =
         rfx_image_file_of(spec, 0, room, sizeof room); /* of several bands, the first file */
     if (file != NULL && read_geo != NULL) status = read_geo(mem, file, page, out, err);
     out->from_tiff = true;
-    out->y0 = y0;
+    out->y0 = y0; /* read_geo has set all members */
     out->x0 = x0;
     return status;
 }

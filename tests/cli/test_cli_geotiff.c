@@ -261,7 +261,8 @@ static void test_tiles(void **state) {
     expect_says(2, "run " NET " geo.tif --tiff-compress lzw -o t.tif", "deflate, zstd or none");
     expect_says(2, "run " NET " geo.tif --tiff-tile 64 -o t.npy", "files of -o that end in .tif");
     expect_says(2, "run " NET " geo.tif --tiff-tile 64", "for the file of -o");
-    expect_says(2, "run " NET " geo.tif --part 1/2 --tiff-tile 64 -o t.npy", "--part excludes --tiff-tile: a part is one .npy file; 'rfexec merge' takes");
+    expect_says(2, "run " NET " geo.tif --part 1/2 --tiff-tile 64 -o t.npy",
+                "--part excludes --tiff-tile: a part is one .npy file; 'rfexec merge' takes");
     expect_says(2, "merge g1.npy g2.npy --tiff-tile 64 -o t.png", "files of -o that end in .tif");
 }
 
@@ -360,13 +361,52 @@ static void test_told(void **state) {
     assert_null(strstr(err_text, "georeference"));
 }
 
+/* Number `column` of the first line of a CSV file of regions, counted from 0. */
+static double csv_number(const char *path, int column) {
+    read_text(path, out_text);
+    char *p = strchr(out_text, '\n') + 1;
+    for (int i = 0; i < column; i++) p = strchr(p, ',') + 1;
+    return strtod(p, NULL);
+}
+
+/* Regions are in the picture's coordinate system, of a part of the picture and of merged parts too.
+ */
+static void test_regions(void **state) {
+    enum { LEFT = 7, TOP = 8, BOTTOM = 10, AREA = 3 };
+    (void)state;
+    make("in.tif", 0, NULL, false);
+    const char *const found = "run " NET " in.tif --region 4,8,36,48 --threshold 0.1 ";
+    char command[300];
+    (void)snprintf(command, sizeof command, "%s--regions map.csv", found);
+    expect(0, command);
+    (void)snprintf(command, sizeof command, "%s--regions px.csv --coordinates pixels", found);
+    expect(0, command);
+    double left = csv_number("px.csv", LEFT), bottom = csv_number("px.csv", BOTTOM);
+    assert_true(left >= 7.0 && bottom > csv_number("px.csv", TOP));
+    assert_true(csv_number("map.csv", LEFT) == points[3] + left * scale[0]);
+    assert_true(csv_number("map.csv", TOP) == points[4] - bottom * scale[1]);
+    assert_true(csv_number("map.csv", AREA) == csv_number("px.csv", AREA) * scale[0] * scale[1]);
+    (void)snprintf(command, sizeof command, "%s--regions map.geojson", found);
+    expect(0, command);
+    read_text("map.geojson", out_text);
+    assert_non_null(strstr(out_text, "urn:ogc:def:crs:EPSG::32633"));
+    for (int i = 1; i <= 2; i++) {
+        (void)snprintf(command, sizeof command,
+                       "run " NET " in.tif --region 4,8,36,48 --part %d/2 -o p%d.npy", i, i);
+        expect(0, command);
+    }
+    expect(0, "merge p1.npy p2.npy -o merged.geojson --threshold 0.1");
+    read_text("merged.geojson", err_text);
+    read_text("map.geojson", out_text);
+    assert_string_equal(out_text, err_text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept),     cmocka_unit_test(test_region),
-        cmocka_unit_test(test_list),     cmocka_unit_test(test_turned),
-        cmocka_unit_test(test_tiles),    cmocka_unit_test(test_cog),
-        cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),
-        cmocka_unit_test(test_told)};
+        cmocka_unit_test(test_kept),     cmocka_unit_test(test_region), cmocka_unit_test(test_list),
+        cmocka_unit_test(test_turned),   cmocka_unit_test(test_tiles),  cmocka_unit_test(test_cog),
+        cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),   cmocka_unit_test(test_told),
+        cmocka_unit_test(test_regions)};
     TIFFSetWarningHandler(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

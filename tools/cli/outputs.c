@@ -268,6 +268,7 @@ static bool regions_format(const struct rfx_graph *graph, const struct rfx_cli_r
     if (answer->regions == NULL) return false;
     *output = find_regions_output(graph, answer);
     if (*output < 0 || !format_of(options, answer->regions, format)) return false;
+    if (strcmp(answer->regions, "-") == 0) format->kind = &rfx_output_geojson;
     rfx_output_declare(format, graph, *output);
     return true;
 }
