@@ -58,12 +58,18 @@ static struct rfx_geo_affine cell_of(const struct rfx_grid *grid,
     return cell;
 }
 
+/* Finds the grid of output k, or of the image if k is -1. */
+static enum rfx_status find_grid(const struct rfx_graph *graph, int k, struct rfx_grid *grid,
+                                 struct rfx_error *err) {
+    return rfx_grid_find(graph, k >= 0 ? graph->outputs[k].node : graph->input, grid, err);
+}
+
 enum rfx_status rfx_output_place(const struct rfx_graph *graph, int k,
                                  const struct rfx_geo_source *source, struct rfx_answer_place *out,
                                  struct rfx_error *err) {
     struct rfx_grid grid;
     *out = (struct rfx_answer_place){.known = false};
-    enum rfx_status status = rfx_grid_find(graph, graph->outputs[k].node, &grid, err);
+    enum rfx_status status = find_grid(graph, k, &grid, err);
     if (status != RFX_OK || !grid.known) return status;
     *out = (struct rfx_answer_place){.known = true, .cell = cell_of(&grid, source)};
     return RFX_OK;
@@ -74,11 +80,11 @@ enum rfx_status rfx_georeferenced(struct rfx_memory *mem, const struct rfx_graph
                                   struct rfx_georeference *out, char words[RFX_GEOREFERENCED_WORDS],
                                   struct rfx_error *err) {
     struct rfx_grid grid;
-    const char *name = graph->outputs[k].name;
+    const char *name = k >= 0 ? graph->outputs[k].name : "picture";
     *out = (struct rfx_georeference){.mem = mem};
     words[0] = '\0';
     if (rfx_georeference_is_empty(&source->geo)) return RFX_OK;
-    enum rfx_status status = rfx_grid_find(graph, graph->outputs[k].node, &grid, err);
+    enum rfx_status status = find_grid(graph, k, &grid, err);
     if (status != RFX_OK) return status;
     if (!grid.known) {
         if (rfx_georeference_is_size(&source->geo)) return RFX_OK;

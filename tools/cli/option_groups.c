@@ -240,7 +240,34 @@ static const struct rfx_cli_option format_rows[] = {
 };
 GROUP(rfx_cli_format_group, rfx_cli_heading_output, format_rows);
 
-/* What is found in maps. */
+/* What is found in outputs. */
+
+static const struct rfx_cli_option boxes_rows[] = {
+    RFX_CLI_OPTION(rfx_cli_answer_options, "boxes", RESULT, boxes, "FILE",
+                   "find the boxes in a detector's output, suppress those that overlap over the "
+                   "whole picture, and write them as .json, .coco.json, .csv or .geojson",
+                   .ends = ".json .csv .geojson"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "boxes-of", TEXT, boxes_of, "NAME",
+                   "output that has the boxes (default: the first whose shape is a detector's)",
+                   .needs = "boxes"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME",
+                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox "
+                   "or yolov10 (default: the one that the shape fits)",
+                   .needs = "boxes"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "score", FLOAT, score, "S",
+                   "leave out boxes with scores up to S (default 0.25)", .needs = "boxes"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "iou", FLOAT, overlap, "T",
+                   "of two boxes whose intersection is more than T of their union, keep the one of "
+                   "the higher score (default 0.45)",
+                   .needs = "boxes"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "agnostic", FLAG, agnostic, NULL,
+                   "let boxes of different classes suppress each other", .needs = "boxes"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
+                   "candidates above the score that are held at most, in 53 bytes each (default "
+                   "100000)",
+                   .most = INT32_MAX, .needs = "boxes"),
+};
+GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
 #define OF_ANSWER .needs = "regions output as"
 
@@ -275,11 +302,11 @@ static const struct rfx_cli_option answers_rows[] = {
                    .excludes = "threshold", OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "classes", TEXT, classes, "FILE",
                    "read names of the classes from this file, one name a line, label 0 first",
-                   OF_ANSWER),
+                   .needs = "regions boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "coordinates", WORD, coordinates, "pixels|map",
                    "write coordinates in pixels of the picture or in its coordinate system "
                    "(default: map where the picture has one)",
-                   OF_ANSWER),
+                   .needs = "regions boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
                    "memory for regions that are not complete yet, a part of the budget (default "
                    "8MiB with --memory, else no limit)",
@@ -293,7 +320,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
  * .npy file. */
 #define NOT_OF_PART                                                                         \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format regions threshold"
+    "channel-names zarr-chunk zarr-compress zarr-format regions boxes threshold"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -315,7 +342,7 @@ static const struct rfx_cli_option part_rows[] = {
                    "image that is laid over the output; where it is 0 nothing is computed and 0 "
                    "(or the no-data value) is written",
                    .excludes = "part part-rect states list keep dump top labels report overlay "
-                               "regions plan untiled tiles split bands"),
+                               "regions boxes plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
@@ -325,7 +352,8 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(rfx_cli_list_options, "list", TEXT, list, "FILE",
                    "instead of INPUT: run on the images whose paths this file has, one a line (- "
                    "for standard input); each image has a result file",
-                   .needs = "out-dir", .excludes = "output report overlay dump top labels regions"),
+                   .needs = "out-dir",
+                   .excludes = "output report overlay dump top labels regions boxes"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),

@@ -180,9 +180,14 @@ struct rfx_cli_input_options {
     const char *nodata_mark; /* field (NULL), centre or none */
 };
 
-/* What is found in maps: files of --regions, and of -o that ends in .geojson or .csv. */
+/* What is found in outputs: files of --regions and --boxes, and of -o that ends in .geojson or
+ * .csv. */
 struct rfx_cli_answer_options {
     const char *regions, *regions_of;
+    const char *boxes, *boxes_of, *head;
+    float score, overlap; /* 0: not given */
+    int64_t most_boxes;   /* 0: not given */
+    bool agnostic;
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */
     int64_t least_area;  /* 0: not given */
@@ -262,6 +267,7 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(dump, rfx_cli_run_options, model),                   \
         RFX_CLI_USE(samples, rfx_cli_run_options, output),               \
         RFX_CLI_USE(format, rfx_cli_run_options, output),                \
+        RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),          \
         RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(answers, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(part, rfx_cli_run_options, part),                    \
@@ -283,6 +289,7 @@ extern const struct rfx_cli_group rfx_cli_input_group;    /* struct rfx_cli_inpu
 extern const struct rfx_cli_group rfx_cli_file_group;     /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_samples_group;  /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_output_options */
+extern const struct rfx_cli_group rfx_cli_boxes_group;    /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_regions_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_answers_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */

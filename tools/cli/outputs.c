@@ -98,9 +98,8 @@ bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t
     return true;
 }
 
-/* Like rfx_cli_output_format, for a file of a run. */
-static bool format_of(const struct rfx_cli_run_options *options, const char *path,
-                      struct rfx_output_format *format) {
+bool rfx_cli_run_format(const struct rfx_cli_run_options *options, const char *path,
+                        struct rfx_output_format *format) {
     if (!rfx_cli_output_format(&options->output, options->images, path, format)) return false;
     if (options->plan.memory_bytes > 0 && format->answer.most_bytes == 0)
         format->answer.most_bytes = RFX_ANSWER_BYTES;
@@ -222,7 +221,7 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_
                         file, file[strlen(file) - 1] == '/' ? "" : "/");
         return RFX_EXIT_USAGE;
     }
-    if (!format_of(options, file, &format)) {
+    if (!rfx_cli_run_format(options, file, &format)) {
         char ends[RFX_OUTPUT_ENDS];
         rfx_cli_message("%s '%s': the name must end in %s", option, file, rfx_output_ends(ends));
         return RFX_EXIT_USAGE;
@@ -242,58 +241,6 @@ static int check_format(const struct rfx_graph *graph, const struct rfx_cli_run_
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
 
-/* Returns the output in which --regions are found, or -1 with a message. */
-static int find_regions_output(const struct rfx_graph *graph,
-                               const struct rfx_cli_answer_options *options) {
-    for (int k = 0; k < graph->n_outputs; ++k) {
-        const char *name = graph->outputs[k].name;
-        bool map = tensor_of(graph, k)->layout == RFX_LAYOUT_NHWC;
-        if (options->regions_of == NULL ? map : strcmp(name, options->regions_of) == 0) return k;
-    }
-    if (options->regions_of != NULL)
-        rfx_cli_message("--regions-of '%s': there is no such output; the first is '%s'",
-                        options->regions_of, graph->outputs[0].name);
-    else
-        rfx_cli_message("--regions: no output is a map of rows and columns; '%s' is %s",
-                        graph->outputs[0].name,
-                        tensor_of(graph, 0)->layout == RFX_LAYOUT_NHWC ? "a map" : "none");
-    return -1;
-}
-
-/* Sets *format to the format of the file of --regions and *output to the output it is about.
- * Returns whether there is such a file. */
-static bool regions_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
-                           int *output, struct rfx_output_format *format) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    if (answer->regions == NULL) return false;
-    *output = find_regions_output(graph, answer);
-    if (*output < 0 || !format_of(options, answer->regions, format)) return false;
-    if (strcmp(answer->regions, "-") == 0) format->kind = &rfx_output_geojson;
-    rfx_output_declare(format, graph, *output);
-    return true;
-}
-
-static int check_regions(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    struct rfx_output_format format;
-    struct rfx_error err = {{0}};
-    char what[256];
-    int k;
-    if (answer->regions == NULL) return RFX_EXIT_DONE;
-    if (!regions_format(graph, options, &k, &format)) return RFX_EXIT_USAGE;
-    if (rfx_cli_options_mark(&options->input) && rfx_output_sample(&format) != RFX_TYPE_FLOAT32) {
-        rfx_cli_message(
-            "--regions: --nodata marks pixels as NaN, and output '%s' has labels: "
-            "--nodata-mark none",
-            graph->outputs[k].name);
-        return RFX_EXIT_USAGE;
-    }
-    (void)snprintf(what, sizeof what, "--regions '%.150s', output '%.60s'", answer->regions,
-                   graph->outputs[k].name);
-    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
-}
-
 static bool writes_files(const struct rfx_cli_run_options *options) {
     bool any = options->output.file != NULL;
     for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] != NULL;
@@ -303,7 +250,9 @@ static bool writes_files(const struct rfx_cli_run_options *options) {
 /* Returns whether every option about TIFF or Zarr has a file of that kind. Prints a message if not.
  */
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
-    unsigned takes = options->output.answer.regions != NULL ? RFX_OUTPUT_TAKES_ANSWERS : 0;
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    unsigned takes =
+        answer->regions != NULL || answer->boxes != NULL ? RFX_OUTPUT_TAKES_ANSWERS : 0;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);
@@ -325,8 +274,8 @@ int rfx_cli_outputs_check(const struct rfx_graph *graph,
                         graph->outputs[0].name, rfx_human_shape(&first->shape, shape));
         return RFX_EXIT_USAGE;
     }
-    int regions = check_regions(graph, options);
-    if (regions != RFX_EXIT_DONE) return regions;
+    int answers = rfx_cli_answers_check(graph, options);
+    if (answers != RFX_EXIT_DONE) return answers;
     if (!writes_files(options)) {
         if (!rfx_cli_options_of_files(&options->output)) return RFX_EXIT_DONE;
         rfx_cli_message("--bits, --range and those of TIFF and Zarr are for the file of -o");
@@ -367,13 +316,12 @@ size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
     for (int k = 0; k < graph->n_outputs; ++k) {
         char name[MAX_NAME];
         struct rfx_output_format format;
-        if (!file_name(graph, options, k, name) || !format_of(options, name, &format)) continue;
+        if (!file_name(graph, options, k, name) || !rfx_cli_run_format(options, name, &format))
+            continue;
         rfx_output_declare(&format, graph, k);
         rfx_output_files_add(&sum, &files, k, &format);
     }
-    struct rfx_output_format format;
-    int k;
-    if (regions_format(graph, options, &k, &format)) rfx_output_files_add(&sum, &files, k, &format);
+    rfx_cli_answers_add(&sum, &files, options);
     return rfx_output_files_sum(&sum, &files);
 }
 
@@ -416,7 +364,7 @@ enum rfx_status rfx_cli_outputs_file(const struct rfx_graph *graph,
     if (!file_name(graph, options, k, name))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "the file name of output '%s' is too long", graph->outputs[k].name);
-    if (name[0] != '\0' && !format_of(options, name, format))
+    if (name[0] != '\0' && !rfx_cli_run_format(options, name, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: no known format", name);
     if (name[0] != '\0') rfx_output_declare(format, graph, k);
     return RFX_OK;
@@ -437,12 +385,8 @@ enum rfx_status rfx_cli_outputs_open(struct rfx_memory *mem, const struct rfx_gr
             status = rfx_cli_outputs_open_file(graph, options, source, k, name, &format,
                                                &item->stream, err);
     }
-    struct rfx_output_format format;
-    struct rfx_cli_found *regions = &outputs->regions;
-    if (status == RFX_OK && regions_format(graph, options, &regions->output, &format))
-        status = rfx_cli_outputs_open_file(graph, options, source, regions->output,
-                                           options->output.answer.regions, &format,
-                                           &regions->stream, err);
+    const struct rfx_output_files files = files_of(graph, options, source);
+    if (status == RFX_OK) status = rfx_cli_answers_open(&files, options, &outputs->answers, err);
     return status;
 }
 
@@ -450,15 +394,12 @@ static enum rfx_status put(struct rfx_cli_outputs *outputs, const struct rfx_end
                            struct rfx_rect rect, const struct rfx_view *view,
                            struct rfx_error *err) {
     struct rfx_cli_output *item = &outputs->items[end->output];
-    struct rfx_output_stream *regions =
-        outputs->regions.output == end->output ? outputs->regions.stream : NULL;
     enum rfx_status status = RFX_OK;
     rfx_fingerprint_add_end(&item->fingerprint, end, rect, view);
     if (item->stream != NULL)
         status = rfx_output_stream_write_end(item->stream, end, rect, view, err);
-    if (status == RFX_OK && regions != NULL)
-        status = rfx_output_stream_write_end(regions, end, rect, view, err);
-    return status;
+    return status == RFX_OK ? rfx_cli_answers_write(&outputs->answers, end, rect, view, err)
+                            : status;
 }
 
 static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx_rect rect,
@@ -541,18 +482,14 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs, struct r
         if (outputs->items[k].stream != NULL)
             status = rfx_output_stream_commit(outputs->items[k].stream, rfx_cli_progress_step,
                                               &progress, err);
-    if (status == RFX_OK && outputs->regions.stream != NULL)
-        status = rfx_output_stream_commit(outputs->regions.stream, rfx_cli_progress_step, &progress,
-                                          err);
+    if (status == RFX_OK) status = rfx_cli_answers_finish(&outputs->answers, &progress, err);
     rfx_cli_progress_end(&progress);
-    if (status == RFX_OK && outputs->regions.stream != NULL)
-        outputs->regions.count = rfx_output_stream_count(outputs->regions.stream);
     return status;
 }
 
 void rfx_cli_outputs_free(struct rfx_cli_outputs *outputs) {
     for (int k = 0; k < outputs->count; ++k) rfx_output_stream_free(outputs->items[k].stream);
-    rfx_output_stream_free(outputs->regions.stream);
+    rfx_cli_answers_free(&outputs->answers);
     if (outputs->mem != NULL) rfx_memory_release(outputs->mem, outputs->items);
     *outputs = (struct rfx_cli_outputs){0};
 }

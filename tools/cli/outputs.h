@@ -10,6 +10,7 @@
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_files.h"
 #include "rfexec/output/output_sink.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/missing.h"
 #include "tools/cli/options.h"
@@ -27,13 +28,6 @@ struct rfx_cli_output {
     char hash[RFX_FINGERPRINT_CHARS];
 };
 
-/* The file of --regions. */
-struct rfx_cli_found {
-    int output;
-    struct rfx_output_stream *stream; /* NULL: none */
-    int64_t count;                    /* regions that were written; set by rfx_cli_outputs_finish */
-};
-
 struct rfx_cli_outputs {
     struct rfx_memory *mem;
     int count;
@@ -41,7 +35,7 @@ struct rfx_cli_outputs {
     int64_t images;                    /* number of images in the batch; without a batch 1 */
     const struct rfx_missing *missing; /* marked pixels, written as NaN; NULL: none */
     struct rfx_cli_classes *classes;   /* largest elements of output 0; NULL: not wanted */
-    struct rfx_cli_found regions;
+    struct rfx_cli_answers answers;
 };
 
 /* Returns whether output pixels that depend on missing samples are to be marked. */
@@ -51,6 +45,10 @@ bool rfx_cli_options_mark(const struct rfx_cli_input_options *options);
  * extension of the name is unknown. */
 bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t images,
                            const char *path, struct rfx_output_format *format);
+
+/* Like rfx_cli_output_format, for a file of a run. */
+bool rfx_cli_run_format(const struct rfx_cli_run_options *options, const char *path,
+                        struct rfx_output_format *format);
 
 /* Returns whether any option about the samples or the layout of files is given. */
 bool rfx_cli_options_of_files(const struct rfx_cli_output_options *options);

@@ -70,10 +70,16 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
-    if (run->outputs->regions.stream != NULL)
+    const struct rfx_cli_answers *answers = &run->outputs->answers;
+    if (answers->regions != NULL)
         (void)json_object_set_new(document, "regions",
                                   json_pack("{s:s, s:I}", "file", options->output.answer.regions,
-                                            "count", (json_int_t)run->outputs->regions.count));
+                                            "count", (json_int_t)answers->n_regions));
+    if (answers->boxes != NULL)
+        (void)json_object_set_new(
+            document, "boxes",
+            json_pack("{s:s, s:s, s:I}", "file", options->output.answer.boxes, "head",
+                      answers->source.head.words, "count", (json_int_t)answers->n_boxes));
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
@@ -139,9 +145,13 @@ static int print_text(const struct rfx_run_result *run) {
                rfx_human_shape(&output->shape, shape), floats ? "" : " ",
                floats ? "" : rfx_type_name(output->type), output->hash);
     }
-    if (run->outputs->regions.stream != NULL)
-        printf("regions    %lld, in %s\n", (long long)run->outputs->regions.count,
+    const struct rfx_cli_answers *answers = &run->outputs->answers;
+    if (answers->regions != NULL)
+        printf("regions    %lld, in %s\n", (long long)answers->n_regions,
                run->options->output.answer.regions);
+    if (answers->boxes != NULL)
+        printf("boxes      %lld, in %s (%s)\n", (long long)answers->n_boxes,
+               run->options->output.answer.boxes, answers->source.head.words);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);

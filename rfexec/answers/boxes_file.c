@@ -1,0 +1,325 @@
+/* Takes candidates from pieces and writes boxes; see boxes_file.h. */
+#include "rfexec/answers/boxes_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "rfexec/answers/answer_text.h"
+
+/* Ends of file names, longest first. */
+enum form { COCO, GEOJSON, JSON, CSV, N_FORMS };
+static const char *const ends[N_FORMS] = {".coco.json", ".geojson", ".json", ".csv"};
+
+struct rfx_boxes_file {
+    struct rfx_memory *mem;
+    struct rfx_answer_text text;
+    struct rfx_boxes_source source;
+    struct rfx_boxes_options options; /* without borrowed members */
+    enum form form;
+    struct rfx_boxes *boxes;
+    float *channels;  /* of one candidate */
+    int64_t received; /* candidates */
+    bool own_pixels;  /* coordinates are the network's own numbers */
+};
+
+static enum form form_of(const char *path) {
+    size_t n = strlen(path);
+    if (strcmp(path, "-") == 0) return JSON;
+    for (int i = 0; i < N_FORMS; i++) {
+        size_t length = strlen(ends[i]);
+        if (n > length && strcasecmp(path + n - length, ends[i]) == 0) return (enum form)i;
+    }
+    return N_FORMS;
+}
+
+bool rfx_boxes_file_is_known(const char *path) {
+    return form_of(path) != N_FORMS;
+}
+
+/* Distance of a candidate's values in the output, and of the first values of two candidates. */
+static void steps_of(const struct rfx_box_head *head, int64_t *channel, int64_t *candidate) {
+    bool first = head->channel_axis == 1;
+    *channel = first ? head->candidates : 1;
+    *candidate = first ? 1 : head->channels;
+}
+
+/* Whether the piece has all values of its candidates: each of its pixels is one, or it is the whole
+ * output. */
+static bool is_pixel(const struct rfx_box_head *head, const struct rfx_end *end) {
+    int64_t channel, candidate;
+    steps_of(head, &channel, &candidate);
+    return end->channels == head->channels && (end->at.channel_step == channel || channel == 1);
+}
+
+static bool is_whole(const struct rfx_box_head *head, const struct rfx_end *end) {
+    return end->channels == head->channels * head->candidates;
+}
+
+static enum rfx_status check_ends(const struct rfx_graph *graph, int k,
+                                  const struct rfx_box_head *head, struct rfx_error *err) {
+    for (int i = 0; i < graph->n_ends; i++) {
+        const struct rfx_end *end = &graph->ends[i];
+        if (end->output != k || is_pixel(head, end) || is_whole(head, end)) continue;
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "boxes of output '%.100s': map '%.100s' has %" PRId64 " of the %" PRId64
+                        " values of a candidate; all must come from one map",
+                        graph->outputs[k].name, graph->nodes[end->node].name, end->channels,
+                        head->channels);
+    }
+    return RFX_OK;
+}
+
+static enum rfx_status find_head(const struct rfx_graph *graph, int k,
+                                 const struct rfx_boxes_options *options, struct rfx_box_head *head,
+                                 struct rfx_error *err) {
+    const struct rfx_shape shape = rfx_output_shape(graph, k);
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    const struct rfx_box_output output = {.rank = shape.rank,
+                                          .dims = shape.dims,
+                                          .image_h = image->h,
+                                          .image_w = image->w,
+                                          .name = options->head};
+    enum rfx_status status = rfx_box_head_find(&output, head, err);
+    if (status == RFX_OK) status = check_ends(graph, k, head, err);
+    return status == RFX_OK
+               ? RFX_OK
+               : rfx_fail_within(err, status, "output '%.100s'", graph->outputs[k].name);
+}
+
+enum rfx_status rfx_boxes_find(const struct rfx_graph *graph,
+                               const struct rfx_boxes_options *options,
+                               struct rfx_boxes_source *out, struct rfx_error *err) {
+    struct rfx_error first = {{0}};
+    enum rfx_status status = RFX_STATUS_INVALID_ARGUMENT;
+    for (int k = 0; k < graph->n_outputs; k++) {
+        if (options->output != NULL && strcmp(options->output, graph->outputs[k].name) != 0)
+            continue;
+        struct rfx_error here = {{0}};
+        out->output = k;
+        enum rfx_status found = find_head(graph, k, options, &out->head, &here);
+        if (found == RFX_OK) return RFX_OK;
+        if (first.text[0] != '\0') continue; /* the first reason is told */
+        status = found;
+        first = here;
+    }
+    if (first.text[0] == '\0')
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "boxes: there is no output '%.100s'; the first is '%.100s'",
+                        options->output, graph->outputs[0].name);
+    return rfx_fail(err, status, "%s", first.text);
+}
+
+size_t rfx_boxes_file_bytes(const struct rfx_boxes_source *source,
+                            const struct rfx_boxes_options *options) {
+    return sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&options->answer) +
+           (size_t)source->head.channels * sizeof(float) + rfx_boxes_bytes(options->most);
+}
+
+enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
+                                    const struct rfx_boxes_source *source,
+                                    const struct rfx_boxes_options *options,
+                                    const struct rfx_answer_place *place,
+                                    const struct rfx_georeference *geo, struct rfx_boxes_file **out,
+                                    struct rfx_error *err) {
+    struct rfx_boxes_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
+    size_t bytes = (size_t)source->head.channels * sizeof *file->channels;
+    if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
+    file->mem = mem;
+    file->source = *source;
+    file->options = *options;
+    file->options.output = file->options.head = file->options.answer.names = NULL;
+    file->form = form_of(path);
+    enum rfx_status status =
+        rfx_answer_text_open(&file->text, mem, path, &options->answer, place, geo, err);
+    const struct rfx_geo_affine *a = &file->text.affine;
+    file->own_pixels = a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 &&
+                       a->y[1] == 1.0 && a->y[2] == 0.0;
+    if (status == RFX_OK) status = rfx_boxes_create(mem, options->most, &file->boxes, err);
+    if (status == RFX_OK) {
+        file->channels = rfx_memory_alloc(mem, bytes);
+        if (file->channels == NULL) status = rfx_memory_fail(mem, "a candidate", bytes, err);
+    }
+    if (status != RFX_OK) {
+        rfx_boxes_file_free(file);
+        return status;
+    }
+    *out = file;
+    return RFX_OK;
+}
+
+static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channels, int64_t index,
+                                struct rfx_error *err) {
+    struct rfx_box box;
+    file->received++;
+    if (!rfx_box_head_take(&file->source.head, channels, index, file->options.score, &box))
+        return RFX_OK;
+    return rfx_boxes_add(file->boxes, &box, err);
+}
+
+/* Takes the candidates of a whole output in ONNX order. */
+static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_view *view,
+                                  struct rfx_error *err) {
+    const struct rfx_box_head *head = &file->source.head;
+    const unsigned char *all = rfx_view_at(view, view->rect.y0, view->rect.x0);
+    int64_t channel, candidate;
+    enum rfx_status status = RFX_OK;
+    steps_of(head, &channel, &candidate);
+    for (int64_t i = 0; i < head->candidates && status == RFX_OK; i++) {
+        const void *from = all + (size_t)(i * candidate) * rfx_type_bytes(view->type);
+        rfx_type_gather(view->type, from, channel, head->channels, RFX_TYPE_FLOAT32,
+                        file->channels);
+        status = take_one(file, file->channels, i, err);
+    }
+    return status;
+}
+
+enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rfx_end *end,
+                                    struct rfx_rect rect, const struct rfx_view *view,
+                                    struct rfx_error *err) {
+    const struct rfx_box_head *head = &file->source.head;
+    int64_t channel, candidate;
+    enum rfx_status status = RFX_OK;
+    if (end->output != file->source.output) return RFX_OK;
+    if (!is_pixel(head, end)) return take_whole(file, view, err);
+    steps_of(head, &channel, &candidate);
+    for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
+        for (int64_t x = rect.x0; x < rect.x1 && status == RFX_OK; x++) {
+            int64_t at = end->at.first + y * end->at.row_step + x * end->at.column_step;
+            rfx_type_gather(view->type, rfx_view_at(view, y, x), 1, head->channels,
+                            RFX_TYPE_FLOAT32, file->channels);
+            status = take_one(file, file->channels, at / candidate, err);
+        }
+    return status;
+}
+
+/* Appends the two coordinates of a corner of a box. */
+static void put_corner(struct rfx_boxes_file *file, float x, float y) {
+    if (!file->own_pixels) {
+        rfx_answer_point(&file->text, (double)x, (double)y);
+        return;
+    }
+    rfx_answer_float(&file->text, x);
+    rfx_answer_put(&file->text, ",");
+    rfx_answer_float(&file->text, y);
+}
+
+static void put_corners(struct rfx_boxes_file *file, const struct rfx_box *box) {
+    put_corner(file, box->corner[0], box->corner[1]);
+    rfx_answer_put(&file->text, ",");
+    put_corner(file, box->corner[2], box->corner[3]);
+}
+
+static void put_json(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+    struct rfx_answer_text *text = &file->text;
+    rfx_answer_put(text, "{\"box\":[");
+    put_corners(file, box);
+    rfx_answer_put(text, "],\"score\":");
+    rfx_answer_float(text, box->score);
+    rfx_answer_put(text, ",\"label\":%" PRId32, box->label);
+    if (name != NULL) {
+        rfx_answer_put(text, ",\"name\":");
+        rfx_answer_json_string(text, name);
+    }
+    rfx_answer_put(text, ",\"index\":%" PRId64 "}", box->index);
+}
+
+/* COCO's boxes are left, top, width and height. */
+static void put_coco(struct rfx_boxes_file *file, const struct rfx_box *box) {
+    struct rfx_answer_text *text = &file->text;
+    const double w = (double)box->corner[2] - (double)box->corner[0],
+                 h = (double)box->corner[3] - (double)box->corner[1];
+    rfx_answer_put(text, "{\"image_id\":0,\"category_id\":%" PRId32 ",\"bbox\":[", box->label);
+    put_corner(file, box->corner[0], box->corner[1]);
+    rfx_answer_put(text, ",");
+    rfx_answer_number(text, w);
+    rfx_answer_put(text, ",");
+    rfx_answer_number(text, h);
+    rfx_answer_put(text, "],\"score\":");
+    rfx_answer_float(text, box->score);
+    rfx_answer_put(text, "}");
+}
+
+static void put_feature(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+    static const int around[5][2] = {{0, 1}, {2, 1}, {2, 3}, {0, 3}, {0, 1}};
+    struct rfx_answer_text *text = &file->text;
+    rfx_answer_put(text,
+                   "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Polygon\",\"coordinates\":[[");
+    for (int i = 0; i < 5; i++) {
+        const int *corner = around[text->mirrored ? 4 - i : i];
+        rfx_answer_put(text, i > 0 ? ",[" : "[");
+        put_corner(file, box->corner[corner[0]], box->corner[corner[1]]);
+        rfx_answer_put(text, "]");
+    }
+    rfx_answer_put(text, "]]},\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
+                   box->label);
+    if (name != NULL) {
+        rfx_answer_put(text, ",\"classification\":{\"name\":");
+        rfx_answer_json_string(text, name);
+        rfx_answer_put(text, "}");
+    }
+    rfx_answer_put(text, ",\"score\":");
+    rfx_answer_float(text, box->score);
+    rfx_answer_put(text, "}}");
+}
+
+static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+    struct rfx_answer_text *text = &file->text;
+    rfx_answer_put(text, "%" PRId32 ",", box->label);
+    if (name != NULL) rfx_answer_csv_field(text, name);
+    rfx_answer_put(text, ",");
+    rfx_answer_float(text, box->score);
+    rfx_answer_put(text, ",");
+    put_corners(file, box);
+    rfx_answer_put(text, "\n");
+}
+
+static void put_all(struct rfx_boxes_file *file) {
+    struct rfx_answer_text *text = &file->text;
+    int64_t n;
+    const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
+    if (file->form == CSV) rfx_answer_put(text, "label,name,score,left,top,right,bottom\n");
+    if (file->form == COCO) rfx_answer_put(text, "[");
+    if (file->form == GEOJSON) rfx_answer_collection(text);
+    if (file->form == JSON)
+        rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->source.head.words);
+    for (int64_t i = 0; i < n && text->status == RFX_OK; i++) {
+        const char *name = rfx_answer_name(text, list[i].label);
+        if (file->form != CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
+        if (file->form == CSV) put_line(file, &list[i], name);
+        if (file->form == COCO) put_coco(file, &list[i]);
+        if (file->form == GEOJSON) put_feature(file, &list[i], name);
+        if (file->form == JSON) put_json(file, &list[i], name);
+    }
+    if (file->form == COCO) rfx_answer_put(text, "\n]\n");
+    if (file->form == GEOJSON || file->form == JSON) rfx_answer_put(text, "\n]}\n");
+}
+
+enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
+    const struct rfx_box_head *head = &file->source.head;
+    if (file->received != head->candidates)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "boxes: %" PRId64 " of %" PRId64 " candidates came", file->received,
+                        head->candidates);
+    if (head->suppress)
+        rfx_boxes_suppress(file->boxes, file->options.overlap, !file->options.agnostic);
+    else
+        rfx_boxes_sort(file->boxes);
+    put_all(file);
+    enum rfx_status status = rfx_answer_text_status(&file->text, err);
+    return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
+}
+
+int64_t rfx_boxes_file_count(const struct rfx_boxes_file *file) {
+    int64_t n;
+    (void)rfx_boxes_list(file->boxes, &n);
+    return n;
+}
+
+void rfx_boxes_file_free(struct rfx_boxes_file *file) {
+    if (file == NULL) return;
+    rfx_boxes_free(file->boxes);
+    rfx_memory_release(file->mem, file->channels);
+    rfx_answer_text_close(&file->text);
+    rfx_memory_release(file->mem, file);
+}
