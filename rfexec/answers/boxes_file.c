@@ -62,10 +62,9 @@ static enum rfx_status check_ends(const struct rfx_graph *graph, int k,
         const struct rfx_end *end = &graph->ends[i];
         if (end->output != k || is_pixel(head, end) || is_whole(head, end)) continue;
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "boxes of output '%.100s': map '%.100s' has %" PRId64 " of the %" PRId64
+                        "boxes: map '%.100s' has %" PRId64 " of the %" PRId64
                         " values of a candidate; all must come from one map",
-                        graph->outputs[k].name, graph->nodes[end->node].name, end->channels,
-                        head->channels);
+                        graph->nodes[end->node].name, end->channels, head->channels);
     }
     return RFX_OK;
 }

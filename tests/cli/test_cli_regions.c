@@ -90,15 +90,15 @@ static double sum_of(const char *path, int column, int *lines) {
 static void test_classes_cover_the_map(void **state) {
     int lines, others;
     (void)state;
-    expect(0, "run " RFX_PHASES " synthetic:150x170 --all-labels --regions phases.csv");
+    expect(0, "run " RFX_PHASE_NET " synthetic:150x170 --all-labels --regions phases.csv");
     assert_true(sum_of("phases.csv", 2, &lines) == 75.0 * 85.0);
     assert_true(sum_of("phases.csv", 3, &lines) == 150.0 * 170.0); /* its pixels are 2 x 2 */
-    expect(0, "run " RFX_PHASES " synthetic:150x170 --regions less.csv");
+    expect(0, "run " RFX_PHASE_NET " synthetic:150x170 --regions less.csv");
     double covered = sum_of("less.csv", 2, &others);
     assert_true(covered < 75.0 * 85.0 && others < lines);
-    expect(0, "run " RFX_PHASES " synthetic:150x170 --regions large.csv --min-area 20");
+    expect(0, "run " RFX_PHASE_NET " synthetic:150x170 --regions large.csv --min-area 20");
     assert_true(sum_of("large.csv", 2, &lines) < covered && lines < others);
-    expect(0, "run " RFX_PHASES " synthetic:150x170 --regions corners.csv --connect 8");
+    expect(0, "run " RFX_PHASE_NET " synthetic:150x170 --regions corners.csv --connect 8");
     assert_true(sum_of("corners.csv", 2, &lines) == covered && lines < others);
 }
 

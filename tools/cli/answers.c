@@ -22,6 +22,16 @@ static int find_map(const struct rfx_graph *graph, const char *name) {
     return -1;
 }
 
+void rfx_cli_answers_settle(const struct rfx_graph *graph, struct rfx_cli_run_options *options) {
+    struct rfx_cli_answer_options *answer = &options->output.answer;
+    const char *file = options->output.file;
+    if (file == NULL || strcmp(file, "-") == 0 || answer->boxes != NULL) return;
+    const struct rfx_output_kind *kind = rfx_output_kind_of(file);
+    if (!rfx_boxes_file_is_known(file) || (kind != NULL && find_map(graph, NULL) >= 0)) return;
+    answer->boxes = file;
+    options->output.file = NULL;
+}
+
 /* Sets *format to the format of the file of --regions and *output to its output. Returns whether
  * there is such a file. */
 static bool regions_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,

@@ -16,6 +16,10 @@ struct rfx_cli_answers { /* all zero: none */
     int64_t n_boxes;
 };
 
+/* Makes -o the option --boxes where its file can only be one of boxes: it ends in .json, or in
+ * .geojson or .csv and no output is a map. */
+void rfx_cli_answers_settle(const struct rfx_graph *graph, struct rfx_cli_run_options *options);
+
 /* Checks before the run that --regions and --boxes suit the outputs. Prints why they do not. */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);

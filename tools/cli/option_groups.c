@@ -249,23 +249,25 @@ static const struct rfx_cli_option boxes_rows[] = {
                    .ends = ".json .csv .geojson"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "boxes-of", TEXT, boxes_of, "NAME",
                    "output that has the boxes (default: the first whose shape is a detector's)",
-                   .needs = "boxes"),
+                   .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME",
                    "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox "
                    "or yolov10 (default: the one that the shape fits)",
-                   .needs = "boxes"),
+                   .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", FLOAT, score, "S",
-                   "leave out boxes with scores up to S (default 0.25)", .needs = "boxes"),
+                   "leave out boxes with scores up to S (default 0.25)",
+                   .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "iou", FLOAT, overlap, "T",
                    "of two boxes whose intersection is more than T of their union, keep the one of "
                    "the higher score (default 0.45)",
-                   .needs = "boxes"),
+                   .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "agnostic", FLAG, agnostic, NULL,
-                   "let boxes of different classes suppress each other", .needs = "boxes"),
+                   "let boxes of different classes suppress each other",
+                   .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
                    "candidates above the score that are held at most, in 53 bytes each (default "
                    "100000)",
-                   .most = INT32_MAX, .needs = "boxes"),
+                   .most = INT32_MAX, .needs = "boxes output as"),
 };
 GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
@@ -360,7 +362,7 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
         "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
-        "regions as geojson or csv",
+        "what is found as geojson, csv or json (boxes)",
         .needs = "list"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),

@@ -13,6 +13,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
+#include "rfexec/answers/boxes_file.h"
 #include "rfexec/output/output_format.h"
 #include "tools/cli/command.h"
 
@@ -88,7 +89,8 @@ static bool is_word(const char *text, const char *words) {
 static bool is_file_end(const char *text) {
     char name[NAME];
     int n = snprintf(name, sizeof name, "x.%s", text);
-    return n < (int)sizeof name && rfx_output_kind_of(name) != NULL;
+    return n < (int)sizeof name &&
+           (rfx_output_kind_of(name) != NULL || rfx_boxes_file_is_known(name));
 }
 
 static bool parse_divisors(const char *text, struct rfx_cli_numbers *out) {
@@ -246,7 +248,8 @@ static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
     else if (row->kind == RFX_CLI_WORD)
         append_choice(text, size, row->value, '|', false);
     else if (row->kind == RFX_CLI_FILE_END)
-        (void)snprintf(text, size, "a kind of file: results are %s", rfx_output_ends(ends));
+        (void)snprintf(text, size, "a kind of file: results are %s, or .json of boxes",
+                       rfx_output_ends(ends));
     else
         append(text, size, forms[row->kind] != NULL ? forms[row->kind] : row->value);
 }

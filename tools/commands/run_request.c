@@ -13,6 +13,8 @@ static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     if (options->report.page != NULL) return "--report is the page of one image, not of a batch";
     if (options->report.overlay != NULL)
         return "--overlay is drawn over one image, not over a batch";
+    if (options->output.answer.boxes != NULL || options->output.answer.regions != NULL)
+        return "--boxes and --regions are found in one image, not in a batch";
     if (options->report.top > 0 || options->report.labels != NULL)
         return "--top and --labels show the classes of one image, not of a batch";
     return NULL;
@@ -25,6 +27,7 @@ static int open_job(struct rfx_run_request *r, const char *spec) {
     int code = rfx_cli_job_open(&r->job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     options->images = r->images = rfx_image_facts(r->job.image).images;
+    rfx_cli_answers_settle(r->job.graph, options);
     const char *why = r->images > 1 ? not_of_batch(options) : NULL;
     if (why != NULL) {
         rfx_cli_message("'%s' is a batch of %lld images: %s", options->words.shown[1],

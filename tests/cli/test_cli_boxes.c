@@ -1,0 +1,198 @@
+/* rfexec run --boxes: the boxes are those of a plain suppression of the whole output, and the file
+ * does not depend on plan, threads and lists; what cannot be is refused. The suppression itself is
+ * tested in tests/unit/rfexec/answers and, beside torchvision, in tests/oracle/box_cases.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+
+#define RUN "run yolov8n synthetic:320x352 "
+enum { CELLS = 2310, CHANNELS = 84 }; /* 40 x 44 + 20 x 22 + 10 x 11 cells */
+
+static int set_up(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf *.geojson *.csv *.npy *.json out"), 0);
+    expect(0, RUN "--boxes all.json -o all.npy");
+    return 0;
+}
+
+static void assert_same(const char *a, const char *b) {
+    char command[300];
+    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
+    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
+}
+
+static void test_file_is_the_same_for_every_plan(void **state) {
+    static const char *const plans[] = {"--bands 32 --threads 1", "--bands 64 --strips 2",
+                                        "--untiled --threads 3", "--tiles 2x3", "--memory 32MiB"};
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        char command[300];
+        (void)unlink("one.json");
+        (void)snprintf(command, sizeof command, RUN "--boxes one.json %s", plans[i]);
+        expect(0, command);
+        assert_same("all.json", "one.json");
+    }
+    expect(0, RUN "-o out.json");
+    assert_same("all.json", "out.json");
+    assert_int_equal(system("echo synthetic:320x352 >list.txt"), 0);
+    expect(0, "run yolov8n --list list.txt --out-dir out --as json");
+    assert_same("all.json", "out/synthetic:320x352.json");
+}
+
+static float cells[CHANNELS][CELLS];
+
+static void read_cells(void) {
+    FILE *file = fopen("all.npy", "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -(long)sizeof cells, SEEK_END), 0);
+    assert_int_equal(fread(cells, 1, sizeof cells, file), sizeof cells);
+    (void)fclose(file);
+}
+
+struct found {
+    int index, label;
+    float score, corner[4];
+};
+
+static int by_score(const void *a, const void *b) {
+    const struct found *x = a, *y = b;
+    if (x->score != y->score) return x->score > y->score ? -1 : 1;
+    return x->index - y->index;
+}
+
+static int find_candidates(struct found *out, float least) {
+    int n = 0;
+    for (int i = 0; i < CELLS; ++i) {
+        int best = 0;
+        for (int c = 0; c < CHANNELS - 4; ++c)
+            if (cells[4 + c][i] > cells[4 + best][i]) best = c;
+        if (!(cells[4 + best][i] > least)) continue;
+        float x = cells[0][i], y = cells[1][i], w = cells[2][i] / 2, h = cells[3][i] / 2;
+        out[n++] = (struct found){i, best, cells[4 + best][i], {x - w, y - h, x + w, y + h}};
+    }
+    qsort(out, (size_t)n, sizeof *out, by_score);
+    return n;
+}
+
+static bool overlaps(const struct found *a, const struct found *b, double most) {
+    float x0 = a->corner[0] > b->corner[0] ? a->corner[0] : b->corner[0];
+    float y0 = a->corner[1] > b->corner[1] ? a->corner[1] : b->corner[1];
+    float x1 = a->corner[2] < b->corner[2] ? a->corner[2] : b->corner[2];
+    float y1 = a->corner[3] < b->corner[3] ? a->corner[3] : b->corner[3];
+    float w = x1 - x0 > 0 ? x1 - x0 : 0, h = y1 - y0 > 0 ? y1 - y0 : 0, both = w * h;
+    float mine = (a->corner[2] - a->corner[0]) * (a->corner[3] - a->corner[1]);
+    float other = (b->corner[2] - b->corner[0]) * (b->corner[3] - b->corner[1]);
+    return (double)(both / (mine + other - both)) > most;
+}
+
+static int suppress(struct found *list, int n, double most, bool by_label) {
+    int kept = 0;
+    for (int i = 0; i < n; ++i) {
+        bool dropped = false;
+        for (int k = 0; k < kept && !dropped; ++k)
+            dropped =
+                (!by_label || list[k].label == list[i].label) && overlaps(&list[k], &list[i], most);
+        if (!dropped) list[kept++] = list[i];
+    }
+    return kept;
+}
+
+static void assert_boxes(const char *path, const struct found *wanted, int n) {
+    json_t *doc = json_load_file(path, 0, NULL);
+    assert_non_null(doc);
+    const json_t *boxes = json_object_get(doc, "boxes");
+    assert_int_equal(json_array_size(boxes), n);
+    for (int i = 0; i < n; ++i) {
+        json_t *box = json_array_get(boxes, (size_t)i);
+        assert_int_equal(integer_at(box, "index"), wanted[i].index);
+        assert_int_equal(integer_at(box, "label"), wanted[i].label);
+        assert_true((float)json_number_value(at(box, "score")) == wanted[i].score);
+        for (int k = 0; k < 4; ++k) {
+            const json_t *corner = json_array_get(at(box, "box"), (size_t)k);
+            assert_true((float)json_number_value(corner) == wanted[i].corner[k]);
+        }
+    }
+    json_decref(doc);
+}
+
+static void test_boxes_are_those_of_the_whole_output(void **state) {
+    static struct found list[CELLS];
+    (void)state;
+    read_cells();
+    int n = find_candidates(list, 0.25F);
+    int kept = suppress(list, n, 0.45, true);
+    assert_true(kept > 50 && kept < n);
+    assert_boxes("all.json", list, kept);
+    expect(0, RUN "--boxes some.json --score 0.6 --iou 0.2 --agnostic");
+    n = find_candidates(list, 0.6F);
+    assert_boxes("some.json", list, suppress(list, n, (double)0.2F, false));
+    expect(0, RUN "--boxes none.json --score 1");
+    assert_boxes("none.json", list, 0);
+}
+
+static int lines_of(const char *path) {
+    int n = 0;
+    read_text(path, out_text);
+    for (const char *p = out_text; *p != '\0'; ++p) n += *p == '\n';
+    return n;
+}
+
+static void test_every_form_has_every_box(void **state) {
+    (void)state;
+    json_t *doc = json_load_file("all.json", 0, NULL);
+    int n = (int)json_array_size(json_object_get(doc, "boxes"));
+    json_decref(doc);
+    write_file("names.txt", "zero\none\n");
+    expect(0, RUN "--boxes all.csv --classes names.txt");
+    assert_int_equal(lines_of("all.csv"), n + 1);
+    expect(0, RUN "--boxes all.geojson");
+    doc = json_load_file("all.geojson", 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(doc, "features")), n);
+    json_decref(doc);
+    expect(0, RUN "--boxes all.coco.json --json");
+    doc = document("run");
+    assert_int_equal(integer_at(doc, "boxes.count"), n);
+    json_decref(doc);
+    doc = json_load_file("all.coco.json", 0, NULL);
+    assert_int_equal(json_array_size(doc), n);
+    json_decref(doc);
+    expect(0, RUN "--boxes -");
+    read_text("all.json", err_text);
+    assert_string_equal(out_text, err_text);
+}
+
+static void test_what_cannot_be_is_refused(void **state) {
+    (void)state;
+    expect_says(2, RUN "--score 0.5", "--boxes");
+    expect_says(2, RUN "--boxes no.tif", ".json, .csv or .geojson");
+    expect_says(2, RUN "--boxes no.json --iou 1.5", "0 to 1");
+    expect_says(2, RUN "--boxes no.json --boxes-of other", "'output0'");
+    expect_says(2, RUN "--boxes no.json --head yolov99", "yolov8");
+    expect_says(3, RUN "--boxes no.json --head yolov5", "must come from one map");
+    expect_says(3, "run mobilenet_v2:0.25 synthetic:64x64 --boxes no.json", "1x1000");
+    expect_says(4, RUN "--boxes no.json --max-boxes 10", "more than 10");
+    expect_says(4, RUN "--boxes no.json --memory 20MiB", "MiB");
+    expect_says(5, RUN "--boxes no.json --classes none.txt", "none.txt");
+    expect_says(5, RUN "--boxes nowhere/no.json", "nowhere");
+    assert_int_not_equal(access("no.json", F_OK), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_file_is_the_same_for_every_plan),
+        cmocka_unit_test(test_boxes_are_those_of_the_whole_output),
+        cmocka_unit_test(test_every_form_has_every_box),
+        cmocka_unit_test(test_what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests_name("boxes", tests, set_up, NULL);
+}
