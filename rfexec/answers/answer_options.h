@@ -28,6 +28,25 @@ struct rfx_answer_options { /* zeros: the defaults */
     bool corners;            /* pixels that touch at corners are connected too */
     bool all_labels;         /* label 0 is no background (without a threshold) */
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+    /* Boxes of outputs that are no maps. */
+    const char *head; /* name of the head (box_head.h), borrowed like names; NULL: recognise the
+                         shape */
+    float score;      /* candidates with scores up to it are left out */
+    double overlap;   /* of two boxes that overlap by more, the one of the lower score is dropped */
+    bool agnostic;    /* boxes of different classes suppress each other too */
+    int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
+};
+
+/* Options of boxes unless others are wanted. */
+#define RFX_ANSWER_SCORE 0.25F
+#define RFX_ANSWER_OVERLAP 0.45
+#define RFX_ANSWER_BOXES 100000
+
+/* What a detector's head is recognised by, besides the output's shape. */
+struct rfx_answer_cells {
+    int64_t image_h, image_w; /* of the network's input; 0: not known */
+    int64_t channels;         /* of the maps that are joined to the output, or of the whole output;
+                                 0: they differ, or are not known */
 };
 
 /* Where the pixels of an output lie, found when its file is opened (output_files.h). */

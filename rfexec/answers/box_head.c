@@ -130,7 +130,8 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
 /* ---- recognition ---- */
 
 static bool is_one_of(const char *names, const char *name) {
-    size_t length = strlen(name);
+    size_t length = strcspn(name, " ");
+    if (name[length] != '\0') return false;
     for (const char *at = names; length > 0 && at != NULL; at = strchr(at, ' ')) {
         at += *at == ' ';
         if (strncasecmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == '\0'))
@@ -248,35 +249,35 @@ static void write_shape(const struct rfx_box_output *output, char text[LIST]) {
                                  (long long)output->dims[i]);
 }
 
+/* Whether an output can be of the form that its name says, with its channels on `axis`. */
+static bool fits_named(const struct form *form, const struct rfx_box_output *output, int axis) {
+    int64_t channels = output->dims[axis], n = output->dims[3 - axis];
+    if (!holds_channels(form, output, axis)) return false;
+    if (!form->either_axis || levels_of(output, n, form->per_cell) > 0) return true;
+    if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
+    return n >= channels || channels == form->fixed + output->classes;
+}
+
 static enum rfx_status find_named(const struct rfx_box_output *output, const char *shape,
                                   struct rfx_box_head *head, struct rfx_error *err) {
     int which = 0;
-    char known[LIST] = "";
+    char list[LIST] = "";
     while (which < RFX_BOX_FORM_COUNT && !is_one_of(forms[which].names, output->name)) which++;
     if (which == RFX_BOX_FORM_COUNT) {
-        for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(known, (enum rfx_box_form)i);
+        for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(list, (enum rfx_box_form)i);
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: head '%.60s' is not known; there are %s", output->name, known);
+                        "boxes: head '%.60s' is not known; there are %s", output->name, list);
     }
-    bool first = holds_channels(&forms[which], output, 1);
-    bool last = holds_channels(&forms[which], output, 2);
-    if (!first && !last) {
-        char classes[48] = "";
-        if (output->classes > 0)
-            (void)snprintf(classes, sizeof classes, " and %lld classes",
-                           (long long)output->classes);
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "boxes: a head '%.60s' has the shape %s; the output has %s%s", output->name,
-                        forms[which].shape, shape, classes);
+    for (int axis = 1; axis <= 2; axis++) {
+        if (!fits_named(&forms[which], output, axis)) continue;
+        set_head((enum rfx_box_form)which, output, axis, head);
+        return RFX_OK;
     }
-    bool swap = output->dims[1] > output->dims[2]; /* channels are fewer than candidates */
-    if (levels_of(output, output->dims[2], forms[which].per_cell) > 0)
-        swap = false;
-    else if (levels_of(output, output->dims[1], forms[which].per_cell) > 0)
-        swap = true;
-    int axis = first && !(last && swap) ? 1 : 2;
-    set_head((enum rfx_box_form)which, output, axis, head);
-    return RFX_OK;
+    if (output->classes > 0)
+        (void)snprintf(list, sizeof list, " and %lld classes", (long long)output->classes);
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "boxes: a head '%.60s' has the shape %s; the output has %s%s", output->name,
+                    forms[which].shape, shape, list);
 }
 
 static enum rfx_status find_by_shape(const struct rfx_box_output *output, const char *shape,

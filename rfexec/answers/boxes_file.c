@@ -3,39 +3,20 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <strings.h>
 
 #include "rfexec/answers/answer_text.h"
-
-/* Ends of file names, longest first. */
-enum form { COCO, GEOJSON, JSON, CSV, N_FORMS };
-static const char *const ends[N_FORMS] = {".coco.json", ".geojson", ".json", ".csv"};
+#include "rfexec/answers/box_head.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
     struct rfx_answer_text text;
-    struct rfx_boxes_source source;
-    struct rfx_boxes_options options; /* without borrowed members */
-    enum form form;
+    struct rfx_box_head head;
+    struct rfx_answer_options options; /* without borrowed members */
+    enum rfx_boxes_form form;
     struct rfx_boxes *boxes;
-    float *channels;  /* of one candidate */
-    int64_t received; /* candidates */
-    bool own_pixels;  /* coordinates are the network's own numbers */
+    float *channels; /* of one candidate */
+    bool own_pixels; /* coordinates are the network's own numbers */
 };
-
-static enum form form_of(const char *path) {
-    size_t n = strlen(path);
-    if (strcmp(path, "-") == 0) return JSON;
-    for (int i = 0; i < N_FORMS; i++) {
-        size_t length = strlen(ends[i]);
-        if (n > length && strcasecmp(path + n - length, ends[i]) == 0) return (enum form)i;
-    }
-    return N_FORMS;
-}
-
-bool rfx_boxes_file_is_known(const char *path) {
-    return form_of(path) != N_FORMS;
-}
 
 /* Distance of a candidate's values in the output, and of the first values of two candidates. */
 static void steps_of(const struct rfx_box_head *head, int64_t *channel, int64_t *candidate) {
@@ -52,89 +33,70 @@ static bool is_pixel(const struct rfx_box_head *head, const struct rfx_end *end)
     return end->channels == head->channels && (end->at.channel_step == channel || channel == 1);
 }
 
-static bool is_whole(const struct rfx_box_head *head, const struct rfx_end *end) {
-    return end->channels == head->channels * head->candidates;
-}
-
-static enum rfx_status check_ends(const struct rfx_graph *graph, int k,
-                                  const struct rfx_box_head *head, struct rfx_error *err) {
-    for (int i = 0; i < graph->n_ends; i++) {
-        const struct rfx_end *end = &graph->ends[i];
-        if (end->output != k || is_pixel(head, end) || is_whole(head, end)) continue;
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "boxes: map '%.100s' has %" PRId64 " of the %" PRId64
-                        " values of a candidate; all must come from one map",
-                        graph->nodes[end->node].name, end->channels, head->channels);
-    }
-    return RFX_OK;
-}
-
-static enum rfx_status find_head(const struct rfx_graph *graph, int k,
-                                 const struct rfx_boxes_options *options, struct rfx_box_head *head,
+static enum rfx_status find_head(const struct rfx_output_format *format,
+                                 const struct rfx_tensor *tensor, struct rfx_box_head *head,
                                  struct rfx_error *err) {
-    const struct rfx_shape shape = rfx_output_shape(graph, k);
-    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
-    const struct rfx_box_output output = {.rank = shape.rank,
-                                          .dims = shape.dims,
-                                          .image_h = image->h,
-                                          .image_w = image->w,
-                                          .name = options->head};
-    enum rfx_status status = rfx_box_head_find(&output, head, err);
-    if (status == RFX_OK) status = check_ends(graph, k, head, err);
-    return status == RFX_OK
-               ? RFX_OK
-               : rfx_fail_within(err, status, "output '%.100s'", graph->outputs[k].name);
+    const struct rfx_stored *stored = &format->stored;
+    const struct rfx_shape *shape = stored->reshaped ? &stored->shape : &tensor->shape;
+    const struct rfx_box_output output = {.rank = shape->rank,
+                                          .dims = shape->dims,
+                                          .image_h = format->cells.image_h,
+                                          .image_w = format->cells.image_w,
+                                          .name = format->answer.head};
+    return rfx_box_head_find(&output, head, err);
 }
 
-enum rfx_status rfx_boxes_find(const struct rfx_graph *graph,
-                               const struct rfx_boxes_options *options,
-                               struct rfx_boxes_source *out, struct rfx_error *err) {
-    struct rfx_error first = {{0}};
-    enum rfx_status status = RFX_STATUS_INVALID_ARGUMENT;
-    for (int k = 0; k < graph->n_outputs; k++) {
-        if (options->output != NULL && strcmp(options->output, graph->outputs[k].name) != 0)
-            continue;
-        struct rfx_error here = {{0}};
-        out->output = k;
-        enum rfx_status found = find_head(graph, k, options, &out->head, &here);
-        if (found == RFX_OK) return RFX_OK;
-        if (first.text[0] != '\0') continue; /* the first reason is told */
-        status = found;
-        first = here;
-    }
-    if (first.text[0] == '\0')
+/* Bytes of a candidate's values that are planned: more classes than any detector has. */
+enum { CANDIDATE_BYTES = 64 * 1024 };
+
+static int64_t most_of(const struct rfx_answer_options *options) {
+    return options->most_boxes > 0 ? options->most_boxes : RFX_ANSWER_BOXES;
+}
+
+enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
+                                     const struct rfx_tensor *tensor, const char *path,
+                                     struct rfx_error *err) {
+    struct rfx_box_head head;
+    double overlap = format->answer.overlap;
+    if (!(overlap >= 0.0 && overlap <= 1.0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: there is no output '%.100s'; the first is '%.100s'",
-                        options->output, graph->outputs[0].name);
-    return rfx_fail(err, status, "%s", first.text);
+                        "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
+    enum rfx_status status = find_head(format, tensor, &head, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
+    int64_t channels = format->cells.channels;
+    if (channels == head.channels || channels == tensor->elems) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: boxes: the %" PRId64
+                    " values of a candidate must come from one map; each map has %" PRId64,
+                    path, head.channels, channels);
 }
 
-size_t rfx_boxes_file_bytes(const struct rfx_boxes_source *source,
-                            const struct rfx_boxes_options *options) {
-    return sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&options->answer) +
-           (size_t)source->head.channels * sizeof(float) + rfx_boxes_bytes(options->most);
+size_t rfx_boxes_file_bytes(const struct rfx_output_format *format) {
+    return sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
+           CANDIDATE_BYTES + rfx_boxes_bytes(most_of(&format->answer));
 }
 
 enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
-                                    const struct rfx_boxes_source *source,
-                                    const struct rfx_boxes_options *options,
-                                    const struct rfx_answer_place *place,
-                                    const struct rfx_georeference *geo, struct rfx_boxes_file **out,
-                                    struct rfx_error *err) {
+                                    const struct rfx_output_format *format,
+                                    const struct rfx_tensor *tensor, enum rfx_boxes_form form,
+                                    struct rfx_boxes_file **out, struct rfx_error *err) {
     struct rfx_boxes_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
-    size_t bytes = (size_t)source->head.channels * sizeof *file->channels;
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
     file->mem = mem;
-    file->source = *source;
-    file->options = *options;
-    file->options.output = file->options.head = file->options.answer.names = NULL;
-    file->form = form_of(path);
-    enum rfx_status status =
-        rfx_answer_text_open(&file->text, mem, path, &options->answer, place, geo, err);
+    file->options = format->answer;
+    file->options.head = file->options.names = NULL;
+    file->options.thresholds = NULL;
+    file->form = form;
+    enum rfx_status status = find_head(format, tensor, &file->head, err);
+    size_t bytes = (size_t)file->head.channels * sizeof *file->channels;
+    if (status == RFX_OK)
+        status = rfx_answer_text_open(&file->text, mem, path, &format->answer, &format->place,
+                                      format->geo, err);
     const struct rfx_geo_affine *a = &file->text.affine;
     file->own_pixels = a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 &&
                        a->y[1] == 1.0 && a->y[2] == 0.0;
-    if (status == RFX_OK) status = rfx_boxes_create(mem, options->most, &file->boxes, err);
+    if (status == RFX_OK)
+        status = rfx_boxes_create(mem, most_of(&format->answer), &file->boxes, err);
     if (status == RFX_OK) {
         file->channels = rfx_memory_alloc(mem, bytes);
         if (file->channels == NULL) status = rfx_memory_fail(mem, "a candidate", bytes, err);
@@ -150,16 +112,14 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
 static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channels, int64_t index,
                                 struct rfx_error *err) {
     struct rfx_box box;
-    file->received++;
-    if (!rfx_box_head_take(&file->source.head, channels, index, file->options.score, &box))
-        return RFX_OK;
+    if (!rfx_box_head_take(&file->head, channels, index, file->options.score, &box)) return RFX_OK;
     return rfx_boxes_add(file->boxes, &box, err);
 }
 
 /* Takes the candidates of a whole output in ONNX order. */
 static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_view *view,
                                   struct rfx_error *err) {
-    const struct rfx_box_head *head = &file->source.head;
+    const struct rfx_box_head *head = &file->head;
     const unsigned char *all = rfx_view_at(view, view->rect.y0, view->rect.x0);
     int64_t channel, candidate;
     enum rfx_status status = RFX_OK;
@@ -176,10 +136,9 @@ static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_
 enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rfx_end *end,
                                     struct rfx_rect rect, const struct rfx_view *view,
                                     struct rfx_error *err) {
-    const struct rfx_box_head *head = &file->source.head;
+    const struct rfx_box_head *head = &file->head;
     int64_t channel, candidate;
     enum rfx_status status = RFX_OK;
-    if (end->output != file->source.output) return RFX_OK;
     if (!is_pixel(head, end)) return take_whole(file, view, err);
     steps_of(head, &channel, &candidate);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
@@ -277,30 +236,27 @@ static void put_all(struct rfx_boxes_file *file) {
     struct rfx_answer_text *text = &file->text;
     int64_t n;
     const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
-    if (file->form == CSV) rfx_answer_put(text, "label,name,score,left,top,right,bottom\n");
-    if (file->form == COCO) rfx_answer_put(text, "[");
-    if (file->form == GEOJSON) rfx_answer_collection(text);
-    if (file->form == JSON)
-        rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->source.head.words);
+    if (file->form == RFX_BOXES_CSV)
+        rfx_answer_put(text, "label,name,score,left,top,right,bottom\n");
+    if (file->form == RFX_BOXES_COCO) rfx_answer_put(text, "[");
+    if (file->form == RFX_BOXES_GEOJSON) rfx_answer_collection(text);
+    if (file->form == RFX_BOXES_JSON)
+        rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->head.words);
     for (int64_t i = 0; i < n && text->status == RFX_OK; i++) {
         const char *name = rfx_answer_name(text, list[i].label);
-        if (file->form != CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
-        if (file->form == CSV) put_line(file, &list[i], name);
-        if (file->form == COCO) put_coco(file, &list[i]);
-        if (file->form == GEOJSON) put_feature(file, &list[i], name);
-        if (file->form == JSON) put_json(file, &list[i], name);
+        if (file->form != RFX_BOXES_CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
+        if (file->form == RFX_BOXES_CSV) put_line(file, &list[i], name);
+        if (file->form == RFX_BOXES_COCO) put_coco(file, &list[i]);
+        if (file->form == RFX_BOXES_GEOJSON) put_feature(file, &list[i], name);
+        if (file->form == RFX_BOXES_JSON) put_json(file, &list[i], name);
     }
-    if (file->form == COCO) rfx_answer_put(text, "\n]\n");
-    if (file->form == GEOJSON || file->form == JSON) rfx_answer_put(text, "\n]}\n");
+    if (file->form == RFX_BOXES_COCO) rfx_answer_put(text, "\n]\n");
+    if (file->form == RFX_BOXES_GEOJSON || file->form == RFX_BOXES_JSON)
+        rfx_answer_put(text, "\n]}\n");
 }
 
 enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
-    const struct rfx_box_head *head = &file->source.head;
-    if (file->received != head->candidates)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: %" PRId64 " of %" PRId64 " candidates came", file->received,
-                        head->candidates);
-    if (head->suppress)
+    if (file->head.suppress)
         rfx_boxes_suppress(file->boxes, file->options.overlap, !file->options.agnostic);
     else
         rfx_boxes_sort(file->boxes);
@@ -309,10 +265,10 @@ enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_er
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }
 
-int64_t rfx_boxes_file_count(const struct rfx_boxes_file *file) {
-    int64_t n;
-    (void)rfx_boxes_list(file->boxes, &n);
-    return n;
+struct rfx_found rfx_boxes_file_found(const struct rfx_boxes_file *file) {
+    struct rfx_found found = {.what = "boxes", .head = file->head.words};
+    (void)rfx_boxes_list(file->boxes, &found.count);
+    return found;
 }
 
 void rfx_boxes_file_free(struct rfx_boxes_file *file) {

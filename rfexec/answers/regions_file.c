@@ -325,8 +325,8 @@ enum rfx_status rfx_regions_file_commit(struct rfx_regions_file *file, struct rf
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }
 
-int64_t rfx_regions_file_count(const struct rfx_regions_file *file) {
-    return file->count;
+struct rfx_found rfx_regions_file_found(const struct rfx_regions_file *file) {
+    return (struct rfx_found){.what = "regions", .count = file->count};
 }
 
 void rfx_regions_file_free(struct rfx_regions_file *file) {

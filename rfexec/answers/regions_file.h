@@ -33,8 +33,8 @@ RFX_NODISCARD enum rfx_status rfx_regions_file_row(struct rfx_regions_file *file
 RFX_NODISCARD enum rfx_status rfx_regions_file_commit(struct rfx_regions_file *file,
                                                       struct rfx_error *err);
 
-/* Number of regions that were written. */
-int64_t rfx_regions_file_count(const struct rfx_regions_file *file);
+/* What was written so far. */
+struct rfx_found rfx_regions_file_found(const struct rfx_regions_file *file);
 
 /* NULL is fine. */
 void rfx_regions_file_free(struct rfx_regions_file *file);

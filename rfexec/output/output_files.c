@@ -37,8 +37,10 @@ enum rfx_status rfx_output_files_open(const struct rfx_output_files *files, int 
     struct rfx_georeference geo = {.mem = mem};
     enum rfx_status status = RFX_OK;
     words[0] = '\0';
-    if (format->kind->placed && files->source != NULL)
-        status = rfx_georeferenced(mem, files->graph, k, files->source, files->as_stored, &geo,
+    bool map = tensor_of(files, k)->layout == RFX_LAYOUT_NHWC;
+    int grid = map ? k : -1; /* boxes are in pixels of the picture */
+    if (status == RFX_OK && format->kind->placed && files->source != NULL)
+        status = rfx_georeferenced(mem, files->graph, grid, files->source, files->as_stored, &geo,
                                    words, err);
     if (status == RFX_OK && format->kind->placed && files->no_data != NULL) {
         geo.no_data = rfx_memory_strdup(mem, files->no_data);
@@ -46,8 +48,8 @@ enum rfx_status rfx_output_files_open(const struct rfx_output_files *files, int 
             status = rfx_memory_fail(mem, "no data", strlen(files->no_data) + 1, err);
     }
     placed.geo = &geo;
-    if (status == RFX_OK && format->kind->count != NULL)
-        status = rfx_output_place(files->graph, k, files->source, &placed.place, err);
+    if (status == RFX_OK && format->kind->found != NULL)
+        status = rfx_output_place(files->graph, grid, files->source, &placed.place, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(mem, path, &placed, tensor_of(files, k), out, err);
     rfx_georeference_release(&geo);

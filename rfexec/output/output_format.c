@@ -75,6 +75,18 @@ void rfx_output_format_settle(struct rfx_output_format *format) {
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k) {
     format->stored = graph->outputs[k].stored;
     if (format->stored.reshaped) format->stored.shape = rfx_output_shape(graph, k);
+    const struct rfx_tensor *image = graph->input >= 0 ? &graph->nodes[graph->input].out : NULL;
+    format->cells = (struct rfx_answer_cells){.channels = -1};
+    if (image != NULL) {
+        format->cells.image_h = image->h;
+        format->cells.image_w = image->w;
+    }
+    for (int i = 0; i < graph->n_ends; i++) {
+        if (graph->ends[i].output != k) continue;
+        int64_t channels = graph->ends[i].channels;
+        bool same = format->cells.channels < 0 || format->cells.channels == channels;
+        format->cells.channels = same ? channels : 0;
+    }
 }
 
 static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {
@@ -185,6 +197,8 @@ enum rfx_status rfx_output_format_check(const struct rfx_output_format *format,
                         " images are one .npy file, not a %s; run --list makes a file of each "
                         "picture",
                         path, format->images, kind->name);
+    if (tensor->layout != RFX_LAYOUT_NHWC && kind->take != NULL)
+        return kind->check_map(format, tensor, path, err);
     if (tensor->layout != RFX_LAYOUT_NHWC)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a %s takes a map of rows, columns and channels; use .npy", path,

@@ -10,6 +10,14 @@
 
 struct rfx_output_format;
 
+/* What a file of answers has. */
+struct rfx_found {
+    const char *what; /* "regions" or "boxes"; NULL: the file has the output itself */
+    int64_t count;
+    const char
+        *head; /* of boxes: description of the detector's head; lives as long as the writer */
+};
+
 /* The options of the command line that a kind of file supports. */
 enum {
     RFX_OUTPUT_TAKES_TILES = 1, /* tiles and their compression */
@@ -50,12 +58,17 @@ struct rfx_output_kind {
     enum rfx_status (*write_row)(void *writer, const void *samples, struct rfx_error *err);
     enum rfx_status (*commit)(void *writer, struct rfx_error *err);
     void (*free)(void *writer); /* NULL is fine */
-    /* Checks that the file can hold what is found in the map. NULL: any map of the sizes above. */
+    /* Takes a piece of an output that is no map (output_sink.h), in any order. NULL: the kind takes
+     * maps only, but .npy. */
+    enum rfx_status (*take)(void *writer, const struct rfx_end *end, struct rfx_rect rect,
+                            const struct rfx_view *view, struct rfx_error *err);
+    /* Checks that the file can hold what is found in the output. NULL: any map of the sizes above.
+     */
     enum rfx_status (*check_map)(const struct rfx_output_format *format,
                                  const struct rfx_tensor *map, const char *path,
                                  struct rfx_error *err);
-    /* Returns how many things were found and written. NULL: the file has the map itself. */
-    int64_t (*count)(const void *writer);
+    /* Says what was found and written. NULL: the file has the output itself. */
+    struct rfx_found (*found)(const void *writer);
 };
 
 /* Sample types of most kinds: unsigned integers of 8 and 16 bits, signed integers of 8, 16 and 32
@@ -65,11 +78,13 @@ struct rfx_output_kind {
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
 /* All kinds, each with the build option that it needs; 1: every build has it. */
-#define RFX_OUTPUT_KINDS(X)                                                \
-    X(npy, 1)                                                              \
-    X(tiff, RFX_WITH_TIFF)                                                 \
-    X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) \
-        X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS)
+#define RFX_OUTPUT_KINDS(X)                                                             \
+    X(npy, 1)                                                                           \
+    X(tiff, RFX_WITH_TIFF)                                                              \
+    X(ome_tiff, RFX_WITH_TIFF)                                                          \
+    X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)    \
+        X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS) \
+            X(coco, RFX_WITH_ANSWERS)
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
@@ -101,6 +116,7 @@ struct rfx_output_format {
     bool zstd;       /* chunks are compressed */
     /* Answers only: */
     struct rfx_answer_options answer;
+    struct rfx_answer_cells cells; /* rfx_output_declare sets it */
     struct rfx_answer_place place;
 };
 
@@ -125,7 +141,7 @@ const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
  * is set. */
 void rfx_output_format_settle(struct rfx_output_format *format);
 
-/* Sets format->stored to how output k of the graph is declared. */
+/* Sets format->stored and format->cells to how output k of the graph is declared and computed. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
 
 /* Returns the type of the file's elements. .npy: the output's type. Other kinds: UINT8 or UINT16 if

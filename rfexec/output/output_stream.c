@@ -59,9 +59,15 @@ struct rfx_npy_array rfx_output_array(const struct rfx_output_format *format,
                                   .images = format->images};
 }
 
+/* Returns whether the output is no map and is passed to the writer piece by piece. */
+static bool in_pieces(const struct rfx_output_format *format, const struct rfx_tensor *tensor) {
+    return tensor->layout != RFX_LAYOUT_NHWC && format->kind->take != NULL;
+}
+
 size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
                                const struct rfx_tensor *tensor) {
     size_t bytes = FILES_BYTES;
+    if (in_pieces(format, tensor)) return bytes + format->kind->bytes(format, tensor);
     if (format->kind->write_row == NULL)
         return bytes + (size_t)band_rows(tensor) * row_bytes(tensor) +
                rfx_npy_write_typed_bytes(format->stored.type);
@@ -71,6 +77,7 @@ size_t rfx_output_stream_bytes(const struct rfx_output_format *format,
 
 static enum rfx_status open_buffers(struct rfx_output_stream *stream, struct rfx_error *err) {
     const struct rfx_tensor *t = &stream->tensor;
+    if (in_pieces(&stream->format, t)) return RFX_OK;
     if (stream->format.kind->write_row == NULL) {
         stream->band_rows = band_rows(t);
         size_t bytes = (size_t)stream->band_rows * row_bytes(t);
@@ -250,6 +257,7 @@ static enum rfx_status settle(struct rfx_output_stream *stream, struct rfx_rect 
 
 enum rfx_status rfx_output_stream_any_order(struct rfx_output_stream *stream,
                                             struct rfx_error *err) {
+    if (in_pieces(&stream->format, &stream->tensor)) return RFX_OK;
     return settle(stream, rfx_rect_make(1, 1, 0, 0), err);
 }
 
@@ -292,11 +300,14 @@ enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
                                             const struct rfx_view *view, struct rfx_error *err) {
     if (stream->tensor.layout == RFX_LAYOUT_NHWC)
         return rfx_output_stream_write(stream, rect, view, err);
-    if (stream->npy == NULL)
+    bool pieces = in_pieces(&stream->format, &stream->tensor);
+    if (stream->npy == NULL && !pieces)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: a %s is not written by levels",
                         stream->name, stream->format.kind->name);
     stream->route = ROUTE_DIRECT;
-    enum rfx_status status = rfx_npy_write_end(stream->npy, end, rect, view, err);
+    enum rfx_status status = pieces
+                                 ? stream->format.kind->take(stream->writer, end, rect, view, err)
+                                 : rfx_npy_write_end(stream->npy, end, rect, view, err);
     if (status == RFX_OK) stream->done_elems += rfx_rect_area(rect) * end->channels;
     return status;
 }
@@ -344,9 +355,9 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
     return stream->format.kind->commit(stream->writer, err);
 }
 
-int64_t rfx_output_stream_count(const struct rfx_output_stream *stream) {
+struct rfx_found rfx_output_stream_found(const struct rfx_output_stream *stream) {
     const struct rfx_output_kind *kind = stream->format.kind;
-    return kind->count != NULL ? kind->count(stream->writer) : -1;
+    return kind->found != NULL ? kind->found(stream->writer) : (struct rfx_found){.what = NULL};
 }
 
 void rfx_output_stream_free(struct rfx_output_stream *stream) {

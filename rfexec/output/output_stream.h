@@ -73,9 +73,8 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_commit(struct rfx_output_stream 
                                                        rfx_output_progress_fn *progress, void *user,
                                                        struct rfx_error *err);
 
-/* After commit: returns how many things were found in the map and written, or -1 if the file has
- * the map itself. */
-int64_t rfx_output_stream_count(const struct rfx_output_stream *stream);
+/* After commit: returns what was found in the output and written. */
+struct rfx_found rfx_output_stream_found(const struct rfx_output_stream *stream);
 
 /* Frees; without a successful commit nothing is left on disk. NULL is fine. */
 void rfx_output_stream_free(struct rfx_output_stream *stream);

@@ -181,7 +181,7 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(3, RUN "--boxes no.json --head yolov5", "must come from one map");
     expect_says(3, "run mobilenet_v2:0.25 synthetic:64x64 --boxes no.json", "1x1000");
     expect_says(4, RUN "--boxes no.json --max-boxes 10", "more than 10");
-    expect_says(4, RUN "--boxes no.json --memory 20MiB", "MiB");
+    expect_says(4, RUN "--boxes no.json --memory 12MiB", "MiB");
     expect_says(5, RUN "--boxes no.json --classes none.txt", "none.txt");
     expect_says(5, RUN "--boxes nowhere/no.json", "nowhere");
     assert_int_not_equal(access("no.json", F_OK), 0);

@@ -283,8 +283,9 @@ static void test_plans_count_files(void **state) {
     /* where the picture lies does not count */
     assert_int_equal(smallest_of("run", "run fsrcnn ././././././cli_count_in.npy"),
                      smallest_of("run", "run fsrcnn cli_count_in.npy"));
-    expect_says(2, "plan fsrcnn --size 64x64 --for-output map.bmp",
-                ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson or .csv");
+    expect_says(
+        2, "plan fsrcnn --size 64x64 --for-output map.bmp",
+        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json or .coco.json");
     expect(0, "plan fsrcnn --size 64x64 --json");
     json_t *doc = document("plan");
     assert_string_equal(json_string_value(at(doc, "counted.output")), ".npy");

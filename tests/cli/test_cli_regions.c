@@ -147,7 +147,7 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(2, RUN FOUND "--regions no.geojson --coordinates map", "coordinate system");
     expect_says(2, RUN FOUND "--regions no.geojson --all-labels", "--threshold");
     expect_says(2, "run mobilenet_v2:0.25 synthetic:64x64 --regions no.geojson",
-                "no output is a map");
+                "no map of rows and columns");
     expect_says(2, RUN "--part 1/2 -o part1.npy --regions no.geojson", "merge");
     expect_says(5, RUN FOUND "--regions no.geojson --classes none.txt", "none.txt");
     expect_says(4, RUN FOUND "--regions no.geojson --answer-memory 3KiB", "are allowed");

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "tools/commands/batch_list.h"
 #include "tools/cli/standard_input.h"
+#include "tools/commands/batch_list.h"
 
 #define FILE_NAME "input_parts_tmp.txt"
 

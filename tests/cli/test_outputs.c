@@ -125,8 +125,9 @@ static void what_does_not_suit_is_said(void **state) {
     set_up(&f, NULL);
     f.options.output.file = "map.bmp";
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
-    assert_non_null(
-        strstr(message, ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson or .csv"));
+    assert_non_null(strstr(
+        message,
+        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json or .coco.json"));
     f.options.output.file = "map.png";
     f.options.output.bits = 32;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);

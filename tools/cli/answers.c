@@ -11,151 +11,115 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-static bool is_map(const struct rfx_graph *graph, int k) {
-    return tensor_of(graph, k)->layout == RFX_LAYOUT_NHWC;
+/* One of the two options. */
+struct asked {
+    const char *option;
+    const char *path;   /* NULL: not given */
+    const char *output; /* name of the output that it is about; NULL: the first that suits */
+    const struct rfx_output_kind *piped; /* kind of "-" */
+    bool maps;                           /* it is about maps, else about outputs that are none */
+};
+
+static struct asked asked_of(const struct rfx_cli_run_options *options, int which) {
+    const struct rfx_cli_answer_options *o = &options->output.answer;
+    if (which == RFX_CLI_REGIONS)
+        return (struct asked){"--regions", o->regions, o->regions_of, &rfx_output_geojson, true};
+    return (struct asked){"--boxes", o->boxes, o->boxes_of, &rfx_output_json, false};
 }
 
-/* Returns the output in which --regions are found, or -1. */
-static int find_map(const struct rfx_graph *graph, const char *name) {
-    for (int k = 0; k < graph->n_outputs; ++k)
-        if (name == NULL ? is_map(graph, k) : strcmp(graph->outputs[k].name, name) == 0) return k;
-    return -1;
-}
-
-void rfx_cli_answers_settle(const struct rfx_graph *graph, struct rfx_cli_run_options *options) {
-    struct rfx_cli_answer_options *answer = &options->output.answer;
-    const char *file = options->output.file;
-    if (file == NULL || strcmp(file, "-") == 0 || answer->boxes != NULL) return;
-    const struct rfx_output_kind *kind = rfx_output_kind_of(file);
-    if (!rfx_boxes_file_is_known(file) || (kind != NULL && find_map(graph, NULL) >= 0)) return;
-    answer->boxes = file;
-    options->output.file = NULL;
-}
-
-/* Sets *format to the format of the file of --regions and *output to its output. Returns whether
- * there is such a file. */
-static bool regions_format(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
-                           int *output, struct rfx_output_format *format) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    if (answer->regions == NULL) return false;
-    *output = find_map(graph, answer->regions_of);
-    if (*output < 0 || !rfx_cli_run_format(options, answer->regions, format)) return false;
-    if (strcmp(answer->regions, "-") == 0) format->kind = &rfx_output_geojson;
-    rfx_output_declare(format, graph, *output);
-    return true;
-}
-
-static int check_regions(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    struct rfx_output_format format;
-    struct rfx_error err = {{0}};
+/* Sets *format to the format of the file for output k. */
+static enum rfx_status format_for(const struct rfx_graph *graph,
+                                  const struct rfx_cli_run_options *options,
+                                  const struct asked *asked, int k,
+                                  struct rfx_output_format *format, struct rfx_error *err) {
+    const struct rfx_tensor *tensor = tensor_of(graph, k);
     char what[256];
-    int k;
-    if (answer->regions == NULL) return RFX_EXIT_DONE;
-    if (!regions_format(graph, options, &k, &format)) {
-        const char *first = graph->outputs[0].name;
-        if (answer->regions_of != NULL)
-            rfx_cli_message("--regions-of '%s': there is no such output; the first is '%s'",
-                            answer->regions_of, first);
-        else
-            rfx_cli_message("--regions: no output is a map of rows and columns ('%s' is none)",
-                            first);
-        return RFX_EXIT_USAGE;
-    }
-    if (rfx_cli_options_mark(&options->input) && rfx_output_sample(&format) != RFX_TYPE_FLOAT32) {
-        rfx_cli_message(
-            "--regions: --nodata marks pixels as NaN, and output '%s' has labels: "
-            "--nodata-mark none",
-            graph->outputs[k].name);
-        return RFX_EXIT_USAGE;
-    }
-    (void)snprintf(what, sizeof what, "--regions '%.150s', output '%.60s'", answer->regions,
+    if (!rfx_cli_run_format(options, asked->path, format))
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s '%.150s': no known kind of file",
+                        asked->option, asked->path);
+    if (strcmp(asked->path, "-") == 0) format->kind = asked->piped;
+    rfx_output_declare(format, graph, k);
+    (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", asked->option, asked->path,
                    graph->outputs[k].name);
-    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), what, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    if ((tensor->layout == RFX_LAYOUT_NHWC) != asked->maps)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: it is %s of rows and columns", what,
+                        asked->maps ? "no map" : "a map");
+    return rfx_output_format_check(format, tensor, what, err);
 }
 
-static struct rfx_boxes_options boxes_options(const struct rfx_cli_run_options *options) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    struct rfx_output_format format;
-    (void)rfx_cli_output_format(&options->output, 1, "names.csv", &format);
-    bool scored = rfx_cli_given(&options->words, "score") != NULL;
-    bool overlapped = rfx_cli_given(&options->words, "iou") != NULL;
-    return (struct rfx_boxes_options){
-        .output = answer->boxes_of,
-        .head = answer->head,
-        .score = scored ? answer->score : 0.25F,
-        .overlap = overlapped ? (double)answer->overlap : 0.45,
-        .agnostic = answer->agnostic,
-        .most = answer->most_boxes > 0 ? answer->most_boxes : RFX_BOXES_USUAL,
-        .answer = format.answer};
-}
-
-static int check_boxes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
-    const struct rfx_boxes_options boxes = boxes_options(options);
-    struct rfx_boxes_source source;
-    struct rfx_error err = {{0}};
-    if (options->output.answer.boxes == NULL) return RFX_EXIT_DONE;
-    if (!(boxes.overlap >= 0.0 && boxes.overlap <= 1.0)) {
-        rfx_cli_message("--iou %g: a share, 0 to 1", boxes.overlap);
-        return RFX_EXIT_USAGE;
+/* Finds the output that the option is about. Fails with the reason why the first one does not suit.
+ */
+static enum rfx_status find_output(const struct rfx_graph *graph,
+                                   const struct rfx_cli_run_options *options,
+                                   const struct asked *asked, int *output,
+                                   struct rfx_output_format *format, struct rfx_error *err) {
+    struct rfx_error first = {{0}};
+    enum rfx_status status = RFX_STATUS_INVALID_ARGUMENT;
+    for (int k = 0; k < graph->n_outputs; ++k) {
+        struct rfx_error here = {{0}};
+        if (asked->output != NULL && strcmp(asked->output, graph->outputs[k].name) != 0) continue;
+        enum rfx_status found = format_for(graph, options, asked, k, format, &here);
+        *output = k;
+        if (found == RFX_OK) return RFX_OK;
+        if (first.text[0] != '\0') continue;
+        status = found;
+        first = here;
     }
-    enum rfx_status status = rfx_boxes_find(graph, &boxes, &source, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    if (first.text[0] != '\0') return rfx_fail(err, status, "%s", first.text);
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "%s-of '%.100s': there is no such output; the first is '%.100s'", asked->option,
+                    asked->output, graph->outputs[0].name);
 }
 
 int rfx_cli_answers_check(const struct rfx_graph *graph,
                           const struct rfx_cli_run_options *options) {
-    int code = check_regions(graph, options);
-    return code == RFX_EXIT_DONE ? check_boxes(graph, options) : code;
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
+        const struct asked asked = asked_of(options, i);
+        struct rfx_output_format format;
+        struct rfx_error err = {{0}};
+        int k;
+        if (asked.path == NULL) continue;
+        enum rfx_status status = find_output(graph, options, &asked, &k, &format, &err);
+        if (status != RFX_OK) return rfx_cli_fail(status, &err);
+        bool labels = asked.maps && rfx_output_sample(&format) != RFX_TYPE_FLOAT32;
+        if (labels && rfx_cli_options_mark(&options->input)) {
+            rfx_cli_message(
+                "--regions: --nodata marks pixels as NaN, and output '%s' has labels: "
+                "--nodata-mark none",
+                graph->outputs[k].name);
+            return RFX_EXIT_USAGE;
+        }
+    }
+    return RFX_EXIT_DONE;
 }
 
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,
                          const struct rfx_cli_run_options *options) {
-    struct rfx_output_format format;
-    int k;
-    if (regions_format(files->graph, options, &k, &format))
-        rfx_output_files_add(sum, files, k, &format);
-    if (options->output.answer.boxes == NULL) return;
-    const struct rfx_boxes_options boxes = boxes_options(options);
-    struct rfx_boxes_source source;
-    if (rfx_boxes_find(files->graph, &boxes, &source, NULL) != RFX_OK) return;
-    sum->bytes += rfx_boxes_file_bytes(&source, &boxes);
-    sum->placed = sum->placed || files->source != NULL;
-}
-
-/* Opens the file of --boxes, with the georeference of the picture. */
-static enum rfx_status open_boxes(const struct rfx_output_files *files,
-                                  const struct rfx_cli_run_options *options,
-                                  struct rfx_cli_answers *answers, struct rfx_error *err) {
-    const struct rfx_boxes_options boxes = boxes_options(options);
-    struct rfx_memory *mem = files->graph->mem;
-    struct rfx_georeference geo = {.mem = mem};
-    struct rfx_answer_place place;
-    char words[RFX_GEOREFERENCED_WORDS];
-    enum rfx_status status = rfx_boxes_find(files->graph, &boxes, &answers->source, err);
-    if (status == RFX_OK) status = rfx_output_place(files->graph, -1, files->source, &place, err);
-    if (status == RFX_OK && files->source != NULL)
-        status = rfx_georeferenced(mem, files->graph, -1, files->source, files->as_stored, &geo,
-                                   words, err);
-    if (status == RFX_OK)
-        status = rfx_boxes_file_open(mem, options->output.answer.boxes, &answers->source, &boxes,
-                                     &place, &geo, &answers->boxes, err);
-    rfx_georeference_release(&geo);
-    return status;
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
+        const struct asked asked = asked_of(options, i);
+        struct rfx_output_format format;
+        int k;
+        if (asked.path != NULL &&
+            find_output(files->graph, options, &asked, &k, &format, NULL) == RFX_OK)
+            rfx_output_files_add(sum, files, k, &format);
+    }
 }
 
 enum rfx_status rfx_cli_answers_open(const struct rfx_output_files *files,
                                      const struct rfx_cli_run_options *options,
                                      struct rfx_cli_answers *answers, struct rfx_error *err) {
-    struct rfx_output_format format;
     enum rfx_status status = RFX_OK;
-    if (regions_format(files->graph, options, &answers->regions_output, &format))
-        status = rfx_cli_outputs_open_file(files->graph, options, files->source,
-                                           answers->regions_output, options->output.answer.regions,
-                                           &format, &answers->regions, err);
-    if (status == RFX_OK && options->output.answer.boxes != NULL)
-        status = open_boxes(files, options, answers, err);
+    for (int i = 0; i < RFX_CLI_ANSWERS && status == RFX_OK; ++i) {
+        const struct asked asked = asked_of(options, i);
+        struct rfx_cli_answer *item = &answers->items[i];
+        struct rfx_output_format format;
+        if (asked.path == NULL) continue;
+        item->path = asked.path;
+        status = find_output(files->graph, options, &asked, &item->output, &format, err);
+        if (status == RFX_OK)
+            status = rfx_cli_outputs_open_file(files->graph, options, files->source, item->output,
+                                               asked.path, &format, &item->stream, err);
+    }
     return status;
 }
 
@@ -163,28 +127,27 @@ enum rfx_status rfx_cli_answers_write(struct rfx_cli_answers *answers, const str
                                       struct rfx_rect rect, const struct rfx_view *view,
                                       struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    if (answers->regions != NULL && end->output == answers->regions_output)
-        status = rfx_output_stream_write_end(answers->regions, end, rect, view, err);
-    if (status == RFX_OK && answers->boxes != NULL)
-        status = rfx_boxes_file_take(answers->boxes, end, rect, view, err);
+    for (int i = 0; i < RFX_CLI_ANSWERS && status == RFX_OK; ++i) {
+        const struct rfx_cli_answer *item = &answers->items[i];
+        if (item->stream != NULL && item->output == end->output)
+            status = rfx_output_stream_write_end(item->stream, end, rect, view, err);
+    }
     return status;
 }
 
 enum rfx_status rfx_cli_answers_finish(struct rfx_cli_answers *answers,
                                        struct rfx_cli_progress *progress, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    if (answers->regions != NULL)
-        status = rfx_output_stream_commit(answers->regions, rfx_cli_progress_step, progress, err);
-    if (status == RFX_OK && answers->boxes != NULL)
-        status = rfx_boxes_file_commit(answers->boxes, err);
-    if (status != RFX_OK) return status;
-    if (answers->regions != NULL) answers->n_regions = rfx_output_stream_count(answers->regions);
-    if (answers->boxes != NULL) answers->n_boxes = rfx_boxes_file_count(answers->boxes);
-    return RFX_OK;
+    for (int i = 0; i < RFX_CLI_ANSWERS && status == RFX_OK; ++i) {
+        struct rfx_cli_answer *item = &answers->items[i];
+        if (item->stream == NULL) continue;
+        status = rfx_output_stream_commit(item->stream, rfx_cli_progress_step, progress, err);
+        if (status == RFX_OK) item->found = rfx_output_stream_found(item->stream);
+    }
+    return status;
 }
 
 void rfx_cli_answers_free(struct rfx_cli_answers *answers) {
-    rfx_output_stream_free(answers->regions);
-    rfx_boxes_file_free(answers->boxes);
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) rfx_output_stream_free(answers->items[i].stream);
     *answers = (struct rfx_cli_answers){0};
 }

@@ -1,24 +1,24 @@
-/* Files of what is found in the outputs of a run: --regions and --boxes. */
+/* Files of what is found in the outputs of a run, besides those of -o: --regions and --boxes. */
 #ifndef RFX_TOOLS_CLI_ANSWERS_H
 #define RFX_TOOLS_CLI_ANSWERS_H
 
-#include "rfexec/answers/boxes_file.h"
 #include "rfexec/output/output_files.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 
-struct rfx_cli_answers { /* all zero: none */
-    int regions_output;
-    struct rfx_output_stream *regions; /* NULL: none */
-    int64_t n_regions;                 /* regions that were written; set by finish */
-    struct rfx_boxes_file *boxes;      /* NULL: none */
-    struct rfx_boxes_source source;    /* of the boxes */
-    int64_t n_boxes;
+/* A file of --regions or --boxes. */
+struct rfx_cli_answer {
+    const char *path;
+    int output;
+    struct rfx_output_stream *stream; /* NULL: the option is not given */
+    struct rfx_found found;           /* set by rfx_cli_answers_finish */
 };
 
-/* Makes -o the option --boxes where its file can only be one of boxes: it ends in .json, or in
- * .geojson or .csv and no output is a map. */
-void rfx_cli_answers_settle(const struct rfx_graph *graph, struct rfx_cli_run_options *options);
+enum { RFX_CLI_REGIONS, RFX_CLI_BOXES, RFX_CLI_ANSWERS };
+
+struct rfx_cli_answers { /* all zero: none */
+    struct rfx_cli_answer items[RFX_CLI_ANSWERS];
+};
 
 /* Checks before the run that --regions and --boxes suit the outputs. Prints why they do not. */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,

@@ -254,10 +254,10 @@ static const struct rfx_cli_option boxes_rows[] = {
                    "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox "
                    "or yolov10 (default: the one that the shape fits)",
                    .needs = "boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "score", FLOAT, score, "S",
+    RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
                    "leave out boxes with scores up to S (default 0.25)",
                    .needs = "boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "iou", FLOAT, overlap, "T",
+    RFX_CLI_OPTION(rfx_cli_answer_options, "iou", NUMBER, overlap, "T",
                    "of two boxes whose intersection is more than T of their union, keep the one of "
                    "the higher score (default 0.45)",
                    .needs = "boxes output as"),
@@ -265,9 +265,9 @@ static const struct rfx_cli_option boxes_rows[] = {
                    "let boxes of different classes suppress each other",
                    .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
-                   "candidates above the score that are held at most, in 53 bytes each (default "
+                   "candidates above the score that are held at most, in 48 bytes each (default "
                    "100000)",
-                   .most = INT32_MAX, .needs = "boxes output as"),
+                   .most = 1000000000, .needs = "boxes output as"),
 };
 GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
@@ -362,7 +362,7 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
         "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
-        "what is found as geojson, csv or json (boxes)",
+        "what is found as geojson, csv, json or coco.json",
         .needs = "list"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),

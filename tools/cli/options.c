@@ -13,7 +13,6 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/printable.h"
 #include "layers/graph/near_names.h"
-#include "rfexec/answers/boxes_file.h"
 #include "rfexec/output/output_format.h"
 #include "tools/cli/command.h"
 
@@ -89,8 +88,7 @@ static bool is_word(const char *text, const char *words) {
 static bool is_file_end(const char *text) {
     char name[NAME];
     int n = snprintf(name, sizeof name, "x.%s", text);
-    return n < (int)sizeof name &&
-           (rfx_output_kind_of(name) != NULL || rfx_boxes_file_is_known(name));
+    return n < (int)sizeof name && rfx_output_kind_of(name) != NULL;
 }
 
 static bool parse_divisors(const char *text, struct rfx_cli_numbers *out) {
@@ -148,6 +146,9 @@ static bool store(const struct rfx_cli_option *row, char *text, void *at) {
             return store_text(row, text, at);
         case RFX_CLI_FLOAT:
             return rfx_cli_parse_float(text, at);
+        case RFX_CLI_NUMBER:
+            ((struct rfx_cli_number *)at)->given = true;
+            return rfx_cli_parse_float(text, &((struct rfx_cli_number *)at)->value);
         case RFX_CLI_FLOATS:
             return rfx_cli_parse_floats(text, at);
         case RFX_CLI_DIVISORS:
@@ -248,8 +249,7 @@ static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
     else if (row->kind == RFX_CLI_WORD)
         append_choice(text, size, row->value, '|', false);
     else if (row->kind == RFX_CLI_FILE_END)
-        (void)snprintf(text, size, "a kind of file: results are %s, or .json of boxes",
-                       rfx_output_ends(ends));
+        (void)snprintf(text, size, "a kind of file: results are %s", rfx_output_ends(ends));
     else
         append(text, size, forms[row->kind] != NULL ? forms[row->kind] : row->value);
 }

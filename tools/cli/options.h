@@ -34,6 +34,7 @@ enum rfx_cli_kind {
     RFX_CLI_FILE_END, /* const char *, the end of a name of output files, such as "npy" */
     RFX_CLI_RESULT,   /* const char *, a file that is written; "-" is standard output */
     RFX_CLI_FLOAT,    /* float */
+    RFX_CLI_NUMBER,   /* struct rfx_cli_number */
     RFX_CLI_FLOATS,   /* struct rfx_cli_numbers */
     RFX_CLI_DIVISORS, /* struct rfx_cli_numbers, none of them 0 */
     RFX_CLI_NODATA,   /* struct rfx_cli_nodata */
@@ -125,6 +126,11 @@ struct rfx_cli_index {
     int64_t value; /* 0 where it is not given */
 };
 
+struct rfx_cli_number {
+    bool given;
+    float value; /* 0 where it is not given */
+};
+
 struct rfx_cli_threads {
     bool given;
     int64_t n;
@@ -185,8 +191,8 @@ struct rfx_cli_input_options {
 struct rfx_cli_answer_options {
     const char *regions, *regions_of;
     const char *boxes, *boxes_of, *head;
-    float score, overlap; /* 0: not given */
-    int64_t most_boxes;   /* 0: not given */
+    struct rfx_cli_number score, overlap;
+    int64_t most_boxes; /* 0: not given */
     bool agnostic;
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */

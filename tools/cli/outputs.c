@@ -30,7 +30,8 @@ static bool of_zarr(const struct rfx_cli_output_options *options) {
 static bool of_answers(const struct rfx_cli_answer_options *options) {
     return options->thresholds.n > 0 || options->connect != NULL || options->least_area != 0 ||
            options->all_labels || options->classes != NULL || options->coordinates != NULL ||
-           options->memory_bytes != 0;
+           options->memory_bytes != 0 || options->head != NULL || options->score.given ||
+           options->overlap.given || options->agnostic || options->most_boxes != 0;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -45,7 +46,8 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
     if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
         return "--overviews are for -o that ends in .tif or .ome.zarr";
     if ((takes & RFX_OUTPUT_TAKES_ANSWERS) == 0 && of_answers(&options->answer))
-        return "answer options are for --regions, or for -o that ends in .geojson or .csv";
+        return "answer options are for --regions and --boxes, or for -o that ends in .geojson, "
+               ".csv or .json";
     return NULL;
 }
 
@@ -69,6 +71,11 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .least_area = options->least_area};
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
     if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
+    answer.head = options->head;
+    answer.score = options->score.given ? options->score.value : RFX_ANSWER_SCORE;
+    answer.overlap = options->overlap.given ? (double)options->overlap.value : RFX_ANSWER_OVERLAP;
+    answer.agnostic = options->agnostic;
+    answer.most_boxes = options->most_boxes;
     return answer;
 }
 
@@ -478,10 +485,12 @@ enum rfx_status rfx_cli_outputs_finish(struct rfx_cli_outputs *outputs, struct r
                         NULL); /* a signal must not stop the completion of files */
     struct rfx_cli_progress progress;
     rfx_cli_progress_start(&progress, "write");
-    for (int k = 0; k < outputs->count && status == RFX_OK; ++k)
-        if (outputs->items[k].stream != NULL)
-            status = rfx_output_stream_commit(outputs->items[k].stream, rfx_cli_progress_step,
-                                              &progress, err);
+    for (int k = 0; k < outputs->count && status == RFX_OK; ++k) {
+        struct rfx_cli_output *item = &outputs->items[k];
+        if (item->stream == NULL) continue;
+        status = rfx_output_stream_commit(item->stream, rfx_cli_progress_step, &progress, err);
+        if (status == RFX_OK) item->found = rfx_output_stream_found(item->stream);
+    }
     if (status == RFX_OK) status = rfx_cli_answers_finish(&outputs->answers, &progress, err);
     rfx_cli_progress_end(&progress);
     return status;

@@ -23,6 +23,7 @@ struct rfx_cli_output {
     struct rfx_shape shape;          /* shape over all images, as the model declares it */
     enum rfx_type type;
     struct rfx_output_stream *stream; /* the file; NULL: the output goes to no file */
+    struct rfx_found found;           /* what the file has instead of the output, if it does */
     struct rfx_fingerprint fingerprint;
     int64_t received; /* elements received so far of the current image */
     char hash[RFX_FINGERPRINT_CHARS];

@@ -42,15 +42,16 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
             "{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:o*, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
             "command", "merge", "parts", shards->n, "run", first->run, "output", "name",
             first->output, "shape", rfx_report_shape(shape), "hash", hash, "regions",
-            shards->answers < 0 ? NULL
-                                : json_pack("{s:s, s:I}", "file", options->output.file, "count",
-                                            (json_int_t)shards->answers),
+            shards->answers.what == NULL ? NULL
+                                         : json_pack("{s:s, s:I}", "file", options->output.file,
+                                                     "count", (json_int_t)shards->answers.count),
             "measured", "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
     printf("parts      %d of one run, without gap or overlap\n", shards->n);
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(shape, text), hash);
-    if (shards->answers >= 0)
-        printf("regions    %lld, in %s\n", (long long)shards->answers, options->output.file);
+    if (shards->answers.what != NULL)
+        printf("%-10s %lld, in %s\n", shards->answers.what, (long long)shards->answers.count,
+               options->output.file);
     return RFX_EXIT_DONE;
 }
 

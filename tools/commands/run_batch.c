@@ -36,7 +36,6 @@ struct batch {
 /* Checks that the outputs of an image can be written, and adds what their files take in a run. */
 static int ready(void *user, struct rfx_cli_job *job, size_t *more_bytes) {
     struct batch *run = user;
-    rfx_cli_answers_settle(job->graph, &run->one);
     int code = rfx_cli_outputs_check(job->graph, &run->one);
     run->useless = code == RFX_EXIT_USAGE;
     *more_bytes = run->list.bytes + rfx_cli_outputs_bytes(job->graph, &run->one, &job->geo);
@@ -120,10 +119,8 @@ static int run_one(struct batch *run, char *path) {
     run->one.words.args[1] = path;
     run->one.words.shown[1] = shown;
     run->one.output.file = run->result;
-    run->one.output.answer.boxes = NULL;
     int code = rfx_kept_run_open(&run->kept, path);
     if (code != RFX_EXIT_DONE) return code;
-    rfx_cli_answers_settle(run->kept.job.graph, &run->one);
     if (run->options->list.resume && rfx_cli_outputs_exist(run->kept.job.graph, &run->one))
         return skip(run);
     enum rfx_status status = compute(run, path, &err);

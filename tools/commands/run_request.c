@@ -27,7 +27,6 @@ static int open_job(struct rfx_run_request *r, const char *spec) {
     int code = rfx_cli_job_open(&r->job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     options->images = r->images = rfx_image_facts(r->job.image).images;
-    rfx_cli_answers_settle(r->job.graph, options);
     const char *why = r->images > 1 ? not_of_batch(options) : NULL;
     if (why != NULL) {
         rfx_cli_message("'%s' is a batch of %lld images: %s", options->words.shown[1],

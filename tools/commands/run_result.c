@@ -50,6 +50,20 @@ static json_t *top_json(const struct rfx_cli_classes *classes) {
     return top;
 }
 
+/* Returns the JSON object {"file", "count"} of a file of answers, with "head" of boxes. */
+static json_t *answer_json(const char *path, const struct rfx_found *found) {
+    return json_pack("{s:s, s:I, s:s*}", "file", path, "count", (json_int_t)found->count, "head",
+                     found->head);
+}
+
+/* Prints what a file of answers has; nothing of other files. */
+static void print_found(const char *path, const struct rfx_found *found) {
+    if (found->what == NULL) return;
+    printf("%-10s %lld, in %s", found->what, (long long)found->count, path);
+    if (found->head != NULL) printf(" (%s)", found->head);
+    printf("\n");
+}
+
 static int print_json(const struct rfx_run_result *run) {
     const struct rfx_cli_run_options *options = run->options;
     json_t *document = rfx_report_document("run", options->words.shown[0]);
@@ -70,16 +84,12 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
-    const struct rfx_cli_answers *answers = &run->outputs->answers;
-    if (answers->regions != NULL)
-        (void)json_object_set_new(document, "regions",
-                                  json_pack("{s:s, s:I}", "file", options->output.answer.regions,
-                                            "count", (json_int_t)answers->n_regions));
-    if (answers->boxes != NULL)
-        (void)json_object_set_new(
-            document, "boxes",
-            json_pack("{s:s, s:s, s:I}", "file", options->output.answer.boxes, "head",
-                      answers->source.head.words, "count", (json_int_t)answers->n_boxes));
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
+        const struct rfx_cli_answer *item = &run->outputs->answers.items[i];
+        if (item->stream != NULL)
+            (void)json_object_set_new(document, item->found.what,
+                                      answer_json(item->path, &item->found));
+    }
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
@@ -145,13 +155,11 @@ static int print_text(const struct rfx_run_result *run) {
                rfx_human_shape(&output->shape, shape), floats ? "" : " ",
                floats ? "" : rfx_type_name(output->type), output->hash);
     }
-    const struct rfx_cli_answers *answers = &run->outputs->answers;
-    if (answers->regions != NULL)
-        printf("regions    %lld, in %s\n", (long long)answers->n_regions,
-               run->options->output.answer.regions);
-    if (answers->boxes != NULL)
-        printf("boxes      %lld, in %s (%s)\n", (long long)answers->n_boxes,
-               run->options->output.answer.boxes, answers->source.head.words);
+    for (int k = 0; k < run->outputs->count; ++k)
+        if (run->outputs->items[k].stream != NULL)
+            print_found(run->options->output.file, &run->outputs->items[k].found);
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i)
+        print_found(run->outputs->answers.items[i].path, &run->outputs->answers.items[i].found);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
