@@ -184,15 +184,15 @@ static float area_of(const struct rfx_box *box) {
     return (box->corner[2] - box->corner[0]) * (box->corner[3] - box->corner[1]);
 }
 
-/* Whether the box can overlap another one by more than 0. torchvision's formula gives NaN or a
- * number of 0 or less for all others, whatever the second box is. */
-static bool is_solid(const struct rfx_box *box) {
+/* Whether the box can overlap another one by more than 0. For all others, torchvision's formula
+ * gives NaN or a number of 0 or less, whatever the second box is. Both corners exchanged give an
+ * area above 0; their intersection with any box is 0. */
+static bool has_area(const struct rfx_box *box) {
     float area = area_of(box);
-    return box->corner[0] < box->corner[2] && box->corner[1] < box->corner[3] && area > 0 &&
-           area < INFINITY;
+    return area > 0 && area < INFINITY;
 }
 
-/* Intersection over union of two solid boxes. */
+/* Intersection over union of two boxes with area. */
 static float overlap(const struct rfx_box *a, float a_area, const struct rfx_box *b) {
     float w = smaller(a->corner[2], b->corner[2]) - larger(a->corner[0], b->corner[0]);
     float h = smaller(a->corner[3], b->corner[3]) - larger(a->corner[1], b->corner[1]);
@@ -321,9 +321,9 @@ static bool is_met(const struct rfx_boxes *boxes, struct tree tree, const struct
 static void suppress(struct rfx_boxes *boxes, int64_t begin, int64_t end, double threshold) {
     int64_t n = 0;
     for (int64_t i = begin; i < end; i++) {
-        bool solid = is_solid(&boxes->list[i]);
-        boxes->kept[i] = !solid;
-        if (solid) boxes->order[n++] = (uint32_t)i;
+        bool in_tree = has_area(&boxes->list[i]);
+        boxes->kept[i] = !in_tree;
+        if (in_tree) boxes->order[n++] = (uint32_t)i;
     }
     if (n == 0) return;
     struct tree tree = build(boxes, n);

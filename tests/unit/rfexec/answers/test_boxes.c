@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -194,6 +195,24 @@ static void random_lists_as_the_naive_loop(void **state) {
     for (int64_t n = 1; n < 70; n++) check_list(first, MIXED, n); /* all shapes of small trees */
 }
 
+/* A pair is left at the threshold that equals its overlap, and not at the next smaller one: every
+ * bit of the overlap counts. */
+static void overlaps_of_pairs_to_the_bit(void **state) {
+    (void)state;
+    struct test_rng rng = test_rng_make(3);
+    for (int64_t i = 0; i < 5000; i++) {
+        struct rfx_box list[2] = {{.score = 1}, {.index = 1}}, one;
+        for (int c = 0; c < 4; c++)
+            list[0].corner[c] = list[1].corner[c] = test_rng_float(&rng, 0, 10) + (c < 2 ? 0 : 300);
+        for (int c = 0; c < 4; c++) list[1].corner[c] += test_rng_float(&rng, -20, 20);
+        one = list[0];
+        float at = pair_overlap(list[0].corner, list[1].corner);
+        assert_true(at > 0);
+        expect(list, 2, at, false, list, 2, "at the overlap");
+        expect(list, 2, nextafterf(at, 0), false, &one, 1, "below the overlap");
+    }
+}
+
 /* ---- by hand ---- */
 
 struct hand_case {
@@ -365,6 +384,40 @@ static void many_boxes(void **state) {
     free(want);
 }
 
+/* Processor seconds of suppressing n boxes of mixed sizes; their number per area is the same for
+ * all n. The best of three. */
+static double seconds_of(int64_t n) {
+    struct rfx_box *list = calloc((size_t)n, sizeof *list);
+    assert_non_null(list);
+    double best = INFINITY;
+    for (int turn = 0; turn < 3; turn++) {
+        struct test_rng rng = test_rng_make(8);
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_boxes *boxes = make(mem, n);
+        float side = 50 * sqrtf((float)n);
+        for (int64_t i = 0; i < n; i++) {
+            float x = test_rng_float(&rng, 0, side), y = test_rng_float(&rng, 0, side);
+            float w = exp2f(test_rng_float(&rng, 3, 9)), score = test_rng_float(&rng, 0, 1);
+            list[i] = (struct rfx_box){{x, y, x + w, y + w}, score, 0, i};
+        }
+        add_all(boxes, list, n);
+        clock_t begin = clock();
+        rfx_boxes_suppress(boxes, 0.45, false);
+        best = fmin(best, (double)(clock() - begin) / CLOCKS_PER_SEC);
+        rfx_boxes_free(boxes);
+        rfx_memory_free(mem);
+    }
+    free(list);
+    return best;
+}
+
+/* Four times as many boxes take about five times as long; 16 times would be all pairs. */
+static void time_grows_with_the_number(void **state) {
+    (void)state;
+    double few = seconds_of(15000), many = seconds_of(60000);
+    if (many > 10 * few) fail_msg("15,000 boxes: %.3f s, 60,000: %.3f s", few, many);
+}
+
 static void sorting_keeps_all(void **state) {
     (void)state;
     struct test_rng rng = test_rng_make(9);
@@ -457,8 +510,10 @@ static void failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_lists_as_the_naive_loop),
+        cmocka_unit_test(overlaps_of_pairs_to_the_bit),
         cmocka_unit_test(cases_by_hand),
         cmocka_unit_test(many_boxes),
+        cmocka_unit_test(time_grows_with_the_number),
         cmocka_unit_test(sorting_keeps_all),
         cmocka_unit_test(bytes_are_those_of_create),
         cmocka_unit_test(impossible_sizes),
