@@ -1,0 +1,322 @@
+/* The table of forms, the recognition of a form by shape, and the decoding of candidates. */
+#include "rfexec/answers/box_head.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "layers/core/checked.h"
+
+enum { BOX = 4, OBJECTNESS = 4 /* channel, of forms that have it */ };
+
+/* Sets score and label of a candidate and returns whether it passes; *score is not NaN then. */
+typedef bool score_fn(const struct rfx_box_head *head, const float *channels, float threshold,
+                      float *score, int32_t *label);
+
+struct form {
+    const char *title; /* for messages */
+    const char *names; /* of the option, the usual one first */
+    const char *shape;
+    int fixed;        /* channels before those of the classes */
+    int per_cell;     /* candidates of a cell of each level; 0: the network has chosen */
+    bool either_axis; /* channels may be axis 1 or 2; else they are axis 2 */
+    bool corners;     /* the box is left, top, right, bottom; else centre and size */
+    score_fn *score;
+};
+
+/* Returns the first of the largest values, or a NaN if there is one. */
+static int64_t largest(const float *values, int64_t n) {
+    int64_t best = 0;
+    for (int64_t i = 0; i < n; i++) {
+        if (isnan(values[i])) return i;
+        if (values[i] > values[best]) best = i;
+    }
+    return best;
+}
+
+static bool score_by_class(const struct rfx_box_head *head, const float *channels, float threshold,
+                           float *score, int32_t *label) {
+    int64_t best = largest(channels + BOX, head->classes);
+    *score = channels[BOX + best];
+    *label = (int32_t)best;
+    return *score > threshold;
+}
+
+/* The label is that of the largest product: rounding may make products equal whose classes' scores
+ * are not. */
+static bool score_by_product(const struct rfx_box_head *head, const float *channels,
+                             float threshold, float *score, int32_t *label) {
+    float objectness = channels[OBJECTNESS];
+    if (!(objectness > threshold)) return false;
+    *score = -INFINITY;
+    *label = 0;
+    for (int64_t i = 0; i < head->classes; i++) {
+        float product = objectness * channels[OBJECTNESS + 1 + i];
+        if (isnan(product)) return false;
+        if (product > *score) {
+            *score = product;
+            *label = (int32_t)i;
+        }
+    }
+    return *score > threshold;
+}
+
+/* A network with one class was trained without its score. */
+static bool score_of_yolov7(const struct rfx_box_head *head, const float *channels, float threshold,
+                            float *score, int32_t *label) {
+    if (head->classes > 1) return score_by_product(head, channels, threshold, score, label);
+    *score = channels[OBJECTNESS];
+    *label = 0;
+    return *score > threshold;
+}
+
+static bool score_of_yolox(const struct rfx_box_head *head, const float *channels, float threshold,
+                           float *score, int32_t *label) {
+    int64_t best = largest(channels + OBJECTNESS + 1, head->classes);
+    *score = channels[OBJECTNESS] * channels[OBJECTNESS + 1 + best];
+    *label = (int32_t)best;
+    return *score >= threshold;
+}
+
+static bool score_in_row(const struct rfx_box_head *head, const float *channels, float threshold,
+                         float *score, int32_t *label) {
+    (void)head;
+    float written = channels[BOX + 1];
+    *score = channels[BOX];
+    *label =
+        written >= 0 && written < 0x1p31f && floorf(written) == written ? (int32_t)written : -1;
+    return *score > threshold;
+}
+
+static const struct form forms[RFX_BOX_FORM_COUNT] = {
+    [RFX_BOX_FORM_YOLOV8] = {"YOLOv8", "yolov8 yolov9 yolov11 yolo11 yolov12 yolo12",
+                             "1 x (4 + classes) x candidates", 4, 1, true, false, score_by_class},
+    [RFX_BOX_FORM_YOLOV5] = {"YOLOv5", "yolov5", "1 x candidates x (5 + classes)", 5, 3, false,
+                             false, score_by_product},
+    [RFX_BOX_FORM_YOLOV7] = {"YOLOv7", "yolov7", "1 x candidates x (5 + classes)", 5, 3, false,
+                             false, score_of_yolov7},
+    [RFX_BOX_FORM_YOLOX] = {"YOLOX", "yolox", "1 x candidates x (5 + classes)", 5, 1, false, false,
+                            score_of_yolox},
+    [RFX_BOX_FORM_YOLOV10] = {"end-to-end", "yolov10 yolo26 end-to-end", "1 x boxes x 6", 6, 0,
+                              false, true, score_in_row},
+};
+_Static_assert(sizeof forms / sizeof *forms == 5, "a row for each form");
+
+const char *rfx_box_form_names(enum rfx_box_form form) {
+    return forms[form].names;
+}
+
+/* ---- candidates ---- */
+
+bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
+                       float threshold, struct rfx_box *box) {
+    struct rfx_box found = {.index = index};
+    if (!forms[head->form].score(head, channels, threshold, &found.score, &found.label))
+        return false;
+    if (forms[head->form].corners) {
+        memcpy(found.corner, channels, sizeof found.corner);
+    } else {
+        for (int side = 0; side < 2; side++) {
+            float half = channels[2 + side] / 2;
+            found.corner[side] = channels[side] - half;
+            found.corner[2 + side] = channels[side] + half;
+        }
+    }
+    *box = found;
+    return true;
+}
+
+/* ---- recognition ---- */
+
+static bool is_one_of(const char *names, const char *name) {
+    size_t length = strcspn(name, " ");
+    if (name[length] != '\0') return false;
+    for (const char *at = names; length > 0 && at != NULL; at = strchr(at, ' ')) {
+        at += *at == ' ';
+        if (strncasecmp(at, name, length) == 0 && (at[length] == ' ' || at[length] == '\0'))
+            return true;
+    }
+    return false;
+}
+
+/* Levels of usual detectors: strides first, 2 first, ... */
+static const struct { int first, n; } pyramids[] = {{8, 3}, {8, 4}, {4, 4}, {16, 2}};
+
+/* Returns the number of levels if `n` candidates are `per_cell` for each cell of a usual detector
+ * on the image, else 0. */
+static int levels_of(const struct rfx_box_output *output, int64_t n, int per_cell) {
+    if (output->image_h <= 0 || output->image_w <= 0 || per_cell == 0) return 0;
+    for (size_t p = 0; p < sizeof pyramids / sizeof *pyramids; p++) {
+        int64_t sum = 0, cells = 0;
+        for (int level = 0; level < pyramids[p].n; level++) {
+            int64_t stride = (int64_t)pyramids[p].first << level;
+            if (!rfx_checked_mul_i64(rfx_ceil_div(output->image_h, stride),
+                                     rfx_ceil_div(output->image_w, stride), &cells) ||
+                !rfx_checked_add_i64(sum, cells, &sum))
+                return 0;
+        }
+        if (n % per_cell == 0 && n / per_cell == sum) return pyramids[p].n;
+    }
+    return 0;
+}
+
+/* Whether the length of an axis is a number of candidates, of any form. */
+static bool is_counted(const struct rfx_box_output *output, int axis) {
+    return levels_of(output, output->dims[axis], 1) > 0 ||
+           levels_of(output, output->dims[axis], 3) > 0;
+}
+
+static int64_t fewest_channels(const struct form *form, int64_t classes) {
+    if (form->per_cell == 0) return form->fixed;
+    return form->fixed + rfx_max_i64(classes, 1);
+}
+
+/* Whether the channels of the form can be those of `axis`, whatever their number of candidates. */
+static bool holds_channels(const struct form *form, const struct rfx_box_output *output, int axis) {
+    return (axis == 2 || form->either_axis) && output->dims[axis] <= INT32_MAX &&
+           output->dims[axis] >= fewest_channels(form, output->classes);
+}
+
+static bool looks_chosen(const struct rfx_box_output *output) {
+    return output->dims[2] == 6 && (output->dims[1] == 100 || output->dims[1] == 300);
+}
+
+/* Whether an output without a name can be of the form, with its channels on `axis`. */
+static bool fits(enum rfx_box_form which, const struct rfx_box_output *output, int axis) {
+    const struct form *form = &forms[which];
+    int64_t channels = output->dims[axis], n = output->dims[3 - axis];
+    bool counted = is_counted(output, 1) || is_counted(output, 2);
+    if (!holds_channels(form, output, axis)) return false;
+    if (which == RFX_BOX_FORM_YOLOV10)
+        return channels == form->fixed && (looks_chosen(output) || (!counted && n > channels));
+    if (counted ? levels_of(output, n, form->per_cell) == 0 : n <= channels || looks_chosen(output))
+        return false;
+    /* YOLOv7 differs from YOLOv5 with one class only. */
+    if (which == RFX_BOX_FORM_YOLOV7)
+        return output->classes == 1 || channels == fewest_channels(form, 1);
+    /* Further channels behind the classes would make it fit together with another form. */
+    bool exact = which == RFX_BOX_FORM_YOLOX || (which == RFX_BOX_FORM_YOLOV8 && axis == 2);
+    return !exact || output->classes <= 0 || channels == form->fixed + output->classes;
+}
+
+static void write_words(const struct form *form, const struct rfx_box_output *output,
+                        struct rfx_box_head *head) {
+    char levels[32] = "", others[48] = "";
+    int n_levels = levels_of(output, head->candidates, form->per_cell);
+    int64_t further = head->channels - form->fixed - head->classes;
+    if (n_levels > 0) (void)snprintf(levels, sizeof levels, ", %d levels", n_levels);
+    if (further > 0)
+        (void)snprintf(others, sizeof others, ", %lld further channel%s not used",
+                       (long long)further, further == 1 ? "" : "s");
+    if (form->per_cell == 0)
+        (void)snprintf(head->words, sizeof head->words, "%s head, %lld boxes%s", form->title,
+                       (long long)head->candidates, others);
+    else
+        (void)snprintf(head->words, sizeof head->words, "%s head, %lld class%s%s%s", form->title,
+                       (long long)head->classes, head->classes == 1 ? "" : "es", levels, others);
+}
+
+static void set_head(enum rfx_box_form which, const struct rfx_box_output *output, int axis,
+                     struct rfx_box_head *head) {
+    const struct form *form = &forms[which];
+    struct rfx_box_head found = {.form = which,
+                                 .channel_axis = axis,
+                                 .channels = output->dims[axis],
+                                 .candidates = output->dims[3 - axis],
+                                 .suppress = form->per_cell != 0};
+    if (form->per_cell != 0)
+        found.classes = output->classes > 0 ? output->classes : found.channels - form->fixed;
+    write_words(form, output, &found);
+    *head = found;
+}
+
+enum { LIST = 160 };
+
+/* Appends "name" or ", name" with the first name of a form. */
+static void append_name(char list[LIST], enum rfx_box_form which) {
+    size_t used = strlen(list);
+    int length = (int)strcspn(forms[which].names, " ");
+    (void)snprintf(list + used, LIST - used, "%s%.*s", used > 0 ? ", " : "", length,
+                   forms[which].names);
+}
+
+static void write_shape(const struct rfx_box_output *output, char text[LIST]) {
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < output->rank && used < LIST; i++)
+        used += (size_t)snprintf(text + used, LIST - used, "%s%lld", i > 0 ? "x" : "",
+                                 (long long)output->dims[i]);
+}
+
+/* Whether an output can be of the form that its name says, with its channels on `axis`. */
+static bool fits_named(const struct form *form, const struct rfx_box_output *output, int axis) {
+    int64_t channels = output->dims[axis], n = output->dims[3 - axis];
+    if (!holds_channels(form, output, axis)) return false;
+    if (!form->either_axis || levels_of(output, n, form->per_cell) > 0) return true;
+    if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
+    return n >= channels || channels == form->fixed + output->classes;
+}
+
+static enum rfx_status find_named(const struct rfx_box_output *output, const char *shape,
+                                  struct rfx_box_head *head, struct rfx_error *err) {
+    int which = 0;
+    char list[LIST] = "";
+    while (which < RFX_BOX_FORM_COUNT && !is_one_of(forms[which].names, output->name)) which++;
+    if (which == RFX_BOX_FORM_COUNT) {
+        for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(list, (enum rfx_box_form)i);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "boxes: head '%.60s' is not known; there are %s", output->name, list);
+    }
+    for (int axis = 1; axis <= 2; axis++) {
+        if (!fits_named(&forms[which], output, axis)) continue;
+        set_head((enum rfx_box_form)which, output, axis, head);
+        return RFX_OK;
+    }
+    if (output->classes > 0)
+        (void)snprintf(list, sizeof list, " and %lld classes", (long long)output->classes);
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "boxes: a head '%.60s' has the shape %s; the output has %s%s", output->name,
+                    forms[which].shape, shape, list);
+}
+
+static enum rfx_status find_by_shape(const struct rfx_box_output *output, const char *shape,
+                                     struct rfx_box_head *head, struct rfx_error *err) {
+    char names[LIST] = "";
+    int n = 0, form = 0, channel_axis = 0;
+    for (int which = 0; which < RFX_BOX_FORM_COUNT; which++) {
+        bool first = fits((enum rfx_box_form)which, output, 1);
+        bool last = fits((enum rfx_box_form)which, output, 2);
+        if (!first && !last) continue;
+        append_name(names, (enum rfx_box_form)which);
+        form = which;
+        channel_axis = first ? 1 : 2;
+        n += first + last;
+    }
+    if (n > 1)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "boxes: an output of shape %s can have several heads or orders (%s): give "
+                        "the name of the head",
+                        shape, names);
+    if (n == 0) {
+        for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(names, (enum rfx_box_form)i);
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "boxes: an output of shape %s has no known head; known are %s", shape,
+                        names);
+    }
+    set_head((enum rfx_box_form)form, output, channel_axis, head);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_box_head_find(const struct rfx_box_output *output, struct rfx_box_head *head,
+                                  struct rfx_error *err) {
+    char shape[LIST];
+    write_shape(output, shape);
+    if (output->rank != 3 || output->dims[0] != 1 || output->dims[1] < 1 || output->dims[2] < 1)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "boxes: the output has the shape %s; heads of detectors have three "
+                        "dimensions, the first of which is 1",
+                        output->rank > 0 ? shape : "of a single number");
+    return output->name != NULL ? find_named(output, shape, head, err)
+                                : find_by_shape(output, shape, head, err);
+}

@@ -1,0 +1,78 @@
+/* Heads of detectors whose output holds decoded boxes: which numbers of an output are which, and
+ * how one candidate becomes a box with score and label.
+ *
+ * The forms stand in one table (box_head.c), each with the rule of the program that its users run:
+ *
+ *   name               output                              rule of
+ *   yolov8             1 x (4 + classes) x candidates      Ultralytics, non_max_suppression
+ *   yolov5             1 x candidates x (5 + classes)      YOLOv5, non_max_suppression
+ *   yolov7             1 x candidates x (5 + classes)      YOLOv7, non_max_suppression
+ *   yolox              1 x candidates x (5 + classes)      YOLOX, postprocess
+ *   yolov10            1 x boxes x 6                       Ultralytics, end-to-end output
+ *
+ * The channels of the first four are centre x, centre y, width and height in pixels of the
+ * network's input, then (but for yolov8) objectness, then a score for each class; all scores are in
+ * 0..1 already. Those of yolov10 are left, top, right, bottom, score and label; the network has
+ * suppressed already. yolov8 also takes the transposed output, 1 x candidates x (4 + classes).
+ *
+ * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
+ */
+#ifndef RFX_RFEXEC_ANSWERS_BOX_HEAD_H
+#define RFX_RFEXEC_ANSWERS_BOX_HEAD_H
+
+#include "layers/core/status.h"
+#include "rfexec/answers/boxes.h"
+
+enum rfx_box_form {
+    RFX_BOX_FORM_YOLOV8,
+    RFX_BOX_FORM_YOLOV5,
+    RFX_BOX_FORM_YOLOV7,
+    RFX_BOX_FORM_YOLOX,
+    RFX_BOX_FORM_YOLOV10,
+    RFX_BOX_FORM_COUNT
+};
+
+/* What is known of a detector's output. */
+struct rfx_box_output {
+    int rank;
+    const int64_t *dims;      /* in ONNX order */
+    int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
+    int64_t classes;          /* 0: not known; all channels behind the fixed ones are classes */
+    const char *name;         /* of the head, in upper or lower case; NULL: recognise the shape */
+};
+
+struct rfx_box_head {
+    enum rfx_box_form form;
+    int channel_axis;   /* of the output: 1 or 2; the other one counts the candidates */
+    int64_t channels;   /* values of a candidate */
+    int64_t candidates; /* of the output; a candidate's index counts them from 0 */
+    int64_t classes;    /* 0: the form does not tell (yolov10) */
+    bool suppress;      /* false: the network has suppressed already */
+    char words[128];    /* "YOLOv8 head, 80 classes, 3 levels", for messages */
+};
+
+/* Finds the head of an output. Without a name, the shape must fit one form only. The number of
+ * candidates decides where the image's size is known: a form has one or three for each cell of
+ * strides 8, 16 and 32 (or 8 to 64, 4 to 32, 16 and 32). INVALID_ARGUMENT: the name is not known,
+ * or several forms fit and the text names them. UNSUPPORTED: the shape does not fit the form of the
+ * name, or no form. */
+RFX_NODISCARD enum rfx_status rfx_box_head_find(const struct rfx_box_output *output,
+                                                struct rfx_box_head *head, struct rfx_error *err);
+
+/* Returns the names of a form for --help and documents, the usual one first: "yolov8 yolov9 ...".
+ */
+const char *rfx_box_form_names(enum rfx_box_form form);
+
+/* Decodes a candidate. channels: its head->channels values. index: number of the candidate. Returns
+ * whether it passes the score threshold, and writes *box only then.
+ *
+ * The label is the class of the largest score, the smallest of equals; a candidate with a NaN among
+ * its scores never passes. The score must be larger than the threshold, with yolox as large. Of
+ * yolov5, yolov7 and yolox it is objectness times the class's score, rounded to float32; yolov5 and
+ * yolov7 compare the objectness with the threshold first, and yolov7 with one class takes the
+ * objectness alone. yolov10 writes its label as a
+ * float: one that is not a whole number of 0 or more becomes -1. Each corner is the centre minus or
+ * plus half the side, rounded once; corners may be NaN or infinite if the network's values are. */
+bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
+                       float threshold, struct rfx_box *box);
+#endif
