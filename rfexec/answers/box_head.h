@@ -70,9 +70,9 @@ const char *rfx_box_form_names(enum rfx_box_form form);
  * its scores never passes. The score must be larger than the threshold, with yolox as large. Of
  * yolov5, yolov7 and yolox it is objectness times the class's score, rounded to float32; yolov5 and
  * yolov7 compare the objectness with the threshold first, and yolov7 with one class takes the
- * objectness alone. yolov10 writes its label as a
- * float: one that is not a whole number of 0 or more becomes -1. Each corner is the centre minus or
- * plus half the side, rounded once; corners may be NaN or infinite if the network's values are. */
+ * objectness alone. yolov10 writes its label as a float: one that is not a whole number of 0 or
+ * more becomes -1. Each corner is the centre minus or plus half the side, rounded once; corners may
+ * be NaN or infinite if the network's values are. */
 bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
                        float threshold, struct rfx_box *box);
 #endif

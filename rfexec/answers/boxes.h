@@ -7,11 +7,11 @@
  * with the threshold in float64, as torchvision does. Pinned by test_boxes.c (a plain loop over all
  * pairs) and tests/oracle/box_cases.py (torchvision itself).
  *
- * Boxes without area never drop a box and are never dropped, as in torchvision. So are boxes with a
- * negative width or height, with an infinite or NaN corner, and with an area that float32 cannot
- * hold. Scores that are NaN come first, as in torchvision. The list never drops such a candidate on
- * its own: a caller that does not want it must not add it, and `score > threshold` is false for a
- * NaN score.
+ * Boxes without area never drop a box and are never dropped, as in torchvision. The same holds
+ * for boxes with a negative width or height, with an infinite or NaN corner, and with an area that
+ * overflows or underflows float32. Scores that are NaN come first, as in torchvision. The list
+ * never drops such a candidate on its own: a caller that does not want it must not add it, and
+ * `score > threshold` is false for a NaN score.
  *
  * Invariants: 1. what is kept is a function of the set of candidates, not of the order of adding;
  * 2. at most `most` candidates are held; 3. only rfx_boxes_create allocates.
