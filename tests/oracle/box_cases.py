@@ -1,0 +1,147 @@
+"""Boxes that rfexec wrote against PyTorch's and torchvision's boxes of the same output tensor.
+
+    box_cases.py output.npy boxes.json --head yolov8 [--score 0.25] [--iou 0.45] [--classes N] [--agnostic]
+            [--transposed]
+
+output.npy holds the detector's output as the network writes it; boxes.json is what rfexec wrote:
+{"boxes": [{"box": [left, top, right, bottom], "score": s, "label": k, "index": i}, ...]}, "index" counting
+the candidates of the output from 0. Number, order, and every bit of every box, score, label and index must
+be equal. null stands for NaN and infinities. Prints what differs; exit code 1 then.
+
+The reference decodes with PyTorch by the rule of each head's own program and suppresses with
+torchvision.ops.nms, label by label but for --agnostic: torchvision's batched_nms and Ultralytics shift the
+boxes of each label instead, which changes their rounding. Candidates of equal score stay in the order of
+the tensor. Limits of these programs on the number of boxes are not applied.
+"""
+
+import argparse
+import json
+import sys
+
+import numpy as np
+import torch
+import torchvision
+
+HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10"]
+FIELDS = ["left", "top", "right", "bottom", "score", "label", "index"]
+
+
+def rows_of(tensor, head, classes, transposed):
+    """The candidates of the output as rows of channels, without channels behind the classes."""
+    if tensor.ndim != 3 or tensor.shape[0] != 1:
+        raise SystemExit(f"the output has the shape {tensor.shape}, not 1 x a x b")
+    rows = torch.from_numpy(np.ascontiguousarray(tensor[0], dtype=np.float32))
+    fixed = {"yolov8": 4, "yolov10": 6}.get(head, 5)
+    if head == "yolov8" and not transposed:
+        rows = rows.T
+    if head == "yolov10":
+        return rows[:, :6].contiguous()
+    return rows[:, : fixed + (classes or rows.shape[1] - fixed)].contiguous()
+
+
+def decode(rows, head, score):
+    """Returns (boxes, scores, labels, indices) of the candidates that pass the score."""
+    if head == "yolov10":
+        passed = rows[:, 4] > score
+        boxes, scores, labels = rows[:, :4], rows[:, 4], rows[:, 5]
+    else:
+        half = rows[:, 2:4] / 2
+        boxes = torch.cat((rows[:, :2] - half, rows[:, :2] + half), 1)
+        if head == "yolov8":
+            scores, labels = rows[:, 4:].max(1)
+            passed = scores > score
+        elif head == "yolox":
+            best, labels = rows[:, 5:].max(1)
+            scores = rows[:, 4] * best
+            passed = scores >= score
+        else:
+            products = rows[:, 5:] * rows[:, 4:5]
+            if head == "yolov7" and products.shape[1] == 1:
+                products = rows[:, 4:5]
+            scores, labels = products.max(1)
+            passed = (rows[:, 4] > score) & (scores > score)
+    indices = passed.nonzero().view(-1)
+    return boxes[indices], scores[indices], labels[indices].to(torch.int64), indices
+
+
+def suppress(boxes, scores, labels, iou, agnostic):
+    """Positions of what is left, by falling score."""
+    groups = torch.zeros_like(labels) if agnostic else labels
+    left = [torch.zeros(0, dtype=torch.int64)]
+    for group in torch.unique(groups):
+        members = (groups == group).nonzero().view(-1)
+        left.append(members[torchvision.ops.nms(boxes[members], scores[members], iou)])
+    return by_score(scores, torch.cat(left).sort()[0])
+
+
+def by_score(scores, positions):
+    return positions[scores[positions].sort(descending=True, stable=True)[1]]
+
+
+def reference(rows, head, score, iou, agnostic):
+    """The rows of FIELDS that rfexec has to write."""
+    boxes, scores, labels, indices = decode(rows, head, score)
+    if head == "yolov10":  # the network has suppressed
+        left = by_score(scores, torch.arange(len(scores)))
+    else:
+        left = suppress(boxes, scores, labels, iou, agnostic)
+    return [
+        [*map(np.float32, boxes[at].tolist()), np.float32(scores[at].item()), int(labels[at]), int(indices[at])]
+        for at in left.tolist()
+    ]
+
+
+def number(value):
+    return np.float32(np.nan if value is None else value)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        boxes = json.load(file)["boxes"]
+    return [[*map(number, box["box"]), number(box["score"]), box["label"], box["index"]] for box in boxes]
+
+
+def same(ours, theirs):
+    if isinstance(theirs, int):
+        return isinstance(ours, int) and ours == theirs
+    if not np.isfinite(theirs):
+        return bool(np.isnan(ours))
+    return bool(ours == theirs)
+
+
+def differences(ours, theirs):
+    """Texts of the boxes that differ."""
+    texts = []
+    for at, (a, b) in enumerate(zip(ours, theirs)):
+        wrong = [f"{field} {x}, expected {y}" for field, x, y in zip(FIELDS, a, b) if not same(x, y)]
+        if wrong:
+            texts.append(f"box {at}: {'; '.join(wrong)}")
+    texts += [f"box {at} is too much: index {ours[at][-1]}" for at in range(len(theirs), len(ours))]
+    texts += [f"box {at} is missing: index {theirs[at][-1]}" for at in range(len(ours), len(theirs))]
+    return texts
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output")
+    parser.add_argument("boxes")
+    parser.add_argument("--head", choices=HEADS, required=True)
+    parser.add_argument("--score", type=float, default=0.25)
+    parser.add_argument("--iou", type=float, default=0.45)
+    parser.add_argument("--classes", type=int, default=0, help="0: all channels behind the fixed ones")
+    parser.add_argument("--agnostic", action="store_true", help="boxes of all labels suppress each other")
+    parser.add_argument("--transposed", action="store_true", help="yolov8 as 1 x candidates x (4 + classes)")
+    args = parser.parse_args()
+    ours = read(args.boxes)
+    rows = rows_of(np.load(args.output), args.head, args.classes, args.transposed)
+    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic)
+    wrong = differences(ours, theirs)
+    print(f"{args.boxes}: {len(ours)} boxes, {len(theirs)} of torchvision {torchvision.__version__}, "
+          f"{len(wrong)} differ")
+    for text in wrong[:10]:
+        print(f"  {text}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
