@@ -105,6 +105,11 @@ class ResultFile(ctypes.Structure):
         ("least_area", c_int64),
         ("classes", c_char_p),
         ("answer_bytes", c_uint64),
+        ("head", c_char_p),
+        ("score", c_float),
+        ("agnostic", c_int),
+        ("overlap", c_double),
+        ("most_boxes", c_int64),
     ]
 
 

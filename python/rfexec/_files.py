@@ -22,8 +22,9 @@ class File:
     """A file, or folder, for an output. Its bytes equal those of the program's `-o`.
 
     Attributes:
-        path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr. With
-            .geojson and .csv the connected regions of the map are found and written, not the map.
+        path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr.
+            Files of .geojson and .csv have what is found in the output, not the output: the connected
+            regions of a map, or the boxes of a detector. .json and .coco.json have boxes.
         bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.
         range: (lowest, highest): the values that become the smallest and largest sample of 8 or 16
             bits; None: the smallest and largest value of the output.
@@ -42,6 +43,12 @@ class File:
         classes: a text file with one name of a class a line, label 0 first.
         coordinates: "pixels" of the picture, "auto": its coordinate system where it has one.
         answer_memory: bytes for regions that are not complete; 0: no limit, or 8 MiB of a budget.
+        score: of boxes: those with scores up to it are left out.
+        iou: of two boxes whose intersection is a larger share of their union, the one of the lower score
+            is dropped.
+        agnostic: True: boxes of different classes suppress each other too.
+        head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits.
+        max_boxes: candidates that are held at most; 0: 100,000.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -61,6 +68,11 @@ class File:
     classes: Union[None, str, os.PathLike[str]] = None
     coordinates: str = "auto"
     answer_memory: int = 0
+    score: float = 0.25
+    iou: float = 0.45
+    agnostic: bool = False
+    head: Optional[str] = None
+    max_boxes: int = 0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -116,8 +128,8 @@ def _fill(at: Any, k: int, file: File) -> None:
     at.chunk = c_number(file.chunk, "chunk")
 
 
-def _fill_regions(at: Any, file: File) -> Any:
-    """Sets the members about regions. Returns what must live as long as the call."""
+def _fill_answers(at: Any, file: File) -> Any:
+    """Sets the members about regions and boxes. Returns what must live as long as the call."""
     numbers = [] if file.threshold is None else np.atleast_1d(np.asarray(file.threshold, np.float32))
     kept = (ctypes.c_float * max(1, len(numbers)))(*numbers)
     if len(numbers) > 0:
@@ -130,6 +142,8 @@ def _fill_regions(at: Any, file: File) -> Any:
     at.answer_bytes = c_number(file.answer_memory, "answer_memory")
     if file.classes is not None:
         at.classes = c_name(file.classes, "classes")
+    at.score, at.overlap, at.agnostic = float(file.score), float(file.iou), int(file.agnostic)
+    at.head, at.most_boxes = _word(file.head, "head"), c_number(file.max_boxes, "max_boxes")
     return kept
 
 
@@ -140,7 +154,7 @@ def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
     raw = (_c.ResultFile * max(1, len(files)))()
     for at, (name, file) in zip(raw, files.items()):
         _fill(at, names.index(name), file)
-        call.keep(_fill_regions(at, file))
+        call.keep(_fill_answers(at, file))
     if files:
         call.options.files, call.options.n_files = raw, len(files)
     call.keep(raw)

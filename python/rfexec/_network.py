@@ -8,10 +8,11 @@ import os
 import threading
 import weakref
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
+from . import _answers as answers
 from . import _bands, _c, _call
 from ._batch import run_images
 from ._call import Call
@@ -482,6 +483,70 @@ class Network(Held):
         with self._busy(call):
             call.make(function, *arguments, results.addresses, results.count, call.options)
         return results.typed()
+
+    def boxes(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        score: float = 0.25,
+        iou: float = 0.45,
+        agnostic: bool = False,
+        head: Optional[str] = None,
+        max_boxes: int = 0,
+        **run: Any,
+    ) -> np.ndarray:
+        """Runs a detector on one image and returns its boxes, suppressed over the whole image.
+
+        Args:
+            image: as in run().
+            output: the output that has the boxes; None: the only one.
+            score, iou, agnostic, head, max_boxes: as in File.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
+            the candidate in the output), by falling score.
+
+        Raises:
+            As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
+            candidates than max_boxes.
+        """
+        file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
+        return answers.boxes(self, image, output, {**file, "coordinates": "pixels"}, run)
+
+    def regions(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        threshold: Union[None, float, Sequence[float]] = None,
+        corners: bool = False,
+        all_labels: bool = False,
+        min_area: int = 0,
+        classes: Union[None, str, os.PathLike[str]] = None,
+        coordinates: str = "auto",
+        answer_memory: int = 0,
+        **run: Any,
+    ) -> dict[str, Any]:
+        """Runs the network on one image and returns the connected regions of a map.
+
+        Args:
+            image: as in run().
+            output: the map; None: the only output.
+            threshold, corners, all_labels, min_area, classes, coordinates, answer_memory: as in File.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            A FeatureCollection of GeoJSON: polygons with label, area, perimeter, centroid and scores.
+            `shapely.geometry.shape` and `geopandas.GeoDataFrame.from_features` take it.
+
+        Raises:
+            As run(). BudgetError: regions that are not complete need more than answer_memory.
+        """
+        file = {"threshold": threshold, "corners": corners, "all_labels": all_labels, "min_area": min_area}
+        file |= {"classes": classes, "coordinates": coordinates, "answer_memory": answer_memory}
+        return answers.regions(self, image, output, file, run)
 
     def bands(
         self,

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rfexec/answers/answer_options.h"
 #include "rfexec/run/fit_size.h"
 
 /* A size above this limit is not that of a newer version: the member was never set. */
@@ -251,15 +252,22 @@ enum rfx_status rfx_api_read_open_options(const struct rfx_open_options *given,
     return RFX_OK;
 }
 
+static struct rfx_result_file result_file_defaults(void) {
+    return (struct rfx_result_file){.size = sizeof(struct rfx_result_file),
+                                    .score = RFX_ANSWER_SCORE,
+                                    .overlap = RFX_ANSWER_OVERLAP};
+}
+
 void rfx_result_file_init(struct rfx_result_file *file, size_t size) {
-    const struct rfx_result_file defaults = {.size = size};
+    struct rfx_result_file defaults = result_file_defaults();
+    defaults.size = size;
     if (file != NULL) write_sized(file, size, &defaults, sizeof defaults);
 }
 
 enum rfx_status rfx_api_read_result_file(const struct rfx_result_file *given,
                                          struct rfx_result_file *out, struct rfx_error *err) {
     static const char name[] = "rfx_result_file";
-    *out = (struct rfx_result_file){.size = sizeof *out};
+    *out = result_file_defaults();
     enum rfx_status status = check_size(given->size, RESULT_FILE_FIRST, name, err);
     return status == RFX_OK ? read_sized(out, sizeof *out, given, given->size, name, err) : status;
 }

@@ -43,9 +43,11 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
         return "zarr_format and chunk are for Zarr";
     bool answers = file->n_thresholds != 0 || file->corners != 0 || file->all_labels != 0 ||
                    file->pixels != 0 || file->least_area != 0 || file->classes != NULL ||
-                   file->answer_bytes != 0;
+                   file->answer_bytes != 0 || file->head != NULL ||
+                   file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
+                   file->agnostic != 0 || file->most_boxes != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
-        return "thresholds and other members of regions are for .geojson and .csv";
+        return "thresholds and other members of answers are for .geojson, .csv and .json";
     return NULL;
 }
 
@@ -63,6 +65,8 @@ static const char *bad_number(const struct rfx_result_file *file) {
     for (int i = 0; i < file->n_thresholds; i++)
         if (file->thresholds[i] != file->thresholds[i]) return "a threshold is NaN";
     if (file->least_area < 0) return "least_area is below 0";
+    if (file->most_boxes < 0 || file->most_boxes > INT32_MAX)
+        return "most_boxes is 0 to 2147483647";
     if (file->low > file->high || file->low != file->low || file->high != file->high)
         return "low is above high, or one is NaN";
     return NULL;
@@ -77,7 +81,12 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .n_thresholds = file->n_thresholds,
         .corners = file->corners != 0,
         .all_labels = file->all_labels != 0,
-        .least_area = file->least_area};
+        .least_area = file->least_area,
+        .head = file->head,
+        .score = file->score,
+        .overlap = file->overlap,
+        .agnostic = file->agnostic != 0,
+        .most_boxes = file->most_boxes};
 }
 
 static enum rfx_status make_format(const struct rfx_result_file *file,

@@ -367,8 +367,9 @@ struct rfx_result_file {
     size_t size; /* sizeof(struct rfx_result_file): set by init */
     int output;  /* number of the output, from 0 */
     int bits;    /* bits of a sample: 8 or 16, 32 for floats; 0: as usual for this kind of file */
-    /* Selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr; with .geojson and .csv
-     * the connected regions of the map are found and written, not the map. */
+    /* Selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr. Files of these kinds
+     * have what is found in the output, not the output: .geojson and .csv, the connected regions of
+     * a map, or the boxes of a detector, whose output is no map; .json and .coco.json, boxes. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -396,6 +397,14 @@ struct rfx_result_file {
     const char *classes;   /* text file with a name of a class a line, label 0 first; NULL: none */
     uint64_t answer_bytes; /* memory for regions that are not complete; 0: no limit, or 8 MiB of a
                               budget */
+    /* Boxes. A candidate's class is that of its largest score. */
+    const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
+                           the   one that the shape fits */
+    float score;        /* boxes with scores up to it are left out; init sets 0.25 */
+    int agnostic;       /* not 0: boxes of different classes suppress each other too */
+    double overlap;     /* of two boxes whose intersection is a larger share of their union, the one
+                           of the lower score is dropped; init sets 0.45 */
+    int64_t most_boxes; /* candidates that are held at most; 0: 100,000 */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

@@ -75,6 +75,11 @@ static void print_options(void) {
     MEMBER(rfx_result_file, least_area);
     MEMBER(rfx_result_file, classes);
     MEMBER(rfx_result_file, answer_bytes);
+    MEMBER(rfx_result_file, head);
+    MEMBER(rfx_result_file, score);
+    MEMBER(rfx_result_file, agnostic);
+    MEMBER(rfx_result_file, overlap);
+    MEMBER(rfx_result_file, most_boxes);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

@@ -1,0 +1,38 @@
+"""What is found in outputs: boxes as an array, regions as GeoJSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from typing import Any, Optional
+
+import numpy as np
+
+from ._errors import UsageError
+from ._files import File
+
+BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
+
+
+def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
+    """Runs the network, writes what is found to a file of a folder of its own, and reads it."""
+    names = [info.name for info in network.outputs]
+    if output is None and len(names) > 1:
+        raise UsageError(f"output names one of {', '.join(map(repr, names))}")
+    with tempfile.TemporaryDirectory(prefix="rfexec-") as folder:
+        path = os.path.join(folder, "found" + end)
+        network.run(image, output={output or names[0]: File(path, **file)}, outputs=[], **run)
+        with open(path, encoding="utf-8") as text:
+            return json.load(text)
+
+
+def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
+    found = _found(network, image, ".json", output, file, run)["boxes"]
+    rows = [(b["box"], b["score"], b["label"], b["index"]) for b in found]
+    # numbers that are not finite are null in JSON
+    return np.array([([np.nan if v is None else v for v in box], *rest) for box, *rest in rows], BOX)
+
+
+def regions(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
+    return _found(network, image, ".geojson", output, file, run)

@@ -1,0 +1,66 @@
+"""Boxes and regions from Python: those of the program, and of the arrays."""
+
+import json
+
+import numpy as np
+import pytest
+import rfexec
+from conftest import TOP, random_image
+
+MODEL = TOP / "data" / "defect_net.onnx"
+
+
+def test_regions_are_the_programs(program, tmp_path):
+    program("run", MODEL, "synthetic:320x256", "--regions", tmp_path / "r.geojson", "--threshold", "0.02")
+    net = rfexec.open(MODEL, (320, 256))
+    found = net.regions("synthetic:320x256", threshold=0.02, memory="32MiB")
+    assert found == json.loads((tmp_path / "r.geojson").read_text())
+    assert len(found["features"]) > 5
+
+
+def test_regions_cover_what_is_above(tmp_path):
+    net, image = rfexec.open(MODEL, (96, 128)), random_image(96, 128)
+    map = net.run(image)["defects"][0]
+    limits = [float(np.quantile(channel, 0.7)) for channel in map]
+    found = net.regions(image, threshold=limits, min_area=1)["features"]
+    for label, limit in enumerate(limits):
+        pixels = sum(f["properties"]["pixels"] for f in found if f["properties"]["label"] == label)
+        assert pixels == (map[label] > np.float32(limit)).sum()
+    some = net.regions(image, threshold=limits, min_area=3, corners=True)["features"]
+    assert all(f["properties"]["pixels"] >= 3 for f in some)
+
+
+def test_boxes_are_those_of_the_array(program, tmp_path):
+    net = rfexec.open("yolov8n", (160, 192))
+    image = random_image(160, 192)
+    cells = net.run(image)["output0"][0]
+    found = net.boxes(image, score=0.3, iou=1.0)  # nothing is suppressed
+    best = cells[4:].max(0)
+    assert len(found) == (best > np.float32(0.3)).sum() > 10
+    assert (np.diff(found["score"]) <= 0).all()
+    assert (found["score"] == best[found["index"]]).all()
+    assert (found["label"] == cells[4:].argmax(0)[found["index"]]).all()
+    x, y, w, h = cells[:4, found["index"]]
+    assert (found["box"] == np.stack([x - w / 2, y - h / 2, x + w / 2, y + h / 2], 1)).all()
+    fewer = net.boxes(image, score=0.3, memory="32MiB", threads=2)
+    assert 0 < len(fewer) < len(found)
+    program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.json")
+    program_boxes = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    assert net.boxes("synthetic:160x192")["index"].tolist() == [b["index"] for b in program_boxes]
+
+
+def test_refusals():
+    net = rfexec.open(MODEL, (64, 64))
+    with pytest.raises(rfexec.UsageError, match="one for each"):
+        net.regions(random_image(64, 64), threshold=[0.5, 0.2])
+    with pytest.raises(rfexec.UsageError, match="coordinates"):
+        net.regions(random_image(64, 64), threshold=0.5, coordinates="miles")
+    with pytest.raises(rfexec.RefusedError, match="three dimensions"):
+        net.boxes(random_image(64, 64))
+    detector = rfexec.open("yolov8n", (96, 96))
+    with pytest.raises(rfexec.BudgetError, match="more than 3"):
+        detector.boxes(random_image(96, 96), score=0.0, max_boxes=3)
+    with pytest.raises(rfexec.UsageError, match="share"):
+        detector.boxes(random_image(96, 96), iou=2.0)
+    with pytest.raises(rfexec.UsageError, match="answers"):
+        detector.run(random_image(96, 96), output=rfexec.File("no.npy", score=0.5))
