@@ -130,7 +130,7 @@ def _fill(at: Any, k: int, file: File) -> None:
 
 def _fill_answers(at: Any, file: File) -> Any:
     """Sets the members about regions and boxes. Returns what must live as long as the call."""
-    numbers = [] if file.threshold is None else np.atleast_1d(np.asarray(file.threshold, np.float32))
+    numbers: Any = [] if file.threshold is None else np.atleast_1d(np.asarray(file.threshold, np.float32))
     kept = (ctypes.c_float * max(1, len(numbers)))(*numbers)
     if len(numbers) > 0:
         at.thresholds, at.n_thresholds = kept, len(numbers)

@@ -544,8 +544,8 @@ class Network(Held):
         Raises:
             As run(). BudgetError: regions that are not complete need more than answer_memory.
         """
-        file = {"threshold": threshold, "corners": corners, "all_labels": all_labels, "min_area": min_area}
-        file |= {"classes": classes, "coordinates": coordinates, "answer_memory": answer_memory}
+        file: dict[str, Any] = {"threshold": threshold, "corners": corners, "all_labels": all_labels}
+        file.update(min_area=min_area, classes=classes, coordinates=coordinates, answer_memory=answer_memory)
         return answers.regions(self, image, output, file, run)
 
     def bands(
