@@ -106,11 +106,12 @@ enum rfx_status rfx_shard_file_graph(const struct rfx_shard_file *shard,
 static json_t *shard_json(const struct rfx_shard_file *shard) {
     bool cells = shard->cells.of > 0;
     json_t *document =
-        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:O*, s:o*, s:O*}", "format",
+        json_pack("{s:s, s:i, s:O, s:s, s:o, s:s, s:O*, s:O*, s:O*, s:[I,I], s:o*, s:O*}", "format",
                   RFX_SHARD_FORMAT, "version", cells ? CELLS_VERSION : VERSION, "run", shard->run,
                   "output", shard->output, "shape", shape_json(&shard->shape), "fingerprint",
                   shard->fingerprint, "about", shard->about, "georeference", shard->geo, "grid",
-                  shard->grid, "stored", stored_json(&shard->stored), "picture", shard->picture);
+                  shard->grid, "image", (json_int_t)shard->image[0], (json_int_t)shard->image[1],
+                  "stored", stored_json(&shard->stored), "picture", shard->picture);
     json_t *where = cells ? json_pack("{s:o}", "cells", rfx_shard_cells_json(&shard->cells))
                           : rfx_shard_file_place_json(shard);
     bool whole = document != NULL && where != NULL && json_object_update(document, where) == 0;
@@ -232,6 +233,8 @@ static const char *read_members(const json_t *document, struct rfx_shard_file *s
     shard->about = json_incref(json_object_get(document, "about"));
     shard->geo = json_incref(json_object_get(document, "georeference"));
     shard->grid = json_incref(json_object_get(document, "grid"));
+    const json_t *image = json_object_get(document, "image");
+    for (size_t i = 0; i < 2; i++) shard->image[i] = json_integer_value(json_array_get(image, i));
     shard->picture = json_incref(json_object_get(document, "picture"));
     return rfx_shard_json_is_sealed(document) ? NULL : "sum";
 }

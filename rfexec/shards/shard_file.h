@@ -15,6 +15,7 @@
  *     "fingerprint"   of the shard's elements at their places in the whole output
  *     "picture"       which rows of the image were read, and their sums (shard_json.h)
  *     "georeference"  of the whole output
+ *     "image"         rows and columns of the network's input; [0, 0]: not known
  *     "grid"          where the output's pixels lie in the picture: step and corner of the first
  *                     pixel along columns, then along rows
  *     "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
@@ -45,6 +46,7 @@ struct rfx_shard_file {
     struct rfx_stored stored;     /* how the network declares the whole output */
     struct rfx_shard_cells cells; /* of an output joined of maps; cells.of 0: a map */
     char fingerprint[RFX_FINGERPRINT_CHARS];
+    int64_t image[2];
     json_t *run, *about, *geo, *grid, *picture; /* owned; each may be NULL */
 };
 

@@ -132,8 +132,9 @@ struct merge {
     struct rfx_tensor tensor; /* the output */
     struct rfx_output_stream *stream;
     struct rfx_georeference geo; /* of the output */
-    int64_t band_rows;           /* of a map */
-    float *band;                 /* [band_rows, w, c] */
+    bool by_cells;               /* the file takes whole cells (boxes) */
+    int64_t band_rows;           /* of a map; with by_cells: cells */
+    float *band;                 /* [band_rows, w, c], or [cells, channels] */
     rfx_progress_fn *progress;
     void *user;
 };
@@ -144,6 +145,7 @@ static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_fo
                                      size_t budget, struct rfx_error *err) {
     const struct rfx_shards *shards = m->shards;
     size_t row = are_of_map(shards) ? rfx_tensor_pixel_bytes(&m->tensor, m->tensor.w) : 0;
+    if (m->by_cells) row = rfx_floats_bytes(shards->files[0].cells.channels);
     size_t fixed = rfx_plan_reserve_bytes(1) + rfx_output_stream_bytes(format, &m->tensor) +
                    rfx_georeference_bytes(&m->geo) + held_bytes(shards->n) + shards->picture_bytes;
     size_t band = USUAL_BAND_BYTES;
@@ -158,7 +160,8 @@ static enum rfx_status allocate_band(struct merge *m, const struct rfx_output_fo
     }
     if (row == 0) return RFX_OK;
     if (budget != 0 && budget - fixed < band) band = budget - fixed;
-    m->band_rows = rfx_max_i64(1, rfx_min_i64((int64_t)(band / row), m->tensor.h));
+    int64_t most = m->by_cells ? CHUNK : m->tensor.h;
+    m->band_rows = rfx_max_i64(1, rfx_min_i64((int64_t)(band / row), most));
     m->band = rfx_memory_alloc(shards->mem, (size_t)m->band_rows * row);
     return m->band != NULL
                ? RFX_OK
@@ -267,6 +270,45 @@ static enum rfx_status copy_span(struct merge *m, const struct array *array,
     return status;
 }
 
+/* Reads n cells, beginning with the k-th cell of the shard's range `range`, into the band and
+ * passes them on with all channels. */
+static enum rfx_status put_cells(struct merge *m, const struct array *array, int range, int64_t k,
+                                 int64_t n, struct rfx_error *err) {
+    const struct rfx_shard_cells *cells = &m->shards->files[array->shard].cells;
+    int64_t c = cells->channels, each = cells->last ? c : 1, count = cells->last ? n : n * c;
+    enum rfx_status status = RFX_OK;
+    for (int64_t i = 0; i < each && status == RFX_OK; i++) {
+        struct rfx_shard_span span = rfx_shard_cells_span(cells, i * cells->n + range);
+        int64_t at = cells->last ? k : k * c;
+        for (int64_t done = 0; done < count && status == RFX_OK; done += CHUNK) {
+            int64_t part = rfx_min_i64(CHUNK, count - done);
+            status =
+                take(m->shards, array, span.from + at + done, span.to + at + done, 1, part, err);
+            for (int64_t j = 0; j < part && status == RFX_OK; j++)
+                m->band[cells->last ? (done + j) * c + i : done + j] = m->shards->chunk[j];
+        }
+    }
+    if (status != RFX_OK) return status;
+    int64_t first = cells->ranges[range].lo + k;
+    struct rfx_end end = {.channels = c, .at = {first, n, 1, cells->of}};
+    if (!cells->last) end.at = (struct rfx_spread){first * c, n * c, c, 1};
+    struct rfx_view view = rfx_view_dense(m->band, rfx_rect_make(0, 1, 0, n), c);
+    return rfx_output_stream_write_end(m->stream, &end, view.rect, &view, err);
+}
+
+/* Copies the cells of a shard with all channels of a cell together. */
+static enum rfx_status copy_cells(struct merge *m, const struct array *array,
+                                  struct rfx_error *err) {
+    const struct rfx_shard_cells *cells = &m->shards->files[array->shard].cells;
+    enum rfx_status status = RFX_OK;
+    for (int r = 0; r < cells->n && status == RFX_OK; r++) {
+        int64_t count = cells->ranges[r].hi - cells->ranges[r].lo;
+        for (int64_t k = 0; k < count && status == RFX_OK; k += m->band_rows)
+            status = put_cells(m, array, r, k, rfx_min_i64(m->band_rows, count - k), err);
+    }
+    return status;
+}
+
 /* Writes the cells shard by shard. */
 static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
@@ -275,7 +317,9 @@ static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
         struct array array;
         status = open_array(m->shards, i, &array, err);
         if (status != RFX_OK) return status;
-        for (int64_t k = 0; k < rfx_shard_cells_spans(cells) && status == RFX_OK; k++)
+        if (m->by_cells) status = copy_cells(m, &array, err);
+        int64_t spans = m->by_cells ? 0 : rfx_shard_cells_spans(cells);
+        for (int64_t k = 0; k < spans && status == RFX_OK; k++)
             status = copy_span(m, &array, rfx_shard_cells_span(cells, k), err);
         (void)close(array.fd);
         if (status == RFX_OK) status = check_hash(m->shards, i, err);
@@ -290,6 +334,7 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     struct rfx_output_format placed = *format;
     struct merge m = {.shards = shards, .progress = progress, .user = user};
     m.tensor = rfx_shards_tensor(shards);
+    m.by_cells = !are_of_map(shards) && format->kind->take != NULL;
     enum rfx_status status = RFX_OK;
     if (format->kind->placed) { /* all shards have the same georeference */
         status = rfx_shard_geo_parse(shards->mem, shards->files[0].geo, &m.geo, err);

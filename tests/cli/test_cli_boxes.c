@@ -49,6 +49,27 @@ static void test_file_is_the_same_for_every_plan(void **state) {
     assert_same("all.json", "out/synthetic:320x352.json");
 }
 
+static void test_parts_give_the_same_file(void **state) {
+    static const int counts[] = {1, 2, 3, 5};
+    char command[300], merge[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
+        int n = counts[i], used = snprintf(merge, sizeof merge, "merge -o merged.json");
+        for (int k = 1; k <= n; ++k) {
+            (void)snprintf(command, sizeof command, RUN "--part %d/%d -o part%dof%d.npy", k, n, k,
+                           n);
+            expect(0, command);
+            used += snprintf(merge + used, sizeof merge - (size_t)used, " part%dof%d.npy", k, n);
+        }
+        expect(0, merge);
+        assert_same("all.json", "merged.json");
+    }
+    expect(0, RUN "--boxes few.csv --score 0.6 --iou 0.3");
+    expect(0, "merge part1of2.npy part2of2.npy -o merged.csv --score 0.6 --iou 0.3");
+    assert_same("few.csv", "merged.csv");
+    expect_says(4, "merge part1of2.npy part2of2.npy -o no.json --max-boxes 9", "more than 9");
+}
+
 static float cells[CHANNELS][CELLS];
 
 static void read_cells(void) {
@@ -190,6 +211,7 @@ static void test_what_cannot_be_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_is_the_same_for_every_plan),
+        cmocka_unit_test(test_parts_give_the_same_file),
         cmocka_unit_test(test_boxes_are_those_of_the_whole_output),
         cmocka_unit_test(test_every_form_has_every_box),
         cmocka_unit_test(test_what_cannot_be_is_refused),

@@ -13,3 +13,5 @@ can_start || { echo "SKIPPED: '$mpiexec' starts no processes here: $(cat told)";
 same 2 unet_instance synthetic:33x21
 same_exchanged shrink.1,map.3,expand.1 3 fsrcnn synthetic:83x61
 kind=png same_exchanged map.5 2 fsrcnn synthetic:83x61
+kind=json same 2 yolov8n synthetic:96x128
+kind=geojson same 3 fsrcnn synthetic:83x61

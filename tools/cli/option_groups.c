@@ -249,7 +249,11 @@ static const struct rfx_cli_option boxes_rows[] = {
                    .ends = ".json .csv .geojson"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "boxes-of", TEXT, boxes_of, "NAME",
                    "output that has the boxes (default: the first whose shape is a detector's)",
-                   .needs = "boxes output as"),
+                   .needs = "boxes"),
+};
+GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
+
+static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME",
                    "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox "
                    "or yolov10 (default: the one that the shape fits)",
@@ -269,7 +273,7 @@ static const struct rfx_cli_option boxes_rows[] = {
                    "100000)",
                    .most = 1000000000, .needs = "boxes output as"),
 };
-GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
+GROUP(rfx_cli_detector_group, rfx_cli_heading_answers, detector_rows);
 
 #define OF_ANSWER .needs = "regions output as"
 

@@ -274,6 +274,7 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(samples, rfx_cli_run_options, output),               \
         RFX_CLI_USE(format, rfx_cli_run_options, output),                \
         RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),          \
+        RFX_CLI_USE(detector, rfx_cli_run_options, output.answer),       \
         RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(answers, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(part, rfx_cli_run_options, part),                    \
@@ -296,6 +297,7 @@ extern const struct rfx_cli_group rfx_cli_file_group;     /* struct rfx_cli_outp
 extern const struct rfx_cli_group rfx_cli_samples_group;  /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_output_options */
 extern const struct rfx_cli_group rfx_cli_boxes_group;    /* struct rfx_cli_answer_options */
+extern const struct rfx_cli_group rfx_cli_detector_group; /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_regions_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_answers_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */

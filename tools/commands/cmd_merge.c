@@ -14,10 +14,12 @@
 #include "tools/commands/command_forms.h"
 
 /* Sets *format to the format of the file of -o. Fails when that format cannot hold the tensor in
- * its declared shape and type, or does not support an option that is given. */
+ * its declared shape and type, or does not support an option that is given. cells: of an
+ * output that is joined of maps. */
 static enum rfx_status find_format(const struct rfx_merge_options *options,
                                    const struct rfx_tensor *tensor, const struct rfx_stored *stored,
-                                   struct rfx_output_format *format, struct rfx_error *err) {
+                                   struct rfx_answer_cells cells, struct rfx_output_format *format,
+                                   struct rfx_error *err) {
     char ends[RFX_OUTPUT_ENDS];
     if (!rfx_cli_output_format(&options->output, 0, options->output.file, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': the name must end in %s",
@@ -29,6 +31,7 @@ static enum rfx_status find_format(const struct rfx_merge_options *options,
     if (options->memory_bytes > 0 && format->answer.most_bytes == 0)
         format->answer.most_bytes = RFX_ANSWER_BYTES;
     format->stored = *stored;
+    format->cells = cells;
     return rfx_output_format_check(format, tensor, options->output.file, err);
 }
 
@@ -41,7 +44,8 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
         return rfx_report_print(json_pack(
             "{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:o*, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
             "command", "merge", "parts", shards->n, "run", first->run, "output", "name",
-            first->output, "shape", rfx_report_shape(shape), "hash", hash, "regions",
+            first->output, "shape", rfx_report_shape(shape), "hash", hash,
+            shards->answers.what != NULL ? shards->answers.what : "regions",
             shards->answers.what == NULL ? NULL
                                          : json_pack("{s:s, s:I}", "file", options->output.file,
                                                      "count", (json_int_t)shards->answers.count),
@@ -64,7 +68,10 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
         rfx_shards_read(mem, options->words.args, options->words.n_args, &shards, &err);
     if (status == RFX_OK) {
         const struct rfx_tensor tensor = rfx_shards_tensor(&shards);
-        status = find_format(options, &tensor, &shards.files[0].stored, &format, &err);
+        const struct rfx_shard_file *first = &shards.files[0];
+        const struct rfx_answer_cells cells = {first->image[0], first->image[1],
+                                               first->cells.channels};
+        status = find_format(options, &tensor, &first->stored, cells, &format, &err);
     }
     if (status == RFX_OK) {
         rfx_cli_progress_start(&progress, "merge");
@@ -102,7 +109,8 @@ static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
     struct rfx_output_format format;
     struct rfx_run_report report;
     if (stored.reshaped) stored.shape = rfx_output_shape(graph, r->sum.k);
-    enum rfx_status status = find_format(r->options, out, &stored, &format, err);
+    enum rfx_status status =
+        find_format(r->options, out, &stored, (struct rfx_answer_cells){0}, &format, err);
     if (status == RFX_OK && format.kind != &rfx_output_npy)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "-o '%.200s': this output is written as .npy", r->options->output.file);
@@ -240,6 +248,7 @@ static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(samples, rfx_merge_options, output),
     RFX_CLI_USE(format, rfx_merge_options, output),
     RFX_CLI_USE(answers, rfx_merge_options, output.answer),
+    RFX_CLI_USE(detector, rfx_merge_options, output.answer),
     RFX_CLI_USE(json, rfx_merge_options, json),
 };
 

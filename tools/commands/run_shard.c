@@ -523,6 +523,8 @@ static int describe_shard(struct shard_run *run) {
     (void)snprintf(shard->output, sizeof shard->output, "%s", output->name);
     shard->shape = out->shape;
     shard->stored = output->stored;
+    shard->image[0] = graph->nodes[graph->input].out.h;
+    shard->image[1] = graph->nodes[graph->input].out.w;
     if (shard->stored.reshaped) shard->stored.shape = rfx_output_shape(graph, run->k);
     if (run->before.states.n > 0) { /* record the hash of the states that the shard depends on */
         char hash[RFX_FINGERPRINT_CHARS];

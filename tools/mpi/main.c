@@ -338,6 +338,7 @@ static const struct rfx_cli_use uses[] = {
     RFX_CLI_USE(samples, rfx_mpi_options, run.output),
     RFX_CLI_USE(format, rfx_mpi_options, run.output),
     RFX_CLI_USE(answers, rfx_mpi_options, run.output.answer),
+    RFX_CLI_USE(detector, rfx_mpi_options, run.output.answer),
     RFX_CLI_USE(classes, rfx_mpi_options, run.report),
     RFX_CLI_USE(json, rfx_mpi_options, run.json),
 };
