@@ -1,0 +1,77 @@
+/* Connected regions of a label map, from its rows in order: exact polygons along the edges of the
+ * pixels, areas and scores.
+ *
+ * A region is a largest set of pixels of one label that are joined by sides (connectivity 4) or by
+ * sides and corners (8). Each row is cut into runs of one label. A region's pixels are stored as
+ * rectangles, runs that stay the same from row to row, so that memory follows the corners of the
+ * regions that are open, not the map. A region is passed on at the first row that has no pixel of
+ * it. Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once,
+ * from top to bottom; 3. all allocations count against `most_bytes`. */
+#ifndef RFX_RFEXEC_ANSWERS_REGIONS_H
+#define RFX_RFEXEC_ANSWERS_REGIONS_H
+
+#include "layers/core/memory.h"
+#include "layers/core/rect.h"
+
+/* A closed line along edges of pixels. Corners (x, y) are counted in pixels from the upper left
+ * corner of the map. Only the points where the line turns are listed, and the first is not
+ * repeated. It begins at the leftmost of its topmost points. In a system with x to the right and y
+ * upward, outer rings turn counterclockwise and holes clockwise. */
+struct rfx_region_ring {
+    const int32_t (*points)[2];
+    int64_t n;
+    bool outer; /* it begins a polygon; the holes of that polygon follow */
+};
+
+struct rfx_region { /* valid during the call of rfx_region_fn */
+    int64_t label;
+    int64_t area;        /* pixels */
+    int64_t perimeter;   /* edges of pixels, those of holes included */
+    struct rfx_rect box; /* the smallest rectangle that holds it */
+    double centroid[2];  /* x, y: mean of the pixels' middles, exact sums rounded once */
+    double mean_score;   /* of its pixels; exact sum rounded once; 0 without scores */
+    float largest_score; /* 0 without scores */
+    /* Polygons, one for each set of pixels that are joined by sides (so one with connectivity 4),
+     * by their first points from top to bottom and left to right; so are the holes of each. All
+     * rings are simple lines: none passes a point twice. */
+    const struct rfx_region_ring *rings;
+    int64_t n_rings;
+};
+
+/* Takes a region that is complete. A status other than RFX_OK ends the work with that status. */
+typedef enum rfx_status rfx_region_fn(void *user, const struct rfx_region *region,
+                                      struct rfx_error *err);
+
+struct rfx_regions_options {
+    int64_t width;    /* of the map, at most 2^31 - 1 */
+    int connectivity; /* 4 or 8 */
+    bool has_background;
+    int64_t background; /* label of pixels that belong to no region */
+    int64_t least_area; /* smaller regions are not passed on */
+    bool scored;        /* rows have scores */
+    size_t most_bytes;  /* for all that is open at a time; 0: no limit */
+};
+
+struct rfx_regions;
+
+/* OUT_OF_MEMORY. Free *out with rfx_regions_free. */
+RFX_NODISCARD enum rfx_status rfx_regions_create(struct rfx_memory *mem,
+                                                 const struct rfx_regions_options *options,
+                                                 rfx_region_fn *take, void *user,
+                                                 struct rfx_regions **out, struct rfx_error *err);
+
+/* Takes the next row: `width` labels, and as many scores where options.scored. A NaN score makes
+ * the region's mean NaN and is left out of the largest. BUDGET_IMPOSSIBLE, with the numbers:
+ * most_bytes is not enough. Statuses of `take`. */
+RFX_NODISCARD enum rfx_status rfx_regions_row(struct rfx_regions *regions, const int64_t *labels,
+                                              const float *scores, struct rfx_error *err);
+
+/* Passes on the regions that touch the last row. Statuses as rfx_regions_row. */
+RFX_NODISCARD enum rfx_status rfx_regions_end(struct rfx_regions *regions, struct rfx_error *err);
+
+/* Returns the most bytes that were used at a time. */
+size_t rfx_regions_high_water_bytes(const struct rfx_regions *regions);
+
+/* NULL is fine. */
+void rfx_regions_free(struct rfx_regions *regions);
+#endif
