@@ -372,9 +372,10 @@ static struct totals add_up(struct rfx_regions *regions, int32_t first) {
  * with 62 bits behind its point it has more bits than a double. The last of them is set if more
  * follow, and so decides ties. */
 static double mean_of(wide twice_sum, int64_t area) {
-    wide divisor = 2 * (wide)area, whole = twice_sum / divisor;
+    wide divisor = 2 * (wide)area;
+    if (twice_sum <= UINT32_MAX) return (double)(uint64_t)twice_sum / (double)(uint64_t)divisor;
     wide rest = (twice_sum % divisor) << 62;
-    wide fixed = (whole << 62) | (rest / divisor);
+    wide fixed = ((twice_sum / divisor) << 62) | (rest / divisor);
     if (rest % divisor != 0) fixed |= 1;
     return ldexp((double)fixed, -62);
 }

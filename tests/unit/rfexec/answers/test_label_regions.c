@@ -486,8 +486,7 @@ static struct map nested(int64_t size, bool shifted) {
     struct map map = make_map(size, size);
     for (int64_t y = 0; y < size; y++)
         for (int64_t x = 0; x < size; x++) {
-            int64_t edge = rfx_rect_area(rfx_rect_make(0, 1, 0, 1)) * (y < x ? y : x);
-            int64_t far = size - 1 - (y > x ? y : x);
+            int64_t edge = y < x ? y : x, far = size - 1 - (y > x ? y : x);
             map.labels[y * size + x] =
                 shifted ? (y / 2 + x / 2) % 2 : (edge < far ? edge : far) % 2;
         }
@@ -734,6 +733,41 @@ static void memory_follows_the_corners(void **state) {
     }
 }
 
+/* Rows that repeat after `period`, so that the same numbers of regions are open again and again. */
+static size_t high_water_of_rows(int64_t rows, int64_t period, int connectivity, bool scored) {
+    struct test_rng rng = test_rng_make(31);
+    struct map map = make_map(period, 200);
+    for (int64_t i = 0; i < period * map.w; i++)
+        map.labels[i] = i / map.w == 0 ? 0 : test_rng_int(&rng, 0, 2);
+    add_random_scores(&rng, &map);
+    const struct rfx_regions_options options = {
+        .width = map.w, .connectivity = connectivity, .has_background = true, .scored = scored};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_regions *regions = NULL;
+    struct kept kept = {NULL, 0};
+    assert_int_equal(rfx_regions_create(mem, &options, keep, &kept, &regions, NULL), RFX_OK);
+    for (int64_t y = 0; y < rows; y++)
+        assert_int_equal(rfx_regions_row(regions, map.labels + y % period * map.w,
+                                         map.scores + y % period * map.w, NULL),
+                         RFX_OK);
+    assert_int_equal(rfx_regions_end(regions, NULL), RFX_OK);
+    size_t high = rfx_regions_high_water_bytes(regions);
+    assert_int_equal(high, rfx_memory_high_water_bytes(mem));
+    rfx_regions_free(regions);
+    free_kept(&kept);
+    free_map(&map);
+    rfx_memory_free(mem);
+    return high;
+}
+
+static void memory_is_used_again(void **state) {
+    (void)state;
+    for (int connectivity = 4; connectivity <= 8; connectivity += 4)
+        for (int scored = 0; scored < 2; scored++)
+            assert_int_equal(high_water_of_rows(60, 30, connectivity, scored != 0),
+                             high_water_of_rows(3000, 30, connectivity, scored != 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_of_a_known_figure),
@@ -745,6 +779,7 @@ int main(void) {
         cmocka_unit_test(failing_allocations_are_reported),
         cmocka_unit_test(status_of_take_ends_the_work),
         cmocka_unit_test(memory_follows_the_corners),
+        cmocka_unit_test(memory_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
