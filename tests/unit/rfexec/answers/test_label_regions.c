@@ -645,6 +645,12 @@ static void limits_are_kept(void **state) {
     struct map wide = comb(300, true, true);
     check_limits(&wide, &(struct rfx_regions_options){.connectivity = 8});
     free_map(&wide);
+    struct map squares = make_map(130, 130);
+    for (int64_t i = 0; i < 130 * 130; i++) squares.labels[i] = (i / 130 + i % 130) % 2;
+    for (int connectivity = 4; connectivity <= 8; connectivity += 4)
+        check_limits(&squares, &(struct rfx_regions_options){.connectivity = connectivity,
+                                                             .has_background = true});
+    free_map(&squares);
 }
 
 struct failing {
@@ -768,6 +774,35 @@ static void memory_is_used_again(void **state) {
                              high_water_of_rows(3000, 30, connectivity, scored != 0));
 }
 
+/* A comb of n teeth: 20 bytes for each rectangle until it is complete, then 72 more; and afterwards
+ * no more than the pool and the runs. */
+static void memory_of_a_rectangle(void **state) {
+    (void)state;
+    enum { TEETH = 20000, WIDTH = 2 * TEETH - 1 };
+    const struct rfx_regions_options options = {
+        .width = WIDTH, .connectivity = 4, .has_background = true};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_regions *regions = NULL;
+    struct kept kept = {NULL, 0};
+    int64_t *row = allocated(WIDTH, sizeof *row);
+    const size_t spare = 32768,
+                 runs = (size_t)2 * 24 * WIDTH; /* grown by half: below their width */
+    assert_int_equal(rfx_regions_create(mem, &options, keep, &kept, &regions, NULL), RFX_OK);
+    for (int y = 0; y < 4; y++) {
+        for (int x = 0; x < WIDTH; x++) row[x] = y == 0 || (y < 3 && x % 2 == 0);
+        assert_int_equal(rfx_regions_row(regions, row, NULL, NULL), RFX_OK);
+        size_t high = y == 3 ? 92 : 20;
+        assert_true(rfx_memory_high_water_bytes(mem) <= high * TEETH + runs + spare);
+        assert_true(rfx_memory_current_bytes(mem) <= (size_t)20 * TEETH + runs + spare);
+    }
+    assert_int_equal(kept.n, 1);
+    assert_int_equal(kept.regions[0].rings[0].n, 4 * TEETH);
+    rfx_regions_free(regions);
+    rfx_memory_free(mem);
+    free_kept(&kept);
+    free(row);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_of_a_known_figure),
@@ -780,6 +815,7 @@ int main(void) {
         cmocka_unit_test(status_of_take_ends_the_work),
         cmocka_unit_test(memory_follows_the_corners),
         cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(memory_of_a_rectangle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
