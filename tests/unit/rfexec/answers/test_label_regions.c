@@ -774,33 +774,29 @@ static void memory_is_used_again(void **state) {
                              high_water_of_rows(3000, 30, connectivity, scored != 0));
 }
 
-/* A comb of n teeth: 20 bytes for each rectangle until it is complete, then 72 more; and afterwards
- * no more than the pool and the runs. */
+/* A column of rectangles with steps on both sides: 20 bytes for each rectangle until the region is
+ * complete, then 72 more; and no more than the 20 bytes afterwards. */
 static void memory_of_a_rectangle(void **state) {
     (void)state;
-    enum { TEETH = 20000, WIDTH = 2 * TEETH - 1 };
+    enum { RECTANGLES = 40001, SPARE = 32768 };
+    static const int64_t rows[3][4] = {{1, 1, 1, 1}, {0, 1, 1, 0}, {0, 0, 0, 0}};
     const struct rfx_regions_options options = {
-        .width = WIDTH, .connectivity = 4, .has_background = true};
+        .width = 4, .connectivity = 4, .has_background = true};
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_regions *regions = NULL;
     struct kept kept = {NULL, 0};
-    int64_t *row = allocated(WIDTH, sizeof *row);
-    const size_t spare = 32768,
-                 runs = (size_t)2 * 24 * WIDTH; /* grown by half: below their width */
     assert_int_equal(rfx_regions_create(mem, &options, keep, &kept, &regions, NULL), RFX_OK);
-    for (int y = 0; y < 4; y++) {
-        for (int x = 0; x < WIDTH; x++) row[x] = y == 0 || (y < 3 && x % 2 == 0);
-        assert_int_equal(rfx_regions_row(regions, row, NULL, NULL), RFX_OK);
-        size_t high = y == 3 ? 92 : 20;
-        assert_true(rfx_memory_high_water_bytes(mem) <= high * TEETH + runs + spare);
-        assert_true(rfx_memory_current_bytes(mem) <= (size_t)20 * TEETH + runs + spare);
-    }
+    for (int y = 0; y < RECTANGLES; y++)
+        assert_int_equal(rfx_regions_row(regions, rows[y % 2], NULL, NULL), RFX_OK);
+    assert_true(rfx_memory_high_water_bytes(mem) <= (size_t)20 * RECTANGLES + SPARE);
+    assert_int_equal(rfx_regions_row(regions, rows[2], NULL, NULL), RFX_OK);
+    assert_true(rfx_memory_high_water_bytes(mem) <= (size_t)92 * RECTANGLES + SPARE);
+    assert_true(rfx_memory_current_bytes(mem) <= (size_t)20 * RECTANGLES + SPARE);
     assert_int_equal(kept.n, 1);
-    assert_int_equal(kept.regions[0].rings[0].n, 4 * TEETH);
+    assert_int_equal(kept.regions[0].rings[0].n, 4 * RECTANGLES);
     rfx_regions_free(regions);
     rfx_memory_free(mem);
     free_kept(&kept);
-    free(row);
 }
 
 int main(void) {
