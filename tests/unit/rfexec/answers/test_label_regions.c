@@ -57,8 +57,11 @@ struct kept {
 static enum rfx_status keep(void *user, const struct rfx_region *region, struct rfx_error *err) {
     struct kept *kept = user;
     (void)err;
-    kept->regions = realloc(kept->regions, (size_t)(kept->n + 1) * sizeof *kept->regions);
-    if (kept->regions == NULL) abort();
+    if ((kept->n & (kept->n - 1)) == 0) { /* 0 or a power of two: full */
+        size_t capacity = kept->n == 0 ? 1 : 2 * (size_t)kept->n;
+        kept->regions = realloc(kept->regions, capacity * sizeof *kept->regions);
+        if (kept->regions == NULL) abort();
+    }
     struct rfx_region *copy = &kept->regions[kept->n++];
     *copy = *region;
     struct rfx_region_ring *rings = allocated((size_t)region->n_rings, sizeof *rings);
@@ -771,7 +774,7 @@ static void memory_is_used_again(void **state) {
     for (int connectivity = 4; connectivity <= 8; connectivity += 4)
         for (int scored = 0; scored < 2; scored++)
             assert_int_equal(high_water_of_rows(60, 30, connectivity, scored != 0),
-                             high_water_of_rows(3000, 30, connectivity, scored != 0));
+                             high_water_of_rows(600, 30, connectivity, scored != 0));
 }
 
 /* A column of rectangles with steps on both sides: 20 bytes for each rectangle until the region is
@@ -799,6 +802,21 @@ static void memory_of_a_rectangle(void **state) {
     free_kept(&kept);
 }
 
+static void memory_of_a_wide_row(void **state) {
+    (void)state;
+    const struct map map = make_map(3, (int64_t)1 << 20);
+    const struct rfx_regions_options options = {.width = map.w, .connectivity = 8};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct kept kept = {NULL, 0};
+    assert_int_equal(run_map(mem, &map, &options, &kept, NULL, NULL), RFX_OK);
+    assert_true(rfx_memory_high_water_bytes(mem) <= 32768);
+    assert_int_equal(kept.n, 1);
+    assert_true(check_kept(&map, &options, &kept));
+    free_kept(&kept);
+    rfx_memory_free(mem);
+    free(map.labels);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rings_of_a_known_figure),
@@ -812,6 +830,7 @@ int main(void) {
         cmocka_unit_test(memory_follows_the_corners),
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(memory_of_a_rectangle),
+        cmocka_unit_test(memory_of_a_wide_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
