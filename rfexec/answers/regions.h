@@ -4,10 +4,10 @@
  * A region is a largest set of pixels of one label that are joined by sides (connectivity 4) or by
  * sides and corners (8). Each row is cut into runs of one label. A region's pixels are stored as
  * rectangles, runs that stay the same from row to row, so that memory follows the corners of the
- * regions that are open, not the map: 20 bytes for each rectangle, and 72 more while its region is
- * passed on; 40 for each set of pixels joined by sides (296 with scores), 24 for each run of two
- * rows. A region is passed on at the first row that has no pixel of it; several regions at one row
- * by their leftmost pixels in the row before.
+ * regions that are open, not the map: 20 bytes for each rectangle, and while its region is passed
+ * on, 72 more and 24 for each ring; 36 for each set of pixels joined by sides (296 with scores); 24
+ * for each run of two rows. A region is passed on at the first row that has no pixel of it; several
+ * regions at one row by their leftmost pixels in the row before.
  *
  * Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once, from
  * top to bottom; 3. all allocations count against `most_bytes`. Not here: files, and the analysis
