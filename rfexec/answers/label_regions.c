@@ -303,15 +303,27 @@ static enum rfx_status join_above(struct rfx_regions *regions, struct run *run, 
     return status;
 }
 
+/* Two labels, for a processor that compares them at once. */
+typedef int64_t label_pair __attribute__((vector_size(16)));
+
+/* Returns the bits in which the pair of labels at `at` differs. */
+static inline label_pair differences_of(const int64_t *at, label_pair labels) {
+    label_pair pair;
+    memcpy(&pair, at, sizeof pair);
+    return pair ^ labels;
+}
+
 /* Returns the end of the run of equal labels that begins at column x. */
 static int64_t run_end(const int64_t *labels, int64_t x, int64_t width) {
-    enum { BLOCK = 16 };
+    enum { BLOCK = 8 };
     const int64_t label = labels[x];
+    const label_pair both = {label, label};
     if (++x < width && labels[x] != label) return x;
     for (; x + BLOCK <= width; x += BLOCK) {
-        int64_t differences = 0;
-        for (int k = 0; k < BLOCK; k++) differences |= labels[x + k] ^ label;
-        if (differences != 0) break;
+        label_pair differences =
+            differences_of(labels + x, both) | differences_of(labels + x + 2, both) |
+            differences_of(labels + x + 4, both) | differences_of(labels + x + 6, both);
+        if ((differences[0] | differences[1]) != 0) break;
     }
     while (x < width && labels[x] == label) x++;
     return x;
