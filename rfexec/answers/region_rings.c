@@ -77,9 +77,10 @@ static int32_t merge_lists(const struct order *order, int32_t a, int32_t b) {
     return head;
 }
 
-/* Cuts the longest ascending part from the head of a list. */
+/* Cuts the longest ascending part from the head of a list, which may be empty. */
 static int32_t cut_ascending(const struct order *order, int32_t *list) {
     int32_t head = *list, last = head, next;
+    if (head == RFX_REGION_NONE) return head;
     while ((next = *rfx_region_pool_link(order->pool, last)) != RFX_REGION_NONE &&
            order->before(order, last, next))
         last = next;
@@ -91,10 +92,10 @@ static int32_t cut_ascending(const struct order *order, int32_t *list) {
 /* Sorts a list and returns its new head. Part k is empty or made of 2^k ascending parts. */
 static int32_t sort_list(const struct order *order, int32_t list) {
     enum { PARTS = 32 };
-    int32_t parts[PARTS], sorted = RFX_REGION_NONE;
+    int32_t parts[PARTS], sorted = RFX_REGION_NONE, part = cut_ascending(order, &list);
+    if (list == RFX_REGION_NONE) return part;
     for (int k = 0; k < PARTS; k++) parts[k] = RFX_REGION_NONE;
-    while (list != RFX_REGION_NONE) {
-        int32_t part = cut_ascending(order, &list);
+    for (; part != RFX_REGION_NONE; part = cut_ascending(order, &list)) {
         int k = 0;
         for (; parts[k] != RFX_REGION_NONE; k++) {
             part = merge_lists(order, parts[k], part);

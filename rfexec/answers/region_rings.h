@@ -3,7 +3,7 @@
 #define RFX_RFEXEC_ANSWERS_REGION_RINGS_H
 
 #include "rfexec/answers/region_store.h"
-#include "rfexec/answers/regions.h"
+#include "rfexec/answers/label_regions.h"
 
 /* Buffers for the making of rings. Small ones are kept from region to region. */
 struct rfx_region_buffer {

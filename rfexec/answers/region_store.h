@@ -76,9 +76,9 @@ struct rfx_region_component {
     int32_t parent;      /* the component that it was merged with, or itself */
     int32_t group;       /* a component of the same region, and so on to the region's root */
     int32_t first, last; /* rectangles */
-    int32_t seen;       /* of a root: the last row, counted from 1, that has pixels of the region */
-    int32_t largest;    /* score, as a key (regions.c) */
-    int32_t first_side; /* while rings are made: of its vertical sides */
+    int32_t seen;        /* of a root: the last row that has changed the region, or -1 */
+    int32_t largest;     /* score, as a key (label_regions.c) */
+    int32_t first_side;  /* while rings are made: of its vertical sides */
 };
 
 static inline struct rfx_region_rectangle *rfx_region_rectangle_at(

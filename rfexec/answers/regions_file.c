@@ -7,7 +7,7 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/answers/answer_text.h"
-#include "rfexec/answers/regions.h"
+#include "rfexec/answers/label_regions.h"
 
 #define NO_LABEL INT64_MIN /* of pixels that belong to no region */
 

@@ -4,19 +4,28 @@
  * A region is a largest set of pixels of one label that are joined by sides (connectivity 4) or by
  * sides and corners (8). Each row is cut into runs of one label. A region's pixels are stored as
  * rectangles, runs that stay the same from row to row, so that memory follows the corners of the
- * regions that are open, not the map. A region is passed on at the first row that has no pixel of
- * it. Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once,
- * from top to bottom; 3. all allocations count against `most_bytes`. */
-#ifndef RFX_RFEXEC_ANSWERS_REGIONS_H
-#define RFX_RFEXEC_ANSWERS_REGIONS_H
+ * regions that are open, not the map: 20 bytes for each rectangle, and while its region is passed
+ * on, 72 more and 24 for each ring; 36 for each set of pixels joined by sides (296 with scores); 24
+ * for each run of two rows. A region is passed on at the first row that has no pixel of it; several
+ * regions at one row by their leftmost pixels in the row before.
+ *
+ * Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once, from
+ * top to bottom; 3. all allocations count against `most_bytes`. Not here: files, and the analysis
+ * of receptive fields, which has a regions.h too.
+ * Sources: union-find of the runs of two rows: Rosenfeld and Pfaltz, "Sequential operations in
+ * digital picture processing", 1966. Tests: test_label_regions.c, tests/oracle/region_cases.py. */
+#ifndef RFX_RFEXEC_ANSWERS_LABEL_REGIONS_H
+#define RFX_RFEXEC_ANSWERS_LABEL_REGIONS_H
 
 #include "layers/core/memory.h"
 #include "layers/core/rect.h"
 
 /* A closed line along edges of pixels. Corners (x, y) are counted in pixels from the upper left
  * corner of the map. Only the points where the line turns are listed, and the first is not
- * repeated. It begins at the leftmost of its topmost points. In a system with x to the right and y
- * upward, outer rings turn counterclockwise and holes clockwise. */
+ * repeated. It begins at the leftmost of its topmost points. If x and y are drawn to the right and
+ * upward, outer rings turn counterclockwise and holes clockwise: the sum of x[i] y[i + 1] -
+ * x[i + 1] y[i] is positive for outer rings. Drawn as in the image, with y downward, outer rings
+ * turn clockwise, from their first point to the right. */
 struct rfx_region_ring {
     const int32_t (*points)[2];
     int64_t n;
@@ -29,8 +38,8 @@ struct rfx_region { /* valid during the call of rfx_region_fn */
     int64_t perimeter;   /* edges of pixels, those of holes included */
     struct rfx_rect box; /* the smallest rectangle that holds it */
     double centroid[2];  /* x, y: mean of the pixels' middles, exact sums rounded once */
-    double mean_score;   /* of its pixels; exact sum rounded once; 0 without scores */
-    float largest_score; /* 0 without scores */
+    double mean_score;   /* exact sum rounded to double, divided by area; 0 without scores */
+    float largest_score; /* +0 is larger than -0; NaN if all are NaN; 0 without scores */
     /* Polygons, one for each set of pixels that are joined by sides (so one with connectivity 4),
      * by their first points from top to bottom and left to right; so are the holes of each. All
      * rings are simple lines: none passes a point twice. */
@@ -54,7 +63,8 @@ struct rfx_regions_options {
 
 struct rfx_regions;
 
-/* OUT_OF_MEMORY. Free *out with rfx_regions_free. */
+/* OUT_OF_MEMORY; BUDGET_IMPOSSIBLE: most_bytes is below some hundred. Free *out with
+ * rfx_regions_free. */
 RFX_NODISCARD enum rfx_status rfx_regions_create(struct rfx_memory *mem,
                                                  const struct rfx_regions_options *options,
                                                  rfx_region_fn *take, void *user,
@@ -62,7 +72,10 @@ RFX_NODISCARD enum rfx_status rfx_regions_create(struct rfx_memory *mem,
 
 /* Takes the next row: `width` labels, and as many scores where options.scored. A NaN score makes
  * the region's mean NaN and is left out of the largest. BUDGET_IMPOSSIBLE, with the numbers:
- * most_bytes is not enough. Statuses of `take`. */
+ * most_bytes is not enough, or more than 2^29 rectangles are open. OUT_OF_MEMORY. UNSUPPORTED: more
+ * than 2^31 - 1 rows, or scores of a region of more than 2^40 pixels. Statuses of `take`. After a
+ * failure, only rfx_regions_free may be called. O(width), and O(n log n) in the n rectangles of
+ * each region that is complete. */
 RFX_NODISCARD enum rfx_status rfx_regions_row(struct rfx_regions *regions, const int64_t *labels,
                                               const float *scores, struct rfx_error *err);
 

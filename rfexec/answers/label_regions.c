@@ -6,7 +6,7 @@
  * component that an entry was merged with, `group` to the root of its region, which is never a
  * merged entry. At the end of a row all runs of the row are resolved to roots, so that merged
  * entries are free again. With connectivity 4, every component is its own group. */
-#include "rfexec/answers/regions.h"
+#include "rfexec/answers/label_regions.h"
 
 #include <assert.h>
 #include <math.h>
@@ -16,8 +16,7 @@
 #include "layers/kernels/exact_sum.h"
 #include "rfexec/answers/region_rings.h"
 #include "rfexec/answers/region_store.h"
-
-__extension__ typedef unsigned __int128 wide;
+#include "rfexec/answers/region_totals.h"
 
 /* Pixels of one component whose scores are added without overflow (exact_sum.h). */
 #define MOST_SCORED ((int64_t)1 << 40)
@@ -229,6 +228,7 @@ static enum rfx_status make_component(struct rfx_regions *regions, int32_t *out,
                                                               .group = i,
                                                               .first = RFX_REGION_NONE,
                                                               .last = RFX_REGION_NONE,
+                                                              .seen = -1,
                                                               .largest = NO_SCORE};
     if (regions->options.scored) (void)rfx_exact_sum_reset(sum_of(regions, i), 1);
     *out = i;
@@ -303,15 +303,27 @@ static enum rfx_status join_above(struct rfx_regions *regions, struct run *run, 
     return status;
 }
 
+/* Two labels, for a processor that compares them at once. */
+typedef int64_t label_pair __attribute__((vector_size(16)));
+
+/* Returns the bits in which the pair of labels at `at` differs. */
+static inline label_pair differences_of(const int64_t *at, label_pair labels) {
+    label_pair pair;
+    memcpy(&pair, at, sizeof pair);
+    return pair ^ labels;
+}
+
 /* Returns the end of the run of equal labels that begins at column x. */
 static int64_t run_end(const int64_t *labels, int64_t x, int64_t width) {
-    enum { BLOCK = 16 };
+    enum { BLOCK = 8 };
     const int64_t label = labels[x];
+    const label_pair both = {label, label};
     if (++x < width && labels[x] != label) return x;
     for (; x + BLOCK <= width; x += BLOCK) {
-        int64_t differences = 0;
-        for (int k = 0; k < BLOCK; k++) differences |= labels[x + k] ^ label;
-        if (differences != 0) break;
+        label_pair differences =
+            differences_of(labels + x, both) | differences_of(labels + x + 2, both) |
+            differences_of(labels + x + 4, both) | differences_of(labels + x + 6, both);
+        if ((differences[0] | differences[1]) != 0) break;
     }
     while (x < width && labels[x] == label) x++;
     return x;
@@ -339,46 +351,21 @@ static enum rfx_status add_runs(struct rfx_regions *regions, const int64_t *labe
     return RFX_OK;
 }
 
-/* Sums over the pixels of a region. */
-struct totals {
-    int64_t area;
-    wide twice_x, twice_y; /* twice the sums of the pixels' middles */
-    struct rfx_rect box;
-};
-
-static void add_rectangle(struct totals *totals, const struct rfx_region_rectangle *r) {
-    const struct rfx_rect rect = rfx_rect_make(r->y0, r->y1, r->x0, r->x1);
-    int64_t area = rfx_rect_area(rect);
-    totals->area += area;
-    totals->twice_x += (wide)area * (uint64_t)(rect.x0 + rect.x1);
-    totals->twice_y += (wide)area * (uint64_t)(rect.y0 + rect.y1);
-    totals->box = rfx_rect_union(totals->box, rect);
-}
-
 /* Adds up the rectangles of a list of components, whose scores are added to the first. */
-static struct totals add_up(struct rfx_regions *regions, int32_t first) {
-    struct totals totals = {.area = 0};
+static struct rfx_region_totals add_up(struct rfx_regions *regions, int32_t first) {
+    struct rfx_region_totals totals = {.area = 0};
     for (int32_t i = first; i != RFX_REGION_NONE; i = component_at(regions, i)->next) {
-        for (int32_t k = component_at(regions, i)->first; k != RFX_REGION_NONE;
-             k = rectangle_at(regions, k)->next)
-            add_rectangle(&totals, rectangle_at(regions, k));
+        for (int32_t k = component_at(regions, i)->first, next; k != RFX_REGION_NONE; k = next) {
+            const struct rfx_region_rectangle *r = rectangle_at(regions, k);
+            rfx_region_totals_add(&totals, rfx_rect_make(r->y0, r->y1, r->x0, r->x1));
+            next = r->next;
+        }
         if (i != first) merge_scores(regions, first, i);
     }
     return totals;
 }
 
-/* Returns twice_sum / (2 area), rounded once to double. The quotient is in [0.5, 2^31), so that
- * with 62 bits behind its point it has more bits than a double. The last of them is set if more
- * follow, and so decides ties. */
-static double mean_of(wide twice_sum, int64_t area) {
-    wide divisor = 2 * (wide)area, whole = twice_sum / divisor;
-    wide rest = (twice_sum % divisor) << 62;
-    wide fixed = (whole << 62) | (rest / divisor);
-    if (rest % divisor != 0) fixed |= 1;
-    return ldexp((double)fixed, -62);
-}
-
-static enum rfx_status fail_scores(const struct totals *totals, struct rfx_error *err) {
+static enum rfx_status fail_scores(const struct rfx_region_totals *totals, struct rfx_error *err) {
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                     "regions: the region in rows %lld to %lld has %lld pixels; scores of at most "
                     "%lld pixels can be added",
@@ -389,13 +376,13 @@ static enum rfx_status fail_scores(const struct totals *totals, struct rfx_error
 /* Passes on the region of a list of components; *first is the list's new head. */
 static enum rfx_status pass_on(struct rfx_regions *regions, int64_t label, int32_t *first,
                                struct rfx_error *err) {
-    const struct totals totals = add_up(regions, *first);
+    const struct rfx_region_totals totals = add_up(regions, *first);
     if (totals.area < regions->options.least_area) return RFX_OK;
-    struct rfx_region region = {
-        .label = label,
-        .area = totals.area,
-        .box = totals.box,
-        .centroid = {mean_of(totals.twice_x, totals.area), mean_of(totals.twice_y, totals.area)}};
+    struct rfx_region region = {.label = label,
+                                .area = totals.area,
+                                .box = totals.box,
+                                .centroid = {rfx_region_mean(totals.twice_x, totals.area),
+                                             rfx_region_mean(totals.twice_y, totals.area)}};
     if (regions->options.scored) {
         if (totals.area > MOST_SCORED) return fail_scores(&totals, err);
         region.mean_score = rfx_exact_sum_total(sum_of(regions, *first), 0) / (double)totals.area;
@@ -459,11 +446,13 @@ static enum rfx_status complete_regions(struct rfx_regions *regions, int32_t row
     return status;
 }
 
-/* Ends a row, given its runs. A row of the same runs as the row above changes nothing. */
+/* Ends a row, given its runs. If all runs of the row above continue, no region is complete, and
+ * none was joined with another: every other run of the row has other labels above it and above its
+ * corners. */
 static enum rfx_status end_row(struct rfx_regions *regions, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
-    if (regions->n_continued != regions->here.n || regions->n_continued != regions->above.n) {
-        int32_t row = (int32_t)(regions->memory.row + 1);
+    if (regions->n_continued != regions->above.n) {
+        int32_t row = (int32_t)regions->memory.row;
         resolve_runs(regions, row);
         status = complete_regions(regions, row, err);
         if (regions->retired.first != RFX_REGION_NONE)
