@@ -3,7 +3,7 @@
 #ifndef RFX_RFEXEC_ANSWERS_ANSWER_TEXT_H
 #define RFX_RFEXEC_ANSWERS_ANSWER_TEXT_H
 
-#include "rfexec/answers/answer_options.h"
+#include "rfexec/output/answer_options.h"
 #include "rfexec/output/output_file.h"
 
 struct rfx_answer_text {

@@ -2,8 +2,8 @@
 #ifndef RFX_RFEXEC_ANSWERS_REGION_RINGS_H
 #define RFX_RFEXEC_ANSWERS_REGION_RINGS_H
 
-#include "rfexec/answers/region_store.h"
 #include "rfexec/answers/label_regions.h"
+#include "rfexec/answers/region_store.h"
 
 /* Buffers for the making of rings. Small ones are kept from region to region. */
 struct rfx_region_buffer {

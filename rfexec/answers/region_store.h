@@ -1,5 +1,5 @@
 /* Memory of the connected regions that are open: counted blocks, and pools of rectangles and of
- * components (regions.h).
+ * components (label_regions.h).
  *
  * Invariants: 1. used_bytes is the sum of all live blocks and never exceeds most_bytes; 2. entries
  * of a pool never move, and have indexes of 32 bits; 3. freed entries are used again, and the

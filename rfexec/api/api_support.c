@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "rfexec/answers/answer_options.h"
+#include "rfexec/output/answer_options.h"
 #include "rfexec/run/fit_size.h"
 
 /* A size above this limit is not that of a newer version: the member was never set. */

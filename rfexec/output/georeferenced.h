@@ -3,9 +3,9 @@
 #define RFX_RFEXEC_OUTPUT_GEOREFERENCED_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/answers/answer_options.h"
 #include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/image_source.h"
+#include "rfexec/output/answer_options.h"
 
 enum { RFX_GEOREFERENCED_WORDS = 400 };
 

@@ -3,7 +3,7 @@
 #define RFX_RFEXEC_OUTPUT_OUTPUT_FORMAT_H
 
 #include "layers/graph/graph.h"
-#include "rfexec/answers/answer_options.h"
+#include "rfexec/output/answer_options.h"
 #include "rfexec/output/npy_write.h"
 #include "rfexec/output/samples.h"
 #include "rfexec/output/tiff_write.h"
@@ -78,13 +78,13 @@ struct rfx_output_kind {
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
 /* All kinds, each with the build option that it needs; 1: every build has it. */
-#define RFX_OUTPUT_KINDS(X)                                                             \
-    X(npy, 1)                                                                           \
-    X(tiff, RFX_WITH_TIFF)                                                              \
-    X(ome_tiff, RFX_WITH_TIFF)                                                          \
-    X(png, RFX_WITH_PNG) X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)    \
-        X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS) \
-            X(coco, RFX_WITH_ANSWERS)
+#define RFX_OUTPUT_KINDS(X)                                                                  \
+    X(npy, 1)                                                                                \
+    X(tiff, RFX_WITH_TIFF)                                                                   \
+    X(ome_tiff, RFX_WITH_TIFF)                                                               \
+    X(png, RFX_WITH_PNG)                                                                     \
+    X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) \
+        X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS) X(coco, RFX_WITH_ANSWERS)
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 

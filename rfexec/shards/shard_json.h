@@ -20,9 +20,9 @@
 #include <jansson.h>
 
 #include "layers/core/status.h"
-#include "rfexec/answers/answer_options.h"
 #include "rfexec/image/geo/georeference.h"
 #include "rfexec/image/row_sums.h"
+#include "rfexec/output/answer_options.h"
 #include "rfexec/output/fingerprint.h"
 
 /* Writes the name "PATH.json" to name[size]. INVALID_ARGUMENT: the name is too long. */

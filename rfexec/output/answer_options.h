@@ -1,6 +1,6 @@
 /* What is to be found in an output, and in which coordinates it is written. */
-#ifndef RFX_RFEXEC_ANSWERS_ANSWER_OPTIONS_H
-#define RFX_RFEXEC_ANSWERS_ANSWER_OPTIONS_H
+#ifndef RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
+#define RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
 
 #include "rfexec/image/geo/georeference.h"
 
