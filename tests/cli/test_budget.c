@@ -133,6 +133,16 @@ static void complete(const struct run_case *c, const char **args, int n, bool ou
         args[n++] = "--overlay-of";
         args[n++] = "labels";
     }
+    if (output && c->seed % 4 == 1 && makes_maps(c->model)) {
+        args[n++] = "--regions";
+        args[n++] = "budget_regions.csv";
+        args[n++] = "--threshold";
+        args[n++] = "0.5";
+    }
+    if (output && strcmp(c->model, "yolov8n") == 0) {
+        args[n++] = "--boxes";
+        args[n++] = "budget_boxes.json";
+    }
     args[n] = NULL;
 }
 

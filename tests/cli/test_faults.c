@@ -50,6 +50,8 @@ static const struct way {
     {"TIFF in", "out.npy", {"run", "toy", "in.tif", "--untiled"}},
     {"TIFF out", "out.tif", {"run", "fsrcnn", "synthetic:40x48", "--bands", "8"}},
     {"PNG in and out", "out.png", {"run", "fsrcnn", "in.png", "--bands", "8"}},
+    {"regions", "out.geojson", {"run", "fsrcnn", "synthetic:40x48", "--threshold", "0"}},
+    {"boxes", "out.json", {"run", "yolov8n", "synthetic:96x96", "--bands", "32"}},
     {"Zarr in", "out.npy", {"run", "toy", "in.zarr", "--untiled"}},
     {"OpenBLAS", "out.npy", {"run", "squeezenet1_1", "synthetic:64x64", "--conv", "openblas"}},
     {"8 bits", "out.npy", {"run", NET_OF_BYTES, "synthetic:40x48", "--bands", "8"}},

@@ -39,7 +39,7 @@ rfx_part(WEBP "WebP pictures, by libwebp, which is loaded when one is opened" ""
 rfx_part(JPEG2000 "JPEG 2000 pictures, by OpenJPEG, which is loaded when one is opened" "" /image_jp2)
 rfx_part(STB "BMP, GIF, PIC, PNM, PSD and TGA pictures, by stb_image" "" /image_stb /image_bmp_rle)
 rfx_part(ZARR "Zarr pictures and outputs, by zlib and jansson" JSON /zarr/)
-rfx_part(ANSWERS "Regions of outputs, as GeoJSON and CSV" "" rfexec/answers/)
+rfx_part(ANSWERS "Files of regions and boxes: GeoJSON, CSV, JSON" "" rfexec/answers/)
 rfx_part(SLIDES "Slides of microscopes, by OpenSlide, which is loaded when one is opened" "" /slides/)
 
 # Files that stand for what is left out.
