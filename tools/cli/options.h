@@ -267,20 +267,23 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(seed, rfx_cli_run_options, model),    \
         RFX_CLI_USE(input, rfx_cli_run_options, input)
 
+/* The groups of what is found in outputs. */
+#define RFX_CLI_USES_OF_ANSWERS                                    \
+    RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),        \
+        RFX_CLI_USE(detector, rfx_cli_run_options, output.answer), \
+        RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),  \
+        RFX_CLI_USE(answers, rfx_cli_run_options, output.answer)
+
 /* The groups that run and explain take. */
-#define RFX_CLI_USES_OF_RUN                                              \
-    RFX_CLI_USES_OF_JOB, RFX_CLI_USE(file, rfx_cli_run_options, output), \
-        RFX_CLI_USE(dump, rfx_cli_run_options, model),                   \
-        RFX_CLI_USE(samples, rfx_cli_run_options, output),               \
-        RFX_CLI_USE(format, rfx_cli_run_options, output),                \
-        RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),          \
-        RFX_CLI_USE(detector, rfx_cli_run_options, output.answer),       \
-        RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),        \
-        RFX_CLI_USE(answers, rfx_cli_run_options, output.answer),        \
-        RFX_CLI_USE(part, rfx_cli_run_options, part),                    \
-        RFX_CLI_USE(list, rfx_cli_run_options, list),                    \
-        RFX_CLI_USE(classes, rfx_cli_run_options, report),               \
-        RFX_CLI_USE(pictures, rfx_cli_run_options, report),              \
+#define RFX_CLI_USES_OF_RUN                                                        \
+    RFX_CLI_USES_OF_JOB, RFX_CLI_USE(file, rfx_cli_run_options, output),           \
+        RFX_CLI_USE(dump, rfx_cli_run_options, model),                             \
+        RFX_CLI_USE(samples, rfx_cli_run_options, output),                         \
+        RFX_CLI_USE(format, rfx_cli_run_options, output), RFX_CLI_USES_OF_ANSWERS, \
+        RFX_CLI_USE(part, rfx_cli_run_options, part),                              \
+        RFX_CLI_USE(list, rfx_cli_run_options, list),                              \
+        RFX_CLI_USE(classes, rfx_cli_run_options, report),                         \
+        RFX_CLI_USE(pictures, rfx_cli_run_options, report),                        \
         RFX_CLI_USE(json, rfx_cli_run_options, json)
 
 /* Groups that several commands share, and the struct that takes each. */

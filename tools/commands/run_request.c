@@ -101,7 +101,9 @@ void rfx_run_request_release(struct rfx_run_request *r) {
 }
 
 const char *rfx_run_request_output(const struct rfx_cli_run_options *options) {
-    const char *given = options->output.for_output != NULL ? options->output.for_output : "map.npy";
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    const char *usual = answer->regions != NULL || answer->boxes != NULL ? "none" : "map.npy";
+    const char *given = options->output.for_output != NULL ? options->output.for_output : usual;
     return strcmp(given, "none") == 0 ? NULL : given;
 }
 
@@ -109,7 +111,6 @@ int rfx_run_request_count(struct rfx_cli_job *job, const struct rfx_cli_run_opti
     struct rfx_cli_run_options run = *options;
     if (options->words.n_args < 2) count_npy_picture(job);
     run.output.file = rfx_run_request_output(options);
-    if (run.output.file == NULL) return RFX_EXIT_DONE;
     int code = rfx_cli_outputs_check(job->graph, &run);
     if (code == RFX_EXIT_DONE)
         job->request.source.fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);
