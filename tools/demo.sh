@@ -13,6 +13,7 @@ seed=${SEED:-42} # training used 1000000 and up
 budget=64MiB
 model=data/defect_net.onnx
 int8=data/defect_net.int8.onnx # made of it by rfexec quantize
+classes=data/defect_kinds.txt
 out=build/demo
 demo=${1:-defects}
 case $demo in
@@ -74,20 +75,22 @@ build/tools/demo/rfx-make-inspection-image "$size" "$out/part.png" --truth "$out
 echo "$(($(wc -l <"$out/truth.csv") - 1)) defects planted: $out/part.png, $out/truth.csv"
 
 say "Find them with $model inside $budget, the whole process counted"
-build/rfexec run "$model" "$out/part.png" --memory "$budget" -o "$out/defects.npy" >"$out/run.txt"
+build/rfexec run "$model" "$out/part.png" --memory "$budget" --threshold 0.5 --connect 8 \
+    --classes "$classes" --regions "$out/defects.csv" >"$out/run.txt"
 cat "$out/run.txt"
 awk '$1 == "measured" { ok = $3 == "KiB" || ($3 == "MiB" && $2 <= 64) } END { exit !ok }' \
     "$out/run.txt" || fail "the peak of the process is above $budget"
 
 say "Compare with the truth; green boxes: found, red: missed, yellow: false"
-build/tools/demo/rfx-score-defects "$out/defects.npy" "$out/truth.csv" --require 0.9 \
+build/tools/demo/rfx-score-defects "$out/defects.csv" "$out/truth.csv" --require 0.9 --list 5 \
     --image "$out/part.png" --overlay "$out/overlay.png"
 echo "picture with boxes: $out/overlay.png"
 
 say "Find them again with the network of 8 bits, $int8"
-build/rfexec run "$int8" "$out/part.png" --memory "$budget" -o "$out/int8.npy" >"$out/int8.txt"
-grep -E '^(plan|measured|output)' "$out/int8.txt"
-build/tools/demo/rfx-score-defects "$out/int8.npy" "$out/truth.csv" --require 0.9
+build/rfexec run "$int8" "$out/part.png" --memory "$budget" --threshold 0.5 --connect 8 \
+    --classes "$classes" --regions "$out/int8.csv" >"$out/int8.txt"
+grep -E '^(plan|measured|output|regions)' "$out/int8.txt"
+build/tools/demo/rfx-score-defects "$out/int8.csv" "$out/truth.csv" --require 0.9
 
 say "Prove the bits against the untiled run, and show the seams of tiles without halos"
 build/rfexec verify "$model" "$out/part.png" --memory "$budget" --naive >"$out/verify.txt" || {

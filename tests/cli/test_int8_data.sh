@@ -10,8 +10,9 @@ sh "$source/tools/scripts/quantise_defect_net.sh" "$build" made.onnx >log
 cmp made.onnx "$source/data/defect_net.int8.onnx"
 "$build/tools/demo/rfx-make-inspection-image" 1500x2500 part.png --truth truth.csv --seed 42 >log
 for net in defect_net defect_net.int8; do
-    "$build/rfexec" run "$source/data/$net.onnx" part.png --memory 32MiB -o "$net.npy" >log
-    "$build/tools/demo/rfx-score-defects" "$net.npy" truth.csv --require 1 >"$net.txt"
+    "$build/rfexec" run "$source/data/$net.onnx" part.png --memory 32MiB --threshold 0.5 \
+        --connect 8 --classes "$source/data/defect_kinds.txt" --regions "$net.csv" >log
+    "$build/tools/demo/rfx-score-defects" "$net.csv" truth.csv --require 1 >"$net.txt"
     awk '$1 == "all" { exit !($2 > 8 && $2 == $3 && $5 == 0) }' "$net.txt" || {
         cat "$net.txt"
         exit 1

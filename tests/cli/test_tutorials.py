@@ -1,6 +1,7 @@
 """Runs the commands that the documentation shows: test_tutorials.py RFEXEC SOURCE_DIRECTORY WORK_DIRECTORY.
 
-Tutorials: every ```console block, each line after "$ " in order, in one folder per page. What is shown
+Tutorials: every ```console block, each line after "$ " in order, in one folder per page: commands of rfexec, "head", "cmp", and
+"python3 NAME.py" with the ```python block that begins with "# NAME.py". What is shown
 below a command are lines of its output, stdout and stderr together, in their order; "..." alone stands for
 any lines, and at the end of a line for the rest of it. Of lines that tell of the machine (MACHINE) the
 first word alone has to be there. At most two processors are used, as budgets hang on threads. "$ echo $?" shows the exit code; every other command ends with 0. A
@@ -84,7 +85,8 @@ def enter(folder):
     shutil.rmtree(path, ignore_errors=True)
     os.makedirs(path)
     os.chdir(path)
-    shutil.copy(os.path.join(source, "data", "defect_net.onnx"), path)
+    for name in ("defect_net.onnx", "phase_net.onnx", "defect_kinds.txt"):
+        shutil.copy(os.path.join(source, "data", name), path)
     os.mkdir("photos")
     for seed in (1, 2, 3):
         code, lines = run("rfexec run fsrcnn synthetic:200x240:%d --range -1,1 -o photos/%d.png" % (seed, seed))
@@ -106,27 +108,35 @@ def steps_of(text):
 def check_page(path):
     page = os.path.basename(path)
     with open(path, encoding="utf-8") as file:
-        steps = steps_of(file.read())
+        text = file.read()
+    steps = steps_of(text)
     if not steps:
         fail(page, "", "no command")
     enter(page)
+    scripts = re.findall(r"^```python\n(# (\w+\.py)\n.*?)^```$", text, re.S | re.M)
+    for script, name in scripts:
+        with open(name, "w", encoding="utf-8") as file:
+            file.write(script)
+        if not any(command == "python3 " + name for command, _ in steps):
+            fail(page, name, "the page does not run it")
     code = 0
     for k, (command, shown) in enumerate(steps):
         if command == "echo $?":
             if shown != [str(code)]:
                 fail(page, command, "shown %r, it is %d" % (shown, code))
             continue
-        if not command.startswith("rfexec "):
+        program = command.split(" ", 1)[0]
+        if program not in ("rfexec", "head", "cmp", "python3"):
             fail(page, command, "no command of rfexec")
             continue
-        code, lines = run(command)
+        code, lines = run(command.replace("python3", sys.executable, 1) if program == "python3" else command)
         said = k + 1 < len(steps) and steps[k + 1][0] == "echo $?"
         if code != 0 and not said:
             fail(page, command, "exit code %d: %s" % (code, lines[-1:]))
         difference = first_difference(shown, lines)
         if difference:
             fail(page, command, difference)
-        if not shown:
+        if not shown and program == "rfexec":
             fail(page, command, "nothing is shown")
         check_peak(page, command, lines)
 

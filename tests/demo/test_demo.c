@@ -15,6 +15,7 @@
 #include "tools/demo/local_tiles.h"
 #include "tools/demo/marks.h"
 #include "tools/demo/micrograph.h"
+#include "tools/demo/phase_map.h"
 #include "tools/demo/surface.h"
 
 static int64_t gap(int64_t a0, int64_t a1, int64_t b0, int64_t b1) {
@@ -112,71 +113,107 @@ static void write_maps(const char *path, const char *descr, const float *value, 
     write_file(path, bytes, 128 + size);
 }
 
-/* Maps of 4 x 8 cells of 8 pixels: a scratch of three cells in a row (one joined by its corner
- * only), a single cell far away, a pit of one cell. */
-static void spots_are_matched_by_the_rule(void **state) {
+#define COLUMNS                                                                     \
+    "label,name,pixels,area,perimeter,centroid_x,centroid_y,left,top,right,bottom," \
+    "mean_score,largest_score\n"
+
+static const int least[DEFECT_KINDS] = {1, 1, 1};
+
+/* The number of regions in a file of the lines, with the usual column names before them. */
+static int regions_in(const char *lines, const int least_cells[], struct found_regions *out) {
+    char text[1000];
+    int n = snprintf(text, sizeof text, COLUMNS "%s", lines);
+    write_file("demo_regions.csv", text, (size_t)n);
+    return demo_regions_read("demo_regions.csv", least_cells, out);
+}
+
+/* Three regions of 8 x 8 pixels a cell: three cells in a row, a single cell far away, a pit. */
+#define THREE_REGIONS                                               \
+    "0,\"scratch\",3,192,96,12.5,8.5,-3.5,-3.5,20.5,12.5,0.8,0.9\n" \
+    "0,\"scratch\",1,64,32,56.5,24.5,52.5,20.5,60.5,28.5,0.6,0.6\n" \
+    "1,\"pit\",1,64,32,32.5,16.5,28.5,12.5,36.5,20.5,0.95,0.95\n"
+
+static void regions_are_matched_by_the_rule(void **state) {
     (void)state;
-    float value[3 * 4 * 8] = {0};
-    value[0 * 8 + 0] = 0.9f;
-    value[0 * 8 + 1] = 0.8f;
-    value[1 * 8 + 2] = 0.7f;
-    value[3 * 8 + 7] = 0.6f;
-    value[32 + 2 * 8 + 4] = 0.95f;
-    write_maps("demo_maps.npy", "<f4", value, 4, 8);
     static const char csv[] =
         "kind,y0,x0,y1,x1,cy,cx,size\n"
-        "scratch,0,0,4,12,2,6,12\n"   /* found: grown by a cell it holds all three cells */
-        "stain,16,32,24,40,20,36,8\n" /* missed: the spot there is a pit's */
-        "pit,16,48,24,56,20,52,8\n";  /* missed: one cell too far away */
-    write_file("demo_truth.csv", csv, sizeof csv - 1);
-    static const int least[DEFECT_KINDS] = {1, 1, 1}, least_two[DEFECT_KINDS] = {2, 2, 2};
-    struct defect_map map;
-    struct defect_spots spots;
+        "scratch,0,0,4,8,2,4,12\n"    /* found: grown by a cell it holds 12 rows of 16 and 18.5
+                                         columns of 24 */
+        "stain,12,28,21,37,20,36,8\n" /* missed: the region there is a pit's */
+        "pit,16,41,24,49,20,45,8\n";  /* missed: grown to column 33, it holds less than half */
+    static const int least_two[DEFECT_KINDS] = {2, 2, 2};
+    struct found_regions regions;
     struct truth truth;
-    assert_int_equal(demo_map_read("demo_maps.npy", &map), 0);
-    assert_int_equal(map.h, 4);
-    assert_int_equal(map.w, 8);
+    write_file("demo_truth.csv", csv, sizeof csv - 1);
     assert_int_equal(demo_truth_read("demo_truth.csv", &truth), 0);
     assert_int_equal(truth.count, 3);
-    assert_int_equal(demo_spots_find(&map, 0.5f, least, &spots), 0);
-    assert_int_equal(spots.count, 3);
-    assert_int_equal(spots.spot[0].count, 3);
-    assert_true(spots.spot[0].peak == 0.9f);
-    assert_true(spots.spot[0].y1 == 2 && spots.spot[0].x1 == 3);
-    demo_truth_match(&truth, &spots, &map, 8);
-    assert_int_equal(spots.spot[0].truth, 0);
-    assert_int_equal(spots.spot[1].truth, -1);
-    assert_int_equal(spots.spot[2].truth, -1);
+    assert_int_equal(regions_in(THREE_REGIONS, least, &regions), 0);
+    assert_int_equal(regions.count, 3);
+    const struct found_region *r = regions.region;
+    assert_true(r[0].kind == 0 && r[0].cells == 3 && r[0].left == -3.5 && r[0].bottom == 12.5);
+    assert_true(r[2].kind == 1 && r[2].top == 12.5 && r[2].right == 36.5);
+    demo_truth_match(&truth, &regions, 8);
+    assert_int_equal(r[0].truth, 0);
+    assert_int_equal(r[1].truth, -1);
+    assert_int_equal(r[2].truth, -1);
     assert_true(truth.defect[0].found && !truth.defect[1].found && !truth.defect[2].found);
-    demo_spots_free(&spots);
-    assert_int_equal(demo_spots_find(&map, 0.5f, least_two, &spots), 0);
-    assert_int_equal(spots.count, 1);
-    demo_spots_free(&spots);
+    truth.defect[2].x0 = 40; /* grown to column 32 and row 8, it holds 4.5 of 8 columns */
+    demo_truth_match(&truth, &regions, 8);
+    assert_int_equal(r[2].truth, 2);
+    demo_regions_free(&regions);
+    assert_int_equal(regions_in(THREE_REGIONS, least_two, &regions), 0);
+    assert_int_equal(regions.count, 1);
+    demo_regions_free(&regions);
     demo_truth_free(&truth);
-    demo_map_free(&map);
+}
+
+static void a_region_belongs_to_the_nearer_defect(void **state) {
+    (void)state;
+    struct true_defect defects[2] = {{2, 0, 40, 0, 34, 0}, {2, 0, 40, 20, 60, 0}};
+    struct truth truth = {defects, 2};
+    struct found_regions regions;
+    assert_int_equal(
+        regions_in("2,\"stain\",9,576,96,0,0,24.5,4.5,48.5,28.5,1,1\n", least, &regions), 0);
+    demo_truth_match(&truth, &regions, 8);
+    assert_int_equal(regions.region[0].truth, 1);
+    assert_true(!defects[0].found && defects[1].found);
+    demo_regions_free(&regions);
 }
 
 static void broken_files_are_refused(void **state) {
     (void)state;
     float value[3 * 4] = {0};
-    struct defect_map map;
+    struct phase_map map;
+    struct found_regions regions;
     struct truth truth;
     write_maps("demo_bad.npy", "<f8", value, 2, 2);
-    assert_int_equal(demo_map_read("demo_bad.npy", &map), -1);
+    assert_int_equal(demo_phase_map_read("demo_bad.npy", &map), -1);
     write_maps("demo_bad.npy", "<f4", value, 2, 2);
-    assert_int_equal(demo_map_read("demo_bad.npy", &map), 0);
-    demo_map_free(&map);
+    assert_int_equal(demo_phase_map_read("demo_bad.npy", &map), 0);
+    assert_true(map.h == 2 && map.w == 2);
+    demo_phase_map_free(&map);
     char head[160];
     FILE *f = fopen("demo_bad.npy", "rb");
     assert_non_null(f);
     assert_int_equal(fread(head, 1, sizeof head, f), 160);
     fclose(f);
     write_file("demo_bad.npy", head, 160); /* 48 bytes of values announced, 32 there */
-    assert_int_equal(demo_map_read("demo_bad.npy", &map), -1);
-    assert_int_equal(demo_map_read("no_such_file.npy", &map), -1);
+    assert_int_equal(demo_phase_map_read("demo_bad.npy", &map), -1);
+    assert_int_equal(demo_phase_map_read("no_such_file.npy", &map), -1);
     static const char csv[] = "kind,y0,x0,y1,x1\ndent,1,2,3,4\n";
     write_file("demo_bad.csv", csv, sizeof csv - 1);
     assert_int_equal(demo_truth_read("demo_bad.csv", &truth), -1);
+    assert_int_equal(demo_regions_read("demo_bad.csv", least, &regions), -1);
+    assert_int_equal(demo_regions_read("no_such_file.csv", least, &regions), -1);
+    static const char *const lines[] = {
+        "0,,3,192,96,12.5,8.5,0,0,20,12,0.8,0.9\n",         /* without --classes */
+        "0,\"dent\",3,192,96,12.5,8.5,0,0,20,12,0.8,0.9\n", /* names of another network */
+        "0,\"scratch\",3,192,96,12.5,8.5,0,0,20\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+        assert_int_equal(regions_in(lines[i], least, &regions), -1);
+    assert_int_equal(regions_in("", least, &regions), 0);
+    assert_int_equal(regions.count, 0);
+    demo_regions_free(&regions);
 }
 
 static void png_rows_come_back(void **state) {
@@ -277,7 +314,8 @@ int main(void) {
         cmocka_unit_test(defects_lie_inside_and_apart),
         cmocka_unit_test(drawing_stays_in_the_box),
         cmocka_unit_test(a_row_needs_no_row_before_it),
-        cmocka_unit_test(spots_are_matched_by_the_rule),
+        cmocka_unit_test(regions_are_matched_by_the_rule),
+        cmocka_unit_test(a_region_belongs_to_the_nearer_defect),
         cmocka_unit_test(broken_files_are_refused),
         cmocka_unit_test(png_rows_come_back),
         cmocka_unit_test(phases_differ_in_brightness),

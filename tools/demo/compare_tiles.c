@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/demo/defects.h"
 #include "tools/demo/demo_support.h"
 #include "tools/demo/local_tiles.h"
 #include "tools/demo/micrograph.h"
+#include "tools/demo/phase_map.h"
 
 #define STRIDE 2 /* of the map of data/phase_net.onnx */
 #define GRID                                                                            \
@@ -26,8 +26,6 @@
 #define FIGURE_SIDE 420
 #define FIGURE_GAP 8
 #define PANELS 4
-
-_Static_assert(PHASES == DEFECT_KINDS, "maps of phases are read as maps of defects are");
 
 struct options {
     const char *model, *image, *map, *truth, *figure;
@@ -167,7 +165,7 @@ static int write_figure(const char *path, const struct comparison *c, const floa
     return status;
 }
 
-static int compare(const struct options *o, const struct defect_map *whole, const float *values,
+static int compare(const struct options *o, const struct phase_map *whole, const float *values,
                    int64_t h, int64_t w) {
     struct local_tiles t = {.model = o->model, .stride = STRIDE, .tile = o->tile, .halo = o->halo};
     struct comparison c = {.h = whole->h, .w = whole->w};
@@ -194,14 +192,14 @@ static int compare(const struct options *o, const struct defect_map *whole, cons
 
 int main(int argc, char **argv) {
     struct options o;
-    struct defect_map whole = {0};
+    struct phase_map whole = {0};
     float *values = NULL;
     int64_t h, w;
     int status = -1;
     if (parse_options(argc, argv, &o) != 0) return usage();
-    if (demo_map_read(o.map, &whole) == 0 && demo_read_values(o.image, &h, &w, &values) == 0)
+    if (demo_phase_map_read(o.map, &whole) == 0 && demo_read_values(o.image, &h, &w, &values) == 0)
         status = compare(&o, &whole, values, h, w);
     free(values);
-    demo_map_free(&whole);
+    demo_phase_map_free(&whole);
     return status == 0 ? 0 : 3;
 }

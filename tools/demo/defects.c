@@ -1,4 +1,4 @@
-/* Maps, spots and the truth; see defects.h. */
+/* Regions and the truth; see defects.h. */
 #include "tools/demo/defects.h"
 
 #include <inttypes.h>
@@ -6,136 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "rfexec/image/decode/npy_format.h"
 #include "tools/demo/marks.h"
 
-#define MAX_CELLS (INT64_C(1) << 32)
-
-/* Checks the header and sets h and w. */
-static int check_header(const char *path, const struct rfx_npy_header *header,
-                        struct defect_map *out) {
-    int lead = header->shape.rank - 3;
-    const int64_t *dims = header->shape.dims + (lead == 1 ? 1 : 0);
-    if (lead < 0 || lead > 1 || (lead == 1 && header->shape.dims[0] != 1) ||
-        dims[0] != DEFECT_KINDS || dims[1] < 1 || dims[2] < 1 || dims[1] > MAX_CELLS / dims[2]) {
-        fprintf(stderr, "%s: the shape is not 1 x %d x rows x columns\n", path, DEFECT_KINDS);
-        return -1;
-    }
-    if (strcmp(header->descr, "<f4") != 0 || header->fortran_order) {
-        fprintf(stderr, "%s: not float32 in C order\n", path);
-        return -1;
-    }
-    out->h = dims[1];
-    out->w = dims[2];
-    return 0;
-}
-
-static int read_values(FILE *f, const char *path, struct defect_map *out) {
-    unsigned char head[RFX_NPY_MAX_HEADER_BYTES];
-    struct rfx_npy_header header;
-    struct rfx_error err;
-    size_t got = fread(head, 1, sizeof head, f);
-    if (rfx_npy_parse(head, got, &header, &err) != RFX_OK) {
-        fprintf(stderr, "%s: %s\n", path, err.text);
-        return -1;
-    }
-    if (check_header(path, &header, out) != 0) return -1;
-    size_t count = (size_t)(DEFECT_KINDS * out->h * out->w);
-    out->value = malloc(count * sizeof *out->value);
-    if (!out->value) {
-        fprintf(stderr, "%s: out of memory\n", path);
-        return -1;
-    }
-    if (fseek(f, (long)header.data_offset, SEEK_SET) != 0 ||
-        fread(out->value, sizeof *out->value, count, f) != count) {
-        fprintf(stderr, "%s: breaks off before %zu values\n", path, count);
-        return -1;
-    }
-    return 0;
-}
-
-int demo_map_read(const char *path, struct defect_map *out) {
-    memset(out, 0, sizeof *out);
-    FILE *f = fopen(path, "rb");
-    if (!f) {
-        perror(path);
-        return -1;
-    }
-    int status = read_values(f, path, out);
-    fclose(f);
-    if (status != 0) demo_map_free(out);
-    return status;
-}
-
-void demo_map_free(struct defect_map *map) {
-    free(map->value);
-    memset(map, 0, sizeof *map);
-}
-
-/* Flood fill from `start`: takes the cells out of `open` and appends them to spots->cell, which is
- * its own queue. */
-static struct defect_spot fill_spot(const struct defect_map *map, int kind, int64_t start,
-                                    uint8_t *open, int64_t *cell, size_t first) {
-    const float *value = map->value + kind * map->h * map->w;
-    struct defect_spot s = {kind, map->h, 0, map->w, 0, first, 0, 0.0f, -1};
-    cell[first] = start;
-    open[start] = 0;
-    size_t end = first + 1;
-    for (size_t i = first; i < end; i++) {
-        int64_t y = cell[i] / map->w, x = cell[i] % map->w;
-        if (y < s.y0) s.y0 = y;
-        if (y >= s.y1) s.y1 = y + 1;
-        if (x < s.x0) s.x0 = x;
-        if (x >= s.x1) s.x1 = x + 1;
-        if (value[cell[i]] > s.peak) s.peak = value[cell[i]];
-        for (int k = 0; k < 9; k++) {
-            int64_t ny = y + k / 3 - 1, nx = x + k % 3 - 1;
-            if (ny < 0 || nx < 0 || ny >= map->h || nx >= map->w || !open[ny * map->w + nx]) {
-                continue;
-            }
-            open[ny * map->w + nx] = 0;
-            cell[end++] = ny * map->w + nx;
-        }
-    }
-    s.count = end - first;
-    return s;
-}
-
-int demo_spots_find(const struct defect_map *map, float threshold, const int least_cells[],
-                    struct defect_spots *out) {
-    int64_t cells = map->h * map->w;
-    size_t above = 0, used = 0;
-    memset(out, 0, sizeof *out);
-    for (int64_t i = 0; i < DEFECT_KINDS * cells; i++) above += map->value[i] > threshold;
-    uint8_t *open = malloc((size_t)cells);
-    out->spot = calloc(above + 1, sizeof *out->spot);
-    out->cell = calloc(above + 1, sizeof *out->cell);
-    if (!open || !out->spot || !out->cell) {
-        fprintf(stderr, "out of memory for %zu cells\n", above);
-        free(open);
-        demo_spots_free(out);
-        return -1;
-    }
-    for (int kind = 0; kind < DEFECT_KINDS; kind++) {
-        const float *value = map->value + kind * cells;
-        for (int64_t i = 0; i < cells; i++) open[i] = value[i] > threshold;
-        for (int64_t i = 0; i < cells; i++) {
-            if (!open[i]) continue;
-            struct defect_spot s = fill_spot(map, kind, i, open, out->cell, used);
-            if (s.count < (size_t)least_cells[kind]) continue; /* its cells are overwritten */
-            used += s.count;
-            out->spot[out->count++] = s;
-        }
-    }
-    free(open);
-    return 0;
-}
-
-void demo_spots_free(struct defect_spots *spots) {
-    free(spots->spot);
-    free(spots->cell);
-    memset(spots, 0, sizeof *spots);
-}
+#define REGION_COLUMNS \
+    "label,name,pixels,area,perimeter,centroid_x,centroid_y,left,top,right,bottom,"
 
 static int kind_of(const char *name) {
     for (int k = 0; k < DEFECT_KINDS; k++) {
@@ -144,43 +18,108 @@ static int kind_of(const char *name) {
     return -1;
 }
 
-static int read_lines(FILE *f, const char *path, struct truth *out) {
-    char line[256], name[32];
-    size_t capacity = 0;
-    for (size_t number = 1; fgets(line, sizeof line, f); number++) {
-        if (number == 1) continue; /* the column names */
-        if (out->count == capacity) {
-            capacity = capacity ? 2 * capacity : 256;
-            struct true_defect *grown = realloc(out->defect, capacity * sizeof *grown);
-            if (!grown) {
-                fprintf(stderr, "%s: out of memory\n", path);
-                return -1;
-            }
-            out->defect = grown;
+/* A list that is read from the lines of a CSV file, the first of which has the column names. */
+struct table {
+    const char *path;
+    size_t entry_bytes;
+    void *entry;
+    size_t count, capacity;
+};
+
+/* Appends an entry of zeros and returns it. NULL after printing: out of memory. */
+static void *append(struct table *table) {
+    if (table->count == table->capacity) {
+        size_t capacity = table->capacity ? 2 * table->capacity : 256;
+        void *grown = realloc(table->entry, capacity * table->entry_bytes);
+        if (!grown) {
+            fprintf(stderr, "%s: out of memory\n", table->path);
+            return NULL;
         }
-        struct true_defect d = {0};
-        if (sscanf(line, "%31[^,],%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64, name, &d.y0, &d.x0,
-                   &d.y1, &d.x1) != 5 ||
-            (d.kind = kind_of(name)) < 0) {
-            fprintf(stderr, "%s: line %zu is not 'kind,y0,x0,y1,x1,...'\n", path, number);
-            return -1;
-        }
-        out->defect[out->count++] = d;
+        table->entry = grown;
+        table->capacity = capacity;
     }
+    void *entry = (char *)table->entry + table->count++ * table->entry_bytes;
+    memset(entry, 0, table->entry_bytes);
+    return entry;
+}
+
+/* Takes a line of the table; 0, or -1 after printing. */
+typedef int take_line(struct table *table, const char *line, size_t number, const void *user);
+
+static int read_table(struct table *table, take_line *take, const void *user) {
+    char line[512];
+    int status = 0;
+    FILE *f = fopen(table->path, "r");
+    if (!f) {
+        perror(table->path);
+        return -1;
+    }
+    for (size_t number = 1; status == 0 && fgets(line, sizeof line, f); number++)
+        status = take(table, line, number, user);
+    fclose(f);
+    if (status != 0) free(table->entry);
+    return status;
+}
+
+static int take_region(struct table *table, const char *line, size_t number, const void *user) {
+    const int *least_cells = user;
+    struct found_region r = {.truth = -1};
+    char name[32];
+    if (number == 1) {
+        if (strncmp(line, REGION_COLUMNS, sizeof REGION_COLUMNS - 1) == 0) return 0;
+        fprintf(stderr, "%s: the columns are not '%s...'\n", table->path, REGION_COLUMNS);
+        return -1;
+    }
+    if (sscanf(line, "%*d,\"%31[^\"]\",%" SCNd64 ",%*f,%*f,%*f,%*f,%lf,%lf,%lf,%lf", name, &r.cells,
+               &r.left, &r.top, &r.right, &r.bottom) != 6 ||
+        (r.kind = kind_of(name)) < 0) {
+        fprintf(stderr,
+                "%s: line %zu has no region with the name of a kind (--classes "
+                "data/defect_kinds.txt)\n",
+                table->path, number);
+        return -1;
+    }
+    if (r.cells < least_cells[r.kind]) return 0;
+    struct found_region *to = append(table);
+    if (to) *to = r;
+    return to ? 0 : -1;
+}
+
+int demo_regions_read(const char *path, const int least_cells[], struct found_regions *out) {
+    struct table table = {.path = path, .entry_bytes = sizeof *out->region};
+    memset(out, 0, sizeof *out);
+    if (read_table(&table, take_region, least_cells) != 0) return -1;
+    *out = (struct found_regions){table.entry, table.count};
     return 0;
 }
 
-int demo_truth_read(const char *path, struct truth *out) {
-    memset(out, 0, sizeof *out);
-    FILE *f = fopen(path, "r");
-    if (!f) {
-        perror(path);
+void demo_regions_free(struct found_regions *regions) {
+    free(regions->region);
+    memset(regions, 0, sizeof *regions);
+}
+
+static int take_defect(struct table *table, const char *line, size_t number, const void *user) {
+    struct true_defect d = {0};
+    char name[32];
+    (void)user;
+    if (number == 1) return 0;
+    if (sscanf(line, "%31[^,],%" SCNd64 ",%" SCNd64 ",%" SCNd64 ",%" SCNd64, name, &d.y0, &d.x0,
+               &d.y1, &d.x1) != 5 ||
+        (d.kind = kind_of(name)) < 0) {
+        fprintf(stderr, "%s: line %zu is not 'kind,y0,x0,y1,x1,...'\n", table->path, number);
         return -1;
     }
-    int status = read_lines(f, path, out);
-    fclose(f);
-    if (status != 0) demo_truth_free(out);
-    return status;
+    struct true_defect *to = append(table);
+    if (to) *to = d;
+    return to ? 0 : -1;
+}
+
+int demo_truth_read(const char *path, struct truth *out) {
+    struct table table = {.path = path, .entry_bytes = sizeof *out->defect};
+    memset(out, 0, sizeof *out);
+    if (read_table(&table, take_defect, NULL) != 0) return -1;
+    *out = (struct truth){table.entry, table.count};
+    return 0;
 }
 
 void demo_truth_free(struct truth *truth) {
@@ -188,30 +127,29 @@ void demo_truth_free(struct truth *truth) {
     memset(truth, 0, sizeof *truth);
 }
 
-static size_t cells_inside(const struct true_defect *d, const struct defect_spot *s,
-                           const int64_t *cell, int64_t map_w, int64_t cell_px) {
-    size_t inside = 0;
-    for (size_t i = s->first; i < s->first + s->count; i++) {
-        int64_t y = cell[i] / map_w * cell_px + cell_px / 2;
-        int64_t x = cell[i] % map_w * cell_px + cell_px / 2;
-        inside += y >= d->y0 - cell_px && y < d->y1 + cell_px && x >= d->x0 - cell_px &&
-                  x < d->x1 + cell_px;
-    }
-    return inside;
+/* Length of what [a0, a1) and [b0, b1) have in common. */
+static double common(double a0, double a1, double b0, double b1) {
+    double from = a0 > b0 ? a0 : b0, to = a1 < b1 ? a1 : b1;
+    return to > from ? to - from : 0.0;
 }
 
-void demo_truth_match(struct truth *truth, struct defect_spots *spots, const struct defect_map *map,
-                      int64_t cell_px) {
-    for (size_t i = 0; i < spots->count; i++) {
-        struct defect_spot *s = &spots->spot[i];
-        size_t best = 0;
+/* Area of the region's box inside the defect's box grown by `more`. */
+static double area_inside(const struct true_defect *d, const struct found_region *r, double more) {
+    return common(r->top, r->bottom, (double)d->y0 - more, (double)d->y1 + more) *
+           common(r->left, r->right, (double)d->x0 - more, (double)d->x1 + more);
+}
+
+void demo_truth_match(struct truth *truth, struct found_regions *regions, int64_t cell_px) {
+    for (size_t i = 0; i < regions->count; i++) {
+        struct found_region *r = &regions->region[i];
+        double area = (r->bottom - r->top) * (r->right - r->left), best = 0.0;
         for (size_t t = 0; t < truth->count; t++) {
-            if (truth->defect[t].kind != s->kind) continue;
-            size_t inside = cells_inside(&truth->defect[t], s, spots->cell, map->w, cell_px);
-            if (2 * inside < s->count || inside <= best) continue;
+            if (truth->defect[t].kind != r->kind) continue;
+            double inside = area_inside(&truth->defect[t], r, (double)cell_px);
+            if (2.0 * inside < area || inside <= best) continue;
             best = inside;
-            s->truth = (int)t;
+            r->truth = (int)t;
         }
-        if (s->truth >= 0) truth->defect[s->truth].found = 1;
+        if (r->truth >= 0) truth->defect[r->truth].found = 1;
     }
 }

@@ -1,45 +1,34 @@
-/* The detector's result and the planted defects.
+/* The regions that rfexec found in the detector's output, and the planted defects.
  *
- * The detector gives maps of probabilities per cell. Connected cells above a threshold are spots. A
- * spot belongs to a true defect of its own kind when at least half of its cells have their middle
- * in the defect's box grown by one cell. A true defect is found when a spot belongs to it; a spot
- * that belongs to none is false. Functions return 0, or -1 after printing the reason to stderr. */
+ * A region belongs to a true defect of its own kind when at least half of the region's box lies in
+ * the defect's box grown by one cell of the detector's output. Of several such defects it belongs
+ * to the one whose grown box holds the largest share. A true defect is found when a region belongs
+ * to it; a region that belongs to none is false. The reading functions return 0, or -1 after
+ * printing the reason to stderr. */
 #ifndef RFX_TOOLS_DEMO_DEFECTS_H
 #define RFX_TOOLS_DEMO_DEFECTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define DEFECT_KINDS 3 /* scratch, pit, stain: the order of the maps */
+#define DEFECT_KINDS 3 /* scratch, pit, stain: names in data/defect_kinds.txt */
 
-struct defect_map {
-    int64_t h, w;
-    float *value; /* [DEFECT_KINDS, h, w]; owned */
-};
-
-/* A connected set (8 neighbours) of cells of one kind above the threshold. */
-struct defect_spot {
+struct found_region {
     int kind;
-    int64_t y0, y1, x0, x1; /* extent in cells, half-open */
-    size_t first, count;    /* its cells in defect_spots.cell */
-    float peak;             /* largest probability in it */
-    int truth;              /* index of the true defect that it belongs to, -1: none */
+    int64_t cells;                   /* pixels of the detector's output */
+    double left, top, right, bottom; /* of its box, in pixels of the picture */
+    int truth;                       /* index of the true defect that it belongs to, -1: none */
 };
 
-struct defect_spots {
-    struct defect_spot *spot;
+struct found_regions {
+    struct found_region *region;
     size_t count;
-    int64_t *cell; /* y * w + x, spot by spot */
 };
 
-/* Reads float32 [1, 3, h, w] (or [3, h, w]) from an .npy file. */
-int demo_map_read(const char *path, struct defect_map *out);
-void demo_map_free(struct defect_map *map);
-
-/* Collects the spots of all kinds and drops those of fewer cells than least_cells[kind]. */
-int demo_spots_find(const struct defect_map *map, float threshold, const int least_cells[],
-                    struct defect_spots *out);
-void demo_spots_free(struct defect_spots *spots);
+/* Reads the CSV of `rfexec run --regions FILE.csv --classes data/defect_kinds.txt`. Regions of
+ * fewer cells than least_cells[kind] are left out. */
+int demo_regions_read(const char *path, const int least_cells[], struct found_regions *out);
+void demo_regions_free(struct found_regions *regions);
 
 struct true_defect {
     int kind;
@@ -56,7 +45,6 @@ struct truth {
 int demo_truth_read(const char *path, struct truth *out);
 void demo_truth_free(struct truth *truth);
 
-/* Matches spots and defects: sets `found` of the defects and `truth` of the spots. */
-void demo_truth_match(struct truth *truth, struct defect_spots *spots, const struct defect_map *map,
-                      int64_t cell_px);
+/* Matches regions and defects: sets `found` of the defects and `truth` of the regions. */
+void demo_truth_match(struct truth *truth, struct found_regions *regions, int64_t cell_px);
 #endif

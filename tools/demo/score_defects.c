@@ -1,10 +1,13 @@
-/* Scores the detector's maps against the truth of a made inspection picture.
+/* Scores the regions of the detector's output against the truth of a made inspection picture.
  *
- *     rfx-score-defects MAPS.npy TRUTH.csv [--threshold T] [--require SHARE]
+ *     rfx-score-defects REGIONS.csv TRUTH.csv [--require SHARE] [--list N]
  *                       [--image IN.png --overlay OUT.png [--side PIXELS]]
  *
- * Prints planted, found, missed and false per kind; the rule is in defect_truth.h. Exit codes: 0
+ * Prints the first N regions, each with the defect that it belongs to, then planted, found, missed
+ * and false per kind; the rule is in defects.h. Exit codes: 0
  * done, 1 a smaller share than --require was found, 2 usage, 3 a file cannot be read or written. */
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,15 +73,16 @@ static void draw_box(const struct canvas *c, int64_t y0, int64_t y1, int64_t x0,
 }
 
 static void draw_boxes(const struct canvas *c, const struct truth *truth,
-                       const struct defect_spots *spots, int64_t cell_px) {
+                       const struct found_regions *regions) {
     for (size_t i = 0; i < truth->count; i++) {
         const struct true_defect *d = &truth->defect[i];
         draw_box(c, d->y0, d->y1, d->x0, d->x1, d->found ? green : red);
     }
-    for (size_t i = 0; i < spots->count; i++) {
-        const struct defect_spot *s = &spots->spot[i];
-        if (s->truth >= 0) continue;
-        draw_box(c, s->y0 * cell_px, s->y1 * cell_px, s->x0 * cell_px, s->x1 * cell_px, yellow);
+    for (size_t i = 0; i < regions->count; i++) {
+        const struct found_region *r = &regions->region[i];
+        if (r->truth >= 0) continue;
+        draw_box(c, (int64_t)floor(r->top), (int64_t)ceil(r->bottom), (int64_t)floor(r->left),
+                 (int64_t)ceil(r->right), yellow);
     }
 }
 
@@ -95,8 +99,7 @@ static int write_canvas(const struct canvas *c, const char *path) {
 /* Reads `image` row by row and writes `path` with sides of at most `max_side` pixels. 0, or -1
  * after printing the reason. */
 static int overlay_write(const char *image, const char *path, int64_t max_side,
-                         const struct truth *truth, const struct defect_spots *spots,
-                         int64_t cell_px) {
+                         const struct truth *truth, const struct found_regions *regions) {
     int64_t h, w;
     int status = -1;
     struct png_rows *png = demo_png_open(image, &h, &w);
@@ -115,7 +118,7 @@ static int overlay_write(const char *image, const char *path, int64_t max_side,
         goto done;
     }
     if (shrink(png, w, &c) != 0) goto done;
-    draw_boxes(&c, truth, spots, cell_px);
+    draw_boxes(&c, truth, regions);
     status = write_canvas(&c, path);
 done:
     free(c.rgb);
@@ -125,33 +128,51 @@ done:
 
 #define CELL_PX 8 /* output stride of data/defect_net.onnx */
 
-/* Spots of fewer cells are dropped: a scratch is at least 48 px long, a stain 36 px wide. */
+/* Regions of fewer cells are left out: a scratch is at least 48 px long, a stain 36 px wide. */
 static const int least_cells[DEFECT_KINDS] = {2, 1, 4};
 
 struct options {
-    const char *maps, *truth, *image, *overlay;
-    double threshold, require;
-    int64_t side;
+    const char *regions, *truth, *image, *overlay;
+    double require;
+    int64_t side, listed;
 };
 
 static int usage(void) {
     fprintf(stderr,
-            "usage: rfx-score-defects MAPS.npy TRUTH.csv [--threshold T] [--require SHARE]\n"
+            "usage: rfx-score-defects REGIONS.csv TRUTH.csv [--require SHARE] [--list N]\n"
             "                         [--image IN.png --overlay OUT.png [--side PIXELS]]\n");
     return 2;
 }
 
 static int parse_options(int argc, char **argv, struct options *o) {
-    *o = (struct options){.threshold = 0.5, .side = 1500};
-    const struct demo_option options[] = {{"--threshold", DEMO_REAL, &o->threshold},
-                                          {"--require", DEMO_REAL, &o->require},
+    *o = (struct options){.side = 1500};
+    const struct demo_option options[] = {{"--require", DEMO_REAL, &o->require},
                                           {"--side", DEMO_WHOLE, &o->side},
+                                          {"--list", DEMO_WHOLE, &o->listed},
                                           {"--image", DEMO_TEXT, &o->image},
                                           {"--overlay", DEMO_TEXT, &o->overlay}};
     if (argc < 3 || demo_read_options(argc - 3, argv + 3, options, 5) != 0) return -1;
-    o->maps = argv[1];
+    o->regions = argv[1];
     o->truth = argv[2];
-    return (o->overlay && !o->image) || o->side < 16 || o->side > 20000 ? -1 : 0;
+    return (o->overlay && !o->image) || o->side < 16 || o->side > 20000 || o->listed < 0 ? -1 : 0;
+}
+
+static void print_regions(const struct found_regions *regions, const struct truth *truth,
+                          int64_t most) {
+    if (most > 0)
+        printf("%-8s  %7s  %7s  %7s  %7s   truth: left  top  right  bottom\n", "found", "left",
+               "top", "right", "bottom");
+    for (size_t i = 0; i < regions->count && (int64_t)i < most; i++) {
+        const struct found_region *r = &regions->region[i];
+        printf("%-8s  %7.1f  %7.1f  %7.1f  %7.1f   ", demo_mark_name((enum mark_kind)r->kind),
+               r->left, r->top, r->right, r->bottom);
+        const struct true_defect *d = r->truth >= 0 ? &truth->defect[r->truth] : NULL;
+        if (d == NULL)
+            printf("none\n");
+        else
+            printf("%11" PRId64 " %4" PRId64 " %6" PRId64 " %7" PRId64 "\n", d->x0, d->y0, d->x1,
+                   d->y1);
+    }
 }
 
 struct tally {
@@ -164,14 +185,14 @@ static void print_tally(const char *name, struct tally t) {
 }
 
 /* Prints the table and returns the share of the planted defects that was found. */
-static double print_score(const struct truth *truth, const struct defect_spots *spots) {
+static double print_score(const struct truth *truth, const struct found_regions *regions) {
     struct tally kind[DEFECT_KINDS] = {{0}}, all = {0};
     for (size_t i = 0; i < truth->count; i++) {
         kind[truth->defect[i].kind].planted++;
         kind[truth->defect[i].kind].found += truth->defect[i].found != 0;
     }
-    for (size_t i = 0; i < spots->count; i++) {
-        kind[spots->spot[i].kind].wrong += spots->spot[i].truth < 0;
+    for (size_t i = 0; i < regions->count; i++) {
+        kind[regions->region[i].kind].wrong += regions->region[i].truth < 0;
     }
     printf("%-8s  %7s  %5s  %6s  %5s\n", "kind", "planted", "found", "missed", "false");
     for (int k = 0; k < DEFECT_KINDS; k++) {
@@ -186,25 +207,22 @@ static double print_score(const struct truth *truth, const struct defect_spots *
 
 int main(int argc, char **argv) {
     struct options o;
-    struct defect_map map = {0};
-    struct defect_spots spots = {0};
+    struct found_regions regions = {0};
     struct truth truth = {0};
     int code = 3;
     if (parse_options(argc, argv, &o) != 0) return usage();
-    if (demo_map_read(o.maps, &map) != 0 || demo_truth_read(o.truth, &truth) != 0 ||
-        demo_spots_find(&map, (float)o.threshold, least_cells, &spots) != 0) {
+    if (demo_regions_read(o.regions, least_cells, &regions) != 0 ||
+        demo_truth_read(o.truth, &truth) != 0) {
         goto done;
     }
-    demo_truth_match(&truth, &spots, &map, CELL_PX);
-    double share = print_score(&truth, &spots);
-    if (o.overlay && overlay_write(o.image, o.overlay, o.side, &truth, &spots, CELL_PX) != 0) {
-        goto done;
-    }
+    demo_truth_match(&truth, &regions, CELL_PX);
+    print_regions(&regions, &truth, o.listed);
+    double share = print_score(&truth, &regions);
+    if (o.overlay && overlay_write(o.image, o.overlay, o.side, &truth, &regions) != 0) goto done;
     code = share < o.require ? 1 : 0;
     if (code == 1) fprintf(stderr, "found %.3f of the defects, %.3f wanted\n", share, o.require);
 done:
     demo_truth_free(&truth);
-    demo_spots_free(&spots);
-    demo_map_free(&map);
+    demo_regions_free(&regions);
     return code;
 }
