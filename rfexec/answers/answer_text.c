@@ -38,6 +38,7 @@ static enum rfx_status find_coordinates(struct rfx_answer_text *text, const char
                         "%s: map coordinates are wanted, and the picture has no coordinate system",
                         path);
     if (mapped && options->coordinates != RFX_ANSWER_PIXELS) {
+        text->mapped = true;
         text->epsg = rfx_georeference_epsg(geo);
         set_affine(text, &affine);
     } else {

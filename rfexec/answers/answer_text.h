@@ -12,6 +12,7 @@ struct rfx_answer_text {
     struct rfx_geo_affine affine; /* from corners of the output's pixels to coordinates */
     double cell_area;             /* of one pixel, in coordinates */
     double side[2];               /* lengths of its lower and its left edge */
+    bool mapped;                  /* coordinates are those of the picture's coordinate system */
     bool mirrored;                /* the affine turns the direction of rings round */
     int epsg;                     /* code of the coordinate system; 0: pixels, or none is known */
     char *names;                  /* of classes (name_list.h); NULL: none */

@@ -106,6 +106,22 @@ static double perimeter_of(const struct rfx_answer_text *text, const struct rfx_
     return (double)along[0] * text->side[0] + (double)along[1] * text->side[1];
 }
 
+/* Appends the numbers under the names that QuPath lists beside its own. */
+static void put_measurements(struct rfx_regions_file *file, const struct rfx_region *region) {
+    struct rfx_answer_text *text = &file->text;
+    rfx_answer_put(text, ",\"measurements\":{\"Area px^2\":");
+    rfx_answer_number(text, (double)region->area * text->cell_area);
+    rfx_answer_put(text, ",\"Perimeter px\":");
+    rfx_answer_number(text, perimeter_of(text, region));
+    if (file->source != LABELS) {
+        rfx_answer_put(text, ",\"Mean score\":");
+        rfx_answer_number(text, region->mean_score);
+        rfx_answer_put(text, ",\"Largest score\":");
+        rfx_answer_float(text, region->largest_score);
+    }
+    rfx_answer_put(text, "}");
+}
+
 static void put_feature(struct rfx_regions_file *file, const struct rfx_region *region) {
     struct rfx_answer_text *text = &file->text;
     const char *name = rfx_answer_name(text, region->label);
@@ -131,6 +147,7 @@ static void put_feature(struct rfx_regions_file *file, const struct rfx_region *
         rfx_answer_put(text, ",\"largest_score\":");
         rfx_answer_float(text, region->largest_score);
     }
+    if (!text->mapped) put_measurements(file, region);
     rfx_answer_put(text, "}}");
 }
 
@@ -312,6 +329,9 @@ enum rfx_status rfx_regions_file_row(struct rfx_regions_file *file, const void *
         if (file->source == THRESHOLD) find_above(file, i);
         status = rfx_regions_row(file->regions[i], file->labels, file->scores, err);
     }
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
+        return rfx_fail_within(err, status, "--answer-memory %zu, shared by %d map%s of labels",
+                               file->options.most_bytes, file->n, file->n == 1 ? "" : "s");
     return status == RFX_OK ? rfx_answer_text_status(&file->text, err) : status;
 }
 
