@@ -242,7 +242,7 @@ const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage,
 /* Returns the last stage that needs the file of a spilled map; -1: the map is not spilled. */
 int rfx_plan_spill_last(const struct rfx_plan *plan, int node);
 
-#define RFX_PLAN_TEXT 400 /* characters; enough for any plan with few stages */
+#define RFX_PLAN_TEXT 1600 /* characters; enough for 16 stages with names of usual lengths */
 
 /* Writes the plan in words, such as "to features.6 in 4x4 tiles; rest whole" or "untiled". */
 void rfx_plan_describe(const struct rfx_plan *plan, char *text, size_t size);
