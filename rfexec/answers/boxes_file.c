@@ -316,6 +316,15 @@ int64_t rfx_boxes_file_count(const struct rfx_boxes_file *file) {
     return n;
 }
 
+const struct rfx_box *rfx_boxes_file_list(const struct rfx_boxes_file *file, int64_t *count) {
+    return rfx_boxes_list(file->boxes, count);
+}
+
+const char *rfx_boxes_file_names(const struct rfx_boxes_file *file, int64_t *n_names) {
+    *n_names = file->text.n_names;
+    return file->text.names;
+}
+
 void rfx_boxes_file_free(struct rfx_boxes_file *file) {
     if (file == NULL) return;
     rfx_boxes_free(file->boxes);

@@ -67,6 +67,13 @@ RFX_NODISCARD enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file,
 /* After commit: number of boxes that were written. */
 int64_t rfx_boxes_file_count(const struct rfx_boxes_file *file);
 
+/* After commit: the boxes that were written, by falling score. Valid as long as the file. */
+const struct rfx_box *rfx_boxes_file_list(const struct rfx_boxes_file *file, int64_t *count);
+
+/* Returns the names of the classes as rfx_names_read makes them, or NULL. Valid as long as the
+ * file. */
+const char *rfx_boxes_file_names(const struct rfx_boxes_file *file, int64_t *n_names);
+
 /* NULL is fine. */
 void rfx_boxes_file_free(struct rfx_boxes_file *file);
 #endif

@@ -100,6 +100,16 @@ int rfx_cli_answers_check(const struct rfx_graph *graph,
     return code == RFX_EXIT_DONE ? check_boxes(graph, options) : code;
 }
 
+int rfx_cli_answers_regions(const struct rfx_graph *graph,
+                            const struct rfx_cli_run_options *options) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    return answer->regions != NULL ? find_map(graph, answer->regions_of) : -1;
+}
+
+int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options) {
+    return options->output.answer.boxes != NULL ? boxes_options(options).most : 0;
+}
+
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,
                          const struct rfx_cli_run_options *options) {
     struct rfx_output_format format;
