@@ -61,11 +61,11 @@ static bool find_boxes(const struct rfx_graph *graph, int *k) {
     return false;
 }
 
-/* Prints that no output is a map. Returns RFX_EXIT_USAGE. */
-static int refuse_all(const struct rfx_graph *graph) {
+/* Prints that no output is a map. boxed: --boxes are drawn. Returns RFX_EXIT_USAGE. */
+static int refuse_all(const struct rfx_graph *graph, bool boxed) {
     char shape[96];
     int k;
-    if (find_boxes(graph, &k)) {
+    if (!boxed && find_boxes(graph, &k)) {
         rfx_cli_message(
             "--overlay: output '%s' of '%s' has the boxes of a detector: add --boxes FILE.json, "
             "and "
@@ -99,7 +99,7 @@ static int choose_output(const struct rfx_graph *graph, const char *name,
                         rfx_human_shape(&graph->nodes[graph->outputs[k].node].out.shape, shape));
         return RFX_EXIT_USAGE;
     }
-    if (name == NULL) return refuse_all(graph);
+    if (name == NULL) return refuse_all(graph, choice->most_boxes > 0);
     rfx_cli_message("--overlay-output '%s': there is no such output; the first is '%s'", name,
                     graph->outputs[0].name);
     return RFX_EXIT_USAGE;
