@@ -59,6 +59,38 @@ static void same_files(const char *a, const char *b) {
     if (system(command) != 0) fail_msg("%s and %s differ", a, b);
 }
 
+/* Reads the small overlay of a page. */
+static struct values read_small(const char *path) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    FILE *file = fopen("small.png", "wb");
+    unsigned held = 0;
+    int bits = 0;
+    assert_non_null(file);
+    read_text(path, out_text);
+    const char *p = strstr(out_text, "class=\"overlay\"");
+    assert_non_null(p);
+    for (p = strstr(p, "base64,") + strlen("base64,"); *p != '"' && *p != '='; p++) {
+        held = held << 6 | (unsigned)(strchr(digits, *p) - digits);
+        bits += 6;
+        if (bits < 8) continue;
+        bits -= 8;
+        assert_int_not_equal(fputc((int)(held >> bits & 0xFFu), file), EOF);
+    }
+    assert_int_equal(fclose(file), 0);
+    return read_values("small.png");
+}
+
+/* The picture of the pixels that a small one of h x w shows. */
+static struct values sample(const struct values *v, int64_t h, int64_t w) {
+    struct values small = {h, w, v->c, test_floats(h * w * v->c)};
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++)
+            memcpy(small.at + (y * w + x) * v->c,
+                   v->at + (y * v->h / h * v->w + x * v->w / w) * v->c,
+                   (size_t)v->c * sizeof(float));
+    return small;
+}
+
 static void same_pictures(const struct values *got, const struct values *want, double apart) {
     assert_true(got->h == want->h && got->w == want->w && got->c == 3 && want->c == 3);
     for (int64_t i = 0; i < got->h * got->w * 3; i++) {
@@ -85,12 +117,16 @@ static int64_t clamp(double v, int64_t hi) {
     return v < 0.0 ? 0 : v > (double)hi ? hi : (int64_t)v;
 }
 
-/* The pixels of a box of the file, at least one by one; false: they lie outside of the picture. */
-static bool frame_of(json_t *box, const struct values *v, struct frame *frame) {
+/* The pixels of a box of the file in a picture, which shows h x w pixels, at least one by one;
+ * false: they lie outside of the picture. */
+static bool frame_of(json_t *box, const struct values *v, int64_t h, int64_t w,
+                     struct frame *frame) {
     json_t *corners = json_object_get(box, "box");
     double edges[4];
-    for (size_t i = 0; i < 4; i++)
-        edges[i] = floor(json_number_value(json_array_get(corners, i)) + 0.5);
+    for (size_t i = 0; i < 4; i++) {
+        double share = i % 2 == 0 ? (double)v->w / (double)w : (double)v->h / (double)h;
+        edges[i] = floor(json_number_value(json_array_get(corners, i)) * share + 0.5);
+    }
     for (int i = 0; i < 2; i++) edges[2 + i] = fmax(edges[2 + i], edges[i] + 1.0);
     *frame = (struct frame){clamp(edges[0], v->w), clamp(edges[1], v->h), clamp(edges[2], v->w),
                             clamp(edges[3], v->h)};
@@ -101,10 +137,10 @@ static void colour_of(json_t *box, unsigned char rgb[3]) {
     rfx_label_colour(json_integer_value(json_object_get(box, "label")) + 1, rgb);
 }
 
-static void draw_outline(struct values *v, json_t *box, int line) {
+static void draw_outline(struct values *v, json_t *box, int64_t h, int64_t w, int line) {
     struct frame f;
     unsigned char rgb[3];
-    if (!frame_of(box, v, &f)) return;
+    if (!frame_of(box, v, h, w, &f)) return;
     colour_of(box, rgb);
     for (int64_t y = f.y0; y < f.y1; y++)
         for (int64_t x = f.x0; x < f.x1; x++) {
@@ -119,7 +155,7 @@ static void draw_label(struct values *v, json_t *box, int letter) {
     unsigned char rgb[3];
     char text[100], number[20];
     const char *name = json_string_value(json_object_get(box, "name"));
-    if (!frame_of(box, v, &f)) return;
+    if (!frame_of(box, v, v->h, v->w, &f)) return;
     colour_of(box, rgb);
     (void)snprintf(number, sizeof number, "%d",
                    (int)json_integer_value(json_object_get(box, "label")));
@@ -139,16 +175,16 @@ static void draw_label(struct values *v, json_t *box, int letter) {
                         light > 128.0 ? black : white);
 }
 
-/* The picture with the boxes of a file: the first has the highest score and lies over the others.
- */
-static void draw_boxes(struct values *v, const char *path, int line, int letter, size_t least) {
-    json_t *doc = json_load_file(path, 0, NULL);
+/* Draws the boxes of a file over a picture, which shows h x w pixels: the first has the highest
+ * score and lies over the others. letter 0: without labels. */
+static void draw_boxes(struct values *v, int64_t h, int64_t w, int line, int letter) {
+    json_t *doc = json_load_file("det.json", 0, NULL);
     assert_non_null(doc);
     json_t *boxes = json_object_get(doc, "boxes");
-    assert_true(json_array_size(boxes) >= least);
+    assert_true(json_array_size(boxes) >= 5);
     for (size_t i = json_array_size(boxes); i-- > 0;)
-        draw_outline(v, json_array_get(boxes, i), line);
-    for (size_t i = json_array_size(boxes); i-- > 0;)
+        draw_outline(v, json_array_get(boxes, i), h, w, line);
+    for (size_t i = json_array_size(boxes); i-- > 0 && letter > 0;)
         draw_label(v, json_array_get(boxes, i), letter);
     json_decref(doc);
 }
@@ -168,7 +204,7 @@ static void check_boxes(int h, int w, int line, int letter, const char *more) {
     (void)snprintf(command, sizeof command, DETECT "--overlay det.png %s", more);
     expect(0, command);
     struct values got = read_values("det.png"), want = read_values("in.png");
-    draw_boxes(&want, "det.json", line, letter, 5);
+    draw_boxes(&want, h, w, line, letter);
     same_pictures(&got, &want, 0.0);
     free(got.at);
     free(want.at);
@@ -177,7 +213,6 @@ static void check_boxes(int h, int w, int line, int letter, const char *more) {
 /* Small, middle and large pictures, with lines and letters of their sizes. */
 static void test_boxes(void **state) {
     (void)state;
-    write_file("names.txt", "dog\ncat\nsp\xc3\xa4t\nj\"y\nno\n");
     check_boxes(96, 130, 1, 1, "--score 0.3");
     has(" boxes of 'boxes'\n");
     check_boxes(320, 641, 1, 2, "--score 1");
@@ -187,14 +222,16 @@ static void test_boxes(void **state) {
     assert_int_equal(rfx_overlay_line(20000, 30), 20);
 }
 
+#define LONG "a name of many letters, of which forty are drawn"
+
 /* Names of classes; what is not ASCII becomes a question mark. */
 static void test_names(void **state) {
     (void)state;
-    write_file("names.txt", "dog\nsp?t\nroad\ncat\ntree\na\nb\nc\nd\ne\n");
-    check_boxes(200, 300, 1, 1, "--score 0.5 --classes names.txt");
+    write_file("names.txt", "dog\nsp?t\nroad\n" LONG "\ntree\na\nb\nc\nd\ne\n");
+    check_boxes(200, 300, 1, 1, "--score 0.3 --agnostic --classes names.txt");
     (void)rename("det.png", "ascii.png");
-    write_file("names.txt", "dog\nsp\xc3\xa4t\nroad\ncat\ntree\na\nb\nc\nd\ne\n");
-    expect(0, DETECT "--overlay det.png --score 0.5 --classes names.txt");
+    write_file("names.txt", "dog\nsp\xc3\xa4t\nroad\n" LONG "\ntree\na\nb\nc\nd\ne\n");
+    expect(0, DETECT "--overlay det.png --score 0.3 --agnostic --classes names.txt");
     same_files("det.png", "ascii.png");
 }
 
@@ -212,7 +249,7 @@ static void test_boxes_over_a_map(void **state) {
     assert_non_null(strstr(shows, " boxes of 'boxes'"));
     json_decref(doc);
     struct values got = read_values("det.png"), want = read_values("map.png");
-    draw_boxes(&want, "det.json", 1, 1, 5);
+    draw_boxes(&want, 120, 200, 1, 1);
     same_pictures(&got, &want, 0.0);
     free(got.at);
     free(want.at);
@@ -232,6 +269,29 @@ static void test_boxes_are_the_same_for_every_plan(void **state) {
         expect(0, command);
         same_files("all.png", "one.png");
     }
+}
+
+/* On a page: labels where the picture is shown whole, else lines of the small picture's own. */
+static void test_boxes_on_a_page(void **state) {
+    (void)state;
+    check_boxes(200, 300, 1, 1, "--score 0.5 --report page.html");
+    struct values got = read_small("page.html"), whole = read_values("det.png");
+    same_pictures(&got, &whole, 0.0);
+    free(got.at);
+    free(whole.at);
+    make_picture("in.png", 600, 1000);
+    detector_maker_save("det.onnx", 600, 1000, 20.0f, 7);
+    expect(0, DETECT "--score 0.9 --report page.html");
+    got = read_small("page.html");
+    whole = read_values("in.png");
+    struct values want = sample(&whole, 240, 400);
+    draw_boxes(&want, 600, 1000, 1, 0);
+    same_pictures(&got, &want, 0.0);
+    read_text("page.html", out_text);
+    has(" boxes of &#39;boxes&#39;");
+    free(got.at);
+    free(whole.at);
+    free(want.at);
 }
 
 /* Thousands of boxes on a large picture, within the smallest budget that is said to be enough. */
@@ -308,8 +368,7 @@ struct rule {
 
 /* The number of a pixel's colour, 0: none. The value of cell i is seen from pixel stride * i. */
 static int64_t number_at(const struct values *scores, const struct rule *rule, int64_t stride,
-                         int64_t h, int64_t w, int64_t y, int64_t x) {
-    if (y < 0 || y >= h || x < 0 || x >= w) return 0;
+                         int64_t y, int64_t x) {
     int64_t row = (y + stride / 2) / stride, col = (x + stride / 2) / stride, best = -1;
     row = row < scores->h ? row : scores->h - 1;
     col = col < scores->w ? col : scores->w - 1;
@@ -321,43 +380,59 @@ static int64_t number_at(const struct values *scores, const struct rule *rule, i
     return shifted ? best + 1 : best;
 }
 
-static void check_regions(const struct rule *rule, int h, int w, int64_t stride, int line) {
-    char command[300];
+/* Draws the regions of scores over a picture, which shows h x w pixels. */
+static void draw_regions(struct values *v, const struct values *scores, const struct rule *rule,
+                         int64_t stride, int64_t h, int64_t w, int line) {
     int64_t opaque = 0, tinted = 0, clear = 0;
-    make_picture("in.png", h, w);
-    make_net("scores.onnx", stride, 4, false);
-    expect(0, "run scores.onnx in.png -o scores.npy");
-    make_net("net.onnx", stride, 4, rule->argmax);
-    (void)snprintf(command, sizeof command,
-                   "run net.onnx in.png --regions r.geojson --overlay r.png %s", rule->options);
-    expect(0, command);
-    has("regions of 'y'");
-    has("with outlines");
-    struct values scores = read_values("scores.npy"), got = read_values("r.png");
-    struct values want = read_values("in.png");
-    for (int64_t y = 0; y < h; y++)
-        for (int64_t x = 0; x < w; x++) {
-            int64_t number = number_at(&scores, rule, stride, h, w, y, x);
-            bool edge = number_at(&scores, rule, stride, h, w, y - line, x) != number ||
-                        number_at(&scores, rule, stride, h, w, y + line, x) != number ||
-                        number_at(&scores, rule, stride, h, w, y, x - line) != number ||
-                        number_at(&scores, rule, stride, h, w, y, x + line) != number;
-            double cover = number == 0 ? 0.0 : edge ? 1.0 : 0.5;
+    int64_t *numbers = malloc((size_t)(v->h * v->w) * sizeof *numbers);
+    assert_non_null(numbers);
+    for (int64_t i = 0; i < v->h * v->w; i++)
+        numbers[i] = number_at(scores, rule, stride, i / v->w * h / v->h, i % v->w * w / v->w);
+    for (int64_t y = 0; y < v->h; y++)
+        for (int64_t x = 0; x < v->w; x++) {
+            const int64_t *at = &numbers[y * v->w + x], n = *at;
+            bool edge = (y < line ? 0 : at[-line * v->w]) != n ||
+                        (y + line >= v->h ? 0 : at[line * v->w]) != n ||
+                        (x < line ? 0 : at[-line]) != n || (x + line >= v->w ? 0 : at[line]) != n;
+            double cover = n == 0 ? 0.0 : edge ? 1.0 : 0.5;
             unsigned char rgb[3] = {0};
-            if (number > 0) rfx_label_colour(number, rgb);
+            if (n > 0) rfx_label_colour(n, rgb);
             for (int k = 0; k < 3; k++) {
-                float *sample = &want.at[(y * w + x) * 3 + k];
-                *sample = (float)((double)*sample * (1.0 - cover) + cover * (double)rgb[k]);
+                float *colour = &v->at[(y * v->w + x) * 3 + k];
+                *colour = (float)((double)*colour * (1.0 - cover) + cover * (double)rgb[k]);
             }
             opaque += cover == 1.0;
             tinted += cover == 0.5;
             clear += cover == 0.0;
         }
-    same_pictures(&got, &want, 0.51);
     assert_true(opaque > 0 && (stride == 1 || tinted > 0) && (rule->all_labels || clear > 0));
+    free(numbers);
+}
+
+static void check_regions(const struct rule *rule, int h, int w, int64_t stride, int line) {
+    char command[300];
+    make_picture("in.png", h, w);
+    make_net("scores.onnx", stride, 4, false);
+    expect(0, "run scores.onnx in.png -o scores.npy");
+    make_net("net.onnx", stride, 4, rule->argmax);
+    (void)snprintf(command, sizeof command,
+                   "run net.onnx in.png --regions r.geojson --overlay r.png --report r.html %s",
+                   rule->options);
+    expect(0, command);
+    has("regions of 'y'");
+    has("with outlines");
+    struct values scores = read_values("scores.npy"), got = read_values("r.png");
+    struct values in = read_values("in.png"), small = read_small("r.html");
+    struct values few = sample(&in, small.h, small.w);
+    draw_regions(&in, &scores, rule, stride, h, w, line);
+    same_pictures(&got, &in, 0.51);
+    draw_regions(&few, &scores, rule, stride, h, w, 1);
+    same_pictures(&small, &few, 0.51);
     free(scores.at);
     free(got.at);
-    free(want.at);
+    free(in.at);
+    free(small.at);
+    free(few.at);
 }
 
 static void test_regions(void **state) {
@@ -376,6 +451,43 @@ static void test_regions(void **state) {
     check_regions(&rules[0], 30, 1500, 8, 2);
     check_regions(&rules[2], 2700, 24, 8, 3);
     check_regions(&rules[1], 2700, 24, 2, 3); /* lines are wider than the map's pixels */
+}
+
+/* Values that are NaN are red, with an outline too, and belong to no class; of a pixel with a
+ * channel above its threshold, that channel is shown. */
+static void test_values_that_are_missing(void **state) {
+    enum { SIDE = 16, HEAD = 128, Y = 5, X = 6 };
+    static float values[3 * SIDE * SIDE];
+    static unsigned char bytes[HEAD + sizeof values];
+    (void)state;
+    values[Y * SIDE + X] = NAN;
+    values[2 * SIDE * SIDE + 1] = 255.0f; /* black and white */
+    memset(bytes, ' ', HEAD);
+    memcpy(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
+    static const char header[] = "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 16, 16), }";
+    memcpy(bytes + 10, header, strlen(header));
+    bytes[HEAD - 1] = '\n';
+    memcpy(bytes + HEAD, values, sizeof values);
+    test_bytes_store("nan.npy", bytes, sizeof bytes);
+    make_net("net.onnx", 1, 3, false);
+    for (int all = 0; all < 2; all++) {
+        expect(0, all == 0 ? "run net.onnx nan.npy --regions r.csv --overlay r.png --threshold 1e9"
+                           : "run net.onnx nan.npy --regions r.csv --overlay r.png");
+        struct values got = read_values("r.png");
+        assert_true(got.h == SIDE && got.w == SIDE);
+        for (int y = 3; y < SIDE; y++) /* above, there is white */
+            for (int x = 0; x < SIDE; x++) {
+                bool nan = abs(y - Y) <= 1 && abs(x - X) <= 1, inner = y == Y && x == X;
+                for (int k = 0; k < 3; k++) {
+                    double red = (double)rfx_no_value_colour[k];
+                    double want = nan ? (inner ? 0.75 * red : red) : 0.0;
+                    double have = (double)got.at[(y * SIDE + x) * 3 + k];
+                    if (fabs(have - want) > 0.51)
+                        fail_msg("pixel (%d, %d): %g instead of %g", y, x, have, want);
+                }
+            }
+        free(got.at);
+    }
 }
 
 static void test_regions_are_the_same_for_every_plan(void **state) {
@@ -491,8 +603,10 @@ int main(void) {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_boxes_over_a_map),
         cmocka_unit_test(test_boxes_are_the_same_for_every_plan),
+        cmocka_unit_test(test_boxes_on_a_page),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_values_that_are_missing),
         cmocka_unit_test(test_regions_are_the_same_for_every_plan),
         cmocka_unit_test(test_font),
         cmocka_unit_test(test_strange_boxes),
