@@ -1,6 +1,8 @@
-/* The picture of run --overlay with --boxes and --regions, pixel by pixel: the program's files
- * against outlines and labels that are calculated here, from the boxes in the file of --boxes and
- * from the output's values. The pictures do not depend on plan and threads and stay in the budget.
+/* The picture of run --overlay with --boxes, --regions and --cam, pixel by pixel: the program's
+ * files against outlines, labels and colours that are calculated here, from the boxes in the file
+ * of
+ * --boxes and from the output's values. The pictures do not depend on plan and threads and stay in
+ * the budget.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -515,6 +517,107 @@ static void test_regions_are_the_same_for_every_plan(void **state) {
     same_files("heat.png", "one.png");
 }
 
+/* ---- class-activation maps ---- */
+
+enum { CHANNELS = 4, CLASSES = 3 };
+
+/* conv of 3 x 3 with stride 4, pooling, Flatten, Gemm, Softmax. weights: [CLASSES, CHANNELS],
+ * stored so or with the classes last. */
+static void make_classifier(const char *path, const float *weights, bool classes_first) {
+    static struct maker graph, node, model;
+    float kernel[CHANNELS * 27], stored[CLASSES * CHANNELS];
+    const int64_t image[] = {1, 3, 0, 0}, shape[] = {CHANNELS, 3, 3, 3}, kernels[] = {3, 3};
+    const int64_t strides[] = {4, 4}, pads[] = {1, 1, 1, 1};
+    const int64_t first[] = {CLASSES, CHANNELS}, last[] = {CHANNELS, CLASSES};
+    struct test_rng rng = test_rng_make(7);
+    test_rng_fill(&rng, kernel, CHANNELS * 27, -0.5f, 0.5f);
+    for (int k = 0; k < CLASSES; k++)
+        for (int c = 0; c < CHANNELS; c++)
+            stored[classes_first ? k * CHANNELS + c : c * CLASSES + k] = weights[k * CHANNELS + c];
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_floats(&graph, "k", shape, 4, kernel);
+    maker_floats(&graph, "w", classes_first ? first : last, 2, stored);
+    maker_node(&node, "Conv", "image k", "conv");
+    maker_attr_ints(&node, "kernel_shape", kernels, 2);
+    maker_attr_ints(&node, "strides", strides, 2);
+    maker_attr_ints(&node, "pads", pads, 4);
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_add(&graph, "Relu", "conv", "seen");
+    maker_add(&graph, "GlobalAveragePool", "seen", "mean");
+    maker_add(&graph, "Flatten", "mean", "flat");
+    maker_add_int(&graph, "Gemm", "flat w", "scores", "transB", classes_first);
+    maker_add_int(&graph, "Softmax", "scores", "y", "axis", 1);
+    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, path);
+}
+
+static void test_class_activation(void **state) {
+    static const float weights[CLASSES * CHANNELS] = {1,     -2,    0.5f, 3,  0.25f, 1,
+                                                      -1.5f, 0.75f, -1,   -1, 2,     0.125f};
+    static const char *const plans[] = {"--bands 1 --threads 1", "--untiled", "--memory 32MiB",
+                                        "--report cam.html"};
+    double values[20 * 20], lo = INFINITY, hi = -INFINITY;
+    (void)state;
+    make_picture("in.png", 37, 53);
+    make_classifier("first.onnx", weights, true);
+    make_classifier("last.onnx", weights, false);
+    expect(0, "run first.onnx in.png --keep seen -o cam.npy");
+    struct values seen = read_values("cam.seen.npy");
+    assert_true(seen.h == 10 && seen.w == 14 && seen.c == CHANNELS);
+    for (int64_t i = 0; i < seen.h * seen.w; i++) {
+        values[i] = 0.0;
+        for (int c = 0; c < CHANNELS; c++)
+            values[i] += (double)weights[CHANNELS + c] * (double)seen.at[i * CHANNELS + c];
+        values[i] = (double)(float)values[i];
+        lo = fmin(lo, values[i]);
+        hi = fmax(hi, values[i]);
+    }
+    struct values want = read_values("in.png");
+    for (int64_t y = 0; y < want.h; y++)
+        for (int64_t x = 0; x < want.w; x++) {
+            int64_t row = (y + 2) / 4 < seen.h ? (y + 2) / 4 : seen.h - 1;
+            int64_t col = (x + 2) / 4 < seen.w ? (x + 2) / 4 : seen.w - 1;
+            double share = (values[row * seen.w + col] - lo) / (hi - lo), cover = 0.75 * share;
+            unsigned char rgb[3];
+            rfx_heat_colour(share, rgb);
+            for (int k = 0; k < 3; k++) {
+                float *colour = &want.at[(y * want.w + x) * 3 + k];
+                *colour = (float)((double)*colour * (1.0 - cover) + cover * (double)rgb[k]);
+            }
+        }
+    expect(0, "run first.onnx in.png --overlay cam.png --cam 1 -o one.npy");
+    has("class 1, from 'seen' and the weights of 'scores'");
+    assert_int_equal(access("one.npy", F_OK), 0); /* its name has no part for the map */
+    assert_int_not_equal(access("one.seen.npy", F_OK), 0);
+    struct values got = read_values("cam.png");
+    same_pictures(&got, &want, 0.51);
+    expect(0, "run last.onnx in.png --overlay other.png --cam 1 --keep seen -o two.npy");
+    same_files("cam.png", "other.png");
+    assert_int_equal(access("two.seen.npy", F_OK), 0);
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        char command[300];
+        (void)snprintf(command, sizeof command,
+                       "run first.onnx in.png --overlay other.png --cam 1 %s", plans[i]);
+        expect(0, command);
+        same_files("cam.png", "other.png");
+    }
+    expect(0, "run first.onnx in.png --cam 2 --report cam.html");
+    free(seen.at);
+    free(want.at);
+    free(got.at);
+    expect_says(2, "run first.onnx in.png --overlay no.png --cam 3", "0 to 2");
+    expect_says(2, "run first.onnx in.png --overlay no.png --cam dog", "0 to 2");
+    expect_says(2, "run first.onnx in.png --cam 1", "--cam needs --overlay or --report");
+    expect_says(2, "run first.onnx in.png --overlay no.png --cam 1 --overlay-of 1", "--overlay-of");
+    expect_says(3, "run squeezenet1_1 synthetic:64x64 --overlay no.png --cam 1",
+                "its map 'classifier.2', which 'classifier.3' pools");
+    expect_says(3, "run fsrcnn synthetic:64x64 --overlay no.png --cam 1",
+                "is not the fully connected layer");
+    assert_int_not_equal(access("no.png", F_OK), 0);
+}
+
 /* ---- the rest ---- */
 
 /* All letters differ, and none has ink outside of its place. */
@@ -608,6 +711,7 @@ int main(void) {
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_values_that_are_missing),
         cmocka_unit_test(test_regions_are_the_same_for_every_plan),
+        cmocka_unit_test(test_class_activation),
         cmocka_unit_test(test_font),
         cmocka_unit_test(test_strange_boxes),
         cmocka_unit_test(test_refusals),

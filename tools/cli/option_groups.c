@@ -401,6 +401,10 @@ static const struct rfx_cli_option pictures_rows[] = {
     RFX_CLI_OPTION(rfx_cli_report_options, "overlay-output", TEXT, overlay_output, "NAME",
                    "output to show (default: that of --regions, or the first that is a map)",
                    OF_OVERLAY),
+    RFX_CLI_OPTION(rfx_cli_report_options, "cam", TEXT, cam, "CLASS",
+                   "show where a classifier sees class CLASS, numbered as --top prints it: its "
+                   "class-activation map, the last map weighted by the last layer",
+                   .excludes = "overlay-of overlay-output regions boxes", OF_OVERLAY),
     RFX_CLI_OPTION(rfx_cli_report_options, "overlay-range", RANGE, overlay_range, "LO,HI",
                    "values of the channel that are shown clear and brightest (default: its "
                    "smallest and largest value)",

@@ -143,12 +143,31 @@ static struct rfx_tensor overlay_tensor(const struct rfx_graph *graph) {
     return rfx_tensor_nhwc(3, input->h, input->w);
 }
 
+/* Sets the map of --cam. */
+static int choose_class(const struct rfx_graph *graph, const char *text,
+                        struct rfx_overlay_choice *choice) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_class_map_find(graph, &choice->class_map, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    const struct rfx_class_map *map = &choice->class_map;
+    if (!rfx_cli_parse_index(text, map->classes - 1, &choice->label)) {
+        rfx_cli_message("--cam '%s': a class of '%s', 0 to %lld", text, graph->name,
+                        (long long)map->classes - 1);
+        return RFX_EXIT_USAGE;
+    }
+    choice->activation = true;
+    choice->output = map->output;
+    choice->map = graph->outputs[map->output].node;
+    return RFX_EXIT_DONE;
+}
+
 /* Sets the map that is shown: output, node and channel. */
 static int choose_map(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                       struct rfx_overlay_choice *choice) {
     const struct rfx_cli_report_options *report = &options->report;
     bool named = report->overlay_of != NULL || report->overlay_output != NULL;
     int regions = rfx_cli_answers_regions(graph, options);
+    if (report->cam != NULL) return choose_class(graph, report->cam, choice);
     if (named || (regions < 0 && choice->most_boxes == 0)) {
         int code = choose_output(graph, report->overlay_output, choice);
         return code == RFX_EXIT_DONE ? choose_channel(graph, report->overlay_of, choice) : code;
@@ -190,7 +209,8 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
                                 const struct rfx_cli_run_options *options,
                                 struct rfx_overlay_choice *choice, bool *shown) {
     struct rfx_cli_run_options first = *options;
-    bool asked = options->report.overlay_of != NULL || options->report.overlay_output != NULL ||
+    bool asked = options->report.cam != NULL || options->report.overlay_of != NULL ||
+                 options->report.overlay_output != NULL ||
                  options->report.overlay_range[0] < options->report.overlay_range[1] ||
                  options->output.answer.regions != NULL || options->output.answer.boxes != NULL;
     *shown = true;
@@ -239,7 +259,7 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
     for (int row = 0; row < RFX_OVERLAY_ROWS && choice->output >= 0; ++row)
         if (needs_row(choice, row)) bytes += floats(map_cols(graph, choice));
     if (choice->output >= 0)
-        bytes += RFX_OUTPUT_SPOOL_BYTES + floats(overlay_map(graph, choice)->c);
+        bytes += RFX_OUTPUT_SPOOL_BYTES + 2 * floats(overlay_map(graph, choice)->c);
     if (choice->most_boxes > 0)
         bytes += (size_t)(filed + paged) * rfx_box_drawing_bytes(choice->most_boxes);
     if (filed) bytes += rfx_output_stream_bytes(&choice->format, &image);
@@ -272,6 +292,12 @@ static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     if (status == RFX_OK) status = make_row(o, 3 * input->w, &o->colours, err);
     if (o->choice.output < 0) return status;
     if (status == RFX_OK) status = make_row(o, map_of(o)->c, &o->pixel, err);
+    if (status == RFX_OK && o->choice.activation) {
+        status = make_row(o, map_of(o)->c, &o->weights, err);
+        if (status == RFX_OK)
+            status = rfx_class_map_weights(o->job->graph, &o->choice.class_map, o->choice.label,
+                                           o->weights, err);
+    }
     for (int row = 0; row < RFX_OVERLAY_ROWS && status == RFX_OK; ++row)
         if (needs_row(&o->choice, row)) status = make_row(o, map_of(o)->w, &o->values[row], err);
     return status;
@@ -344,6 +370,7 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     for (int row = 0; row < RFX_OVERLAY_ROWS; ++row)
         rfx_memory_release(overlay->mem, overlay->values[row]);
     rfx_memory_release(overlay->mem, overlay->pixel);
+    rfx_memory_release(overlay->mem, overlay->weights);
     rfx_memory_release(overlay->mem, overlay->pixels);
     rfx_memory_release(overlay->mem, overlay->colours);
     *overlay = (struct rfx_overlay){0};
@@ -373,11 +400,20 @@ static float class_of(const float *pixel, int64_t channels) {
     return (float)best;
 }
 
-/* Returns the value that is shown for a pixel of the map: the value of the chosen channel, or the
- * number of a colour, 0 for none: the label, which is the number of the channel with the largest
- * value. Of regions whose labels begin at 0, it is the label + 1. */
+/* Returns the sum of a pixel's values, each times the weight of its channel: products are exact,
+ * and their sum is made in order. */
+static float activation_of(const float *weights, const float *pixel, int64_t channels) {
+    double sum = 0.0;
+    for (int64_t c = 0; c < channels; ++c) sum += (double)weights[c] * (double)pixel[c];
+    return (float)sum;
+}
+
+/* Returns the value that is shown for a pixel of the map: the value of the chosen channel or class,
+ * or the number of a colour, 0 for none: the label, which is the number of the channel with the
+ * largest value. Of regions whose labels begin at 0, it is the label + 1. */
 static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
     const struct rfx_cli_answer_options *answer = &o->options->output.answer;
+    if (o->choice.activation) return activation_of(o->weights, pixel, channels);
     if (o->choice.channel >= 0) return pixel[o->choice.channel];
     if (o->choice.regions && answer->thresholds.n > 0)
         return class_above(&answer->thresholds, pixel, channels);
@@ -670,7 +706,14 @@ static void describe_regions(const struct rfx_overlay *o, const char *name,
 
 static void describe_map(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
     const char *name = o->job->graph->outputs[o->choice.output].name;
-    if (o->choice.regions)
+    if (o->choice.activation)
+        (void)snprintf(text, RFX_OVERLAY_TEXT,
+                       "class %lld, from '%.200s' and the weights of '%.200s': %.6g clear, %.6g "
+                       "bright",
+                       (long long)o->choice.label, name,
+                       o->job->graph->nodes[o->choice.class_map.layer].name, o->range.lo,
+                       o->range.hi);
+    else if (o->choice.regions)
         describe_regions(o, name, text);
     else if (o->choice.channel >= 0)
         (void)snprintf(text, RFX_OVERLAY_TEXT, "channel %lld of '%.200s': %.6g clear, %.6g bright",

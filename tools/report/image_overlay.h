@@ -21,6 +21,7 @@
 #include "rfexec/output/output_sink.h"
 #include "rfexec/output/output_spool.h"
 #include "rfexec/output/output_stream.h"
+#include "rfexec/run/class_map.h"
 #include "tools/cli/answers.h"
 #include "tools/cli/job.h"
 #include "tools/cli/options.h"
@@ -34,12 +35,16 @@ struct rfx_overlay_choice {
     int64_t channel; /* counted from 0; -1: labels, regions or no map */
     bool regions;    /* the map's values are classes of --regions, and have outlines */
     int64_t most_boxes; /* 0: no boxes are drawn */
+    bool activation;    /* the map's values are those of a class-activation map (--cam) */
+    int64_t label;      /* its class, counted from 0 */
+    struct rfx_class_map class_map;
     struct rfx_output_format format;
 };
 
 /* Sets *choice from the options, which have passed rfx_cli_answers_check. --boxes are always drawn.
  * The map is that of --regions if there is such an option, none if there are only --boxes, and else
- * the first output that is a map; --overlay-of and --overlay-output choose another. Of a map
+ * the first output that is a map; --overlay-of, --overlay-output and --cam choose
+ * another. Of a map
  * without
  * --regions the labels are shown if it has several channels or comes from an ArgMax, otherwise its
  * values. When the options do not suit the network, prints a message and returns RFX_EXIT_USAGE. */
@@ -74,6 +79,7 @@ struct rfx_overlay { /* all zeros: no overlay */
     float *values[RFX_OVERLAY_ROWS];  /* [w of the map]; without outlines only that of HERE */
     int64_t held[RFX_OVERLAY_ROWS];   /* rows of the map that they have; -1: none */
     float *pixel;                     /* [c of the map] */
+    float *weights;                   /* [c of the map] of the class; NULL: no --cam */
     float *pixels;                    /* [w, c] of the input */
     float *colours;                   /* [w, 3] of the overlay, 0 to 255 */
     int64_t received;
