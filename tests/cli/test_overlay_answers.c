@@ -296,24 +296,52 @@ static void test_boxes_on_a_page(void **state) {
     free(want.at);
 }
 
+/* The smallest budget that a run with these options needs. */
+static long long smallest_of(const char *options) {
+    char command[400];
+    (void)snprintf(command, sizeof command, "run det.onnx %s --memory 1MiB --json", options);
+    expect(4, command);
+    json_t *doc = json_loads(out_text, 0, NULL);
+    assert_non_null(doc);
+    long long least = integer_at(doc, "smallest_bytes");
+    json_decref(doc);
+    return least;
+}
+
+/* What drawing a million boxes more takes is in the budget, once for the file and once for a page.
+ */
+static void test_boxes_are_counted(void **state) {
+    static const char *const pictures[] = {"", "--overlay b.png",
+                                           "--overlay b.png --report b.html"};
+    long long more[3];
+    (void)state;
+    make_picture("in.png", 320, 320);
+    detector_maker_save("det.onnx", 320, 320, 20.0f, 7);
+    for (int i = 0; i < 3; i++) {
+        char few[200], many[200];
+        (void)snprintf(few, sizeof few, "in.png --head yolov8 --boxes b.json --max-boxes 10 %s",
+                       pictures[i]);
+        (void)snprintf(many, sizeof many,
+                       "in.png --head yolov8 --boxes b.json --max-boxes 1000010 %s", pictures[i]);
+        more[i] = smallest_of(many) - smallest_of(few);
+    }
+    assert_in_range(more[1] - more[0], 4125000, 5000000);
+    assert_in_range(more[2] - more[1], 4125000, 5000000);
+}
+
 /* Thousands of boxes on a large picture, within the smallest budget that is said to be enough. */
 static void test_budget(void **state) {
     char command[400];
     (void)state;
     detector_maker_save("det.onnx", 3000, 4000, 40.0f, 5);
-    expect(4,
-           "run det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json "
-           "--overlay b.png --memory 1MiB --json");
-    json_t *doc = json_loads(out_text, 0, NULL);
-    assert_non_null(doc);
-    long long least = integer_at(doc, "smallest_bytes");
-    json_decref(doc);
+    long long least = smallest_of(
+        "synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json --overlay b.png");
     (void)snprintf(command, sizeof command,
                    "run det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes "
                    "b.json --overlay b.png --memory %lld --json",
                    least);
     expect(0, command);
-    doc = document("run");
+    json_t *doc = document("run");
     long long count = integer_at(doc, "boxes.count");
     if (count < 2000) fail_msg("%lld boxes are few", count);
 #ifndef RFX_SANITIZE /* whose own memory is in no budget */
@@ -499,6 +527,7 @@ static void test_regions_are_the_same_for_every_plan(void **state) {
     expect(0, "run " RFX_DEFECTS
               " synthetic:600x800 --threshold 0.02 --regions r.csv "
               "--overlay all.png --untiled");
+    has("overlay    regions of 'defects' with outlines, the largest of 3 channels above 0.02\n");
     for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
         char command[300];
         (void)snprintf(command, sizeof command,
@@ -707,6 +736,7 @@ int main(void) {
         cmocka_unit_test(test_boxes_over_a_map),
         cmocka_unit_test(test_boxes_are_the_same_for_every_plan),
         cmocka_unit_test(test_boxes_on_a_page),
+        cmocka_unit_test(test_boxes_are_counted),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_regions),
         cmocka_unit_test(test_values_that_are_missing),

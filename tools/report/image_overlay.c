@@ -259,7 +259,8 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
     for (int row = 0; row < RFX_OVERLAY_ROWS && choice->output >= 0; ++row)
         if (needs_row(choice, row)) bytes += floats(map_cols(graph, choice));
     if (choice->output >= 0)
-        bytes += RFX_OUTPUT_SPOOL_BYTES + 2 * floats(overlay_map(graph, choice)->c);
+        bytes += RFX_OUTPUT_SPOOL_BYTES +
+                 (choice->activation ? 2 : 1) * floats(overlay_map(graph, choice)->c);
     if (choice->most_boxes > 0)
         bytes += (size_t)(filed + paged) * rfx_box_drawing_bytes(choice->most_boxes);
     if (filed) bytes += rfx_output_stream_bytes(&choice->format, &image);
@@ -690,18 +691,16 @@ enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_ans
 static void describe_regions(const struct rfx_overlay *o, const char *name,
                              char text[RFX_OVERLAY_TEXT]) {
     const struct rfx_cli_numbers *thresholds = &o->options->output.answer.thresholds;
-    long long channels = (long long)map_of(o)->c;
-    if (thresholds->n == 0)
-        (void)snprintf(text, RFX_OVERLAY_TEXT, "regions of '%.200s' with outlines", name);
-    else if (channels == 1)
-        (void)snprintf(text, RFX_OVERLAY_TEXT, "regions of '%.200s' above %.6g with outlines", name,
-                       (double)thresholds->values[0]);
-    else
-        (void)snprintf(text, RFX_OVERLAY_TEXT,
-                       "regions of '%.200s' with outlines, the largest of %lld channels above "
-                       "%s threshold%s",
-                       name, channels, thresholds->n == 1 ? "the" : "their",
-                       thresholds->n == 1 ? "" : "s");
+    char above[64] = "", largest[64] = "";
+    if (thresholds->n == 1)
+        (void)snprintf(above, sizeof above, " above %.6g", (double)thresholds->values[0]);
+    else if (thresholds->n > 1)
+        (void)snprintf(above, sizeof above, " above their thresholds");
+    if (map_of(o)->c > 1)
+        (void)snprintf(largest, sizeof largest, ", the largest of %lld channels",
+                       (long long)map_of(o)->c);
+    (void)snprintf(text, RFX_OVERLAY_TEXT, "regions of '%.200s' with outlines%s%s", name, largest,
+                   above);
 }
 
 static void describe_map(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
