@@ -616,6 +616,8 @@ static void test_class_activation(void **state) {
                 *colour = (float)((double)*colour * (1.0 - cover) + cover * (double)rgb[k]);
             }
         }
+    (void)unlink("one.npy");
+    (void)unlink("two.seen.npy");
     expect(0, "run first.onnx in.png --overlay cam.png --cam 1 -o one.npy");
     has("class 1, from 'seen' and the weights of 'scores'");
     assert_int_equal(access("one.npy", F_OK), 0); /* its name has no part for the map */
@@ -633,6 +635,7 @@ static void test_class_activation(void **state) {
         same_files("cam.png", "other.png");
     }
     expect(0, "run first.onnx in.png --cam 2 --report cam.html");
+    expect(0, "run first.onnx in.png --cam 2 --overlay other.png -o -"); /* has one output only */
     free(seen.at);
     free(want.at);
     free(got.at);
