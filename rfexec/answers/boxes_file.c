@@ -266,8 +266,11 @@ enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_er
 }
 
 struct rfx_found rfx_boxes_file_found(const struct rfx_boxes_file *file) {
-    struct rfx_found found = {.what = "boxes", .head = file->head.words};
-    (void)rfx_boxes_list(file->boxes, &found.count);
+    struct rfx_found found = {.what = "boxes",
+                              .head = file->head.words,
+                              .names = file->text.names,
+                              .n_names = file->text.n_names};
+    found.boxes = rfx_boxes_list(file->boxes, &found.count);
     return found;
 }
 

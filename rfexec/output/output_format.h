@@ -8,14 +8,18 @@
 #include "rfexec/output/samples.h"
 #include "rfexec/output/tiff_write.h"
 
+struct rfx_box;
 struct rfx_output_format;
 
 /* What a file of answers has. */
 struct rfx_found {
     const char *what; /* "regions" or "boxes"; NULL: the file has the output itself */
     int64_t count;
-    const char
-        *head; /* of boxes: description of the detector's head; lives as long as the writer */
+    /* Of boxes; all live as long as the writer. */
+    const char *head; /* description of the detector's head */
+    const struct rfx_box *boxes;
+    const char *names; /* of classes (name_list.h); NULL: none */
+    int64_t n_names;
 };
 
 /* The options of the command line that a kind of file supports. */
@@ -78,13 +82,14 @@ struct rfx_output_kind {
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
 /* All kinds, each with the build option that it needs; 1: every build has it. */
-#define RFX_OUTPUT_KINDS(X)                                                                  \
-    X(npy, 1)                                                                                \
-    X(tiff, RFX_WITH_TIFF)                                                                   \
-    X(ome_tiff, RFX_WITH_TIFF)                                                               \
-    X(png, RFX_WITH_PNG)                                                                     \
-    X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) \
-        X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS) X(coco, RFX_WITH_ANSWERS)
+#define RFX_OUTPUT_KINDS(X)                                                                    \
+    X(npy, 1)                                                                                  \
+    X(tiff, RFX_WITH_TIFF)                                                                     \
+    X(ome_tiff, RFX_WITH_TIFF)                                                                 \
+    X(png, RFX_WITH_PNG)                                                                       \
+    X(zarr, RFX_WITH_ZARR)                                                                     \
+    X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) \
+        X(json, RFX_WITH_ANSWERS) X(coco, RFX_WITH_ANSWERS)
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 

@@ -26,6 +26,7 @@
 #include <tiffio.h>
 
 #include "tests/cli/measured_run.h"
+#include "tests/support/makers/detector_maker.h"
 
 enum { MAX_CALLS = 2000, INPUT_H = 40, INPUT_W = 48 };
 
@@ -35,7 +36,9 @@ static const char *const kinds[] = {"malloc", "read", "write", "mmap", "fsync"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static const char page_path[] = "page.html", overlay_path[] = "overlay.png";
+static const char boxes_path[] = "boxes.json", regions_path[] = "regions.geojson";
 
+#define DEFECTS RFX_SOURCE_DIR "/data/defect_net.onnx"
 #define NET_OF_BYTES RFX_SOURCE_DIR "/data/quantised_u8.onnx"
 
 /* The kinds of runs; output: the file of -o, NULL: none. */
@@ -61,6 +64,14 @@ static const struct way {
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--bands", "8", "--report", page_path}},
     {"overlay", "out.npy", {"run", "fsrcnn", "in.png", "--bands", "8", "--overlay", overlay_path}},
+    {"boxes",
+     "out.npy",
+     {"run", "boxes.onnx", "in.png", "--head", "yolov8", "--boxes", boxes_path, "--overlay",
+      overlay_path}},
+    {"regions",
+     "out.npy",
+     {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--overlay",
+      overlay_path}},
     {"spilled",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--plan", "in.json", "--spill", "."}},
@@ -119,6 +130,8 @@ static struct measured_end run(const struct way *way, const char *fault) {
     (void)unlink(log_path);
     (void)unlink(page_path);
     (void)unlink(overlay_path);
+    (void)unlink(boxes_path);
+    (void)unlink(regions_path);
     assert_int_equal(setenv("RFX_FAULT", fault, 1), 0);
     assert_int_equal(setenv("LD_PRELOAD", RFX_FAULT_SHIM, 1), 0);
     struct measured_end ended = measured_run(args, NULL, limits);
@@ -138,8 +151,9 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",       "..",        "in.onnx",          "in.tif",           "in.png",  "in.json",
-        "in.zarr", "fault.log", "measured_out.txt", "measured_err.txt", page_path, overlay_path};
+        ".",          "..",         "in.onnx",   "in.tif",           "in.png",           "in.json",
+        "in.zarr",    "boxes.onnx", "fault.log", "measured_out.txt", "measured_err.txt", page_path,
+        overlay_path, boxes_path,   regions_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -259,6 +273,9 @@ static const char *wrong(const struct way *way, const struct answer *wanted,
         if (page && !only_report) return "an error, with a page under the final name";
         if (there && !only_report && !only_page)
             return "an error, with a file under the final name";
+        /* files of answers get their names after the output */
+        if (!there && (access(boxes_path, F_OK) == 0 || access(regions_path, F_OK) == 0))
+            return "an error, with a file of answers under the final name";
         if (is_known(caller, ended->code)) return NULL;
         if (ended->code != EXIT_SYSTEM) return "neither done nor a system failure";
         if (!measured_said("rfexec: ")) return "an error without a reason";
@@ -341,13 +358,14 @@ static int make_inputs(void **state) {
         json_decref(measured_run(folder_in, NULL, measured_no_limits).document);
     make_tiff("in.tif");
     make_plan("in.json");
+    detector_maker_save("boxes.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3);
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {"in.onnx",         "in.tif",    "in.png",
-                                         "in.json",         "fault.log", "measured_out.txt",
-                                         "measured_err.txt"};
+    static const char *const inputs[] = {"in.onnx",          "in.tif",    "in.png",
+                                         "in.json",          "fault.log", "measured_out.txt",
+                                         "measured_err.txt", "boxes.onnx"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     if (system("rm -rf in.zarr") != 0) return -1;

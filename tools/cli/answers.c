@@ -93,6 +93,21 @@ int rfx_cli_answers_check(const struct rfx_graph *graph,
     return RFX_EXIT_DONE;
 }
 
+int rfx_cli_answers_regions(const struct rfx_graph *graph,
+                            const struct rfx_cli_run_options *options) {
+    const struct asked asked = asked_of(options, RFX_CLI_REGIONS);
+    struct rfx_output_format format;
+    int k;
+    if (asked.path == NULL) return -1;
+    return find_output(graph, options, &asked, &k, &format, NULL) == RFX_OK ? k : -1;
+}
+
+int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    if (answer->boxes == NULL) return 0;
+    return answer->most_boxes > 0 ? answer->most_boxes : RFX_ANSWER_BOXES;
+}
+
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,
                          const struct rfx_cli_run_options *options) {
     for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {

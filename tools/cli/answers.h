@@ -24,6 +24,14 @@ struct rfx_cli_answers { /* all zero: none */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);
 
+/* Returns the output in which --regions are found, or -1: there is no such option. Call
+ * rfx_cli_answers_check before. */
+int rfx_cli_answers_regions(const struct rfx_graph *graph,
+                            const struct rfx_cli_run_options *options);
+
+/* Returns the largest number of boxes of --boxes, or 0: there is no such option. */
+int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options);
+
 /* Adds the memory of the files to the sum. */
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,
                          const struct rfx_cli_run_options *options);

@@ -191,6 +191,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .fuse = rfx_cli_fuse(options),
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
+                                    .class_map = options->class_map,
                                     .memory_bytes = memory_bytes};
     if (options->tensors != NULL) {
         load.keep = options->tensors;
@@ -456,7 +457,7 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_run_options *
         .memory_bytes = options->plan.memory_bytes,
         .split = options->plan.split,
         /* Classes are looked for in a stored vector. */
-        .emit_outputs = !rfx_cli_has_classes(job->graph),
+        .emit_outputs = !rfx_cli_has_classes(job->graph) || options->model.class_map,
         .no_inplace = options->plan.no_inplace,
         .may_spill = options->plan.spill != NULL,
         .caches = rfx_machine_caches(),

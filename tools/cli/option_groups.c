@@ -392,16 +392,25 @@ static const struct rfx_cli_option pictures_rows[] = {
                    "write a page about the run: charts of plan, memory and time, previews of the "
                    "outputs, and the input with one output over it",
                    .ends = ".html .htm"),
-    RFX_CLI_OPTION(rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
-                   "write the input with an output over it, half transparent, as .png or .tif",
-                   .ends = ".png .tif .tiff"),
+    RFX_CLI_OPTION(
+        rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
+        "write the input with an output over it, half transparent, as .png or .tif; with "
+        "--boxes the boxes and their labels, with --regions the regions and their "
+        "outlines",
+        .ends = ".png .tif .tiff"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay-of", TEXT, overlay_of, "labels|C",
         "labels: show the channel of the largest value, or a map of labels; C: show the values of "
-        "channel C, counted from 1 (default: labels where there are several channels)",
+        "channel C, counted from 1 (default: what --regions and --boxes find; else labels where "
+        "there are several channels)",
         OF_OVERLAY),
     RFX_CLI_OPTION(rfx_cli_report_options, "overlay-output", TEXT, overlay_output, "NAME",
-                   "output to show (default: the first that is a map)", OF_OVERLAY),
+                   "output to show (default: that of --regions, or the first that is a map)",
+                   OF_OVERLAY),
+    RFX_CLI_OPTION(rfx_cli_report_options, "cam", TEXT, cam, "CLASS",
+                   "show where a classifier sees class CLASS, numbered as --top prints it: its "
+                   "class-activation map, the last map weighted by the last layer",
+                   .excludes = "overlay-of overlay-output regions boxes", OF_OVERLAY),
     RFX_CLI_OPTION(rfx_cli_report_options, "overlay-range", RANGE, overlay_range, "LO,HI",
                    "values of the channel that are shown clear and brightest (default: its "
                    "smallest and largest value)",

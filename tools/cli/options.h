@@ -153,6 +153,7 @@ struct rfx_cli_model_options {
     bool dequantize;
     struct rfx_fit_size fit;
     struct rfx_cli_kept kept;
+    bool class_map; /* as in rfx_load_options; set for --cam */
     /* Set by commands that look into a network, not by options. */
     const struct rfx_fuse_options *fuse; /* NULL: as no_fuse and no_fuse_add say */
     const char *const *tensors;          /* tensors that are kept in place of `kept` */
@@ -237,7 +238,7 @@ struct rfx_cli_report_options {
     int64_t top; /* 0: not given */
     const char *labels;
     const char *page; /* --report */
-    const char *overlay, *overlay_of, *overlay_output;
+    const char *overlay, *overlay_of, *overlay_output, *cam;
     float overlay_range[2]; /* both 0: not given */
 };
 

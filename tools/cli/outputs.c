@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
+#include "rfexec/run/class_map.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
 #include "tools/cli/progress.h"
@@ -117,11 +118,19 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* Returns whether output k is an intermediate tensor of --keep or --dump. Sets *file to the file of
- * --dump, or NULL. */
+/* Returns whether output k is there for --cam only. It goes to no file. */
+static bool is_for_class_map(const struct rfx_graph *graph,
+                             const struct rfx_cli_run_options *options, int k) {
+    struct rfx_class_map map;
+    return options->model.class_map && rfx_class_map_find(graph, &map, NULL) == RFX_OK &&
+           map.added && map.output == k;
+}
+
+/* Returns whether output k is an intermediate tensor of --keep, --dump or --cam. Sets *file to the
+ * file of --dump, or NULL. */
 static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_run_options *options, int k,
                     const char **file) {
-    bool kept = false;
+    bool kept = is_for_class_map(graph, options, k);
     *file = NULL;
     for (int i = 0; i < options->model.kept.n; ++i) {
         if (strcmp(options->model.kept.tensors[i], graph->outputs[k].name) != 0) continue;
@@ -131,8 +140,8 @@ static bool is_kept(const struct rfx_graph *graph, const struct rfx_cli_run_opti
     return kept;
 }
 
-/* Returns the number of outputs that are the network's own (not of --keep or --dump), or `limit`
- * when there are more. */
+/* Returns the number of outputs that are the network's own (not of --keep, --dump or --cam), or
+ * `limit` when there are more. */
 static int count_own(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                      int limit) {
     int n = 0;
@@ -148,6 +157,8 @@ static const char *path_of(const struct rfx_graph *graph, const struct rfx_cli_r
                            int k, bool *named) {
     const char *file;
     bool kept = is_kept(graph, options, k, &file);
+    *named = false;
+    if (is_for_class_map(graph, options, k)) return NULL;
     *named = file == NULL && (kept || count_own(graph, options, 2) > 1);
     return file != NULL ? file : options->output.file;
 }
@@ -183,6 +194,7 @@ static bool check_stdout(const struct rfx_graph *graph, const struct rfx_cli_run
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *file;
         if (!is_kept(graph, options, k, &file) || file != NULL) continue;
+        if (is_for_class_map(graph, options, k)) continue;
         rfx_cli_message("-o - writes one output: --dump %s=FILE writes that of --keep",
                         graph->outputs[k].name);
         return false;

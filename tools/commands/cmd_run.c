@@ -105,7 +105,8 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (status == RFX_OK)
         status = rfx_cli_classes_finish(&run->asked.options->report, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
-    if (status == RFX_OK && overlaid) status = rfx_overlay_draw(&run->overlay, err);
+    if (status == RFX_OK && overlaid)
+        status = rfx_overlay_draw(&run->overlay, &run->outputs.answers, err);
     if (status == RFX_OK && paged)
         status = rfx_html_report_write(&run->page, &run->outputs, &run->report, err);
     return status;
@@ -196,9 +197,10 @@ const struct rfx_cli_command rfx_cmd_run = {
         "\n"
         "--report writes one page that needs no other file and no network connection. Its\n"
         "contents (below 3 MiB for most networks) count against the budget. --overlay draws\n"
-        "labels (label 0 is clear) or the values of a channel (small values are clear) over the\n"
-        "input, at full size and row by row, within the budget for any size; it needs 4 bytes of\n"
-        "disk space for each pixel of the map.\n"
+        "the boxes of --boxes, the outlines of --regions, labels (label 0 is clear) or the values\n"
+        "of a channel (small values are clear) over the input, at full size and row by row, "
+        "within\n"
+        "the budget for any size; it needs 4 bytes of disk space for each pixel of the map.\n"
         "\n"
         "--part 2/4 computes the second quarter of the output's rows and only what these rows\n"
         "need. -o PART.npy gets a JSON file beside it that describes the run; 'rfexec merge' puts\n"
@@ -213,6 +215,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
         "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
         "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
+        "rfexec run detect.onnx scene.tif --memory 256MiB --boxes out.json --overlay seen.png\n"
         "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
         "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"
         "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"

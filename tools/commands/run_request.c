@@ -24,6 +24,7 @@ static const char *not_of_batch(const struct rfx_cli_run_options *options) {
 static int open_job(struct rfx_run_request *r, const char *spec) {
     struct rfx_cli_run_options *options = r->options;
     options->images = INT64_MAX;
+    options->model.class_map = options->report.cam != NULL;
     int code = rfx_cli_job_open(&r->job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     options->images = r->images = rfx_image_facts(r->job.image).images;

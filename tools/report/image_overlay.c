@@ -47,9 +47,32 @@ static bool has_shares(const struct rfx_graph *graph, int map) {
     return kind == RFX_ACT_SIGMOID || kind == RFX_ACT_HARD_SIGMOID;
 }
 
-/* Prints that no output is a map. Returns RFX_EXIT_USAGE. */
-static int refuse_all(const struct rfx_graph *graph) {
+/* Returns whether an output seems to have the boxes of a detector, and sets *k to it. */
+static bool find_boxes(const struct rfx_graph *graph, int *k) {
+    for (*k = 0; *k < graph->n_outputs; ++*k) {
+        const struct rfx_tensor *tensor = &graph->nodes[graph->outputs[*k].node].out;
+        struct rfx_output_format format = {.kind = &rfx_output_json};
+        if (tensor->layout == RFX_LAYOUT_NHWC) continue;
+        rfx_output_declare(&format, graph, *k);
+        enum rfx_status status = rfx_output_format_check(&format, tensor, "boxes", NULL);
+        /* INVALID_ARGUMENT: several heads fit, and --boxes names them. */
+        if (status == RFX_OK || status == RFX_STATUS_INVALID_ARGUMENT) return true;
+    }
+    return false;
+}
+
+/* Prints that no output is a map. boxed: --boxes are drawn. Returns RFX_EXIT_USAGE. */
+static int refuse_all(const struct rfx_graph *graph, bool boxed) {
     char shape[96];
+    int k;
+    if (!boxed && find_boxes(graph, &k)) {
+        rfx_cli_message(
+            "--overlay: output '%s' of '%s' has the boxes of a detector: add --boxes FILE.json, "
+            "and "
+            "they are drawn",
+            graph->outputs[k].name, graph->name);
+        return RFX_EXIT_USAGE;
+    }
     rfx_cli_message("--overlay: no output of '%s' is a map over the picture, '%s' is %s",
                     graph->name, graph->outputs[0].name,
                     rfx_human_shape(&graph->nodes[graph->outputs[0].node].out.shape, shape));
@@ -76,7 +99,7 @@ static int choose_output(const struct rfx_graph *graph, const char *name,
                         rfx_human_shape(&graph->nodes[graph->outputs[k].node].out.shape, shape));
         return RFX_EXIT_USAGE;
     }
-    if (name == NULL) return refuse_all(graph);
+    if (name == NULL) return refuse_all(graph, choice->most_boxes > 0);
     rfx_cli_message("--overlay-output '%s': there is no such output; the first is '%s'", name,
                     graph->outputs[0].name);
     return RFX_EXIT_USAGE;
@@ -120,20 +143,57 @@ static struct rfx_tensor overlay_tensor(const struct rfx_graph *graph) {
     return rfx_tensor_nhwc(3, input->h, input->w);
 }
 
+/* Sets the map of --cam. */
+static int choose_class(const struct rfx_graph *graph, const char *text,
+                        struct rfx_overlay_choice *choice) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status = rfx_class_map_find(graph, &choice->class_map, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    const struct rfx_class_map *map = &choice->class_map;
+    if (!rfx_cli_parse_index(text, map->classes - 1, &choice->label)) {
+        rfx_cli_message("--cam '%s': a class of '%s', 0 to %lld", text, graph->name,
+                        (long long)map->classes - 1);
+        return RFX_EXIT_USAGE;
+    }
+    choice->activation = true;
+    choice->output = map->output;
+    choice->map = graph->outputs[map->output].node;
+    return RFX_EXIT_DONE;
+}
+
+/* Sets the map that is shown: output, node and channel. */
+static int choose_map(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
+                      struct rfx_overlay_choice *choice) {
+    const struct rfx_cli_report_options *report = &options->report;
+    bool named = report->overlay_of != NULL || report->overlay_output != NULL;
+    int regions = rfx_cli_answers_regions(graph, options);
+    if (report->cam != NULL) return choose_class(graph, report->cam, choice);
+    if (named || (regions < 0 && choice->most_boxes == 0)) {
+        int code = choose_output(graph, report->overlay_output, choice);
+        return code == RFX_EXIT_DONE ? choose_channel(graph, report->overlay_of, choice) : code;
+    }
+    choice->channel = -1;
+    choice->output = choice->map = regions;
+    choice->regions = regions >= 0;
+    if (choice->regions) choice->map = graph->outputs[regions].node;
+    return RFX_EXIT_DONE;
+}
+
 int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                        struct rfx_overlay_choice *choice) {
     struct rfx_error err = {{0}};
     struct rfx_tensor image = overlay_tensor(graph);
     char what[256];
     *choice = (struct rfx_overlay_choice){
+        .most_boxes = rfx_cli_answers_most_boxes(options),
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
-    int code = choose_output(graph, options->report.overlay_output, choice);
-    if (code == RFX_EXIT_DONE) code = choose_channel(graph, options->report.overlay_of, choice);
+    int code = choose_map(graph, options, choice);
     if (code != RFX_EXIT_DONE) return code;
     if (choice->channel < 0 &&
         options->report.overlay_range[0] < options->report.overlay_range[1]) {
         rfx_cli_message(
-            "--overlay-range is for the values of a channel (--overlay-of), not labels");
+            "--overlay-range is for the values of a channel (--overlay-of), not labels, regions or "
+            "boxes");
         return RFX_EXIT_USAGE;
     }
     if (options->report.overlay == NULL) return RFX_EXIT_DONE; /* the overlay has no file */
@@ -149,8 +209,10 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
                                 const struct rfx_cli_run_options *options,
                                 struct rfx_overlay_choice *choice, bool *shown) {
     struct rfx_cli_run_options first = *options;
-    bool asked = options->report.overlay_of != NULL || options->report.overlay_output != NULL ||
-                 options->report.overlay_range[0] < options->report.overlay_range[1];
+    bool asked = options->report.cam != NULL || options->report.overlay_of != NULL ||
+                 options->report.overlay_output != NULL ||
+                 options->report.overlay_range[0] < options->report.overlay_range[1] ||
+                 options->output.answer.regions != NULL || options->output.answer.boxes != NULL;
     *shown = true;
     if (asked) return rfx_overlay_choose(graph, options, choice);
     int map = -1;
@@ -178,14 +240,31 @@ static size_t floats(int64_t n) {
     return (size_t)n * sizeof(float);
 }
 
+/* Returns the columns of the map; 0: there is none. */
+static int64_t map_cols(const struct rfx_graph *graph, const struct rfx_overlay_choice *choice) {
+    return choice->output >= 0 ? overlay_map(graph, choice)->w : 0;
+}
+
+/* Returns whether there is a buffer for this row of the map. */
+static bool needs_row(const struct rfx_overlay_choice *choice, int row) {
+    return row == RFX_OVERLAY_HERE || choice->regions;
+}
+
 size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice) {
     struct rfx_tensor image = overlay_tensor(graph);
     const struct rfx_tensor *input = input_of(graph);
-    size_t bytes =
-        RFX_OUTPUT_SPOOL_BYTES + floats(input->w * (input->c + 3) + overlay_map(graph, choice)->w);
-    if (options->report.overlay != NULL) bytes += rfx_output_stream_bytes(&choice->format, &image);
-    if (options->report.page != NULL) bytes += rfx_small_copy_bytes(input->h, input->w);
+    bool filed = options->report.overlay != NULL, paged = options->report.page != NULL;
+    size_t bytes = floats(input->w * (input->c + 3));
+    for (int row = 0; row < RFX_OVERLAY_ROWS && choice->output >= 0; ++row)
+        if (needs_row(choice, row)) bytes += floats(map_cols(graph, choice));
+    if (choice->output >= 0)
+        bytes += RFX_OUTPUT_SPOOL_BYTES +
+                 (choice->activation ? 2 : 1) * floats(overlay_map(graph, choice)->c);
+    if (choice->most_boxes > 0)
+        bytes += (size_t)(filed + paged) * rfx_box_drawing_bytes(choice->most_boxes);
+    if (filed) bytes += rfx_output_stream_bytes(&choice->format, &image);
+    if (paged) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
 
@@ -202,15 +281,70 @@ static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err)
     return RFX_OK;
 }
 
+static enum rfx_status make_row(struct rfx_overlay *o, int64_t n, float **row,
+                                struct rfx_error *err) {
+    *row = rfx_memory_alloc(o->mem, floats(n));
+    return *row != NULL ? RFX_OK : rfx_memory_fail(o->mem, "overlay", floats(n), err);
+}
+
 static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
-    int64_t sizes[3] = {map_of(o)->w, input->w * input->c, 3 * input->w};
-    float **rows[3] = {&o->values, &o->pixels, &o->colours};
-    for (int i = 0; i < 3; ++i) {
-        *rows[i] = rfx_memory_alloc(o->mem, floats(sizes[i]));
-        if (*rows[i] == NULL) return rfx_memory_fail(o->mem, "overlay", floats(sizes[i]), err);
+    enum rfx_status status = make_row(o, input->w * input->c, &o->pixels, err);
+    if (status == RFX_OK) status = make_row(o, 3 * input->w, &o->colours, err);
+    if (o->choice.output < 0) return status;
+    if (status == RFX_OK) status = make_row(o, map_of(o)->c, &o->pixel, err);
+    if (status == RFX_OK && o->choice.activation) {
+        status = make_row(o, map_of(o)->c, &o->weights, err);
+        if (status == RFX_OK)
+            status = rfx_class_map_weights(o->job->graph, &o->choice.class_map, o->choice.label,
+                                           o->weights, err);
     }
-    return RFX_OK;
+    for (int row = 0; row < RFX_OVERLAY_ROWS && status == RFX_OK; ++row)
+        if (needs_row(&o->choice, row)) status = make_row(o, map_of(o)->w, &o->values[row], err);
+    return status;
+}
+
+static enum rfx_status make_boxes(struct rfx_overlay *o, int64_t rows, int64_t cols,
+                                  struct rfx_box_drawing **out, struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    const struct rfx_box_canvas canvas = {.rows = rows,
+                                          .cols = cols,
+                                          .image_h = input->h,
+                                          .image_w = input->w,
+                                          .labelled = rows == input->h && cols == input->w};
+    if (o->choice.most_boxes == 0) return RFX_OK;
+    return rfx_box_drawing_create(o->mem, o->choice.most_boxes, &canvas, out, err);
+}
+
+/* Opens the file of --overlay and what is drawn into it. */
+static enum rfx_status open_file(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_tensor image = overlay_tensor(o->job->graph);
+    const char *path = o->options->report.overlay;
+    if (path == NULL) return RFX_OK;
+    enum rfx_status status = make_boxes(o, image.h, image.w, &o->boxes, err);
+    return status == RFX_OK
+               ? rfx_output_stream_open(o->mem, path, &o->choice.format, &image, &o->stream, err)
+               : status;
+}
+
+/* Makes the small copy for --report. */
+static enum rfx_status make_small(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    if (o->options->report.page == NULL) return RFX_OK;
+    enum rfx_status status = rfx_small_copy_create(o->mem, input->h, input->w, &o->small, err);
+    return status == RFX_OK ? make_boxes(o, o->small.rows, o->small.cols, &o->small_boxes, err)
+                            : status;
+}
+
+/* Makes what the map needs, if one is shown. */
+static enum rfx_status open_map(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_cli_report_options *report = &o->options->report;
+    if (o->choice.output < 0) return RFX_OK;
+    struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(o)->h, map_of(o)->w);
+    const char *beside = report->overlay != NULL ? report->overlay : report->page;
+    enum rfx_status status = find_places(o, err);
+    return status == RFX_OK ? rfx_output_spool_open(o->mem, beside, &values, &o->spool, err)
+                            : status;
 }
 
 enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
@@ -219,20 +353,11 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
                                  const struct rfx_overlay_choice *choice, struct rfx_error *err) {
     *overlay =
         (struct rfx_overlay){.mem = job->mem, .options = options, .job = job, .choice = *choice};
-    struct rfx_tensor image = overlay_tensor(job->graph);
-    struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(overlay)->h, map_of(overlay)->w);
     overlay->range = rfx_value_range_empty();
-    enum rfx_status status = find_places(overlay, err);
-    if (status == RFX_OK) status = make_rows(overlay, err);
-    if (status == RFX_OK && options->report.overlay != NULL)
-        status = rfx_output_stream_open(job->mem, options->report.overlay, &choice->format, &image,
-                                        &overlay->stream, err);
-    if (status == RFX_OK && options->report.page != NULL)
-        status = rfx_small_copy_create(job->mem, image.h, image.w, &overlay->small, err);
-    const char *beside =
-        options->report.overlay != NULL ? options->report.overlay : options->report.page;
-    if (status == RFX_OK)
-        status = rfx_output_spool_open(job->mem, beside, &values, &overlay->spool, err);
+    enum rfx_status status = make_rows(overlay, err);
+    if (status == RFX_OK) status = open_file(overlay, err);
+    if (status == RFX_OK) status = make_small(overlay, err);
+    if (status == RFX_OK) status = open_map(overlay, err);
     return status;
 }
 
@@ -241,17 +366,33 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     rfx_output_spool_free(overlay->spool);
     rfx_output_stream_free(overlay->stream);
     rfx_small_copy_free(&overlay->small);
-    rfx_memory_release(overlay->mem, overlay->values);
+    rfx_box_drawing_free(overlay->boxes);
+    rfx_box_drawing_free(overlay->small_boxes);
+    for (int row = 0; row < RFX_OVERLAY_ROWS; ++row)
+        rfx_memory_release(overlay->mem, overlay->values[row]);
+    rfx_memory_release(overlay->mem, overlay->pixel);
+    rfx_memory_release(overlay->mem, overlay->weights);
     rfx_memory_release(overlay->mem, overlay->pixels);
     rfx_memory_release(overlay->mem, overlay->colours);
     *overlay = (struct rfx_overlay){0};
 }
 
-/* Returns the value that is shown for a pixel of the map: the value of the chosen channel, or the
- * number of the channel with the largest value. */
-static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
-    if (o->choice.channel >= 0) return pixel[o->choice.channel];
-    if (channels == 1) return pixel[0];
+/* Returns the channel above its threshold that has the largest value, the first of equals, counted
+ * from 1. 0: no channel is above its threshold. NaN: so, and a channel is NaN. */
+static float class_above(const struct rfx_cli_numbers *thresholds, const float *pixel,
+                         int64_t channels) {
+    int64_t best = -1;
+    bool missing = false;
+    for (int64_t c = 0; c < channels; ++c) {
+        missing = missing || isnan(pixel[c]);
+        if (!(pixel[c] > thresholds->values[thresholds->n > 1 ? c : 0])) continue;
+        if (best < 0 || pixel[c] > pixel[best]) best = c;
+    }
+    return best < 0 && missing ? NAN : (float)(best + 1);
+}
+
+/* Returns the channel that has the largest value, the first of equals. NaN: a channel is NaN. */
+static float class_of(const float *pixel, int64_t channels) {
     int64_t best = 0;
     for (int64_t c = 0; c < channels; ++c) {
         if (isnan(pixel[c])) return NAN;
@@ -260,13 +401,33 @@ static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t c
     return (float)best;
 }
 
-/* Stores columns [x0, x1) of row y of the map; o->values holds them. */
+/* Returns the sum of a pixel's values, each times the weight of its channel: products are exact,
+ * and their sum is made in order. */
+static float activation_of(const float *weights, const float *pixel, int64_t channels) {
+    double sum = 0.0;
+    for (int64_t c = 0; c < channels; ++c) sum += (double)weights[c] * (double)pixel[c];
+    return (float)sum;
+}
+
+/* Returns the value that is shown for a pixel of the map: the value of the chosen channel or class,
+ * or the number of a colour, 0 for none: the label, which is the number of the channel with the
+ * largest value. Of regions whose labels begin at 0, it is the label + 1. */
+static float value_of(const struct rfx_overlay *o, const float *pixel, int64_t channels) {
+    const struct rfx_cli_answer_options *answer = &o->options->output.answer;
+    if (o->choice.activation) return activation_of(o->weights, pixel, channels);
+    if (o->choice.channel >= 0) return pixel[o->choice.channel];
+    if (o->choice.regions && answer->thresholds.n > 0)
+        return class_above(&answer->thresholds, pixel, channels);
+    float label = channels == 1 ? pixel[0] : class_of(pixel, channels);
+    return o->choice.regions && answer->all_labels && label >= 0.0F ? label + 1.0F : label;
+}
+
+/* Stores columns [x0, x1) of row y of the map, which `values` holds. */
 static enum rfx_status store_row(struct rfx_overlay *o, int64_t y, int64_t x0, int64_t x1,
-                                 struct rfx_error *err) {
+                                 float *values, struct rfx_error *err) {
     struct rfx_rect row = rfx_rect_make(y, y + 1, x0, x1);
-    struct rfx_view view = rfx_view_dense(o->values, row, 1);
-    if (o->choice.channel >= 0)
-        rfx_value_range_add(&o->range, RFX_TYPE_FLOAT32, o->values, x1 - x0);
+    struct rfx_view view = rfx_view_dense(values, row, 1);
+    if (o->choice.channel >= 0) rfx_value_range_add(&o->range, RFX_TYPE_FLOAT32, values, x1 - x0);
     o->received += x1 - x0;
     return rfx_output_spool_write(o->spool, row, &view, err);
 }
@@ -275,11 +436,15 @@ static enum rfx_status receive(void *user, const struct rfx_end *end, struct rfx
                                const struct rfx_view *view, struct rfx_error *err) {
     struct rfx_overlay *o = user;
     enum rfx_status status = RFX_OK;
+    float *values = o->values[RFX_OVERLAY_HERE];
     bool shown = end->output == o->choice.output && end->node == o->choice.map;
     for (int64_t y = rect.y0; shown && y < rect.y1 && status == RFX_OK; ++y) {
-        for (int64_t x = rect.x0; x < rect.x1; ++x)
-            o->values[x - rect.x0] = value_of(o, rfx_view_f32_at(view, y, x), end->channels);
-        status = store_row(o, y, rect.x0, rect.x1, err);
+        for (int64_t x = rect.x0; x < rect.x1; ++x) {
+            rfx_type_gather(view->type, rfx_view_at(view, y, x), 1, end->channels, RFX_TYPE_FLOAT32,
+                            o->pixel);
+            values[x - rect.x0] = value_of(o, o->pixel, end->channels);
+        }
+        status = store_row(o, y, rect.x0, rect.x1, values, err);
     }
     return status == RFX_OK ? o->sink.write(o->sink.user, end, rect, view, err) : status;
 }
@@ -358,43 +523,130 @@ static double colour_of(const struct rfx_overlay *o, float value, unsigned char 
     return share * VALUE_COVER;
 }
 
-/* Combines a row of the image (o->pixels) and a row of the map (o->values) in o->colours. covered:
- * the map covers this row. shown: the samples that are drawn black and white. */
-static void put_together(struct rfx_overlay *o, struct rfx_value_range shown, bool covered) {
+/* The pixels that are drawn: all of the image, or those of the small copy. */
+struct canvas {
+    int64_t h, w; /* of the image */
+    int64_t rows, cols;
+    int64_t line;                  /* width of outlines */
+    struct rfx_box_drawing *boxes; /* NULL: none */
+    struct rfx_value_range shown;  /* samples that are drawn black and white */
+};
+
+static int64_t image_row(const struct canvas *canvas, int64_t row) {
+    return row * canvas->h / canvas->rows;
+}
+
+static int64_t image_col(const struct canvas *canvas, int64_t col) {
+    return col * canvas->w / canvas->cols;
+}
+
+/* Reads the row of the map over a row of the canvas, unless it is held already. */
+static enum rfx_status hold_row(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
+                                int which, struct rfx_error *err) {
+    bool inside = row >= 0 && row < canvas->rows && o->choice.output >= 0;
+    int64_t at = inside ? rfx_map_place_nearest(&o->rows, image_row(canvas, row)) : -1;
+    if (at == o->held[which]) return RFX_OK;
+    o->held[which] = at;
+    return at >= 0 ? rfx_output_spool_read(o->spool, at, o->values[which], err) : RFX_OK;
+}
+
+static enum rfx_status hold_rows(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
+                                 struct rfx_error *err) {
+    enum rfx_status status = hold_row(o, canvas, row, RFX_OVERLAY_HERE, err);
+    if (status != RFX_OK || !o->choice.regions) return status;
+    status = hold_row(o, canvas, row - canvas->line, RFX_OVERLAY_ABOVE, err);
+    if (status != RFX_OK) return status;
+    return hold_row(o, canvas, row + canvas->line, RFX_OVERLAY_BELOW, err);
+}
+
+/* Returns the column of the map over a column of the canvas, or -1. */
+static int64_t map_col(const struct rfx_overlay *o, const struct canvas *canvas, int64_t col) {
+    if (col < 0 || col >= canvas->cols) return -1;
+    return rfx_map_place_nearest(&o->cols, image_col(canvas, col));
+}
+
+/* Returns whether the map has another class than `value` at a column of a held row. */
+static bool differs(const struct rfx_overlay *o, int which, int64_t at, float value) {
+    float other = at >= 0 && o->held[which] >= 0 ? o->values[which][at] : 0.0F;
+    return other != value && !(isnan(other) && isnan(value));
+}
+
+/* Returns whether a pixel of a region is on its outline. at: the pixel's column of the map. */
+static bool is_on_outline(const struct rfx_overlay *o, const struct canvas *canvas, int64_t col,
+                          int64_t at) {
+    float value = o->values[RFX_OVERLAY_HERE][at];
+    return differs(o, RFX_OVERLAY_ABOVE, at, value) || differs(o, RFX_OVERLAY_BELOW, at, value) ||
+           differs(o, RFX_OVERLAY_HERE, map_col(o, canvas, col - canvas->line), value) ||
+           differs(o, RFX_OVERLAY_HERE, map_col(o, canvas, col + canvas->line), value);
+}
+
+/* Sets rgb to the colour over a pixel of the canvas, in a row of which the map's rows are held.
+ * Returns its opacity. */
+static double cover_of(const struct rfx_overlay *o, const struct canvas *canvas, int64_t col,
+                       unsigned char rgb[3]) {
+    int64_t at = o->held[RFX_OVERLAY_HERE] >= 0 ? map_col(o, canvas, col) : -1;
+    double cover = at >= 0 ? colour_of(o, o->values[RFX_OVERLAY_HERE][at], rgb) : 0.0;
+    if (cover > 0.0 && o->choice.regions && is_on_outline(o, canvas, col, at)) return 1.0;
+    return cover;
+}
+
+/* Combines a row of the image (o->pixels), rows of the map and boxes in o->colours. */
+static enum rfx_status put_together(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
+                                    struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
+    const struct rfx_value_range shown = canvas->shown;
     unsigned char rgb[3] = {0};
-    for (int64_t x = 0; x < input->w; ++x) {
-        int64_t at = covered ? rfx_map_place_nearest(&o->cols, x) : -1;
-        double cover = at >= 0 ? colour_of(o, o->values[at], rgb) : 0.0;
+    enum rfx_status status = hold_rows(o, canvas, row, err);
+    if (status != RFX_OK) return status;
+    for (int64_t col = 0; col < canvas->cols; ++col) {
+        const float *pixel = o->pixels + image_col(canvas, col) * input->c;
+        double cover = cover_of(o, canvas, col, rgb);
         for (int k = 0; k < 3; ++k) {
             int64_t c = channel_of(o, k);
-            float sample = rfx_image_sample_of(o->job->image, c, o->pixels[x * input->c + c]);
+            float sample = rfx_image_sample_of(o->job->image, c, pixel[c]);
             double grey = 255.0 * ((double)sample - shown.lo) / (shown.hi - shown.lo);
             grey = grey > 0.0 ? fmin(grey, 255.0) : 0.0; /* NaN becomes black */
-            o->colours[3 * x + k] = (float)(grey + cover * ((double)rgb[k] - grey));
+            o->colours[3 * col + k] = (float)(grey + cover * ((double)rgb[k] - grey));
         }
     }
+    if (canvas->boxes != NULL) rfx_box_drawing_row(canvas->boxes, row, o->colours);
+    return RFX_OK;
+}
+
+static enum rfx_status draw_large(struct rfx_overlay *o, const struct canvas *canvas, int64_t y,
+                                  struct rfx_error *err) {
+    struct rfx_rect row = rfx_rect_make(y, y + 1, 0, canvas->w);
+    struct rfx_view view = rfx_view_dense(o->colours, row, 3);
+    enum rfx_status status = put_together(o, canvas, y, err);
+    return status == RFX_OK ? rfx_output_stream_write(o->stream, row, &view, err) : status;
+}
+
+static enum rfx_status draw_small(struct rfx_overlay *o, const struct canvas *canvas, int64_t y,
+                                  struct rfx_error *err) {
+    int64_t row = rfx_small_copy_row(&o->small, y);
+    enum rfx_status status = put_together(o, canvas, row, err);
+    if (status == RFX_OK) rfx_small_copy_take(&o->small, row, o->colours);
+    return status;
 }
 
 static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range shown,
                                  struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
+    const struct canvas large = {
+        input->h, input->w, input->h, input->w, rfx_overlay_line(input->h, input->w),
+        o->boxes, shown};
+    const struct canvas small = {input->h, input->w,       o->small.rows, o->small.cols,
+                                 1,        o->small_boxes, shown};
     struct rfx_cli_progress progress;
-    int64_t held = -1;
     enum rfx_status status = rfx_image_rewind(o->job->image, err);
+    for (int row = 0; row < RFX_OVERLAY_ROWS; ++row) o->held[row] = -1;
     rfx_cli_progress_start(&progress, "overlay");
     for (int64_t y = 0; y < input->h && status == RFX_OK; ++y) {
         if (!is_drawn(o, y)) continue;
-        int64_t at = rfx_map_place_nearest(&o->rows, y);
-        if (at >= 0 && at != held) status = rfx_output_spool_read(o->spool, at, o->values, err);
-        if (at >= 0) held = at;
-        if (status == RFX_OK) status = read_pixels(o, y, err);
-        if (status != RFX_OK) break;
-        put_together(o, shown, at >= 0);
-        struct rfx_rect row = rfx_rect_make(y, y + 1, 0, input->w);
-        struct rfx_view view = rfx_view_dense(o->colours, row, 3);
-        rfx_small_copy_take(&o->small, y, o->colours);
-        if (o->stream != NULL) status = rfx_output_stream_write(o->stream, row, &view, err);
+        status = read_pixels(o, y, err);
+        if (status == RFX_OK && o->stream != NULL) status = draw_large(o, &large, y, err);
+        if (status == RFX_OK && rfx_small_copy_wants(&o->small, y))
+            status = draw_small(o, &small, y, err);
         if (status == RFX_OK && rfx_cli_progress_step(&progress, y + 1, input->h) != 0)
             status = stopped(err);
     }
@@ -402,26 +654,68 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
     return status;
 }
 
-enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, struct rfx_error *err) {
+/* Checks that all values of the map came. */
+static enum rfx_status need_values(const struct rfx_overlay *o, struct rfx_error *err) {
+    if (o->choice.output < 0 || o->received == map_of(o)->h * map_of(o)->w) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
+                    map_of(o)->h * map_of(o)->w);
+}
+
+static void begin_boxes(struct rfx_overlay *o, const struct rfx_cli_answer *item) {
+    const struct rfx_found *found = &item->found;
+    o->n_boxes = found->count;
+    o->boxes_output = o->job->graph->outputs[item->output].name;
+    if (o->boxes != NULL)
+        rfx_box_drawing_begin(o->boxes, found->boxes, found->count, found->names, found->n_names);
+    if (o->small_boxes != NULL)
+        rfx_box_drawing_begin(o->small_boxes, found->boxes, found->count, found->names,
+                              found->n_names);
+}
+
+enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_answers *answers,
+                                 struct rfx_error *err) {
     struct rfx_value_range shown;
-    enum rfx_status status = RFX_OK;
-    if (o->received != map_of(o)->h * map_of(o)->w)
-        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                          "overlay: %" PRId64 " of %" PRId64 " values came", o->received,
-                          map_of(o)->h * map_of(o)->w);
+    enum rfx_status status = need_values(o, err);
     const float *asked = o->options->report.overlay_range;
     o->range = rfx_value_range_settle(o->range);
     if (asked[0] < asked[1])
         o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};
+    if (o->choice.most_boxes > 0) begin_boxes(o, &answers->items[RFX_CLI_BOXES]);
     if (status == RFX_OK) status = find_black_and_white(o, &shown, err);
     if (status == RFX_OK) status = draw_rows(o, shown, err);
     if (status != RFX_OK || o->stream == NULL) return status;
     return rfx_output_stream_commit(o->stream, NULL, NULL, err);
 }
 
-void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
+/* Describes the regions that are shown. */
+static void describe_regions(const struct rfx_overlay *o, const char *name,
+                             char text[RFX_OVERLAY_TEXT]) {
+    const struct rfx_cli_numbers *thresholds = &o->options->output.answer.thresholds;
+    char above[64] = "", largest[64] = "";
+    if (thresholds->n == 1)
+        (void)snprintf(above, sizeof above, " above %.6g", (double)thresholds->values[0]);
+    else if (thresholds->n > 1)
+        (void)snprintf(above, sizeof above, " above their thresholds");
+    if (map_of(o)->c > 1)
+        (void)snprintf(largest, sizeof largest, ", the largest of %lld channels",
+                       (long long)map_of(o)->c);
+    (void)snprintf(text, RFX_OVERLAY_TEXT, "regions of '%.200s' with outlines%s%s", name, largest,
+                   above);
+}
+
+static void describe_map(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
     const char *name = o->job->graph->outputs[o->choice.output].name;
-    if (o->choice.channel >= 0)
+    if (o->choice.activation)
+        (void)snprintf(text, RFX_OVERLAY_TEXT,
+                       "class %lld, from '%.200s' and the weights of '%.200s': %.6g clear, %.6g "
+                       "bright",
+                       (long long)o->choice.label, name,
+                       o->job->graph->nodes[o->choice.class_map.layer].name, o->range.lo,
+                       o->range.hi);
+    else if (o->choice.regions)
+        describe_regions(o, name, text);
+    else if (o->choice.channel >= 0)
         (void)snprintf(text, RFX_OVERLAY_TEXT, "channel %lld of '%.200s': %.6g clear, %.6g bright",
                        (long long)o->choice.channel + 1, name, o->range.lo, o->range.hi);
     else if (map_of(o)->c == 1)
@@ -430,4 +724,14 @@ void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEX
         (void)snprintf(text, RFX_OVERLAY_TEXT,
                        "labels of '%.200s', the largest of %lld channels; the first clear", name,
                        (long long)map_of(o)->c);
+}
+
+void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
+    text[0] = '\0';
+    if (o->choice.output >= 0) describe_map(o, text);
+    size_t used = strlen(text);
+    if (o->choice.most_boxes > 0)
+        (void)snprintf(text + used, RFX_OVERLAY_TEXT - used, "%s%lld box%s of '%.200s'",
+                       used > 0 ? "; " : "", (long long)o->n_boxes, o->n_boxes == 1 ? "" : "es",
+                       o->boxes_output);
 }

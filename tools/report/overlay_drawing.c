@@ -96,22 +96,19 @@ void rfx_small_copy_free(struct rfx_small_copy *copy) {
     *copy = (struct rfx_small_copy){0};
 }
 
-/* Returns the first row of the copy that shows row y of the image or a later row. */
-static int64_t row_of(const struct rfx_small_copy *copy, int64_t y) {
+/* Of a row that the copy does not contain: the first row of the copy below it. */
+int64_t rfx_small_copy_row(const struct rfx_small_copy *copy, int64_t y) {
     return rfx_ceil_div(y * copy->rows, copy->h);
 }
 
 bool rfx_small_copy_wants(const struct rfx_small_copy *copy, int64_t y) {
     if (copy->mem == NULL) return false;
-    int64_t row = row_of(copy, y);
+    int64_t row = rfx_small_copy_row(copy, y);
     return row < copy->rows && row * copy->h / copy->rows == y;
 }
 
-void rfx_small_copy_take(struct rfx_small_copy *copy, int64_t y, const float *colours) {
-    if (!rfx_small_copy_wants(copy, y)) return;
-    unsigned char *to = copy->rgb + 3 * row_of(copy, y) * copy->cols;
+void rfx_small_copy_take(struct rfx_small_copy *copy, int64_t row, const float *colours) {
     const struct rfx_value_range all = {0.0, 255.0};
-    for (int64_t x = 0; x < copy->cols; ++x)
-        rfx_samples_of(RFX_TYPE_FLOAT32, colours + 3 * (x * copy->w / copy->cols), 3, all, 8,
-                       to + 3 * x);
+    rfx_samples_of(RFX_TYPE_FLOAT32, colours, 3 * copy->cols, all, 8,
+                   copy->rgb + 3 * row * copy->cols);
 }

@@ -60,8 +60,9 @@ void rfx_small_copy_free(struct rfx_small_copy *copy);
 /* Returns whether the copy contains row y of the image. */
 bool rfx_small_copy_wants(const struct rfx_small_copy *copy, int64_t y);
 
-/* Stores row y if the copy contains it. colours: [w, 3] from 0 to 255; they are rounded as in
- * files.
- */
-void rfx_small_copy_take(struct rfx_small_copy *copy, int64_t y, const float *colours);
+/* Returns the row of the copy that shows row y of the image, which the copy must contain. */
+int64_t rfx_small_copy_row(const struct rfx_small_copy *copy, int64_t y);
+
+/* Stores a row of the copy. colours: [cols, 3] from 0 to 255; they are rounded as in files. */
+void rfx_small_copy_take(struct rfx_small_copy *copy, int64_t row, const float *colours);
 #endif
