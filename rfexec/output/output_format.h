@@ -8,17 +8,16 @@
 #include "rfexec/output/samples.h"
 #include "rfexec/output/tiff_write.h"
 
-struct rfx_box;
 struct rfx_output_format;
+struct rfx_box;
 
-/* What a file of answers has. */
+/* What a file of answers has. Pointers live as long as the writer. */
 struct rfx_found {
     const char *what; /* "regions" or "boxes"; NULL: the file has the output itself */
     int64_t count;
-    /* Of boxes; all live as long as the writer. */
-    const char *head; /* description of the detector's head */
-    const struct rfx_box *boxes;
-    const char *names; /* of classes (name_list.h); NULL: none */
+    const char *head;            /* of boxes: description of the detector's head */
+    const struct rfx_box *boxes; /* of boxes: all of them, by falling score (boxes.h) */
+    const char *names; /* of boxes: names of classes as rfx_names_read makes them; NULL: none */
     int64_t n_names;
 };
 

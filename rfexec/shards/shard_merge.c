@@ -353,8 +353,7 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     if (status == RFX_OK) status = are_of_map(shards) ? merge_map(&m, err) : merge_cells(&m, err);
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
     if (status == RFX_OK) shards->answers = rfx_output_stream_found(m.stream);
-    shards->answers.head = shards->answers.names = NULL; /* the stream's */
-    shards->answers.boxes = NULL;
+    shards->answers.head = NULL; /* the stream's */
     rfx_output_stream_free(m.stream);
     rfx_georeference_release(&m.geo);
     rfx_memory_release(shards->mem, m.band);

@@ -617,6 +617,7 @@ static void test_class_activation(void **state) {
             }
         }
     (void)unlink("one.npy");
+    (void)unlink("one.seen.npy");
     (void)unlink("two.seen.npy");
     expect(0, "run first.onnx in.png --overlay cam.png --cam 1 -o one.npy");
     has("class 1, from 'seen' and the weights of 'scores'");

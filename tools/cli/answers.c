@@ -97,15 +97,25 @@ int rfx_cli_answers_regions(const struct rfx_graph *graph,
                             const struct rfx_cli_run_options *options) {
     const struct asked asked = asked_of(options, RFX_CLI_REGIONS);
     struct rfx_output_format format;
-    int k;
-    if (asked.path == NULL) return -1;
-    return find_output(graph, options, &asked, &k, &format, NULL) == RFX_OK ? k : -1;
+    int k = -1;
+    bool found =
+        asked.path != NULL && find_output(graph, options, &asked, &k, &format, NULL) == RFX_OK;
+    return found ? k : -1;
 }
 
 int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
     if (answer->boxes == NULL) return 0;
     return answer->most_boxes > 0 ? answer->most_boxes : RFX_ANSWER_BOXES;
+}
+
+bool rfx_cli_answers_may_have_boxes(const struct rfx_graph *graph, int k) {
+    struct rfx_output_format format = {.kind = &rfx_output_json};
+    if (tensor_of(graph, k)->layout == RFX_LAYOUT_NHWC) return false;
+    rfx_output_declare(&format, graph, k);
+    enum rfx_status status = rfx_output_format_check(&format, tensor_of(graph, k), "--boxes", NULL);
+    /* INVALID_ARGUMENT: several heads fit, and --boxes names them. */
+    return status == RFX_OK || status == RFX_STATUS_INVALID_ARGUMENT;
 }
 
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,

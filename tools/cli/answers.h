@@ -32,6 +32,9 @@ int rfx_cli_answers_regions(const struct rfx_graph *graph,
 /* Returns the largest number of boxes of --boxes, or 0: there is no such option. */
 int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options);
 
+/* Returns whether the shape of output k is that of a detector's boxes. */
+bool rfx_cli_answers_may_have_boxes(const struct rfx_graph *graph, int k);
+
 /* Adds the memory of the files to the sum. */
 void rfx_cli_answers_add(struct rfx_output_files_bytes *sum, const struct rfx_output_files *files,
                          const struct rfx_cli_run_options *options);

@@ -49,15 +49,8 @@ static bool has_shares(const struct rfx_graph *graph, int map) {
 
 /* Returns whether an output seems to have the boxes of a detector, and sets *k to it. */
 static bool find_boxes(const struct rfx_graph *graph, int *k) {
-    for (*k = 0; *k < graph->n_outputs; ++*k) {
-        const struct rfx_tensor *tensor = &graph->nodes[graph->outputs[*k].node].out;
-        struct rfx_output_format format = {.kind = &rfx_output_json};
-        if (tensor->layout == RFX_LAYOUT_NHWC) continue;
-        rfx_output_declare(&format, graph, *k);
-        enum rfx_status status = rfx_output_format_check(&format, tensor, "boxes", NULL);
-        /* INVALID_ARGUMENT: several heads fit, and --boxes names them. */
-        if (status == RFX_OK || status == RFX_STATUS_INVALID_ARGUMENT) return true;
-    }
+    for (*k = 0; *k < graph->n_outputs; ++*k)
+        if (rfx_cli_answers_may_have_boxes(graph, *k)) return true;
     return false;
 }
 
@@ -662,15 +655,15 @@ static enum rfx_status need_values(const struct rfx_overlay *o, struct rfx_error
                     map_of(o)->h * map_of(o)->w);
 }
 
-static void begin_boxes(struct rfx_overlay *o, const struct rfx_cli_answer *item) {
-    const struct rfx_found *found = &item->found;
+static void begin_boxes(struct rfx_overlay *o, const struct rfx_cli_answer *answer) {
+    const struct rfx_found *found = &answer->found;
     o->n_boxes = found->count;
-    o->boxes_output = o->job->graph->outputs[item->output].name;
-    if (o->boxes != NULL)
-        rfx_box_drawing_begin(o->boxes, found->boxes, found->count, found->names, found->n_names);
-    if (o->small_boxes != NULL)
-        rfx_box_drawing_begin(o->small_boxes, found->boxes, found->count, found->names,
-                              found->n_names);
+    o->boxes_output = o->job->graph->outputs[answer->output].name;
+    struct rfx_box_drawing *drawings[2] = {o->boxes, o->small_boxes};
+    for (int i = 0; i < 2; ++i)
+        if (drawings[i] != NULL)
+            rfx_box_drawing_begin(drawings[i], found->boxes, found->count, found->names,
+                                  found->n_names);
 }
 
 enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_answers *answers,
