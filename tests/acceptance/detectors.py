@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Detectors of Ultralytics: the boxes of rfexec beside those of PyTorch and torchvision.
+
+    detectors.py [--folder DIR] [--sizes HxW,...] [--large] PROGRAM [NAME ...]
+
+For each network of tools/scripts/export_detectors.py and each size:
+1. the file is exported, unless it is in DIR already;
+2. the boxes of `rfexec run --boxes` are those of tests/oracle/box_cases.py on the output tensor that
+   the same run writes: number, order and every bit;
+3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
+4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
+   the planner names) and with one to three threads.
+
+--large: the least memory of --boxes that `rfexec plan` names at large sizes, its parts, and the peak of
+a run inside the budget.
+
+Needs torch, torchvision, ultralytics, onnx, onnxslim and onnxruntime (tests/acceptance/detectors.txt),
+several GB: it is run by hand. Where one is missing it says so, and nothing is compared. The exit code is
+1 when anything was missed; every miss is printed.
+"""
+
+import argparse
+import importlib.util
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+NEEDED = ("torch", "torchvision", "ultralytics", "onnx", "onnxslim", "onnxruntime")
+TOLERANCE = 1e-2  # networks of drawn weights magnify the rounding of their first layers
+SIZES = "640x640,320x480,224x224,608x800,1024x1024"
+PLANS = ("--untiled --threads 1", "--untiled --threads 3", "--bands 64 --threads 2", "--bands 24 --threads 1",
+         "--tiles 2x3 --threads 2", "--tiles 3x2 --threads 3")
+LARGE = (("yolo11n", 8000, 8000, 256), ("yolo12n", 8000, 8000, 256), ("yolov8n", 16384, 16384, 96))
+MIB = 1 << 20
+
+
+def say(good, name, what):
+    print(f"{'ok' if good else 'FAILED'}: {name}: {what}", flush=True)
+    return good
+
+
+def call(*command):
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr.strip()
+
+
+def smallest(program, model, image, boxes):
+    """Options for the least budget that the planner names for boxes; None, with its words, without one."""
+    for mib in (8 << k for k in range(8)):
+        code, _, words = call(program, "plan", model, image, "--for-output", boxes, "--memory", f"{mib}MiB")
+        found = re.findall(r"--memory \d+(?: --threads \d+)?", words)
+        if found or code == 0:
+            return (found[-1] if found else f"--memory {mib}MiB"), words
+    return None, words
+
+
+def boxes_of(program, model, image, boxes, *options):
+    """Runs; returns an error's words, or None."""
+    code, _, words = call(program, "run", model, image, "--boxes", boxes, *options)
+    return None if code == 0 else f"{' '.join(map(str, options))}: exit {code}: {words[:300]}"
+
+
+def agrees(model, image, ours, chosen):
+    """Largest difference to ONNX Runtime. Boxes that the network has chosen are compared by score: two of
+    nearly equal scores may change places."""
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    theirs = session.run(None, {session.get_inputs()[0].name: np.load(image)})[0]
+    if chosen:
+        ours, theirs = ours[0, :, 4], theirs[0, :, 4]
+    return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
+
+
+def compare(program, model, head, image, size, work):
+    import box_cases
+    import numpy as np
+
+    tensor, first, other = work / "tensor.npy", work / "first.json", work / "other.json"
+    name = f"{model.stem} {size}"
+    wrong = boxes_of(program, model, image, first, "-o", tensor, *PLANS[0].split())
+    if wrong:
+        return say(False, name, wrong)
+    output = np.load(tensor)
+    theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.25, 0.45, False)
+    texts = box_cases.differences(box_cases.read(first), theirs)
+    good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
+    worst = agrees(model, image, output, head == "yolov10")
+    good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
+    least, words = smallest(program, model, image, other)
+    if least is None:
+        return say(False, name, f"no least budget in: {words[:300]}")
+    plans = [*PLANS[1:], least]
+    for plan in plans:
+        other.unlink(missing_ok=True)
+        wrong = boxes_of(program, model, image, other, *plan.split())
+        if not wrong and other.read_bytes() != first.read_bytes():
+            wrong = f"{plan}: another file of boxes"
+        good = (not wrong or say(False, name, wrong)) and good
+    return say(good, name, f"the same file under {len(plans)} other plans, the last one {least}")
+
+
+def parts_of(plan):
+    """The parts of a plan's memory in MiB, the largest first."""
+    parts = {key: value for key, value in plan["plan"]["breakdown"].items() if isinstance(value, int)}
+    return ", ".join(f"{key} {value / MIB:.1f}" for key, value in sorted(parts.items(), key=lambda item: -item[1])
+                     if value >= MIB)
+
+
+def measure(program, folder, name, h, w, budget, work):
+    model, image, boxes = folder / f"{name}.onnx", f"synthetic:{h}x{w}", work / "large.json"
+    title = f"{name} {h}x{w}"
+    code, out, words = call(program, "plan", model, image, "--for-output", boxes, "--memory", f"{budget}MiB", "--json")
+    if code != 0:
+        return say(False, title, f"not inside {budget} MiB: {words}")
+    plan = json.loads(out)
+    begin = time.monotonic()
+    code, out, words = call(program, "run", model, image, "--boxes", boxes, "--memory", f"{budget}MiB", "--json",
+                            "--max-boxes", "100000")
+    seconds = time.monotonic() - begin
+    if code != 0:
+        return say(False, title, f"inside {budget} MiB: exit {code}: {words[:300]}")
+    report = json.loads(out)
+    peak = report["peak_rss_bytes"]
+    return say(peak <= budget * MIB, title, f"{report['boxes']['count']} boxes, peak {peak / MIB:.1f} MiB of "
+               f"{budget}, {seconds:.0f} s; plan: {parts_of(plan)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=pathlib.Path, help="where the files are, and stay")
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("program")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    args = parser.parse_args()
+    lacks = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if lacks:
+        print(f"NOT compared: {', '.join(lacks)} not installed (tests/acceptance/detectors.txt)")
+        return 77
+    sys.path[:0] = [str(TOP / "tests/oracle"), str(TOP / "tools/scripts")]
+    import export_detectors
+    import numpy as np
+
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        work = pathlib.Path(folder)
+        kept = args.folder or work
+        names = args.names or list(export_detectors.NETWORKS)
+        for name in names:
+            if not (kept / f"{name}.onnx").exists():
+                export_detectors.export(name, kept / f"{name}.onnx")
+        for name in names:
+            head = "yolov10" if name in export_detectors.END_TO_END else "yolov8"
+            for size in () if args.large else args.sizes.split(","):
+                h, w = map(int, size.split("x"))
+                np.save(work / "image.npy", export_detectors.drawn_image(h, w))
+                missed += not compare(args.program, kept / f"{name}.onnx", head, work / "image.npy", size, work)
+        for name, h, w, budget in LARGE if args.large else ():
+            if name in names:
+                missed += not measure(args.program, kept, name, h, w, budget, work)
+    print(f"{missed} missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
