@@ -47,6 +47,13 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
     return rfx_output_format_check(format, tensor, what, err);
 }
 
+/* Whether an output is joined from those of a head, so that no other one has its boxes. */
+static bool has_joined(const struct rfx_graph *graph) {
+    bool any = false;
+    for (int k = 0; k < graph->n_outputs; ++k) any |= graph->outputs[k].stored.head != NULL;
+    return any;
+}
+
 /* Finds the output that the option is about. Fails with the reason why the first one does not suit.
  */
 static enum rfx_status find_output(const struct rfx_graph *graph,
@@ -55,9 +62,11 @@ static enum rfx_status find_output(const struct rfx_graph *graph,
                                    struct rfx_output_format *format, struct rfx_error *err) {
     struct rfx_error first = {{0}};
     enum rfx_status status = RFX_STATUS_INVALID_ARGUMENT;
+    bool joined = !asked->maps && asked->output == NULL && has_joined(graph);
     for (int k = 0; k < graph->n_outputs; ++k) {
         struct rfx_error here = {{0}};
         if (asked->output != NULL && strcmp(asked->output, graph->outputs[k].name) != 0) continue;
+        if (joined && graph->outputs[k].stored.head == NULL) continue;
         enum rfx_status found = format_for(graph, options, asked, k, format, &here);
         *output = k;
         if (found == RFX_OK) return RFX_OK;
