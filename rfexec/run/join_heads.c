@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rfexec/run/keep_tensors.h"
+
 enum { PARTS = 4, LEVELS = 3, NAME = 32, LIST = 160 };
 
 struct head {
@@ -119,14 +121,25 @@ static enum rfx_status concatenate(struct rfx_graph *graph, const char *base, in
     return rfx_graph_add(graph, &node, out, err);
 }
 
+/* Sets *node to the values of an output. The output itself becomes a copy of them, if it is of
+ * float32: a stream hands out a copy row by row, but stores a tensor that other nodes read too. */
+static enum rfx_status take_output(struct rfx_graph *graph, int k, int *node,
+                                   struct rfx_error *err) {
+    int own = graph->outputs[k].node, copy = own;
+    enum rfx_status status = rfx_graph_as_numbers(graph, own, node, err);
+    if (status != RFX_OK || *node != own) return status;
+    status = rfx_graph_copy_tensor(graph, graph->outputs[k].name, &copy, err);
+    if (status == RFX_OK) graph->outputs[k].node = copy;
+    return status;
+}
+
 static enum rfx_status join_level(struct rfx_graph *graph, const struct head *head,
                                   const struct members *members, int level, int *out,
                                   struct rfx_error *err) {
     int in[PARTS];
     enum rfx_status status = RFX_OK;
     for (int p = 0; p < head->n_parts && status == RFX_OK; p++)
-        status = rfx_graph_as_numbers(graph, graph->outputs[members->output[level][p]].node, &in[p],
-                                      err);
+        status = take_output(graph, members->output[level][p], &in[p], err);
     return status == RFX_OK ? concatenate(graph, "candidates", 2, in, head->n_parts, out, err)
                             : status;
 }
