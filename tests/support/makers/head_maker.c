@@ -5,7 +5,7 @@
 
 enum { NAME = 32, MOST = 16, COLOURS = 3 };
 
-/* Adds a 1x1 convolution of the image with a stride, whose weights lie in -0.5..0.5, and its result
+/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, and its result
  * as 1 x candidates x channels. */
 static void add_values(struct maker *graph, int stride, int maps, int channels, const char *out) {
     unsigned drawn = (unsigned)strlen(out) * 7919U + (unsigned)stride * 104729U + (unsigned)out[0];
@@ -23,17 +23,23 @@ static void add_values(struct maker *graph, int stride, int maps, int channels, 
     (void)snprintf(shape, NAME, "shape_%.20s", out);
     maker_floats(graph, kernel, dims, 4, weights);
     maker_ints(graph, shape, sizes, 3);
-    (void)snprintf(words, sizeof words, "image %s", kernel);
+    (void)snprintf(words, sizeof words, "stem %s", kernel);
     maker_add_ints(graph, "Conv", words, map, "strides", strides, 2);
     maker_add_ints(graph, "Transpose", map, last, "perm", perm, 4);
     (void)snprintf(words, sizeof words, "%s %s", last, shape);
     maker_add(graph, "Reshape", words, out);
 }
 
+/* Begins a graph: every pixel of "stem" is the largest of 3 x 3 of the image. */
 static void begin(struct maker *graph) {
-    const int64_t dims[4] = {1, COLOURS, 0, 0};
+    static struct maker node;
+    const int64_t dims[4] = {1, COLOURS, 0, 0}, kernel[2] = {3, 3}, pads[4] = {1, 1, 1, 1};
     *graph = (struct maker){.size = 0};
     maker_value(graph, MAKER_INPUT, "image", dims, 4);
+    maker_node(&node, "MaxPool", "image", "stem");
+    maker_attr_ints(&node, "kernel_shape", kernel, 2);
+    maker_attr_ints(&node, "pads", pads, 4);
+    maker_message(graph, MAKER_NODE, &node);
 }
 
 void maker_yunet(struct maker *graph, const char *without, const char *wide) {

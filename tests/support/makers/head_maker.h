@@ -1,5 +1,6 @@
 /* Small networks whose outputs have the form of a head of several outputs
- * (rfexec/run/join_heads.h). Every value of a cell is a linear function of one pixel. */
+ * (rfexec/run/join_heads.h). Every value of a cell is a linear function of the largest
+ * values of 3 x 3 pixels. */
 #ifndef RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
 #define RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
 
