@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "rfexec/answers/answer_text.h"
 #include "rfexec/answers/box_head.h"
@@ -35,9 +36,9 @@ static bool is_pixel(const struct rfx_box_head *head, const struct rfx_end *end)
     return end->channels == head->channels && (end->at.channel_step == channel || channel == 1);
 }
 
-/* Name of the head: the user's, else the one whose outputs were joined; NULL: by shape. */
+/* Name of the head: the one whose outputs were joined, else the user's; NULL: by shape. */
 static const char *name_of(const struct rfx_output_format *format) {
-    return format->answer.head != NULL ? format->answer.head : format->stored.head;
+    return format->stored.head != NULL ? format->stored.head : format->answer.head;
 }
 
 static enum rfx_status find_head(const struct rfx_output_format *format,
@@ -68,6 +69,11 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
     if (!(overlap >= 0.0 && overlap <= 1.0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
+    const char *joined = format->stored.head, *asked = format->answer.head;
+    if (joined != NULL && asked != NULL && strcasecmp(joined, asked) != 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: boxes: the outputs are those of a head '%s', not '%.60s'", path,
+                        joined, asked);
     enum rfx_status status = find_head(format, tensor, &head, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
     int64_t channels = format->cells.channels;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Detectors of Ultralytics: the boxes of rfexec beside those of PyTorch and torchvision.
 
-    detectors.py [--folder DIR] [--sizes HxW,...] [--large] PROGRAM [NAME ...]
+    detectors.py [--folder DIR] [--models DIR] [--sizes HxW,...] [--large] PROGRAM [NAME ...]
 
 For each network of tools/scripts/export_detectors.py and each size:
 1. the file is exported, unless it is in DIR already;
@@ -10,6 +10,9 @@ For each network of tools/scripts/export_detectors.py and each size:
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
    the planner names) and with one to three threads.
+
+--models DIR: the same for yunet_n_dynamic.onnx (public repository ShiqiYu/libfacedetection.train) and
+version-RFB-640.onnx (Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB, one size), whichever are there.
 
 --large: the least memory of --boxes that `rfexec plan` names at large sizes, its parts, and the peak of
 a run inside the budget.
@@ -35,6 +38,10 @@ TOLERANCE = 1e-2  # networks of drawn weights magnify the rounding of their firs
 SIZES = "640x640,320x480,224x224,608x800,1024x1024"
 PLANS = ("--untiled --threads 1", "--untiled --threads 3", "--bands 64 --threads 2", "--bands 24 --threads 1",
          "--tiles 2x3 --threads 2", "--tiles 3x2 --threads 3")
+# file, head, scores above which faces are kept, sizes, largest value of the image (1: as the program of the
+# head scales it)
+FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,224x224,608x800,1024x1024", 255),
+         ("version-RFB-640.onnx", "rfb", ("0.01", "0.05"), "480x640", 1))
 LARGE = (("yolo11n", 8000, 8000, 256), ("yolo12n", 8000, 8000, 256), ("yolov8n", 16384, 16384, 96))
 MIB = 1 << 20
 
@@ -66,7 +73,7 @@ def boxes_of(program, model, image, boxes, *options):
 
 
 def agrees(model, image, ours, chosen):
-    """Largest difference to ONNX Runtime. Boxes that the network has chosen are compared by score: two of
+    """Largest difference to ONNX Runtime's first output. Boxes that the network has chosen are compared by score: two of
     nearly equal scores may change places."""
     import numpy as np
     import onnxruntime
@@ -98,14 +105,53 @@ def compare(program, model, head, image, size, work):
     least, words = smallest(program, model, image, other)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
-    plans = [*PLANS[1:], least]
+    return same_plans(program, model, image, name, first, other, [*PLANS[1:], least]) and good
+
+
+def same_plans(program, model, image, name, first, other, plans, *asked):
+    good = True
     for plan in plans:
         other.unlink(missing_ok=True)
-        wrong = boxes_of(program, model, image, other, *plan.split())
+        wrong = boxes_of(program, model, image, other, *asked, *plan.split())
         if not wrong and other.read_bytes() != first.read_bytes():
             wrong = f"{plan}: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
-    return say(good, name, f"the same file under {len(plans)} other plans, the last one {least}")
+    return say(good, name, f"the same file under {len(plans)} other plans, the last one {plans[-1]}")
+
+
+def joined_by_hand(model, head, image):
+    """The joined output by ONNX Runtime."""
+    import numpy as np
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_outputs()]
+    values = dict(zip(names, session.run(names, {session.get_inputs()[0].name: np.load(image)})))
+    levels = ([[f"{part}_{stride}" for part in ("cls", "obj", "bbox", "kps")] for stride in (8, 16, 32)]
+              if head == "yunet" else [["scores", "boxes"]])
+    return np.concatenate([np.concatenate([values[name] for name in level], 2) for level in levels], 1)
+
+
+def compare_faces(program, model, head, score, image, size, work):
+    import box_cases
+    import numpy as np
+
+    tensor, first, other = work / "tensor.npy", work / "first.json", work / "other.json"
+    name, asked = f"{model.stem} {size}, score {score}", ("--score", score)
+    wrong = boxes_of(program, model, image, first, *asked, "-o", tensor, *PLANS[0].split())
+    if wrong:
+        return say(False, name, wrong)
+    output = np.load(work / "tensor.detections.npy")
+    shape = tuple(map(int, size.split("x")))
+    theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, float(score), 0.45, False, shape)
+    texts = box_cases.differences(box_cases.read(first), theirs)
+    good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
+    whole = joined_by_hand(model, head, image)
+    worst = float(np.abs(output - whole).max() / np.abs(whole).max())
+    good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
+    return same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
 
 
 def parts_of(plan):
@@ -137,6 +183,7 @@ def measure(program, folder, name, h, w, budget, work):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--folder", type=pathlib.Path, help="where the files are, and stay")
+    parser.add_argument("--models", type=pathlib.Path, help="where the face detectors are")
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--large", action="store_true")
     parser.add_argument("program")
@@ -164,6 +211,14 @@ def main():
                 h, w = map(int, size.split("x"))
                 np.save(work / "image.npy", export_detectors.drawn_image(h, w))
                 missed += not compare(args.program, kept / f"{name}.onnx", head, work / "image.npy", size, work)
+        for file, head, scores, sizes, most in FACES if args.models and not args.large else ():
+            for size in sizes.split(",") if (args.models / file).exists() else ():
+                h, w = map(int, size.split("x"))
+                image = export_detectors.drawn_image(h, w)
+                np.save(work / "image.npy", image * most if most > 1 else (image * 255 - 127) / 128)
+                for score in scores:
+                    missed += not compare_faces(args.program, args.models / file, head, score, work / "image.npy",
+                                                size, work)
         for name, h, w, budget in LARGE if args.large else ():
             if name in names:
                 missed += not measure(args.program, kept, name, h, w, budget, work)

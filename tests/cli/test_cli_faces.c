@@ -191,6 +191,22 @@ static void test_other_files(void **state) {
     json_decref(doc);
 }
 
+/* A candidate takes 32 bytes or more in the list, and 48 more with its landmarks. */
+static void test_landmarks_are_counted(void **state) {
+    long long bytes[2];
+    (void)state;
+    for (int i = 0; i < 2; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, YUNET "--boxes one.json --json --max-boxes %d",
+                       i == 0 ? 1000 : 101000);
+        expect(0, command);
+        json_t *doc = document("run");
+        bytes[i] = integer_at(doc, "plan.breakdown.source");
+        json_decref(doc);
+    }
+    assert_true(bytes[1] - bytes[0] >= 100000 * 80LL);
+}
+
 static void test_shares_of_the_image(void **state) {
     static float scores[2 * RFB_CELLS], boxes[4 * RFB_CELLS];
     static struct found list[RFB_CELLS];
@@ -215,6 +231,9 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(3, "run half.onnx" IMAGE "--boxes no.json", "the network lacks 'kps_32'");
     expect(0, "run half.onnx" IMAGE);
     expect_says(3, YUNET "--boxes no.json --boxes-of cls_8", "1x240x1 has no known head");
+    expect_says(2, YUNET "--boxes no.json --head yolov8", "of a head 'yunet', not 'yolov8'");
+    expect(0, YUNET "--boxes same.json --head YuNet --score 0.5 --iou 0.1");
+    assert_int_equal(system("cmp all.json same.json"), 0);
     expect_says(4, YUNET "--boxes no.json --score 0.5 --iou 0.1 --max-boxes 10", "more than 10");
     assert_int_not_equal(access("no.json", F_OK), 0);
 }
@@ -224,6 +243,7 @@ int main(void) {
         cmocka_unit_test(test_faces_are_those_of_the_outputs),
         cmocka_unit_test(test_faces_are_the_same_for_every_plan),
         cmocka_unit_test(test_other_files),
+        cmocka_unit_test(test_landmarks_are_counted),
         cmocka_unit_test(test_shares_of_the_image),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
