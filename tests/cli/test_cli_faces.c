@@ -207,6 +207,20 @@ static void test_landmarks_are_counted(void **state) {
     assert_true(bytes[1] - bytes[0] >= 100000 * 80LL);
 }
 
+static void test_plan_counts_the_file_of_boxes(void **state) {
+    (void)state;
+    expect(0, "plan yunet.onnx" IMAGE "--json --for-output x.json");
+    json_t *doc = document("plan");
+    long long with = integer_at(doc, "plan.breakdown.source");
+    json_decref(doc);
+    expect(0, "plan yunet.onnx" IMAGE "--json --for-output none");
+    doc = document("plan");
+    /* 100000 candidates, as long as --max-boxes is not given */
+    assert_true(with >= integer_at(doc, "plan.breakdown.source") + 100000 * 80LL);
+    json_decref(doc);
+    expect_says(4, "plan yunet.onnx" IMAGE "--for-output x.json --memory 8MiB", "--memory");
+}
+
 static void test_shares_of_the_image(void **state) {
     static float scores[2 * RFB_CELLS], boxes[4 * RFB_CELLS];
     static struct found list[RFB_CELLS];
@@ -244,6 +258,7 @@ int main(void) {
         cmocka_unit_test(test_faces_are_the_same_for_every_plan),
         cmocka_unit_test(test_other_files),
         cmocka_unit_test(test_landmarks_are_counted),
+        cmocka_unit_test(test_plan_counts_the_file_of_boxes),
         cmocka_unit_test(test_shares_of_the_image),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };

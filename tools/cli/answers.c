@@ -27,6 +27,18 @@ static struct asked asked_of(const struct rfx_cli_run_options *options, int whic
     return (struct asked){"--boxes", o->boxes, o->boxes_of, &rfx_output_json, false};
 }
 
+bool rfx_cli_answers_are_boxes(const char *path) {
+    const struct rfx_output_kind *kind = rfx_output_kind_of(path);
+    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco);
+}
+
+bool rfx_cli_answers_join(const struct rfx_cli_run_options *options) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    const char *planned = options->output.for_output;
+    if (planned != NULL && rfx_cli_answers_are_boxes(planned)) return true;
+    return answer->boxes != NULL && answer->boxes_of == NULL;
+}
+
 /* Sets *format to the format of the file for output k. */
 static enum rfx_status format_for(const struct rfx_graph *graph,
                                   const struct rfx_cli_run_options *options,

@@ -10,6 +10,7 @@
 #include "rfexec/output/georeferenced.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
@@ -350,12 +351,11 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
 }
 
 /* Loads the job's model for an image size. The outputs of a head are joined if its boxes are asked
- * for and not those of a certain output. */
+ * for. */
 static int load_for(struct rfx_cli_job *job, const struct rfx_cli_run_options *options, int64_t h,
                     int64_t w) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
     struct rfx_cli_model_options model = options->model;
-    model.join_heads = answer->boxes != NULL && answer->boxes_of == NULL;
+    model.join_heads = rfx_cli_answers_join(options);
     return rfx_cli_load(job->mem, options->words.args[0], &model, h, w, options->plan.memory_bytes,
                         &job->graph);
 }
