@@ -119,6 +119,8 @@ struct rfx_stored {
     /* All other axes have extent 1; rows and columns are those of the whole map. */
     struct rfx_shape shape;
     int64_t most; /* for integers: all values are in [0, most]; 0: the largest value is unknown */
+    const char *head; /* name of the detector's head whose outputs are joined to this one
+                         (rfexec/run/join_heads.h); NULL: the network's own output */
 };
 
 struct rfx_output {

@@ -7,12 +7,21 @@
 #include <strings.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/real_math.h"
 
 enum { BOX = 4, OBJECTNESS = 4 /* channel, of forms that have it */ };
+
+/* Channels of YuNet and of the RFB detector, as rfexec/run/join_heads.c orders them. */
+enum { YUNET_CLASS, YUNET_OBJECT, YUNET_BOX, YUNET_POINTS = 6, YUNET_CHANNELS = 16 };
+enum { RFB_FACE = 1, RFB_BOX, RFB_CHANNELS = 6 };
 
 /* Sets score and label of a candidate and returns whether it passes; *score is not NaN then. */
 typedef bool score_fn(const struct rfx_box_head *head, const float *channels, float threshold,
                       float *score, int32_t *label);
+
+/* Sets the corners of a candidate. */
+typedef void corners_fn(const struct rfx_box_head *head, const float *channels, int64_t index,
+                        float corner[4]);
 
 struct form {
     const char *title; /* for messages */
@@ -21,8 +30,11 @@ struct form {
     int fixed;        /* channels before those of the classes */
     int per_cell;     /* candidates of a cell of each level; 0: the network has chosen */
     bool either_axis; /* channels may be axis 1 or 2; else they are axis 2 */
-    bool corners;     /* the box is left, top, right, bottom; else centre and size */
+    int points;       /* landmarks of a box */
+    bool
+        named; /* never recognised by shape, and the output has the `fixed` channels, one class's */
     score_fn *score;
+    corners_fn *corners;
 };
 
 /* Returns the first of the largest values, or a NaN if there is one. */
@@ -89,19 +101,106 @@ static bool score_in_row(const struct rfx_box_head *head, const float *channels,
     return *score > threshold;
 }
 
+/* Both factors lie between 0 and 1, but for rounding. */
+static float share(float value) {
+    return value < 0 ? 0 : value > 1 ? 1 : value;
+}
+
+static bool score_of_yunet(const struct rfx_box_head *head, const float *channels, float threshold,
+                           float *score, int32_t *label) {
+    (void)head;
+    *score = sqrtf(share(channels[YUNET_CLASS]) * share(channels[YUNET_OBJECT]));
+    *label = 0;
+    return *score >= threshold;
+}
+
+static bool score_of_rfb(const struct rfx_box_head *head, const float *channels, float threshold,
+                         float *score, int32_t *label) {
+    (void)head;
+    *score = channels[RFB_FACE];
+    *label = 0;
+    return *score > threshold;
+}
+
+/* Corners of a box whose centre and sides are given. */
+static void corners_around(const float *centre, const float *side, float corner[4]) {
+    for (int i = 0; i < 2; i++) {
+        float half = side[i] / 2;
+        corner[i] = centre[i] - half;
+        corner[2 + i] = centre[i] + half;
+    }
+}
+
+static void corners_of_centre(const struct rfx_box_head *head, const float *channels, int64_t index,
+                              float corner[4]) {
+    (void)head, (void)index;
+    corners_around(channels, channels + 2, corner);
+}
+
+static void corners_as_written(const struct rfx_box_head *head, const float *channels,
+                               int64_t index, float corner[4]) {
+    (void)head, (void)index;
+    memcpy(corner, channels, BOX * sizeof *corner);
+}
+
+/* The cell of a candidate: column, row and stride, all exact in float32. */
+struct cell {
+    float at[2], stride;
+};
+
+/* Levels of YuNet: strides 8, 16 and 32. */
+enum { YUNET_STRIDE = 8, YUNET_LEVELS = 3 };
+
+static struct cell yunet_cell(const struct rfx_box_head *head, int64_t index) {
+    int64_t stride = YUNET_STRIDE, columns = rfx_ceil_div(head->image_w, stride);
+    for (int level = 1; level < YUNET_LEVELS; level++) {
+        int64_t cells = rfx_ceil_div(head->image_h, stride) * columns;
+        if (index < cells) break;
+        index -= cells;
+        stride *= 2;
+        columns = rfx_ceil_div(head->image_w, stride);
+    }
+    return (struct cell){{(float)(index % columns), (float)(index / columns)}, (float)stride};
+}
+
+static void corners_of_yunet(const struct rfx_box_head *head, const float *channels, int64_t index,
+                             float corner[4]) {
+    struct cell cell = yunet_cell(head, index);
+    const float *box = channels + YUNET_BOX;
+    float centre[2], side[2];
+    for (int i = 0; i < 2; i++) {
+        centre[i] = (cell.at[i] + box[i]) * cell.stride;
+        side[i] = (float)rfx_exp((double)box[2 + i]) * cell.stride;
+    }
+    corners_around(centre, side, corner);
+}
+
+static void corners_of_rfb(const struct rfx_box_head *head, const float *channels, int64_t index,
+                           float corner[4]) {
+    const float size[2] = {(float)head->image_w, (float)head->image_h};
+    (void)index;
+    for (int i = 0; i < BOX; i++) corner[i] = channels[RFB_BOX + i] * size[i % 2];
+}
+
 static const struct form forms[RFX_BOX_FORM_COUNT] = {
     [RFX_BOX_FORM_YOLOV8] = {"YOLOv8", "yolov8 yolov9 yolov11 yolo11 yolov12 yolo12",
-                             "1 x (4 + classes) x candidates", 4, 1, true, false, score_by_class},
-    [RFX_BOX_FORM_YOLOV5] = {"YOLOv5", "yolov5", "1 x candidates x (5 + classes)", 5, 3, false,
-                             false, score_by_product},
-    [RFX_BOX_FORM_YOLOV7] = {"YOLOv7", "yolov7", "1 x candidates x (5 + classes)", 5, 3, false,
-                             false, score_of_yolov7},
-    [RFX_BOX_FORM_YOLOX] = {"YOLOX", "yolox", "1 x candidates x (5 + classes)", 5, 1, false, false,
-                            score_of_yolox},
+                             "1 x (4 + classes) x candidates", 4, 1, true, 0, false, score_by_class,
+                             corners_of_centre},
+    [RFX_BOX_FORM_YOLOV5] = {"YOLOv5", "yolov5", "1 x candidates x (5 + classes)", 5, 3, false, 0,
+                             false, score_by_product, corners_of_centre},
+    [RFX_BOX_FORM_YOLOV7] = {"YOLOv7", "yolov7", "1 x candidates x (5 + classes)", 5, 3, false, 0,
+                             false, score_of_yolov7, corners_of_centre},
+    [RFX_BOX_FORM_YOLOX] = {"YOLOX", "yolox", "1 x candidates x (5 + classes)", 5, 1, false, 0,
+                            false, score_of_yolox, corners_of_centre},
     [RFX_BOX_FORM_YOLOV10] = {"end-to-end", "yolov10 yolo26 end-to-end", "1 x boxes x 6", 6, 0,
-                              false, true, score_in_row},
+                              false, 0, false, score_in_row, corners_as_written},
+    [RFX_BOX_FORM_YUNET] = {"YuNet", "yunet", "1 x cells of strides 8, 16 and 32 x 16",
+                            YUNET_CHANNELS, 1, false, RFX_BOX_POINTS, true, score_of_yunet,
+                            corners_of_yunet},
+    [RFX_BOX_FORM_RFB] = {"RFB", "rfb", "1 x candidates x 6, of an image of known size",
+                          RFB_CHANNELS, 1, false, 0, true, score_of_rfb, corners_of_rfb},
 };
-_Static_assert(sizeof forms / sizeof *forms == 5, "a row for each form");
+_Static_assert(sizeof forms / sizeof *forms == 7, "a row for each form");
 
 const char *rfx_box_form_names(enum rfx_box_form form) {
     return forms[form].names;
@@ -114,17 +213,19 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
     struct rfx_box found = {.index = index};
     if (!forms[head->form].score(head, channels, threshold, &found.score, &found.label))
         return false;
-    if (forms[head->form].corners) {
-        memcpy(found.corner, channels, sizeof found.corner);
-    } else {
-        for (int side = 0; side < 2; side++) {
-            float half = channels[2 + side] / 2;
-            found.corner[side] = channels[side] - half;
-            found.corner[2 + side] = channels[side] + half;
-        }
-    }
+    forms[head->form].corners(head, channels, index, found.corner);
     *box = found;
     return true;
+}
+
+int rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
+                        float points[2 * RFX_BOX_POINTS]) {
+    int n = forms[head->form].points;
+    if (n == 0) return 0;
+    struct cell cell = yunet_cell(head, index);
+    for (int i = 0; i < 2 * n; i++)
+        points[i] = (channels[YUNET_POINTS + i] + cell.at[i % 2]) * cell.stride;
+    return n;
 }
 
 /* ---- recognition ---- */
@@ -140,24 +241,42 @@ static bool is_one_of(const char *names, const char *name) {
     return false;
 }
 
+static int form_of_name(const char *name) {
+    int which = 0;
+    while (which < RFX_BOX_FORM_COUNT && !is_one_of(forms[which].names, name)) which++;
+    return which;
+}
+
+int rfx_box_name_points(const char *name) {
+    int which = name != NULL ? form_of_name(name) : RFX_BOX_FORM_COUNT;
+    return which < RFX_BOX_FORM_COUNT ? forms[which].points : 0;
+}
+
 /* Levels of usual detectors: strides first, 2 first, ... */
 static const struct { int first, n; } pyramids[] = {{8, 3}, {8, 4}, {4, 4}, {16, 2}};
+
+/* Returns the cells of all levels of an image, or -1 if its size is not known or they do not fit.
+ */
+static int64_t cells_of(const struct rfx_box_output *output, int first_stride, int n_levels) {
+    int64_t sum = 0, cells = 0;
+    if (output->image_h <= 0 || output->image_w <= 0) return -1;
+    for (int level = 0; level < n_levels; level++) {
+        int64_t stride = (int64_t)first_stride << level;
+        if (!rfx_checked_mul_i64(rfx_ceil_div(output->image_h, stride),
+                                 rfx_ceil_div(output->image_w, stride), &cells) ||
+            !rfx_checked_add_i64(sum, cells, &sum))
+            return -1;
+    }
+    return sum;
+}
 
 /* Returns the number of levels if `n` candidates are `per_cell` for each cell of a usual detector
  * on the image, else 0. */
 static int levels_of(const struct rfx_box_output *output, int64_t n, int per_cell) {
-    if (output->image_h <= 0 || output->image_w <= 0 || per_cell == 0) return 0;
-    for (size_t p = 0; p < sizeof pyramids / sizeof *pyramids; p++) {
-        int64_t sum = 0, cells = 0;
-        for (int level = 0; level < pyramids[p].n; level++) {
-            int64_t stride = (int64_t)pyramids[p].first << level;
-            if (!rfx_checked_mul_i64(rfx_ceil_div(output->image_h, stride),
-                                     rfx_ceil_div(output->image_w, stride), &cells) ||
-                !rfx_checked_add_i64(sum, cells, &sum))
-                return 0;
-        }
-        if (n % per_cell == 0 && n / per_cell == sum) return pyramids[p].n;
-    }
+    if (per_cell == 0 || n % per_cell != 0) return 0;
+    for (size_t p = 0; p < sizeof pyramids / sizeof *pyramids; p++)
+        if (n / per_cell == cells_of(output, pyramids[p].first, pyramids[p].n))
+            return pyramids[p].n;
     return 0;
 }
 
@@ -168,12 +287,13 @@ static bool is_counted(const struct rfx_box_output *output, int axis) {
 }
 
 static int64_t fewest_channels(const struct form *form, int64_t classes) {
-    if (form->per_cell == 0) return form->fixed;
+    if (form->per_cell == 0 || form->named) return form->fixed;
     return form->fixed + rfx_max_i64(classes, 1);
 }
 
 /* Whether the channels of the form can be those of `axis`, whatever their number of candidates. */
 static bool holds_channels(const struct form *form, const struct rfx_box_output *output, int axis) {
+    if (form->named && output->dims[axis] != form->fixed) return false;
     return (axis == 2 || form->either_axis) && output->dims[axis] <= INT32_MAX &&
            output->dims[axis] >= fewest_channels(form, output->classes);
 }
@@ -187,7 +307,7 @@ static bool fits(enum rfx_box_form which, const struct rfx_box_output *output, i
     const struct form *form = &forms[which];
     int64_t channels = output->dims[axis], n = output->dims[3 - axis];
     bool counted = is_counted(output, 1) || is_counted(output, 2);
-    if (!holds_channels(form, output, axis)) return false;
+    if (form->named || !holds_channels(form, output, axis)) return false;
     if (which == RFX_BOX_FORM_YOLOV10)
         return channels == form->fixed && (looks_chosen(output) || (!counted && n > channels));
     if (counted ? levels_of(output, n, form->per_cell) == 0 : n <= channels || looks_chosen(output))
@@ -204,7 +324,8 @@ static void write_words(const struct form *form, const struct rfx_box_output *ou
                         struct rfx_box_head *head) {
     char levels[32] = "", others[48] = "";
     int n_levels = levels_of(output, head->candidates, form->per_cell);
-    int64_t further = head->channels - form->fixed - head->classes;
+    int64_t further = form->named ? 0 : head->channels - form->fixed - head->classes;
+    if (form->points > 0) (void)snprintf(others, sizeof others, ", %d points", form->points);
     if (n_levels > 0) (void)snprintf(levels, sizeof levels, ", %d levels", n_levels);
     if (further > 0)
         (void)snprintf(others, sizeof others, ", %lld further channel%s not used",
@@ -224,8 +345,12 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
                                  .channel_axis = axis,
                                  .channels = output->dims[axis],
                                  .candidates = output->dims[3 - axis],
-                                 .suppress = form->per_cell != 0};
-    if (form->per_cell != 0)
+                                 .suppress = form->per_cell != 0,
+                                 .image_h = output->image_h,
+                                 .image_w = output->image_w};
+    if (form->named)
+        found.classes = 1;
+    else if (form->per_cell != 0)
         found.classes = output->classes > 0 ? output->classes : found.channels - form->fixed;
     write_words(form, output, &found);
     *head = found;
@@ -253,6 +378,8 @@ static void write_shape(const struct rfx_box_output *output, char text[LIST]) {
 static bool fits_named(const struct form *form, const struct rfx_box_output *output, int axis) {
     int64_t channels = output->dims[axis], n = output->dims[3 - axis];
     if (!holds_channels(form, output, axis)) return false;
+    if (form->points > 0) return n == cells_of(output, YUNET_STRIDE, YUNET_LEVELS);
+    if (form->named) return output->image_h > 0 && output->image_w > 0;
     if (!form->either_axis || levels_of(output, n, form->per_cell) > 0) return true;
     if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
     return n >= channels || channels == form->fixed + output->classes;
@@ -260,9 +387,8 @@ static bool fits_named(const struct form *form, const struct rfx_box_output *out
 
 static enum rfx_status find_named(const struct rfx_box_output *output, const char *shape,
                                   struct rfx_box_head *head, struct rfx_error *err) {
-    int which = 0;
+    int which = form_of_name(output->name);
     char list[LIST] = "";
-    while (which < RFX_BOX_FORM_COUNT && !is_one_of(forms[which].names, output->name)) which++;
     if (which == RFX_BOX_FORM_COUNT) {
         for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(list, (enum rfx_box_form)i);
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

@@ -9,11 +9,20 @@
  *   yolov7             1 x candidates x (5 + classes)      YOLOv7, non_max_suppression
  *   yolox              1 x candidates x (5 + classes)      YOLOX, postprocess
  *   yolov10            1 x boxes x 6                       Ultralytics, end-to-end output
+ *   yunet              1 x cells x 16                      OpenCV, FaceDetectorYN
+ *   rfb                1 x candidates x 6                  Ultra-Light-Fast-Generic-Face-Detector
  *
  * The channels of the first four are centre x, centre y, width and height in pixels of the
  * network's input, then (but for yolov8) objectness, then a score for each class; all scores are in
  * 0..1 already. Those of yolov10 are left, top, right, bottom, score and label; the network has
  * suppressed already. yolov8 also takes the transposed output, 1 x candidates x (4 + classes).
+ *
+ * yunet and rfb are heads of several outputs, which rfexec/run/join_heads.h joins to one; they are
+ * never recognised by shape. The channels of yunet are the scores of class and object, the box's
+ * centre as its distance from the cell in cells, the logarithms of width and height in cells, and
+ * five landmarks, x and y as the centre's. Its cells are those of strides 8, 16 and 32, row by row.
+ * The channels of rfb are the scores of background and face, then left, top, right and bottom as
+ * shares of the image's width and height.
  *
  * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
  */
@@ -23,12 +32,16 @@
 #include "layers/core/status.h"
 #include "rfexec/answers/boxes.h"
 
+enum { RFX_BOX_POINTS = 5 }; /* most landmarks of a box */
+
 enum rfx_box_form {
     RFX_BOX_FORM_YOLOV8,
     RFX_BOX_FORM_YOLOV5,
     RFX_BOX_FORM_YOLOV7,
     RFX_BOX_FORM_YOLOX,
     RFX_BOX_FORM_YOLOV10,
+    RFX_BOX_FORM_YUNET,
+    RFX_BOX_FORM_RFB,
     RFX_BOX_FORM_COUNT
 };
 
@@ -43,12 +56,13 @@ struct rfx_box_output {
 
 struct rfx_box_head {
     enum rfx_box_form form;
-    int channel_axis;   /* of the output: 1 or 2; the other one counts the candidates */
-    int64_t channels;   /* values of a candidate */
-    int64_t candidates; /* of the output; a candidate's index counts them from 0 */
-    int64_t classes;    /* 0: the form does not tell (yolov10) */
-    bool suppress;      /* false: the network has suppressed already */
-    char words[128];    /* "YOLOv8 head, 80 classes, 3 levels", for messages */
+    int channel_axis;         /* of the output: 1 or 2; the other one counts the candidates */
+    int64_t channels;         /* values of a candidate */
+    int64_t candidates;       /* of the output; a candidate's index counts them from 0 */
+    int64_t classes;          /* 0: the form does not tell (yolov10) */
+    bool suppress;            /* false: the network has suppressed already */
+    int64_t image_h, image_w; /* of the network's input; 0: not known */
+    char words[128];          /* "YOLOv8 head, 80 classes, 3 levels", for messages */
 };
 
 /* Finds the head of an output. Without a name, the shape must fit one form only. The number of
@@ -67,12 +81,26 @@ const char *rfx_box_form_names(enum rfx_box_form form);
  * whether it passes the score threshold, and writes *box only then.
  *
  * The label is the class of the largest score, the smallest of equals; a candidate with a NaN among
- * its scores never passes. The score must be larger than the threshold, with yolox as large. Of
- * yolov5, yolov7 and yolox it is objectness times the class's score, rounded to float32; yolov5 and
- * yolov7 compare the objectness with the threshold first, and yolov7 with one class takes the
- * objectness alone. yolov10 writes its label as a float: one that is not a whole number of 0 or
- * more becomes -1. Each corner is the centre minus or plus half the side, rounded once; corners may
- * be NaN or infinite if the network's values are. */
+ * its scores never passes. The score must be larger than the threshold, with yolox and yunet as
+ * large. Of yolov5, yolov7 and yolox it is objectness times the class's score, rounded to float32;
+ * yolov5 and yolov7 compare the objectness with the threshold first, and yolov7 with one class
+ * takes the objectness alone. yolov10 writes its label as a float: one that is not a whole number
+ * of 0 or more becomes -1. Each corner is the centre minus or plus half the side, rounded once;
+ * corners may be NaN or infinite if the network's values are.
+ *
+ * yunet: score = sqrt(class * object), both limited to 0..1; centre = (distance + column or row) *
+ * stride; side = exp(logarithm) * stride. Every operation rounds to float32 once; exp is rfx_exp
+ * (real_math.h), rounded to float32. rfb: corner = share * side of the image, rounded once. */
 bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
                        float threshold, struct rfx_box *box);
+
+/* Sets the landmarks of a candidate, x and y of each, in pixels of the network's input: (distance +
+ * column or row) * stride, each operation rounded to float32. Returns their number; 0: the form has
+ * none. */
+int rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
+                        float points[2 * RFX_BOX_POINTS]);
+
+/* Returns the number of landmarks of the form with this name; 0: none, or the name is NULL or not
+ * known. */
+int rfx_box_name_points(const char *name);
 #endif

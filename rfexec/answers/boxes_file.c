@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <strings.h>
 
 #include "rfexec/answers/answer_text.h"
 #include "rfexec/answers/box_head.h"
+#include "rfexec/answers/box_points.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
@@ -14,8 +16,9 @@ struct rfx_boxes_file {
     struct rfx_answer_options options; /* without borrowed members */
     enum rfx_boxes_form form;
     struct rfx_boxes *boxes;
-    float *channels; /* of one candidate */
-    bool own_pixels; /* coordinates are the network's own numbers */
+    struct rfx_box_points *points; /* NULL: the head has no landmarks */
+    float *channels;               /* of one candidate */
+    bool own_pixels;               /* coordinates are the network's own numbers */
 };
 
 /* Distance of a candidate's values in the output, and of the first values of two candidates. */
@@ -33,6 +36,11 @@ static bool is_pixel(const struct rfx_box_head *head, const struct rfx_end *end)
     return end->channels == head->channels && (end->at.channel_step == channel || channel == 1);
 }
 
+/* Name of the head: the one whose outputs were joined, else the user's; NULL: by shape. */
+static const char *name_of(const struct rfx_output_format *format) {
+    return format->stored.head != NULL ? format->stored.head : format->answer.head;
+}
+
 static enum rfx_status find_head(const struct rfx_output_format *format,
                                  const struct rfx_tensor *tensor, struct rfx_box_head *head,
                                  struct rfx_error *err) {
@@ -42,7 +50,7 @@ static enum rfx_status find_head(const struct rfx_output_format *format,
                                           .dims = shape->dims,
                                           .image_h = format->cells.image_h,
                                           .image_w = format->cells.image_w,
-                                          .name = format->answer.head};
+                                          .name = name_of(format)};
     return rfx_box_head_find(&output, head, err);
 }
 
@@ -61,6 +69,11 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
     if (!(overlap >= 0.0 && overlap <= 1.0))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
+    const char *joined = format->stored.head, *asked = format->answer.head;
+    if (joined != NULL && asked != NULL && strcasecmp(joined, asked) != 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: boxes: the outputs are those of a head '%s', not '%.60s'", path,
+                        joined, asked);
     enum rfx_status status = find_head(format, tensor, &head, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
     int64_t channels = format->cells.channels;
@@ -72,8 +85,10 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
 }
 
 size_t rfx_boxes_file_bytes(const struct rfx_output_format *format) {
-    return sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
-           CANDIDATE_BYTES + rfx_boxes_bytes(most_of(&format->answer));
+    int64_t most = most_of(&format->answer);
+    size_t points = rfx_box_name_points(name_of(format)) > 0 ? rfx_box_points_bytes(most) : 0;
+    return points + sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
+           CANDIDATE_BYTES + rfx_boxes_bytes(most);
 }
 
 enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
@@ -97,6 +112,8 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
                        a->y[1] == 1.0 && a->y[2] == 0.0;
     if (status == RFX_OK)
         status = rfx_boxes_create(mem, most_of(&format->answer), &file->boxes, err);
+    if (status == RFX_OK && rfx_box_name_points(name_of(format)) > 0)
+        status = rfx_box_points_create(mem, most_of(&format->answer), &file->points, err);
     if (status == RFX_OK) {
         file->channels = rfx_memory_alloc(mem, bytes);
         if (file->channels == NULL) status = rfx_memory_fail(mem, "a candidate", bytes, err);
@@ -113,7 +130,12 @@ static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channe
                                 struct rfx_error *err) {
     struct rfx_box box;
     if (!rfx_box_head_take(&file->head, channels, index, file->options.score, &box)) return RFX_OK;
-    return rfx_boxes_add(file->boxes, &box, err);
+    enum rfx_status status = rfx_boxes_add(file->boxes, &box, err);
+    if (status != RFX_OK || file->points == NULL) return status;
+    float points[2 * RFX_BOX_POINTS];
+    (void)rfx_box_head_points(&file->head, channels, index, points);
+    rfx_box_points_add(file->points, index, points);
+    return RFX_OK;
 }
 
 /* Takes the candidates of a whole output in ONNX order. */
@@ -168,6 +190,17 @@ static void put_corners(struct rfx_boxes_file *file, const struct rfx_box *box) 
     put_corner(file, box->corner[2], box->corner[3]);
 }
 
+/* Appends the landmarks of a box, each between `begin` and `end`, with `between` between them. */
+static void put_points(struct rfx_boxes_file *file, const struct rfx_box *box, const char *begin,
+                       const char *between, const char *end) {
+    const float *points = rfx_box_points_find(file->points, box->index);
+    for (int i = 0; points != NULL && i < RFX_BOX_POINTS; i++) {
+        rfx_answer_put(&file->text, "%s%s", i > 0 ? between : "", begin);
+        put_corner(file, points[2 * i], points[2 * i + 1]);
+        rfx_answer_put(&file->text, "%s", end);
+    }
+}
+
 static void put_json(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
     struct rfx_answer_text *text = &file->text;
     rfx_answer_put(text, "{\"box\":[");
@@ -178,6 +211,11 @@ static void put_json(struct rfx_boxes_file *file, const struct rfx_box *box, con
     if (name != NULL) {
         rfx_answer_put(text, ",\"name\":");
         rfx_answer_json_string(text, name);
+    }
+    if (file->points != NULL) {
+        rfx_answer_put(text, ",\"points\":[");
+        put_points(file, box, "[", ",", "]");
+        rfx_answer_put(text, "]");
     }
     rfx_answer_put(text, ",\"index\":%" PRId64 "}", box->index);
 }
@@ -229,6 +267,15 @@ static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box, con
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, ",");
     put_corners(file, box);
+    if (file->points != NULL) put_points(file, box, ",", "", "");
+    rfx_answer_put(text, "\n");
+}
+
+static void put_header(struct rfx_boxes_file *file) {
+    struct rfx_answer_text *text = &file->text;
+    rfx_answer_put(text, "label,name,score,left,top,right,bottom");
+    for (int i = 1; file->points != NULL && i <= RFX_BOX_POINTS; i++)
+        rfx_answer_put(text, ",x%d,y%d", i, i);
     rfx_answer_put(text, "\n");
 }
 
@@ -236,8 +283,7 @@ static void put_all(struct rfx_boxes_file *file) {
     struct rfx_answer_text *text = &file->text;
     int64_t n;
     const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
-    if (file->form == RFX_BOXES_CSV)
-        rfx_answer_put(text, "label,name,score,left,top,right,bottom\n");
+    if (file->form == RFX_BOXES_CSV) put_header(file);
     if (file->form == RFX_BOXES_COCO) rfx_answer_put(text, "[");
     if (file->form == RFX_BOXES_GEOJSON) rfx_answer_collection(text);
     if (file->form == RFX_BOXES_JSON)
@@ -260,6 +306,7 @@ enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_er
         rfx_boxes_suppress(file->boxes, file->options.overlap, !file->options.agnostic);
     else
         rfx_boxes_sort(file->boxes);
+    if (file->points != NULL) rfx_box_points_sort(file->points);
     put_all(file);
     enum rfx_status status = rfx_answer_text_status(&file->text, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
@@ -277,6 +324,7 @@ struct rfx_found rfx_boxes_file_found(const struct rfx_boxes_file *file) {
 void rfx_boxes_file_free(struct rfx_boxes_file *file) {
     if (file == NULL) return;
     rfx_boxes_free(file->boxes);
+    rfx_box_points_free(file->points);
     rfx_memory_release(file->mem, file->channels);
     rfx_answer_text_close(&file->text);
     rfx_memory_release(file->mem, file);

@@ -2,7 +2,8 @@
  * GeoJSON.
  *
  * Candidates are taken from the pieces of the output as they are computed, in any order; the output
- * is stored nowhere. Non-maximum suppression is that of the whole picture (boxes.h). */
+ * is stored nowhere. Landmarks of faces are written in JSON ("points") and CSV (columns x1, y1 to
+ * x5, y5) only. Non-maximum suppression is that of the whole picture (boxes.h). */
 #ifndef RFX_RFEXEC_ANSWERS_BOXES_FILE_H
 #define RFX_RFEXEC_ANSWERS_BOXES_FILE_H
 

@@ -23,9 +23,8 @@ static bool is_output(const struct rfx_graph *graph, int node) {
     return false;
 }
 
-/* Sets *node to a new node that copies the tensor of *node: a LeakyRelu whose alpha is 1. */
-static enum rfx_status copy_tensor(struct rfx_graph *graph, const char *name, int *node,
-                                   struct rfx_error *err) {
+enum rfx_status rfx_graph_copy_tensor(struct rfx_graph *graph, const char *name, int *node,
+                                      struct rfx_error *err) {
     char copied[256];
     (void)snprintf(copied, sizeof copied, "%.200s#%d", name, graph->n_nodes);
     const struct rfx_node copy = {.op = RFX_OP_ACTIVATION,
@@ -60,7 +59,7 @@ static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "keep '%s': '%s' is output '%s' already",
                         name, graph->nodes[node].name, graph->outputs[k].name);
     }
-    if ((how & RFX_KEEP_COPIES) != 0) status = copy_tensor(graph, name, &node, err);
+    if ((how & RFX_KEEP_COPIES) != 0) status = rfx_graph_copy_tensor(graph, name, &node, err);
     if (status == RFX_OK) status = rfx_graph_add_output(graph, node, name, err);
     if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.type = type;
     return status;

@@ -17,4 +17,9 @@ enum {
  * names), it is a constant, or it is already an output of the network. */
 RFX_NODISCARD enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names,
                                              int n, unsigned how, struct rfx_error *err);
+
+/* Sets *node to a new node that copies the float32 tensor of *node: a LeakyRelu whose alpha is 1.
+ * The new node's name begins with `name`. Statuses: as rfx_graph_add. */
+RFX_NODISCARD enum rfx_status rfx_graph_copy_tensor(struct rfx_graph *graph, const char *name,
+                                                    int *node, struct rfx_error *err);
 #endif

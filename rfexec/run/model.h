@@ -17,6 +17,7 @@ struct rfx_load_options {
     int n_keep;
     unsigned keep_how;   /* RFX_KEEP_COPIES, RFX_KEEP_KNOWN (keep_tensors.h) */
     bool class_map;      /* the map of a class-activation map becomes an output: see class_map.h */
+    bool join_heads;     /* outputs of a detector's head are joined to one more (join_heads.h) */
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 
@@ -38,8 +39,8 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
                                              struct rfx_graph **out, struct rfx_error *err);
 
 /* Finishes a graph that holds all layers of the model; used for built-ins and files. Cuts the
- * outputs for options->fit, adds the kept tensors and the class map as outputs, sets where
- * Winograd's tiles begin, and fuses. */
+ * outputs for options->fit, joins the outputs of a head, adds the kept tensors and the class map as
+ * outputs, sets where Winograd's tiles begin, and fuses. */
 RFX_NODISCARD enum rfx_status rfx_model_finish(struct rfx_graph *graph,
                                                const struct rfx_load_options *options,
                                                struct rfx_error *err);

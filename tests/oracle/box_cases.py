@@ -1,7 +1,7 @@
 """Boxes that rfexec wrote against PyTorch's and torchvision's boxes of the same output tensor.
 
     box_cases.py output.npy boxes.json --head yolov8 [--score 0.25] [--iou 0.45] [--classes N] [--agnostic]
-            [--transposed]
+            [--transposed] [--image HxW]
 
 output.npy holds the detector's output as the network writes it; boxes.json is what rfexec wrote:
 {"boxes": [{"box": [left, top, right, bottom], "score": s, "label": k, "index": i}, ...]}, "index" counting
@@ -12,6 +12,10 @@ The reference decodes with PyTorch by the rule of each head's own program and su
 torchvision.ops.nms, label by label but for --agnostic: torchvision's batched_nms and Ultralytics shift the
 boxes of each label instead, which changes their rounding. Candidates of equal score stay in the order of
 the tensor. Limits of these programs on the number of boxes are not applied.
+
+yunet and rfb (--image HxW is needed): output.npy is the joined output, rows of cls, obj, bbox, kps or of
+scores, boxes. yunet is decoded as OpenCV's FaceDetectorYN does, with NumPy in float32; "points" of the
+boxes must be equal, too.
 """
 
 import argparse
@@ -22,7 +26,7 @@ import numpy as np
 import torch
 import torchvision
 
-HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10"]
+HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10", "yunet", "rfb"]
 FIELDS = ["left", "top", "right", "bottom", "score", "label", "index"]
 
 
@@ -32,6 +36,8 @@ def rows_of(tensor, head, classes, transposed):
         raise SystemExit(f"the output has the shape {tensor.shape}, not 1 x a x b")
     rows = torch.from_numpy(np.ascontiguousarray(tensor[0], dtype=np.float32))
     fixed = {"yolov8": 4, "yolov10": 6}.get(head, 5)
+    if head in ("yunet", "rfb"):
+        return rows
     if head == "yolov8" and not transposed:
         rows = rows.T
     if head == "yolov10":
@@ -39,9 +45,42 @@ def rows_of(tensor, head, classes, transposed):
     return rows[:, : fixed + (classes or rows.shape[1] - fixed)].contiguous()
 
 
-def decode(rows, head, score):
+def cells_of(image):
+    """(column, row) and stride of every cell of an image of (rows, columns)."""
+    cells, strides = [], []
+    for stride in (8, 16, 32):
+        h, w = -(-image[0] // stride), -(-image[1] // stride)
+        y, x = np.divmod(np.arange(h * w), w)
+        cells.append(np.stack([x, y], 1).astype(np.float32))
+        strides.append(np.full((h * w, 1), stride, np.float32))
+    return np.concatenate(cells), np.concatenate(strides)
+
+
+def yunet_points(rows, image):
+    """The landmarks of every cell, cells x 5 x 2."""
+    cells, strides = cells_of(image)
+    return (rows.numpy()[:, 6:].reshape(-1, 5, 2) + cells[:, None]) * strides[:, None]
+
+
+def yunet_boxes(rows, image):
+    values, (cells, strides) = rows.numpy(), cells_of(image)
+    if len(values) != len(cells):
+        raise SystemExit(f"{len(values)} candidates; an image of {image} has {len(cells)} cells")
+    scores = np.sqrt(np.clip(values[:, 0], 0, 1) * np.clip(values[:, 1], 0, 1))
+    centre = (cells + values[:, 2:4]) * strides
+    half = np.exp(values[:, 4:6].astype(np.float64)).astype(np.float32) * strides / np.float32(2)
+    return torch.from_numpy(np.concatenate([centre - half, centre + half], 1)), torch.from_numpy(scores)
+
+
+def decode(rows, head, score, image):
     """Returns (boxes, scores, labels, indices) of the candidates that pass the score."""
-    if head == "yolov10":
+    if head == "yunet":
+        boxes, scores = yunet_boxes(rows, image)
+        passed, labels = scores >= np.float32(score), torch.zeros(len(rows))
+    elif head == "rfb":
+        boxes = rows[:, 2:] * torch.tensor([image[1], image[0]] * 2, dtype=torch.float32)
+        passed, scores, labels = rows[:, 1] > score, rows[:, 1], torch.zeros(len(rows))
+    elif head == "yolov10":
         passed = rows[:, 4] > score
         boxes, scores, labels = rows[:, :4], rows[:, 4], rows[:, 5]
     else:
@@ -78,15 +117,17 @@ def by_score(scores, positions):
     return positions[scores[positions].sort(descending=True, stable=True)[1]]
 
 
-def reference(rows, head, score, iou, agnostic):
-    """The rows of FIELDS that rfexec has to write."""
-    boxes, scores, labels, indices = decode(rows, head, score)
+def reference(rows, head, score, iou, agnostic, image=None):
+    """The rows of FIELDS that rfexec has to write, with yunet the landmarks' numbers behind them."""
+    boxes, scores, labels, indices = decode(rows, head, score, image)
+    points = yunet_points(rows, image).reshape(-1, 10) if head == "yunet" else np.zeros((len(rows), 0), np.float32)
     if head == "yolov10":  # the network has suppressed
         left = by_score(scores, torch.arange(len(scores)))
     else:
         left = suppress(boxes, scores, labels, iou, agnostic)
     return [
-        [*map(np.float32, boxes[at].tolist()), np.float32(scores[at].item()), int(labels[at]), int(indices[at])]
+        [*map(np.float32, boxes[at].tolist()), np.float32(scores[at].item()), int(labels[at]), int(indices[at]),
+         *map(np.float32, points[indices[at]])]
         for at in left.tolist()
     ]
 
@@ -98,7 +139,8 @@ def number(value):
 def read(path):
     with open(path, encoding="utf-8") as file:
         boxes = json.load(file)["boxes"]
-    return [[*map(number, box["box"]), number(box["score"]), box["label"], box["index"]] for box in boxes]
+    return [[*map(number, box["box"]), number(box["score"]), box["label"], box["index"],
+             *(number(value) for point in box.get("points", ()) for value in point)] for box in boxes]
 
 
 def same(ours, theirs):
@@ -113,11 +155,14 @@ def differences(ours, theirs):
     """Texts of the boxes that differ."""
     texts = []
     for at, (a, b) in enumerate(zip(ours, theirs)):
-        wrong = [f"{field} {x}, expected {y}" for field, x, y in zip(FIELDS, a, b) if not same(x, y)]
+        names = [*FIELDS, *(f"points[{i // 2}][{i % 2}]" for i in range(10))]
+        wrong = [f"{field} {x}, expected {y}" for field, x, y in zip(names, a, b) if not same(x, y)]
+        if len(a) != len(b):
+            wrong.append(f"{len(a)} numbers, expected {len(b)}")
         if wrong:
             texts.append(f"box {at}: {'; '.join(wrong)}")
-    texts += [f"box {at} is too much: index {ours[at][-1]}" for at in range(len(theirs), len(ours))]
-    texts += [f"box {at} is missing: index {theirs[at][-1]}" for at in range(len(ours), len(theirs))]
+    texts += [f"box {at} is too much: index {ours[at][6]}" for at in range(len(theirs), len(ours))]
+    texts += [f"box {at} is missing: index {theirs[at][6]}" for at in range(len(ours), len(theirs))]
     return texts
 
 
@@ -131,10 +176,14 @@ def main():
     parser.add_argument("--classes", type=int, default=0, help="0: all channels behind the fixed ones")
     parser.add_argument("--agnostic", action="store_true", help="boxes of all labels suppress each other")
     parser.add_argument("--transposed", action="store_true", help="yolov8 as 1 x candidates x (4 + classes)")
+    parser.add_argument("--image", metavar="HxW", help="rows and columns of the network's input")
     args = parser.parse_args()
+    image = tuple(map(int, args.image.split("x"))) if args.image else None
+    if image is None and args.head in ("yunet", "rfb"):
+        parser.error(f"--head {args.head} needs --image")
     ours = read(args.boxes)
     rows = rows_of(np.load(args.output), args.head, args.classes, args.transposed)
-    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic)
+    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic, image)
     wrong = differences(ours, theirs)
     print(f"{args.boxes}: {len(ours)} boxes, {len(theirs)} of torchvision {torchvision.__version__}, "
           f"{len(wrong)} differ")

@@ -27,6 +27,18 @@ static struct asked asked_of(const struct rfx_cli_run_options *options, int whic
     return (struct asked){"--boxes", o->boxes, o->boxes_of, &rfx_output_json, false};
 }
 
+bool rfx_cli_answers_are_boxes(const char *path) {
+    const struct rfx_output_kind *kind = rfx_output_kind_of(path);
+    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco);
+}
+
+bool rfx_cli_answers_join(const struct rfx_cli_run_options *options) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    const char *planned = options->output.for_output;
+    if (planned != NULL && rfx_cli_answers_are_boxes(planned)) return true;
+    return answer->boxes != NULL && answer->boxes_of == NULL;
+}
+
 /* Sets *format to the format of the file for output k. */
 static enum rfx_status format_for(const struct rfx_graph *graph,
                                   const struct rfx_cli_run_options *options,
@@ -47,6 +59,13 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
     return rfx_output_format_check(format, tensor, what, err);
 }
 
+/* Whether an output is joined from those of a head, so that no other one has its boxes. */
+static bool has_joined(const struct rfx_graph *graph) {
+    bool any = false;
+    for (int k = 0; k < graph->n_outputs; ++k) any |= graph->outputs[k].stored.head != NULL;
+    return any;
+}
+
 /* Finds the output that the option is about. Fails with the reason why the first one does not suit.
  */
 static enum rfx_status find_output(const struct rfx_graph *graph,
@@ -55,9 +74,11 @@ static enum rfx_status find_output(const struct rfx_graph *graph,
                                    struct rfx_output_format *format, struct rfx_error *err) {
     struct rfx_error first = {{0}};
     enum rfx_status status = RFX_STATUS_INVALID_ARGUMENT;
+    bool joined = !asked->maps && asked->output == NULL && has_joined(graph);
     for (int k = 0; k < graph->n_outputs; ++k) {
         struct rfx_error here = {{0}};
         if (asked->output != NULL && strcmp(asked->output, graph->outputs[k].name) != 0) continue;
+        if (joined && graph->outputs[k].stored.head == NULL) continue;
         enum rfx_status found = format_for(graph, options, asked, k, format, &here);
         *output = k;
         if (found == RFX_OK) return RFX_OK;

@@ -20,6 +20,14 @@ struct rfx_cli_answers { /* all zero: none */
     struct rfx_cli_answer items[RFX_CLI_ANSWERS];
 };
 
+/* Returns whether the outputs of a head have to be joined (rfx_load_options): boxes are asked for,
+ * by
+ * --boxes or by a file of boxes in --for-output, and not those of a certain output. */
+bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
+
+/* Returns whether a file name is that of boxes only: .json or .coco.json. */
+bool rfx_cli_answers_are_boxes(const char *path);
+
 /* Checks before the run that --regions and --boxes suit the outputs. Prints why they do not. */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);

@@ -19,6 +19,8 @@ bool rfx_cli_is_vector(const struct rfx_tensor *tensor) {
 }
 
 bool rfx_cli_has_classes(const struct rfx_graph *graph) {
+    for (int k = 0; k < graph->n_outputs; ++k)
+        if (graph->outputs[k].stored.head != NULL) return false; /* scores of a detector's cells */
     return rfx_cli_is_vector(&graph->nodes[graph->outputs[0].node].out);
 }
 

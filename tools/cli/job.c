@@ -10,6 +10,7 @@
 #include "rfexec/output/georeferenced.h"
 #include "tiler/modes/modes.h"
 #include "tiler/plan/plan_check.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/job.h"
 #include "tools/cli/progress.h"
@@ -192,6 +193,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .keep = options->kept.tensors,
                                     .n_keep = options->kept.n,
                                     .class_map = options->class_map,
+                                    .join_heads = options->join_heads,
                                     .memory_bytes = memory_bytes};
     if (options->tensors != NULL) {
         load.keep = options->tensors;
@@ -349,6 +351,16 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
         (long long)t.w);
 }
 
+/* Loads the job's model for an image size. The outputs of a head are joined if its boxes are asked
+ * for. */
+static int load_for(struct rfx_cli_job *job, const struct rfx_cli_run_options *options, int64_t h,
+                    int64_t w) {
+    struct rfx_cli_model_options model = options->model;
+    model.join_heads = rfx_cli_answers_join(options);
+    return rfx_cli_load(job->mem, options->words.args[0], &model, h, w, options->plan.memory_bytes,
+                        &job->graph);
+}
+
 /* Opens a synthetic image of the model's input size, for commands without an input. */
 static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_options *options) {
     char spec[64];
@@ -358,9 +370,7 @@ static int open_synthetic(struct rfx_cli_job *job, const struct rfx_cli_run_opti
                         MOST_SIDE);
         return RFX_EXIT_USAGE;
     }
-    int code =
-        rfx_cli_load(job->mem, options->words.args[0], &options->model, options->model.size.y,
-                     options->model.size.x, options->plan.memory_bytes, &job->graph);
+    int code = load_for(job, options, options->model.size.y, options->model.size.x);
     if (code != RFX_EXIT_DONE) return code;
     const struct rfx_tensor *input = &job->graph->nodes[job->graph->input].out;
     (void)snprintf(spec, sizeof spec, "synthetic:%lldx%lld", (long long)input->h,
@@ -395,8 +405,7 @@ static int open_given(struct rfx_cli_job *job, const struct rfx_cli_run_options 
     }
     if (code != RFX_EXIT_DONE) return code;
     struct rfx_source_traits traits = rfx_image_traits(job->image);
-    code = rfx_cli_load(job->mem, options->words.args[0], &options->model, traits.h, traits.w,
-                        options->plan.memory_bytes, &job->graph);
+    code = load_for(job, options, traits.h, traits.w);
     if (code != RFX_EXIT_DONE) {
         tell_layout(job, spec, 0);
         return code;

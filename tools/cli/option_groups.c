@@ -255,8 +255,9 @@ GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
 static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME",
-                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox "
-                   "or yolov10 (default: the one that the shape fits)",
+                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox, "
+                   "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
+                   "fit)",
                    .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
                    "leave out boxes with scores up to S (default 0.25)",

@@ -159,6 +159,7 @@ struct rfx_cli_model_options {
     const char *const *tensors;          /* tensors that are kept in place of `kept` */
     int n_tensors;
     unsigned keep_how; /* as in rfx_load_options, for `tensors` */
+    bool join_heads;   /* as in rfx_load_options; set for --boxes */
 };
 
 /* How a network is run. */

@@ -191,8 +191,8 @@ static const struct rfx_cli_group check_group = RFX_CLI_GROUP(rfx_cli_heading_pl
 
 static const struct rfx_cli_option file_rows[] = {
     RFX_CLI_OPTION(rfx_cli_run_options, "for-output", TEXT, output.for_output, "FILE",
-                   "the -o of the run that is planned: writing it takes memory (default: a .npy "
-                   "file; none: no file)"),
+                   "the -o of the run that is planned, or the --boxes if FILE ends in .json: "
+                   "writing it takes memory (default: a .npy file; none: no file)"),
 };
 static const struct rfx_cli_group file_group = RFX_CLI_GROUP(rfx_cli_heading_output, file_rows);
 

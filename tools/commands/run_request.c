@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tiler/modes/modes.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/outputs.h"
 #include "tools/report/html_report.h"
 
@@ -112,6 +113,10 @@ int rfx_run_request_count(struct rfx_cli_job *job, const struct rfx_cli_run_opti
     struct rfx_cli_run_options run = *options;
     if (options->words.n_args < 2) count_npy_picture(job);
     run.output.file = rfx_run_request_output(options);
+    if (run.output.file != NULL && rfx_cli_answers_are_boxes(run.output.file)) {
+        run.output.answer.boxes = run.output.file; /* of one output, as --boxes */
+        run.output.file = NULL;
+    }
     int code = rfx_cli_outputs_check(job->graph, &run);
     if (code == RFX_EXIT_DONE)
         job->request.source.fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);

@@ -14,6 +14,7 @@
 
 enum { V8 = RFX_BOX_FORM_YOLOV8, V5 = RFX_BOX_FORM_YOLOV5, V7 = RFX_BOX_FORM_YOLOV7 };
 enum { X = RFX_BOX_FORM_YOLOX, V10 = RFX_BOX_FORM_YOLOV10 };
+enum { YUNET = RFX_BOX_FORM_YUNET, RFB = RFX_BOX_FORM_RFB };
 
 /* ---- shapes ---- */
 
@@ -123,6 +124,19 @@ static const struct found_case found[] = {
      300,
      0,
      "end-to-end head, 300 boxes, 32 further channels not used"},
+    /* cells of strides 8, 16 and 32: 8 * 12 + 4 * 6 + 2 * 3 */
+    {{1, 126, 16},
+     64,
+     96,
+     0,
+     "yunet",
+     YUNET,
+     2,
+     16,
+     126,
+     1,
+     "YuNet head, 1 class, 3 levels, 5 points"},
+    {{1, 17640, 6}, 480, 640, 0, "RFB", RFB, 2, 6, 17640, 1, "RFB head, 1 class"},
 };
 
 static void recognised_shapes(void **state) {
@@ -181,6 +195,15 @@ static const struct refused_case refused[] = {
     {3, {1, 25200, 6}, 640, 640, 1, NULL, INVALID, "(yolov5, yolov7)"},
     {3, {1, 84, 84}, 64, 64, 80, NULL, INVALID, "(yolov8)"},
     {3, {1, 1000, 6}, 0, 0, 1, NULL, INVALID, "(yolov5, yolov7, yolox, yolov10)"},
+    /* heads of joined outputs: by name only, with their own shape, on an image of known size */
+    {3, {1, 126, 16}, 64, 96, 0, NULL, INVALID, "(yolov8, yolox)"},
+    {3, {1, 17640, 6}, 480, 640, 0, NULL, INVALID, "yolox, yolov10)"},
+    {3, {1, 127, 16}, 64, 96, 0, "yunet", UNSUPPORTED, "strides 8, 16 and 32 x 16; the output has"},
+    {3, {1, 126, 17}, 64, 96, 0, "yunet", UNSUPPORTED, "the output has 1x126x17"},
+    {3, {1, 126, 16}, 0, 0, 0, "yunet", UNSUPPORTED, "the output has 1x126x16"},
+    {3, {1, 16, 126}, 64, 96, 0, "yunet", UNSUPPORTED, "the output has 1x16x126"},
+    {3, {1, 100, 6}, 0, 0, 0, "rfb", UNSUPPORTED, "of an image of known size; the output has"},
+    {3, {1, 100, 7}, 64, 96, 0, "rfb", UNSUPPORTED, "1x100x7"},
 };
 
 static void refused_shapes(void **state) {
@@ -221,16 +244,17 @@ static void huge_shapes_and_long_names(void **state) {
 
 static void names(void **state) {
     (void)state;
-    static const int64_t dims[3] = {1, 8400, 85};
     for (int form = 0; form < RFX_BOX_FORM_COUNT; form++) {
+        const int64_t dims[3] = {1, 8400, form == YUNET ? 16 : form == RFB ? 6 : 85};
         char list[96], *rest = list;
         (void)snprintf(list, sizeof list, "%s", rfx_box_form_names((enum rfx_box_form)form));
         for (const char *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
-            struct rfx_box_output output = {3, dims, 0, 0, 0, name};
+            struct rfx_box_output output = {3, dims, 640, 640, 0, name};
             struct rfx_box_head head;
             struct rfx_error err;
             assert_int_equal(rfx_box_head_find(&output, &head, &err), RFX_OK);
             assert_int_equal(head.form, form);
+            assert_int_equal(rfx_box_name_points(name), form == YUNET ? 5 : 0);
         }
     }
 }
@@ -353,11 +377,96 @@ static void candidates_by_hand(void **state) {
     }
 }
 
+/* A candidate of an image of 64 x 96 pixels: 96 cells of stride 8 (12 in a row), 24 of stride 16
+ * (6), 6 of stride 32 (3). exp(0x1.62e43p-1) rounds to 2. */
+struct face_case {
+    const char *what;
+    int64_t index;
+    float cls, obj, box[4], threshold;
+    bool passes;
+    float corner[4], score, point[2]; /* of a landmark at the box's distance from the cell */
+};
+
+#define LOG2 0x1.62e43p-1F
+
+static const struct face_case faces[] = {
+    {"first cell", 0, 0.25F, 1, {0.5F, 0.25F, 0, 0}, 0.25F, true, {0, -2, 8, 6}, 0.5F, {4, 2}},
+    {"end of a row", 11, 1, 1, {0, 0, 0, 0}, 0.25F, true, {84, -4, 92, 4}, 1, {88, 0}},
+    {"next row", 12, 1, 1, {0, 0, 0, 0}, 0.25F, true, {-4, 4, 4, 12}, 1, {0, 8}},
+    {"last of stride 8", 95, 1, 1, {0, 0, 0, 0}, 0.25F, true, {84, 52, 92, 60}, 1, {88, 56}},
+    {"first of stride 16", 96, 1, 1, {0, 0, 0, 0}, 0.25F, true, {-8, -8, 8, 8}, 1, {0, 0}},
+    {"of stride 16", 103, 1, 1, {0.5F, 0.25F, LOG2, 0}, 0.25F, true, {8, 12, 40, 28}, 1, {24, 20}},
+    {"first of stride 32", 120, 1, 1, {0, 0, 0, LOG2}, 0.25F, true, {-16, -32, 16, 32}, 1, {0, 0}},
+    {"last cell", 125, 1, 1, {0, 0, 0, 0}, 0.25F, true, {48, 16, 80, 48}, 1, {64, 32}},
+    {"root rounded", 0, 0.5F, 1, {0}, 0.25F, true, {-4, -4, 4, 4}, 0x1.6a09e6p-1F, {0, 0}},
+    {"product rounded, then its root",
+     0,
+     0x1.000002p-1F,
+     0x1.000002p-1F,
+     {0},
+     0.25F,
+     true,
+     {-4, -4, 4, 4},
+     0x1.000002p-1F,
+     {0, 0}},
+    {"at the threshold", 0, 0.25F, 1, {0}, 0.5F, true, {-4, -4, 4, 4}, 0.5F, {0, 0}},
+    {"below", 0, 0x1.fffffcp-3F, 1, {0}, 0.5F, false, {0}, 0, {0, 0}},
+    {"limited to 1", 0, 1.5F, 0.25F, {0}, 0.25F, true, {-4, -4, 4, 4}, 0.5F, {0, 0}},
+    {"limited to 0", 0, -1, -1, {0}, 0.25F, false, {0}, 0, {0, 0}},
+    {"NaN", 0, NAN, 1, {0}, 0, false, {0}, 0, {0, 0}},
+};
+
+static void faces_by_hand(void **state) {
+    (void)state;
+    struct rfx_box_head head = {.form = RFX_BOX_FORM_YUNET, .image_h = 64, .image_w = 96};
+    for (size_t i = 0; i < sizeof faces / sizeof *faces; i++) {
+        const struct face_case *one = &faces[i];
+        float channels[16] = {one->cls, one->obj}, points[10];
+        struct rfx_box box = {.label = -1};
+        memcpy(channels + 2, one->box, sizeof one->box);
+        for (int p = 0; p < 10; p++) channels[6 + p] = one->box[p % 2] + (float)(p / 2);
+        if (rfx_box_head_take(&head, channels, one->index, one->threshold, &box) != one->passes)
+            fail_msg("%s", one->what);
+        if (!one->passes) continue;
+        if (memcmp(box.corner, one->corner, sizeof box.corner) != 0 || box.score != one->score)
+            fail_msg("%s: %g %g %g %g, score %.9g", one->what, (double)box.corner[0],
+                     (double)box.corner[1], (double)box.corner[2], (double)box.corner[3],
+                     (double)box.score);
+        assert_int_equal(box.label, 0);
+        assert_int_equal(box.index, one->index);
+        assert_int_equal(rfx_box_head_points(&head, channels, one->index, points), 5);
+        float stride = one->index < 96 ? 8 : one->index < 120 ? 16 : 32;
+        for (int p = 0; p < 10; p++)
+            assert_true(points[p] == one->point[p % 2] + (float)(p / 2) * stride);
+    }
+}
+
+static void shares_by_hand(void **state) {
+    (void)state;
+    struct rfx_box_head head = {.form = RFX_BOX_FORM_RFB, .image_h = 480, .image_w = 640};
+    const float channels[6] = {0.9F, 0.5F, 0.25F, 0.5F, 0.75F, 1}, want[4] = {160, 240, 480, 480};
+    float points[10];
+    struct rfx_box box;
+    assert_false(rfx_box_head_take(&head, channels, 7, 0.5F, &box));
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.25F, &box));
+    assert_memory_equal(box.corner, want, sizeof want);
+    assert_true(box.score == 0.5F);
+    assert_int_equal(box.label, 0);
+    assert_int_equal(box.index, 7);
+    assert_int_equal(rfx_box_head_points(&head, channels, 7, points), 0);
+    assert_int_equal(rfx_box_name_points(NULL), 0);
+    assert_int_equal(rfx_box_name_points("other"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(recognised_shapes),          cmocka_unit_test(refused_shapes),
-        cmocka_unit_test(huge_shapes_and_long_names), cmocka_unit_test(names),
+        cmocka_unit_test(recognised_shapes),
+        cmocka_unit_test(refused_shapes),
+        cmocka_unit_test(huge_shapes_and_long_names),
+        cmocka_unit_test(names),
         cmocka_unit_test(candidates_by_hand),
+        cmocka_unit_test(faces_by_hand),
+        cmocka_unit_test(shares_by_hand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,22 @@
+/* Joins the outputs of a detector's head into one, so that one output holds all values of every
+ * candidate.
+ *
+ *   head    outputs of the network (their names, shapes)                  joined
+ *   yunet   cls_S 1xNx1, obj_S 1xNx1, bbox_S 1xNx4, kps_S 1xNx10,         1 x all N x 16
+ *           for S = 8, 16, 32
+ *   rfb     scores 1xNx2, boxes 1xNx4                                     1 x N x 6
+ *
+ * The values of a candidate follow each other in the order of the table, the candidates in the
+ * order of the levels. rfexec/answers/box_head.h says what the values mean. rfx_split_heads makes
+ * the joined output of a YuNet a join of maps, so it is computed row by row like other heads. */
+#ifndef RFX_RFEXEC_RUN_JOIN_HEADS_H
+#define RFX_RFEXEC_RUN_JOIN_HEADS_H
+
+#include "layers/graph/graph.h"
+
+/* Adds an output "detections" (or "detections#2", ...) if the outputs are those of a head of the
+ * table; its stored.head is the name of the head. All other outputs stay. Does nothing for other
+ * networks. Call it before rfx_graph_finish. UNSUPPORTED: at least half of a YuNet's outputs are
+ * there, but not all (the text names the missing ones), or one has another shape. */
+RFX_NODISCARD enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *err);
+#endif

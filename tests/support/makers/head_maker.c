@@ -1,0 +1,72 @@
+#include "tests/support/makers/head_maker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 32, MOST = 16, COLOURS = 3 };
+
+/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, and its result
+ * as 1 x candidates x channels. */
+static void add_values(struct maker *graph, int stride, int maps, int channels, const char *out) {
+    unsigned drawn = (unsigned)strlen(out) * 7919U + (unsigned)stride * 104729U + (unsigned)out[0];
+    char kernel[NAME], map[NAME], last[NAME], shape[NAME], words[4 * NAME];
+    float weights[MOST * COLOURS];
+    const int64_t dims[4] = {maps, COLOURS, 1, 1}, perm[4] = {0, 2, 3, 1},
+                  strides[2] = {stride, stride}, sizes[3] = {1, -1, channels};
+    for (int i = 0; i < maps * COLOURS; i++) {
+        drawn = drawn * 1664525U + 1013904223U;
+        weights[i] = (float)(drawn >> 8) * 0x1p-24F - 0.5F;
+    }
+    (void)snprintf(kernel, NAME, "kernel_%.20s", out);
+    (void)snprintf(map, NAME, "map_%.20s", out);
+    (void)snprintf(last, NAME, "last_%.20s", out);
+    (void)snprintf(shape, NAME, "shape_%.20s", out);
+    maker_floats(graph, kernel, dims, 4, weights);
+    maker_ints(graph, shape, sizes, 3);
+    (void)snprintf(words, sizeof words, "stem %s", kernel);
+    maker_add_ints(graph, "Conv", words, map, "strides", strides, 2);
+    maker_add_ints(graph, "Transpose", map, last, "perm", perm, 4);
+    (void)snprintf(words, sizeof words, "%s %s", last, shape);
+    maker_add(graph, "Reshape", words, out);
+}
+
+/* Begins a graph: every pixel of "stem" is the largest of 3 x 3 of the image. */
+static void begin(struct maker *graph) {
+    static struct maker node;
+    const int64_t dims[4] = {1, COLOURS, 0, 0}, kernel[2] = {3, 3}, pads[4] = {1, 1, 1, 1};
+    *graph = (struct maker){.size = 0};
+    maker_value(graph, MAKER_INPUT, "image", dims, 4);
+    maker_node(&node, "MaxPool", "image", "stem");
+    maker_attr_ints(&node, "kernel_shape", kernel, 2);
+    maker_attr_ints(&node, "pads", pads, 4);
+    maker_message(graph, MAKER_NODE, &node);
+}
+
+void maker_yunet(struct maker *graph, const char *without, const char *wide) {
+    static const struct {
+        const char *name;
+        int channels;
+    } parts[] = {{"cls", 1}, {"obj", 1}, {"bbox", 4}, {"kps", 10}};
+    begin(graph);
+    for (int part = 0; part < 4; part++)
+        for (int stride = 8; stride <= 32; stride *= 2) {
+            char name[NAME], raw[NAME];
+            int channels = parts[part].channels;
+            (void)snprintf(name, NAME, "%s_%d", parts[part].name, stride);
+            (void)snprintf(raw, NAME, "raw_%s_%d", parts[part].name, stride);
+            channels += wide != NULL && strcmp(wide, name) == 0;
+            add_values(graph, stride, channels, channels, part < 2 ? raw : name);
+            if (part < 2) maker_add(graph, "Sigmoid", raw, name);
+            if (without == NULL || strcmp(without, name) != 0)
+                maker_value(graph, MAKER_OUTPUT, name, NULL, 0);
+        }
+}
+
+void maker_rfb(struct maker *graph) {
+    begin(graph);
+    add_values(graph, 8, 4, 2, "raw_scores");
+    maker_add_int(graph, "Softmax", "raw_scores", "scores", "axis", 2);
+    add_values(graph, 8, 8, 4, "boxes");
+    maker_value(graph, MAKER_OUTPUT, "scores", NULL, 0);
+    maker_value(graph, MAKER_OUTPUT, "boxes", NULL, 0);
+}

@@ -1,0 +1,17 @@
+/* Small networks whose outputs have the form of a head of several outputs
+ * (rfexec/run/join_heads.h). Every value of a cell is a linear function of the largest
+ * values of 3 x 3 pixels. */
+#ifndef RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
+#define RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
+
+#include "tests/support/makers/onnx_maker.h"
+
+/* Makes the graph of YuNet's twelve outputs, for images of any size, opset 13. without: name of an
+ * output that is computed but not declared; NULL: none. wide: name of an output of one channel
+ * more; NULL: none. */
+void maker_yunet(struct maker *graph, const char *without, const char *wide);
+
+/* Makes the graph of the two outputs of the RFB face detector, with two candidates a cell of stride
+ * 8, opset 13. */
+void maker_rfb(struct maker *graph);
+#endif

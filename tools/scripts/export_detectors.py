@@ -1,0 +1,114 @@
+"""Exports detectors of Ultralytics with random weights as ONNX files, by Ultralytics' own exporter.
+
+    python tools/scripts/export_detectors.py OUT_DIR [NAME ...]
+
+One file <name>.onnx for each of NETWORKS, for images of any height and width that are multiples of 32.
+The weights are drawn, then every batch norm is set to the statistics of one drawn image, and the last
+convolutions are scaled so that scores lie all over 0..1 and boxes have sides of all sizes: a fresh
+network gives nearly the same numbers for every candidate.
+Needs torch, ultralytics, onnx and onnxslim. tests/acceptance/detectors.py compares rfexec's boxes on
+these files."""
+
+import argparse
+import os
+import pathlib
+import shutil
+import tempfile
+
+os.environ.setdefault("YOLO_AUTOINSTALL", "false")
+os.environ.setdefault("YOLO_OFFLINE", "true")
+
+import numpy as np
+import torch
+from torch import nn
+from ultralytics import YOLO
+
+NETWORKS = {
+    "yolov8n": "yolov8n.yaml",
+    "yolo11n": "yolo11n.yaml",
+    "yolo12n": "yolo12n.yaml",
+    "yolov5nu": "yolov5n.yaml",
+    "yolov10n": "yolov10n.yaml",
+    "yolo26n": "yolo26n.yaml",
+}
+END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
+SIDE = 640  # of the image that the statistics are from
+LOGIT_SPREAD, LOGIT_MEAN = 1.6, -4.0  # of 80 classes the largest is then mostly between -2 and 2
+BOX_SPREAD = 3.0
+
+
+def drawn_image(height, width):
+    """An image of 0..1 with squares of all sizes, as 1 x 3 x height x width."""
+    rng = np.random.default_rng(height * width)
+    image = np.zeros((3, height, width), np.float32)
+    for side in (4, 8, 16, 32):
+        squares = rng.random((3, height // side + 1, width // side + 1), dtype=np.float32)
+        image += np.kron(squares, np.ones((1, side, side), np.float32))[:, :height, :width]
+    return image[None] / 4
+
+
+def set_norms(model, image):
+    """Sets the statistics of every batch norm to those of one image."""
+    norms = [part for part in model.modules() if isinstance(part, nn.BatchNorm2d)]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.momentum = 1.0
+    model.train()
+    model(image)
+    model.eval()
+    for norm, momentum in zip(norms, kept):
+        norm.momentum = momentum
+
+
+def scale_to(conv, values, spread, mean):
+    """Scales a convolution so that every channel gets this mean and standard deviation."""
+    factor = spread / values.std((0, 2, 3))
+    conv.bias.data = (conv.bias.data - values.mean((0, 2, 3))) * factor + mean
+    conv.weight.data *= factor[:, None, None, None]
+
+
+def spread_heads(model, image):
+    """Scales the last convolutions of boxes and classes of every level, by the image."""
+    head, seen, hooks = model.model[-1], {}, []
+    lists = [(name, getattr(head, name)) for name in ("cv2", "cv3", "one2one_cv2", "one2one_cv3")
+             if getattr(head, name, None) is not None]
+    last = [(name, level[-1]) for name, levels in lists for level in levels]
+    for _, conv in last:
+        hooks.append(conv.register_forward_hook(lambda conv, _, out: seen.__setitem__(conv, out)))
+    model(image)
+    for name, conv in last:
+        boxes = name.endswith("cv2")
+        scale_to(conv, seen[conv], BOX_SPREAD if boxes else LOGIT_SPREAD, 0.0 if boxes else LOGIT_MEAN)
+    for hook in hooks:
+        hook.remove()
+
+
+def export(name, path):
+    torch.manual_seed(7)
+    image = torch.from_numpy(drawn_image(SIDE, SIDE))
+    wrapped = YOLO(NETWORKS[name])
+    with torch.no_grad():
+        set_norms(wrapped.model, image)
+        spread_heads(wrapped.model, image)
+    with tempfile.TemporaryDirectory() as work:
+        wrapped.model.yaml_file = str(pathlib.Path(work) / f"{name}.yaml")
+        wrapped.model.pt_path = str(pathlib.Path(work) / f"{name}.pt")
+        made = wrapped.export(format="onnx", dynamic=True, simplify=False, imgsz=SIDE, device="cpu",
+                              nms=False if name in END_TO_END else None)
+        shutil.move(made, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for name in args.names or NETWORKS:
+        export(name, args.folder / f"{name}.onnx")
+        print(args.folder / f"{name}.onnx", flush=True)
+
+
+if __name__ == "__main__":
+    main()
