@@ -12,8 +12,10 @@ struct rfx_output_format;
 
 /* What a file of answers has. */
 struct rfx_found {
-    const char *what; /* "regions" or "boxes"; NULL: the file has the output itself */
+    const char *what; /* "regions", "points", "summary" or "boxes"; NULL: the file has the output
+                         itself */
     int64_t count;
+    const char *unit; /* what is counted, of "summary"; NULL: what `what` says */
     const char
         *head; /* of boxes: description of the detector's head; lives as long as the writer */
 };
