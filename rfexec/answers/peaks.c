@@ -22,7 +22,6 @@ struct rfx_peaks {
     int64_t y;            /* next row */
     size_t most;          /* candidates of a row */
     float *thresholds;
-    int64_t *last; /* of each channel: column of the last pixel that no pixel of its row exceeds */
     float *prefix, *suffix;       /* maxima of a row, [w, channels] */
     float *highest;               /* rings of down + 1 rows: row y is at y % (down + 1) */
     struct candidate *candidates; /* `most` a row */
@@ -49,7 +48,7 @@ static bool find_sizes(const struct rfx_peaks_options *o, struct sizes *out) {
                 rfx_checked_mul_size(bytes, sizeof(struct candidate), &s.candidates);
     if (!fits) return false;
     s.counts = s.rows * sizeof(size_t);
-    s.channels = (size_t)o->channels * (sizeof(float) + sizeof(int64_t));
+    s.channels = (size_t)o->channels * sizeof(float);
     *out = s;
     return true;
 }
@@ -81,14 +80,13 @@ enum rfx_status rfx_peaks_create(struct rfx_memory *mem, const struct rfx_peaks_
                             .most = s.most};
     size_t c = (size_t)options->channels;
     p->thresholds = rfx_memory_alloc(mem, c * sizeof *p->thresholds);
-    p->last = rfx_memory_alloc(mem, c * sizeof *p->last);
     p->prefix = rfx_memory_alloc(mem, s.row * sizeof *p->prefix);
     p->suffix = rfx_memory_alloc(mem, s.row * sizeof *p->suffix);
     p->highest = rfx_memory_alloc(mem, s.highest);
     p->candidates = rfx_memory_alloc(mem, s.candidates);
     p->counts = rfx_memory_calloc(mem, s.rows, sizeof *p->counts);
-    if (p->thresholds == NULL || p->last == NULL || p->prefix == NULL || p->suffix == NULL ||
-        p->highest == NULL || p->candidates == NULL || p->counts == NULL) {
+    if (p->thresholds == NULL || p->prefix == NULL || p->suffix == NULL || p->highest == NULL ||
+        p->candidates == NULL || p->counts == NULL) {
         rfx_peaks_free(p);
         return rfx_memory_fail(mem, "peaks", bytes, err);
     }
@@ -142,12 +140,10 @@ static void fill_highest(struct rfx_peaks *p, const float *values, float *to) {
     }
 }
 
-/* Returns whether a pixel before this one in the row, which none exceeds, has the same value. */
-static bool has_equal_before(const struct rfx_peaks *p, const float *values, int64_t x, int64_t k) {
-    int64_t before = p->last[k];
-    /* Neither of two such pixels within the distance exceeds the other. */
-    if (before >= 0 && x - before <= p->across) return true;
-    const float *value = values + x * p->channels + k;
+/* Returns whether a pixel before this one in the row has the same value. For pixels that none of
+ * their row exceeds, the steps of all calls add up to the row's width at most: each pixel is passed
+ * by the first such pixel after it alone. */
+static bool has_equal_before(const struct rfx_peaks *p, const float *value, int64_t x) {
     for (int64_t i = 1; i <= p->across && i <= x; i++)
         if (value[-i * p->channels] == *value) return true;
     return false;
@@ -163,15 +159,13 @@ static void find_candidates(struct rfx_peaks *p, const float *values) {
     const float *highest = highest_of(p, p->y);
     size_t slot = slot_of(p, p->y), n = 0;
     struct candidate *found = p->candidates + slot * p->most;
-    for (int64_t k = 0; k < p->channels; k++) p->last[k] = -1;
     for (int64_t x = 0, at = 0; x < p->w; x++)
         for (int64_t k = 0; k < p->channels; k++, at++) {
             float value = values[at];
             if (!(value > p->thresholds[k]) || value < highest[at]) continue;
-            bool first = !has_equal_before(p, values, x, k);
-            p->last[k] = x;
-            if (first && is_above_rows_before(p, at, value))
-                found[n++] = (struct candidate){(int32_t)x, (int32_t)k, value};
+            if (has_equal_before(p, values + at, x) || !is_above_rows_before(p, at, value))
+                continue;
+            found[n++] = (struct candidate){(int32_t)x, (int32_t)k, value};
         }
     p->counts[slot] = n;
 }
@@ -221,7 +215,6 @@ void rfx_peaks_free(struct rfx_peaks *peaks) {
     if (peaks == NULL) return;
     struct rfx_memory *mem = peaks->mem;
     rfx_memory_release(mem, peaks->thresholds);
-    rfx_memory_release(mem, peaks->last);
     rfx_memory_release(mem, peaks->prefix);
     rfx_memory_release(mem, peaks->suffix);
     rfx_memory_release(mem, peaks->highest);

@@ -85,6 +85,25 @@ static void more_labels_than_the_table_has_are_refused(void **state) {
     free(labels);
 }
 
+/* As many random labels as the table has: some places behind the last one are at the beginning. */
+static void full_tables_are_counted(void **state) {
+    (void)state;
+    struct test_rng rng = test_rng_make(9);
+    int64_t *labels = calloc(RFX_LABEL_COUNTS, sizeof *labels);
+    assert_non_null(labels);
+    for (int turn = 0; turn < 12; turn++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_label_counts *counts = NULL;
+        assert_int_equal(rfx_label_counts_create(mem, &counts, NULL), RFX_OK);
+        for (int64_t i = 0; i < RFX_LABEL_COUNTS; i++) labels[i] = (int64_t)test_rng_next(&rng);
+        assert_int_equal(rfx_label_counts_add(counts, labels, RFX_LABEL_COUNTS, 0, NULL), RFX_OK);
+        expect_list(counts, labels, RFX_LABEL_COUNTS, 0);
+        rfx_label_counts_free(counts);
+        rfx_memory_free(mem);
+    }
+    free(labels);
+}
+
 static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_label_counts *counts = NULL;
     (void)context;
@@ -101,6 +120,7 @@ static void every_failing_allocation_is_reported(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_labels_are_counted),
+        cmocka_unit_test(full_tables_are_counted),
         cmocka_unit_test(more_labels_than_the_table_has_are_refused),
         cmocka_unit_test(every_failing_allocation_is_reported),
     };
