@@ -134,9 +134,8 @@ def label_map(rng, h, w):
         labels = np.digitize(noise, np.quantile(noise, np.linspace(0, 1, most + 2)[1:-1]))
     if kind == 3:
         y, x = np.mgrid[:h, :w]
-        labels = (y * int(rng.integers(1, 4)) + x * int(rng.integers(-3, 4))) // int(rng.integers(1, 6)) % (most + 1)
-        if h * w > 40000:
-            labels[:, w // 3:] = 0
+        broad = int(rng.integers(1, 6)) * (1 + h * w // 40000)  # each long stripe is filled again, with its box
+        labels = (y * int(rng.integers(1, 4)) + x * int(rng.integers(-3, 4))) // broad % (most + 1)
     if rng.integers(3) == 0:  # labels of more bits, with negative ones
         labels = np.array([0, -7, 70000, 3, 255, -300000])[labels % 6]
     return labels.astype(np.int64)
