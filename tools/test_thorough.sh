@@ -13,6 +13,8 @@ jobs=$(nproc)
 run_counted "long tests" \
     ctest --preset release -L '^long$' -E '^test_mpi$' -j "$jobs" || true # test_mpi: below
 run_counted "comparison with rasterio" sh tests/oracle/pictures.sh build || true
+run_counted "answers beside SciPy and rasterio" \
+    sh tests/oracle/answers.sh build --cases 4 --large || true
 cmake --preset dev
 # The sanitized build below compiles the tests without any warning.
 run_counted "build without warnings" \

@@ -10,24 +10,30 @@ enum rfx_answer_coordinates {
     RFX_ANSWER_MAP     /* coordinates of the picture's coordinate system */
 };
 
+/* What is to be found in a map. Outputs that are no maps have boxes. */
+enum rfx_answer_wanted { RFX_ANSWER_REGIONS, RFX_ANSWER_POINTS, RFX_ANSWER_SUMMARY };
+
 /* Memory for regions that are open at a time, and for candidates of boxes, if a budget is set and
  * most_bytes is not. */
 #define RFX_ANSWER_BYTES ((size_t)8 << 20)
 
 struct rfx_answer_options { /* zeros: the defaults */
-    const char *names;      /* path of a file with a class name a line; borrowed while the file is
-                               opened; NULL: none */
-    size_t most_bytes;      /* 0: no limit, and RFX_ANSWER_BYTES are planned */
+    enum rfx_answer_wanted wanted;
+    const char *names; /* path of a file with a class name a line; borrowed while the file is
+                          opened; NULL: none */
+    size_t most_bytes; /* 0: no limit, and RFX_ANSWER_BYTES are planned */
     enum rfx_answer_coordinates coordinates;
-    /* Regions of maps. With a threshold, each channel is a class and the pixels above the threshold
-     * belong to it. Without, a map of several channels has for each pixel the class of the largest
-     * channel, and a map of one channel of integers has labels. */
+    /* Classes of maps, for regions and summaries. With a threshold, each channel is a class and the
+     * pixels above the threshold belong to it. Without, a map of several channels has for each
+     * pixel the class of the largest channel, and a map of one channel of integers has labels. */
     const float *thresholds; /* one for all channels, or one for each; borrowed while the file is
                                 opened */
     int n_thresholds;        /* 0: none */
     bool corners;            /* pixels that touch at corners are connected too */
     bool all_labels;         /* label 0 is no background (without a threshold) */
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+    /* Points of maps (peaks.h), which need a threshold. */
+    int64_t distance; /* of peaks, in pixels of the map; 0: RFX_ANSWER_DISTANCE */
     /* Boxes of outputs that are no maps. */
     const char *head; /* name of the head (box_head.h), borrowed like names; NULL: recognise the
                          shape */
@@ -41,6 +47,9 @@ struct rfx_answer_options { /* zeros: the defaults */
 #define RFX_ANSWER_SCORE 0.25F
 #define RFX_ANSWER_OVERLAP 0.45
 #define RFX_ANSWER_BOXES 100000
+
+/* Distance of points unless another is wanted. */
+#define RFX_ANSWER_DISTANCE 1
 
 /* What a detector's head is recognised by, besides the output's shape. */
 struct rfx_answer_cells {

@@ -1,4 +1,4 @@
-/* Regions and boxes of a run; see answers.h. */
+/* Regions, points, summaries and boxes of a run; see answers.h. */
 #include "tools/cli/answers.h"
 
 #include <stdio.h>
@@ -11,20 +11,33 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
-/* One of the two options. */
+/* One of the options. */
 struct asked {
     const char *option;
     const char *path;   /* NULL: not given */
     const char *output; /* name of the output that it is about; NULL: the first that suits */
     const struct rfx_output_kind *piped; /* kind of "-" */
+    enum rfx_answer_wanted wanted;       /* in maps */
     bool maps;                           /* it is about maps, else about outputs that are none */
 };
 
 static struct asked asked_of(const struct rfx_cli_run_options *options, int which) {
     const struct rfx_cli_answer_options *o = &options->output.answer;
-    if (which == RFX_CLI_REGIONS)
-        return (struct asked){"--regions", o->regions, o->regions_of, &rfx_output_geojson, true};
-    return (struct asked){"--boxes", o->boxes, o->boxes_of, &rfx_output_json, false};
+    const struct asked all[RFX_CLI_ANSWERS] = {
+        [RFX_CLI_REGIONS] = {"--regions", o->regions, o->regions_of, &rfx_output_geojson,
+                             RFX_ANSWER_REGIONS, true},
+        [RFX_CLI_POINTS] = {"--points", o->points, o->points_of, &rfx_output_geojson,
+                            RFX_ANSWER_POINTS, true},
+        [RFX_CLI_SUMMARY] = {"--summary", o->summary, o->summary_of, &rfx_output_json,
+                             RFX_ANSWER_SUMMARY, true},
+        [RFX_CLI_BOXES] = {"--boxes", o->boxes, o->boxes_of, &rfx_output_json, RFX_ANSWER_REGIONS,
+                           false}};
+    return all[which];
+}
+
+bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
+    return options->regions != NULL || options->points != NULL || options->summary != NULL ||
+           options->boxes != NULL;
 }
 
 bool rfx_cli_answers_are_boxes(const char *path) {
@@ -50,6 +63,10 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s '%.150s': no known kind of file",
                         asked->option, asked->path);
     if (strcmp(asked->path, "-") == 0) format->kind = asked->piped;
+    format->answer.wanted = asked->wanted;
+    /* --bits and --range are for the samples of -o: what is found is found in the values. */
+    format->bits = 0;
+    format->has_range = false;
     rfx_output_declare(format, graph, k);
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", asked->option, asked->path,
                    graph->outputs[k].name);
@@ -105,9 +122,9 @@ int rfx_cli_answers_check(const struct rfx_graph *graph,
         bool labels = asked.maps && rfx_output_sample(&format) != RFX_TYPE_FLOAT32;
         if (labels && rfx_cli_options_mark(&options->input)) {
             rfx_cli_message(
-                "--regions: --nodata marks pixels as NaN, and output '%s' has labels: "
+                "%s: --nodata marks pixels as NaN, and output '%s' has labels: "
                 "--nodata-mark none",
-                graph->outputs[k].name);
+                asked.option, graph->outputs[k].name);
             return RFX_EXIT_USAGE;
         }
     }

@@ -1,4 +1,5 @@
-/* Files of what is found in the outputs of a run, besides those of -o: --regions and --boxes. */
+/* Files of what is found in the outputs of a run, besides those of -o: --regions, --points,
+ * --summary and --boxes. */
 #ifndef RFX_TOOLS_CLI_ANSWERS_H
 #define RFX_TOOLS_CLI_ANSWERS_H
 
@@ -6,7 +7,7 @@
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
 
-/* A file of --regions or --boxes. */
+/* A file of one of these options. */
 struct rfx_cli_answer {
     const char *path;
     int output;
@@ -14,7 +15,7 @@ struct rfx_cli_answer {
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
 };
 
-enum { RFX_CLI_REGIONS, RFX_CLI_BOXES, RFX_CLI_ANSWERS };
+enum { RFX_CLI_REGIONS, RFX_CLI_POINTS, RFX_CLI_SUMMARY, RFX_CLI_BOXES, RFX_CLI_ANSWERS };
 
 struct rfx_cli_answers { /* all zero: none */
     struct rfx_cli_answer items[RFX_CLI_ANSWERS];
@@ -28,7 +29,7 @@ bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 /* Returns whether a file name is that of boxes only: .json or .coco.json. */
 bool rfx_cli_answers_are_boxes(const char *path);
 
-/* Checks before the run that --regions and --boxes suit the outputs. Prints why they do not. */
+/* Checks before the run that the options suit the outputs. Prints why they do not. */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);
 
@@ -63,6 +64,9 @@ RFX_NODISCARD enum rfx_status rfx_cli_answers_write(struct rfx_cli_answers *answ
 RFX_NODISCARD enum rfx_status rfx_cli_answers_finish(struct rfx_cli_answers *answers,
                                                      struct rfx_cli_progress *progress,
                                                      struct rfx_error *err);
+
+/* Returns whether one of the options is given. */
+bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options);
 
 void rfx_cli_answers_free(struct rfx_cli_answers *answers);
 #endif

@@ -289,13 +289,36 @@ static const struct rfx_cli_option regions_rows[] = {
 };
 GROUP(rfx_cli_regions_group, rfx_cli_heading_answers, regions_rows);
 
+static const struct rfx_cli_option points_rows[] = {
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "points", RESULT, points, "FILE",
+        "find the peaks of a map, such as middles of objects in a heat map: pixels above "
+        "--threshold that no pixel within --distance exceeds; write them as .geojson or "
+        ".csv",
+        .ends = ".geojson .csv"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "points-of", TEXT, points_of, "NAME",
+                   "output in which points are found (default: the first that is a map)",
+                   .needs = "points"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "distance", COUNT, distance, "D",
+                   "a peak is the largest value of 2 D + 1 rows and columns of the map around it, "
+                   "and the first of equal ones; memory grows with D (default 1)",
+                   .most = INT32_MAX, .needs = "points"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "summary", RESULT, summary, "FILE",
+                   "count pixels, area and share of each class of a map, and its smallest, largest "
+                   "and mean value where it is no map of labels; write them as .json or .csv",
+                   .ends = ".json .csv"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "summary-of", TEXT, summary_of, "NAME",
+                   "output that is counted (default: the first that is a map)", .needs = "summary"),
+};
+GROUP(rfx_cli_points_group, rfx_cli_heading_answers, points_rows);
+
 static const struct rfx_cli_option answers_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_answer_options, "threshold", FLOATS, thresholds, "T[,T...]",
         "each channel is a class of the pixels whose value is above T; one T for all "
         "channels or one for each (default: the class of a pixel is its largest channel, "
         "or its label where there is one channel of integers)",
-        OF_ANSWER),
+        .needs = "regions points summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "connect", WORD, connect, "4|8",
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
@@ -309,11 +332,11 @@ static const struct rfx_cli_option answers_rows[] = {
                    .excludes = "threshold", OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "classes", TEXT, classes, "FILE",
                    "read names of the classes from this file, one name a line, label 0 first",
-                   .needs = "regions boxes output as"),
+                   .needs = "regions points summary boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "coordinates", WORD, coordinates, "pixels|map",
                    "write coordinates in pixels of the picture or in its coordinate system "
                    "(default: map where the picture has one)",
-                   .needs = "regions boxes output as"),
+                   .needs = "regions points summary boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
                    "memory for regions that are not complete yet, a part of the budget (default "
                    "8MiB with --memory, else no limit)",
@@ -327,7 +350,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
  * .npy file. */
 #define NOT_OF_PART                                                                         \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format regions boxes threshold"
+    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -349,18 +372,19 @@ static const struct rfx_cli_option part_rows[] = {
                    "image that is laid over the output; where it is 0 nothing is computed and 0 "
                    "(or the no-data value) is written",
                    .excludes = "part part-rect states list keep dump top labels report overlay "
-                               "regions boxes plan untiled tiles split bands"),
+                               "regions points summary boxes plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
 /* Runs on many images. */
 
 static const struct rfx_cli_option list_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_list_options, "list", TEXT, list, "FILE",
-                   "instead of INPUT: run on the images whose paths this file has, one a line (- "
-                   "for standard input); each image has a result file",
-                   .needs = "out-dir",
-                   .excludes = "output report overlay dump top labels regions boxes"),
+    RFX_CLI_OPTION(
+        rfx_cli_list_options, "list", TEXT, list, "FILE",
+        "instead of INPUT: run on the images whose paths this file has, one a line (- "
+        "for standard input); each image has a result file",
+        .needs = "out-dir",
+        .excludes = "output report overlay dump top labels regions points summary boxes"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),

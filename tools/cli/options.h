@@ -188,10 +188,13 @@ struct rfx_cli_input_options {
     const char *nodata_mark; /* field (NULL), centre or none */
 };
 
-/* What is found in outputs: files of --regions and --boxes, and of -o that ends in .geojson or
- * .csv. */
+/* What is found in outputs: files of --regions, --points, --summary and --boxes, and of -o that
+ * ends in .geojson, .csv or .json. */
 struct rfx_cli_answer_options {
     const char *regions, *regions_of;
+    const char *points, *points_of;
+    int64_t distance; /* 0: not given */
+    const char *summary, *summary_of;
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
     int64_t most_boxes; /* 0: not given */
@@ -274,6 +277,7 @@ struct rfx_cli_run_options {
     RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(detector, rfx_cli_run_options, output.answer), \
         RFX_CLI_USE(regions, rfx_cli_run_options, output.answer),  \
+        RFX_CLI_USE(points, rfx_cli_run_options, output.answer),   \
         RFX_CLI_USE(answers, rfx_cli_run_options, output.answer)
 
 /* The groups that run and explain take. */
@@ -304,6 +308,7 @@ extern const struct rfx_cli_group rfx_cli_format_group;   /* struct rfx_cli_outp
 extern const struct rfx_cli_group rfx_cli_boxes_group;    /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_detector_group; /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_regions_group;  /* struct rfx_cli_answer_options */
+extern const struct rfx_cli_group rfx_cli_points_group;   /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_answers_group;  /* struct rfx_cli_answer_options */
 extern const struct rfx_cli_group rfx_cli_part_group;     /* struct rfx_cli_part_options */
 extern const struct rfx_cli_group rfx_cli_list_group;     /* struct rfx_cli_list_options */

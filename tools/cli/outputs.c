@@ -32,7 +32,8 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
     return options->thresholds.n > 0 || options->connect != NULL || options->least_area != 0 ||
            options->all_labels || options->classes != NULL || options->coordinates != NULL ||
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
-           options->overlap.given || options->agnostic || options->most_boxes != 0;
+           options->overlap.given || options->agnostic || options->most_boxes != 0 ||
+           options->distance != 0;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -47,8 +48,8 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
     if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
         return "--overviews are for -o that ends in .tif or .ome.zarr";
     if ((takes & RFX_OUTPUT_TAKES_ANSWERS) == 0 && of_answers(&options->answer))
-        return "answer options are for --regions and --boxes, or for -o that ends in .geojson, "
-               ".csv or .json";
+        return "answer options are for --regions, --points, --summary and --boxes, or for -o that "
+               "ends in .geojson, .csv or .json";
     return NULL;
 }
 
@@ -69,7 +70,8 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .n_thresholds = options->thresholds.n,
                                         .corners = is_word(options->connect, "8"),
                                         .all_labels = options->all_labels,
-                                        .least_area = options->least_area};
+                                        .least_area = options->least_area,
+                                        .distance = options->distance};
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
     if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
     answer.head = options->head;
@@ -270,8 +272,7 @@ static bool writes_files(const struct rfx_cli_run_options *options) {
  */
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
-    unsigned takes =
-        answer->regions != NULL || answer->boxes != NULL ? RFX_OUTPUT_TAKES_ANSWERS : 0;
+    unsigned takes = rfx_cli_answers_any(answer) ? RFX_OUTPUT_TAKES_ANSWERS : 0;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);

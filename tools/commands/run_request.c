@@ -14,8 +14,8 @@ static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     if (options->report.page != NULL) return "--report is the page of one image, not of a batch";
     if (options->report.overlay != NULL)
         return "--overlay is drawn over one image, not over a batch";
-    if (options->output.answer.boxes != NULL || options->output.answer.regions != NULL)
-        return "--boxes and --regions are found in one image, not in a batch";
+    if (rfx_cli_answers_any(&options->output.answer))
+        return "--regions, --points, --summary and --boxes are found in one image, not in a batch";
     if (options->report.top > 0 || options->report.labels != NULL)
         return "--top and --labels show the classes of one image, not of a batch";
     return NULL;

@@ -59,7 +59,9 @@ static json_t *answer_json(const char *path, const struct rfx_found *found) {
 /* Prints what a file of answers has; nothing of other files. */
 static void print_found(const char *path, const struct rfx_found *found) {
     if (found->what == NULL) return;
-    printf("%-10s %lld, in %s", found->what, (long long)found->count, path);
+    const char *unit = found->unit;
+    printf("%-10s %lld%s%s, in %s", found->what, (long long)found->count, unit != NULL ? " " : "",
+           unit != NULL ? unit : "", path);
     if (found->head != NULL) printf(" (%s)", found->head);
     printf("\n");
 }

@@ -1,0 +1,96 @@
+/* A table with open addressing, of twice as many places as labels; see label_counts.h. */
+#include "rfexec/answers/label_counts.h"
+
+#include <stdbool.h>
+
+enum { BITS = 17, PLACES = 1 << BITS };
+_Static_assert(PLACES == 2 * RFX_LABEL_COUNTS, "at most half of the places are used");
+
+struct rfx_label_counts {
+    struct rfx_memory *mem;
+    int64_t n;
+    bool listed;
+    struct rfx_label_count places[PLACES]; /* pixels 0: free; after listing: n counts in order */
+};
+
+size_t rfx_label_counts_bytes(void) {
+    return sizeof(struct rfx_label_counts);
+}
+
+enum rfx_status rfx_label_counts_create(struct rfx_memory *mem, struct rfx_label_counts **out,
+                                        struct rfx_error *err) {
+    struct rfx_label_counts *counts = rfx_memory_calloc(mem, 1, sizeof *counts);
+    if (counts == NULL) return rfx_memory_fail(mem, "counts of labels", sizeof *counts, err);
+    counts->mem = mem;
+    *out = counts;
+    return RFX_OK;
+}
+
+/* Returns the place of a label, or the free one where it belongs. */
+static struct rfx_label_count *find(struct rfx_label_counts *counts, int64_t label) {
+    const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
+    size_t at = (size_t)(((uint64_t)label * golden) >> (64 - BITS));
+    while (counts->places[at].pixels > 0 && counts->places[at].label != label)
+        at = (at + 1) % PLACES;
+    return &counts->places[at];
+}
+
+static enum rfx_status add(struct rfx_label_counts *counts, int64_t label, int64_t pixels,
+                           struct rfx_error *err) {
+    struct rfx_label_count *place = find(counts, label);
+    if (place->pixels == 0 && counts->n == RFX_LABEL_COUNTS)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "the map has more than %d different labels, which is the most that a "
+                        "summary counts; 'run -o labels.npy' writes the map itself",
+                        RFX_LABEL_COUNTS);
+    counts->n += place->pixels == 0;
+    place->label = label;
+    place->pixels += pixels;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_label_counts_add(struct rfx_label_counts *counts, const int64_t *labels,
+                                     int64_t n, int64_t none, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int64_t x = 0, end; x < n && status == RFX_OK; x = end) {
+        for (end = x + 1; end < n && labels[end] == labels[x];) end++;
+        if (labels[x] != none) status = add(counts, labels[x], end - x, err);
+    }
+    return status;
+}
+
+/* Moves the item at `root` down until no child has a larger label. */
+static void sift(struct rfx_label_count *heap, int64_t root, int64_t n) {
+    struct rfx_label_count item = heap[root];
+    for (int64_t child; (child = 2 * root + 1) < n; root = child) {
+        if (child + 1 < n && heap[child + 1].label > heap[child].label) child++;
+        if (heap[child].label <= item.label) break;
+        heap[root] = heap[child];
+    }
+    heap[root] = item;
+}
+
+/* Heap sort: needs no memory, unlike qsort of the C library. */
+static void sort(struct rfx_label_count *list, int64_t n) {
+    for (int64_t i = n / 2; i-- > 0;) sift(list, i, n);
+    for (int64_t end = n; end-- > 1;) {
+        struct rfx_label_count largest = list[0];
+        list[0] = list[end];
+        list[end] = largest;
+        sift(list, 0, end);
+    }
+}
+
+const struct rfx_label_count *rfx_label_counts_list(struct rfx_label_counts *counts, int64_t *n) {
+    int64_t kept = 0;
+    for (int64_t i = 0; !counts->listed && i < PLACES; i++)
+        if (counts->places[i].pixels > 0) counts->places[kept++] = counts->places[i];
+    if (!counts->listed) sort(counts->places, kept);
+    counts->listed = true;
+    *n = counts->n;
+    return counts->places;
+}
+
+void rfx_label_counts_free(struct rfx_label_counts *counts) {
+    if (counts != NULL) rfx_memory_release(counts->mem, counts);
+}

@@ -1,0 +1,251 @@
+/* Counts and ranges of values as text; see summary_file.h. */
+#include "rfexec/answers/summary_file.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "layers/kernels/exact_sum.h"
+#include "rfexec/answers/answer_text.h"
+#include "rfexec/answers/label_counts.h"
+#include "rfexec/answers/label_rows.h"
+
+/* Values of a channel. */
+struct channel {
+    float smallest, largest; /* infinities of the wrong sign: all are NaN so far */
+    int64_t nan;
+};
+
+struct rfx_summary_file {
+    struct rfx_memory *mem;
+    struct rfx_answer_text text;
+    struct rfx_label_rows rows;
+    enum rfx_summary_form form;
+    int64_t pixels, count;
+    struct rfx_label_counts *labels; /* NULL: there are no classes */
+    struct channel *channels;        /* NULL: the map has labels */
+    void *sums;                      /* an accumulator of all channels (exact_sum.h) */
+};
+
+#define MOST_PIXELS (INT64_C(1) << 40) /* of an exact sum */
+
+enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
+                                       const struct rfx_tensor *map, const char *path,
+                                       struct rfx_error *err) {
+    if (map->h > MOST_PIXELS / map->w)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: a summary counts up to 2^40 pixels, and the map is %" PRId64
+                        " x %" PRId64,
+                        path, map->h, map->w);
+    return rfx_label_thresholds_check(&format->answer, map, path, err);
+}
+
+static size_t channels_bytes(const struct rfx_tensor *map) {
+    return (size_t)map->c * sizeof(struct channel) + rfx_exact_sum_bytes(map->c);
+}
+
+size_t rfx_summary_file_bytes(const struct rfx_output_format *format,
+                              const struct rfx_tensor *map) {
+    enum rfx_label_source source = rfx_label_source_of(format, map);
+    return sizeof(struct rfx_summary_file) + rfx_answer_text_bytes(&format->answer) +
+           rfx_label_rows_bytes(format, map) +
+           (source != RFX_LABELS_NONE ? rfx_label_counts_bytes() : 0) +
+           (source != RFX_LABELS_GIVEN ? channels_bytes(map) : 0);
+}
+
+static enum rfx_status make_channels(struct rfx_summary_file *file, struct rfx_error *err) {
+    int64_t c = file->rows.channels;
+    size_t bytes = rfx_exact_sum_bytes(c);
+    if (file->rows.source == RFX_LABELS_GIVEN) return RFX_OK;
+    file->channels = rfx_memory_calloc(file->mem, (size_t)c, sizeof *file->channels);
+    file->sums = rfx_memory_alloc(file->mem, bytes);
+    if (file->channels == NULL || file->sums == NULL)
+        return rfx_memory_fail(file->mem, "sums of a summary", bytes, err);
+    (void)rfx_exact_sum_reset(file->sums, c);
+    for (int64_t k = 0; k < c; k++) file->channels[k] = (struct channel){INFINITY, -INFINITY, 0};
+    return RFX_OK;
+}
+
+enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
+                                      const struct rfx_output_format *format,
+                                      const struct rfx_tensor *map, enum rfx_summary_form form,
+                                      struct rfx_summary_file **out, struct rfx_error *err) {
+    struct rfx_summary_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
+    if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
+    file->mem = mem;
+    file->form = form;
+    file->pixels = map->h * map->w;
+    enum rfx_status status = rfx_answer_text_open(&file->text, mem, path, &format->answer,
+                                                  &format->place, format->geo, err);
+    if (status == RFX_OK) status = rfx_label_rows_open(&file->rows, mem, format, map, err);
+    file->rows.all_labels = true;
+    if (status == RFX_OK && file->rows.source != RFX_LABELS_NONE)
+        status = rfx_label_counts_create(mem, &file->labels, err);
+    if (status == RFX_OK) status = make_channels(file, err);
+    if (status != RFX_OK) {
+        rfx_summary_file_free(file);
+        return status;
+    }
+    *out = file;
+    return RFX_OK;
+}
+
+/* Adds the row's values to the channels. NaN is counted and replaced by 0, which adds nothing. */
+static void add_values(struct rfx_summary_file *file) {
+    int64_t c = file->rows.channels;
+    float *value = file->rows.values;
+    for (int64_t x = 0; x < file->rows.w; x++)
+        for (int64_t k = 0; k < c; k++, value++) {
+            struct channel *channel = &file->channels[k];
+            if (*value < channel->smallest) channel->smallest = *value;
+            if (*value > channel->largest) channel->largest = *value;
+            if (!isnan(*value)) continue;
+            channel->nan++;
+            *value = 0.0F;
+        }
+    rfx_exact_sum_add(file->sums, file->rows.values, file->rows.w);
+}
+
+enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file, const void *samples,
+                                     struct rfx_error *err) {
+    struct rfx_label_rows *rows = &file->rows;
+    enum rfx_status status = RFX_OK;
+    rfx_label_rows_load(rows, samples);
+    for (int i = 0; file->labels != NULL && i < rows->n && status == RFX_OK; i++) {
+        rfx_label_rows_find(rows, i);
+        status = rfx_label_counts_add(file->labels, rows->labels, rows->w, RFX_NO_LABEL, err);
+    }
+    if (file->channels != NULL) add_values(file);
+    return status;
+}
+
+struct entry {
+    int64_t label;
+    int64_t pixels; /* -1: there are no classes */
+    const struct channel *channel;
+    double mean; /* NaN: there is no value */
+};
+
+static struct entry entry_of(struct rfx_summary_file *file, int64_t label, int64_t pixels) {
+    struct entry entry = {.label = label, .pixels = pixels};
+    if (file->channels == NULL) return entry;
+    const struct channel *channel = &file->channels[label];
+    int64_t values = file->pixels - channel->nan;
+    entry.channel = channel;
+    entry.mean = values > 0 ? rfx_exact_sum_total(file->sums, label) / (double)values : NAN;
+    return entry;
+}
+
+static double share_of(const struct rfx_summary_file *file, const struct entry *entry) {
+    return (double)entry->pixels / (double)file->pixels;
+}
+
+/* A channel without values has no smallest and largest one. */
+static float end_of(const struct rfx_summary_file *file, const struct channel *channel, float end) {
+    return channel->nan < file->pixels ? end : NAN;
+}
+
+static void put_object(struct rfx_summary_file *file, const struct entry *entry) {
+    struct rfx_answer_text *text = &file->text;
+    const char *name = rfx_answer_name(text, entry->label);
+    rfx_answer_put(text, "%s\n{\"label\":%" PRId64, file->count > 0 ? "," : "", entry->label);
+    if (name != NULL) {
+        rfx_answer_put(text, ",\"name\":");
+        rfx_answer_json_string(text, name);
+    }
+    if (entry->pixels >= 0) {
+        rfx_answer_put(text, ",\"pixels\":%" PRId64 ",\"area\":", entry->pixels);
+        rfx_answer_number(text, (double)entry->pixels * text->cell_area);
+        rfx_answer_put(text, ",\"share\":");
+        rfx_answer_number(text, share_of(file, entry));
+    }
+    if (entry->channel != NULL) {
+        rfx_answer_put(text, ",\"smallest\":");
+        rfx_answer_float(text, end_of(file, entry->channel, entry->channel->smallest));
+        rfx_answer_put(text, ",\"largest\":");
+        rfx_answer_float(text, end_of(file, entry->channel, entry->channel->largest));
+        rfx_answer_put(text, ",\"mean\":");
+        rfx_answer_number(text, entry->mean);
+        rfx_answer_put(text, ",\"nan\":%" PRId64, entry->channel->nan);
+    }
+    rfx_answer_put(text, "}");
+}
+
+static void put_line(struct rfx_summary_file *file, const struct entry *entry) {
+    struct rfx_answer_text *text = &file->text;
+    const char *name = rfx_answer_name(text, entry->label);
+    rfx_answer_put(text, "%" PRId64 ",", entry->label);
+    if (name != NULL) rfx_answer_csv_field(text, name);
+    rfx_answer_put(text, ",");
+    if (entry->pixels >= 0) {
+        rfx_answer_put(text, "%" PRId64 ",", entry->pixels);
+        rfx_answer_number(text, (double)entry->pixels * text->cell_area);
+        rfx_answer_put(text, ",");
+        rfx_answer_number(text, share_of(file, entry));
+    } else {
+        rfx_answer_put(text, ",,");
+    }
+    rfx_answer_put(text, ",");
+    if (entry->channel != NULL) {
+        rfx_answer_float(text, end_of(file, entry->channel, entry->channel->smallest));
+        rfx_answer_put(text, ",");
+        rfx_answer_float(text, end_of(file, entry->channel, entry->channel->largest));
+        rfx_answer_put(text, ",");
+        rfx_answer_number(text, entry->mean);
+        rfx_answer_put(text, ",%" PRId64 "\n", entry->channel->nan);
+    } else {
+        rfx_answer_put(text, ",,,\n");
+    }
+}
+
+static void put_entry(struct rfx_summary_file *file, int64_t label, int64_t pixels) {
+    const struct entry entry = entry_of(file, label, pixels);
+    if (file->form == RFX_SUMMARY_JSON)
+        put_object(file, &entry);
+    else
+        put_line(file, &entry);
+    file->count++;
+}
+
+/* Writes an entry for each label that occurs, or for each channel. */
+static void put_entries(struct rfx_summary_file *file) {
+    int64_t n = 0, next = 0;
+    const struct rfx_label_count *list =
+        file->labels != NULL ? rfx_label_counts_list(file->labels, &n) : NULL;
+    for (int64_t i = 0; file->channels == NULL && i < n; i++)
+        put_entry(file, list[i].label, list[i].pixels);
+    for (int64_t k = 0; file->channels != NULL && k < file->rows.channels; k++) {
+        bool occurs = next < n && list[next].label == k;
+        int64_t pixels = occurs ? list[next++].pixels : 0;
+        put_entry(file, k, file->labels != NULL ? pixels : -1);
+    }
+}
+
+enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rfx_error *err) {
+    struct rfx_answer_text *text = &file->text;
+    if (file->form == RFX_SUMMARY_JSON) {
+        rfx_answer_put(text, "{\"pixels\":%" PRId64 ",\"area\":", file->pixels);
+        rfx_answer_number(text, (double)file->pixels * text->cell_area);
+        if (text->epsg != 0) rfx_answer_put(text, ",\"epsg\":%d", text->epsg);
+        rfx_answer_put(text, ",\"classes\":[");
+    } else {
+        rfx_answer_put(text, "label,name,pixels,area,share,smallest,largest,mean,nan\n");
+    }
+    put_entries(file);
+    if (file->form == RFX_SUMMARY_JSON) rfx_answer_put(text, "\n]}\n");
+    enum rfx_status status = rfx_answer_text_status(text, err);
+    return status == RFX_OK ? rfx_output_file_commit(text->file, err) : status;
+}
+
+struct rfx_found rfx_summary_file_found(const struct rfx_summary_file *file) {
+    return (struct rfx_found){.what = "summary", .count = file->count, .unit = "classes"};
+}
+
+void rfx_summary_file_free(struct rfx_summary_file *file) {
+    if (file == NULL) return;
+    rfx_label_counts_free(file->labels);
+    rfx_memory_release(file->mem, file->channels);
+    rfx_memory_release(file->mem, file->sums);
+    rfx_label_rows_close(&file->rows);
+    rfx_answer_text_close(&file->text);
+    rfx_memory_release(file->mem, file);
+}

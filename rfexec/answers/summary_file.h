@@ -1,0 +1,52 @@
+/* Counts the pixels of each class of a map and writes them as JSON or CSV, in constant memory.
+ *
+ * Classes are those of regions (label_rows.h), the background's label 0 included: the labels that
+ * occur in a map of labels, in ascending order, or all channels. A map of one channel of floats
+ * without a threshold has one entry without a number of pixels. Each entry has
+ * - pixels, area (in the square of the coordinates' unit, as for regions), and share of all pixels;
+ * - unless the map has labels, the channel's smallest, largest and mean value over all pixels that
+ *   are not NaN, and the number of NaN. The mean is the exact sum rounded to double, divided by the
+ *   number of values. So no number depends on the order of the pixels.
+ * Without thresholds, pixels with NaN in any channel belong to no class. 32-bit integers of maps of
+ * several channels are rounded to float32. Tests: test_summary_file.c, tests/oracle/answers.py. */
+#ifndef RFX_RFEXEC_ANSWERS_SUMMARY_FILE_H
+#define RFX_RFEXEC_ANSWERS_SUMMARY_FILE_H
+
+#include "rfexec/output/output_format.h"
+
+struct rfx_summary_file;
+
+enum rfx_summary_form { RFX_SUMMARY_JSON, RFX_SUMMARY_CSV };
+
+/* INVALID_ARGUMENT: there are several thresholds, and not one for each channel. UNSUPPORTED: the
+ * map has more than 2^40 pixels. */
+RFX_NODISCARD enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
+                                                     const struct rfx_tensor *map, const char *path,
+                                                     struct rfx_error *err);
+
+/* Memory of the writer. */
+size_t rfx_summary_file_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map);
+
+/* Opens the file under a temporary name. Statuses of rfx_answer_text_open. */
+RFX_NODISCARD enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
+                                                    const struct rfx_output_format *format,
+                                                    const struct rfx_tensor *map,
+                                                    enum rfx_summary_form form,
+                                                    struct rfx_summary_file **out,
+                                                    struct rfx_error *err);
+
+/* Takes the next row of samples [w, channels]. UNSUPPORTED: more than RFX_LABEL_COUNTS different
+ * labels. */
+RFX_NODISCARD enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file,
+                                                   const void *samples, struct rfx_error *err);
+
+/* Writes the entries and gives the file its name. */
+RFX_NODISCARD enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file,
+                                                      struct rfx_error *err);
+
+/* After commit: how many entries were written. */
+struct rfx_found rfx_summary_file_found(const struct rfx_summary_file *file);
+
+/* NULL is fine. */
+void rfx_summary_file_free(struct rfx_summary_file *file);
+#endif

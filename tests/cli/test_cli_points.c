@@ -1,0 +1,281 @@
+/* rfexec run --points and --summary: the files do not depend on plan, threads and lists of options;
+ * the points of a map are those of the definition, found again in the map of -o; the numbers of a
+ * summary add up and agree with regions; places are those of regions; what cannot be is refused.
+ * What peaks are is tested in tests/unit/rfexec/answers and, beside NumPy and SciPy, in
+ * tests/oracle/answers.py. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+#include "tests/support/makers/onnx_maker.h"
+
+#define RUN "run " RFX_DEFECTS " synthetic:600x800 "
+#define FOUND "--threshold 0.02,0.01,0.5 "
+enum { CHANNELS = 3, H = 75, W = 100 }; /* of the map */
+
+/* Makes a network whose labels are 4 times a gray image, as 64-bit integers. */
+static void make_labels(const char *path) {
+    static const float scale = 4.0F;
+    enum { INT64 = 7 };
+    static const int64_t image[4] = {1, 1, 0, 0}, one[4] = {1, 1, 1, 1};
+    static struct maker graph, model, shape, tensor, type, value;
+    graph.size = model.size = shape.size = tensor.size = type.size = value.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_floats(&graph, "k", one, 4, &scale);
+    maker_add(&graph, "Conv", "image k", "scaled");
+    maker_add_int(&graph, "Cast", "scaled", "labels", "to", INT64);
+    maker_int(&tensor, 1, INT64);
+    maker_message(&tensor, 2, &shape);
+    maker_message(&type, 1, &tensor);
+    maker_text(&value, 1, "labels");
+    maker_message(&value, 2, &type);
+    maker_message(&graph, MAKER_OUTPUT, &value);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, path);
+}
+
+/* Makes an image of 300 x 400 different values. */
+static void make_values(const char *path) {
+    enum { H_PX = 300, W_PX = 400, HEADER = 118 };
+    static float values[H_PX * W_PX];
+    char header[HEADER + 1];
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int i = 0; i < H_PX * W_PX; ++i) values[i] = (float)i;
+    (void)snprintf(header, sizeof header, "%-*s\n", HEADER - 1,
+                   "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 300, 400), }");
+    assert_int_equal(fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file), 10); /* 0x76: HEADER */
+    assert_int_equal(fwrite(header, 1, HEADER, file), HEADER);
+    assert_int_equal(fwrite(values, sizeof values, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf *.geojson *.csv *.npy *.json *.onnx out"), 0);
+    make_labels("labels.onnx");
+    make_values("many.npy");
+    expect(0, RUN FOUND "--points all.csv --distance 2 --summary all.json -o map.npy");
+    expect(0,
+           "run labels.onnx synthetic:131x170 --summary labels.csv --regions regions.csv "
+           "--all-labels");
+    return 0;
+}
+
+static void assert_same(const char *a, const char *b) {
+    char command[300];
+    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
+    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
+}
+
+static void test_files_are_the_same_for_every_plan(void **state) {
+    static const char *const plans[] = {
+        "--bands 3 --threads 1",
+        "--bands 8 --strips 3 --threads 3",
+        "--untiled --threads 2",
+        "--tiles 3x2",
+        "--bands 2 --tight",
+        "--bands 1 --memory 20MiB",
+        "--untiled --regions r.csv -o o.geojson",
+        "--overlay o.png --overlay-of 1 --report r.html",
+        "-o o.tif --bits 8 --range 0,1" /* scales the samples of -o alone */};
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        char command[300];
+        (void)unlink("one.csv");
+        (void)unlink("one.json");
+        (void)snprintf(command, sizeof command,
+                       RUN FOUND "--points one.csv --distance 2 --summary one.json %s", plans[i]);
+        expect(0, command);
+        assert_same("all.csv", "one.csv");
+        assert_same("all.json", "one.json");
+        (void)snprintf(command, sizeof command,
+                       "run labels.onnx synthetic:131x170 --summary one.csv %s",
+                       i < 6 ? plans[i] : "--bands 7");
+        expect(0, command);
+        assert_same("labels.csv", "one.csv");
+    }
+}
+
+static float map[CHANNELS][H][W];
+
+static void read_map(void) {
+    FILE *file = fopen("map.npy", "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -(long)sizeof map, SEEK_END), 0);
+    assert_int_equal(fread(map, 1, sizeof map, file), sizeof map);
+    (void)fclose(file);
+}
+
+static bool is_peak(int k, int y, int x, int distance) {
+    static const float thresholds[CHANNELS] = {0.02F, 0.01F, 0.5F};
+    if (!(map[k][y][x] > thresholds[k])) return false;
+    for (int v = y - distance; v <= y + distance; ++v)
+        for (int u = x - distance; u <= x + distance; ++u) {
+            if (v < 0 || v >= H || u < 0 || u >= W) continue;
+            bool before = v < y || (v == y && u < x);
+            if (map[k][v][u] > map[k][y][x] || (before && map[k][v][u] == map[k][y][x]))
+                return false;
+        }
+    return true;
+}
+
+static void test_points_are_the_peaks_of_the_map(void **state) {
+    int n = 0;
+    (void)state;
+    read_map();
+    read_text("all.csv", out_text);
+    assert_int_equal(strncmp(out_text, "label,name,score,x,y\n", 21), 0);
+    char *line = out_text + 21;
+    for (int y = 0; y < H; ++y)
+        for (int x = 0; x < W; ++x)
+            for (int k = 0; k < CHANNELS; ++k) {
+                int label = -1;
+                float score = 0;
+                double at[2] = {0, 0};
+                if (!is_peak(k, y, x, 2)) continue;
+                assert_int_equal(sscanf(line, "%d,,%f,%lf,%lf", &label, &score, at, at + 1), 4);
+                assert_int_equal(label, k);
+                assert_true(score == map[k][y][x]);
+                assert_true(at[0] == 8.0 * x + 0.5 && at[1] == 8.0 * y + 0.5);
+                line = strchr(line, '\n') + 1;
+                n++;
+            }
+    assert_string_equal(line, "");
+    assert_true(n > 50);
+    expect(0, RUN FOUND "--points all.geojson --distance 2 --json");
+    json_t *doc = json_loads(out_text, 0, NULL);
+    assert_int_equal(integer_at(doc, "points.count"), n);
+    json_decref(doc);
+    doc = json_load_file("all.geojson", 0, NULL);
+    assert_int_equal(json_array_size(json_object_get(doc, "features")), n);
+    json_decref(doc);
+}
+
+/* Number `column` of the line that begins with the label. */
+static double number_of(const char *text, long long label, int column) {
+    char begin[32];
+    (void)snprintf(begin, sizeof begin, "\n%lld,", label);
+    const char *p = strstr(text, begin);
+    if (p == NULL) return 0.0;
+    for (int i = 0; i < column; ++i) p = strchr(p, ',') + 1;
+    return strtod(p, NULL);
+}
+
+/* Regions of all labels cover the map; their pixels are those of the labels. */
+static void test_summary_has_the_pixels_of_regions(void **state) {
+    static char summary[65536];
+    double pixels[64] = {0}, sum = 0;
+    int lines = 0;
+    (void)state;
+    read_text("labels.csv", summary);
+    read_text("regions.csv", out_text);
+    for (char *p = strchr(out_text, '\n'); p != NULL && p[1] != '\0'; p = strchr(p + 1, '\n')) {
+        long long label = strtoll(p + 1, NULL, 10);
+        assert_true(label >= -32 && label < 32);
+        pixels[label + 32] += number_of(p, label, 2);
+    }
+    for (int i = 0; i < 64; ++i) {
+        lines += pixels[i] > 0;
+        sum += pixels[i];
+        assert_true(number_of(summary, i - 32, 2) == pixels[i]);
+        assert_true(number_of(summary, i - 32, 4) == pixels[i] / (131.0 * 170.0));
+    }
+    assert_true(sum == 131.0 * 170.0 && lines > 2);
+    expect(0, "run labels.onnx synthetic:131x170 --summary few.json --json");
+    json_t *doc = json_loads(out_text, 0, NULL);
+    assert_int_equal(integer_at(doc, "summary.count"), lines);
+    json_decref(doc);
+    expect(0, "run labels.onnx synthetic:131x170 --summary few.json");
+    char words[40];
+    (void)snprintf(words, sizeof words, "%d classes, in few.json", lines);
+    assert_non_null(strstr(out_text, words));
+    expect(0, "run " RFX_PHASE_NET " synthetic:150x170 --summary phases.csv");
+    read_text("phases.csv", summary);
+    assert_true(number_of(summary, 0, 2) + number_of(summary, 1, 2) + number_of(summary, 2, 2) ==
+                75.0 * 85.0);
+    assert_true(number_of(summary, 1, 3) == 4.0 * number_of(summary, 1, 2)); /* pixels are 2 x 2 */
+}
+
+/* A part of the picture: places are those of the whole picture. */
+static void test_places_are_those_of_the_picture(void **state) {
+    (void)state;
+    expect(0, "run " RFX_DEFECTS
+              " synthetic:600x800 --region 64,128,564,700 --threshold -1 --distance 99 "
+              "--points cut.csv --summary cut.json");
+    read_text("cut.csv", out_text); /* each channel has one */
+    int lines = 0;
+    for (const char *p = out_text; *p != '\0'; ++p) lines += *p == '\n';
+    assert_int_equal(lines, 4);
+    for (int k = 0; k < CHANNELS; ++k) {
+        double x = number_of(out_text, k, 3), y = number_of(out_text, k, 4);
+        assert_true(x >= 128.5 && x < 700.0 && y >= 64.5 && y < 564.0);
+    }
+    json_t *doc = json_load_file("cut.json", 0, NULL);
+    assert_int_equal(integer_at(doc, "pixels"), 63 * 72);
+    assert_int_equal(integer_at(doc, "area"), 63 * 72 * 64);
+    json_decref(doc);
+    write_file("names.txt", "scratch\npit\n");
+    expect(0, RUN FOUND "--points named.csv --summary named.json --classes names.txt");
+    read_text("named.csv", out_text);
+    assert_non_null(strstr(out_text, "\n1,\"pit\","));
+    read_text("named.json", out_text);
+    assert_non_null(strstr(out_text, "{\"label\":1,\"name\":\"pit\","));
+}
+
+static void test_what_cannot_be_is_refused(void **state) {
+    (void)state;
+    expect_says(2, RUN "--points no.csv", "--threshold");
+    expect_says(2, RUN "--distance 3 -o map.npy", "--points");
+    expect_says(2, RUN FOUND "--points no.csv --distance 0", "--distance");
+    expect_says(2, RUN FOUND "--points no.csv --connect 8", "--regions");
+    expect_says(2, RUN "--points no.csv --threshold 0.5,0.2", "one for each");
+    expect_says(2, RUN "--summary no.csv --threshold 0.5,0.2", "one for each");
+    expect_says(2, RUN FOUND "--points no.json", ".geojson or .csv");
+    expect_says(2, RUN "--summary no.geojson", ".json or .csv");
+    expect_says(2, RUN "--summary no.coco.json", "use .json or .csv");
+    expect_says(2, RUN FOUND "--points no.csv --regions no.csv", "both");
+    expect_says(2, RUN FOUND "--points no.csv --points-of other", "'defects'");
+    expect_says(2, RUN "--summary no.csv --summary-of other", "'defects'");
+    expect_says(2, RUN "--part 1/2 -o part1.npy --summary no.csv", "merge");
+    expect_says(2, RUN FOUND "--part 1/2 -o part1.npy --points no.csv", "merge");
+    expect_says(2, "run mobilenet_v2:0.25 synthetic:64x64 --summary no.csv",
+                "no map of rows and columns");
+    expect_says(5, RUN FOUND "--points no.csv --classes none.txt", "none.txt");
+    /* 900 rows of maxima; the same budget is enough for a small distance */
+    expect_says(4,
+                "run labels.onnx synthetic:900x4000 --points no.csv --threshold 1 --memory "
+                "16MiB --distance 899",
+                "MiB");
+    expect(0,
+           "run labels.onnx synthetic:900x4000 --points near.csv --threshold 1 --memory 16MiB "
+           "--distance 9");
+    expect_says(3, "run labels.onnx many.npy --summary no.csv", "65536 different labels");
+    assert_int_not_equal(access("no.csv", F_OK), 0);
+    expect(0, RUN FOUND "--points - --distance 2");
+    read_text("all.geojson", err_text);
+    assert_string_equal(out_text, err_text);
+    expect(0, RUN FOUND "--summary -");
+    read_text("all.json", err_text);
+    assert_string_equal(out_text, err_text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_files_are_the_same_for_every_plan),
+        cmocka_unit_test(test_points_are_the_peaks_of_the_map),
+        cmocka_unit_test(test_summary_has_the_pixels_of_regions),
+        cmocka_unit_test(test_places_are_those_of_the_picture),
+        cmocka_unit_test(test_what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests_name("points", tests, set_up, NULL);
+}

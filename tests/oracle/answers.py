@@ -1,0 +1,326 @@
+"""Regions, points, summaries and boxes that the program writes, beside SciPy, GDAL and torchvision.
+
+    answers.py BUILD/rfexec [--cases N] [--seed S] [--large]
+
+Runs in the working directory, on networks that pass their input through: as labels, or as floats.
+- Regions of random label maps of 1 x 1 to 3,000 x 3,000 pixels (--large; else to 300 x 300), connectivity
+  4 and 8, under random plans: region_cases.py compares each with scipy.ndimage.label and
+  rasterio.features.shapes.
+- Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
+  the pixels of the window before the middle.
+- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum.
+- Boxes of YOLOv8n: box_cases.py, where torch and torchvision are installed.
+- GeoJSON: RFC 7946's rules of rings and members by this script and by geojson-validator; no NaN.
+- GeoTIFFs of several kinds: corners of polygons are rasterio's transform of their pixels to 1e-9, or to two
+  units of the last place where a double has no more; geopandas reads them with the coordinate system.
+The last line is "N passed, N failed".
+"""
+
+import argparse
+import json
+import math
+import sys
+
+import geojson_validator
+import geopandas
+import numpy as np
+import onnx
+import rasterio
+import region_cases
+import scipy.ndimage
+import shapely
+from loguru import logger
+from onnx import TensorProto, helper
+from picture_checks import COUNTS, check, rfexec
+from rasterio.crs import CRS
+from rasterio.transform import Affine
+
+PLANS = [["--untiled"], ["--bands", "1"], ["--bands", "7", "--threads", "3"], ["--bands", "5", "--strips", "2"],
+         ["--tiles", "3x2"], ["--bands", "2", "--tight"]]
+
+
+def make_network(path, channels, to):
+    """Makes a network whose output is its input, converted to an ONNX type."""
+    shape = [1, channels, "h", "w"]
+    ones = helper.make_tensor("k", TensorProto.FLOAT, [channels, 1, 1, 1], [1.0] * channels)
+    nodes = [helper.make_node("Conv", ["x", "k"], ["c"], group=channels)]
+    nodes.append(helper.make_node("Cast", ["c"], ["y"], to=to) if to != TensorProto.FLOAT
+                 else helper.make_node("Identity", ["c"], ["y"]))
+    graph = helper.make_graph(nodes, "through", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
+                              [helper.make_tensor_value_info("y", to, shape)], [ones])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def plan(rng, least):
+    """Options of a plan that maps of at least so many rows and columns have."""
+    return PLANS[rng.integers(len(PLANS))] if least >= 8 else PLANS[0]
+
+
+def read_geojson(path):
+    """The features of a file whose text is strict JSON."""
+    def refuse(word):
+        raise ValueError(f"{path}: {word} is no JSON")
+
+    with open(path, encoding="utf-8") as file:
+        return json.load(file, parse_constant=refuse)
+
+
+# ---- GeoJSON ----
+
+DEPTHS = {"Point": 0, "Polygon": 2, "MultiPolygon": 3}
+
+
+def positions(coordinates, depth):
+    return [coordinates] if depth == 0 else [p for part in coordinates for p in positions(part, depth - 1)]
+
+
+def rings_of(geometry):
+    if geometry["type"] == "Point":
+        return []
+    polygons = geometry["coordinates"] if geometry["type"] == "MultiPolygon" else [geometry["coordinates"]]
+    return [(k, ring) for rings in polygons for k, ring in enumerate(rings)]
+
+
+def rfc_faults(document):
+    """Yields what RFC 7946 does not allow: sections 3.1 to 3.3."""
+    if document.get("type") != "FeatureCollection" or not isinstance(document.get("features"), list):
+        yield "it is no FeatureCollection"
+        return
+    for k, feature in enumerate(document["features"]):
+        if feature.get("type") != "Feature" or not isinstance(feature.get("properties"), dict):
+            yield f"{k} is no Feature with properties"
+            continue
+        geometry = feature["geometry"]
+        depth = DEPTHS[geometry["type"]]
+        for position in positions(geometry["coordinates"], depth):
+            if len(position) != 2 or not all(isinstance(v, (int, float)) and math.isfinite(v) for v in position):
+                yield f"{k}: {position} is no position"
+        for i, ring in rings_of(geometry):
+            if len(ring) < 4 or ring[0] != ring[-1]:
+                yield f"{k}: ring {i} of {len(ring)} positions is not closed"
+            elif (region_cases.signed_area(np.array(ring) - ring[0]) > 0) != (i == 0):
+                yield f"{k}: ring {i} turns the wrong way"
+
+
+def check_geojson(path, what, validate=True):
+    document = read_geojson(path)
+    faults = list(rfc_faults(document))
+    check(not faults, f"{what}: RFC 7946: {faults[:3]}")
+    if validate and document["features"]:
+        structure = geojson_validator.validate_structure(document)
+        check(not structure, f"{what}: geojson-validator: {structure}")
+        geometry = geojson_validator.validate_geometries(document, criteria_problematic=())
+        check(not geometry["invalid"], f"{what}: geojson-validator: {geometry['invalid']}")
+    return document["features"]
+
+
+# ---- Regions ----
+
+
+def label_map(rng, h, w):
+    """A random map of labels: noise, blocks, smooth shapes, stripes."""
+    kind = rng.integers(4)
+    most = int(rng.integers(1, 6))
+    if kind == 0:
+        labels = rng.integers(0, most + 1, (h, w))
+        if h * w > 40000:  # noise has too many regions
+            kind = 1
+    if kind == 1:
+        side = int(rng.integers(2, 9)) * (1 + h * w // 250000)
+        few = rng.integers(0, most + 1, (h // side + 1, w // side + 1))
+        labels = np.kron(few, np.ones((side, side), int))[:h, :w]
+    if kind == 2:
+        noise = scipy.ndimage.gaussian_filter(rng.standard_normal((h, w)), rng.uniform(1, 4) * (1 + h * w / 1e6))
+        labels = np.digitize(noise, np.quantile(noise, np.linspace(0, 1, most + 2)[1:-1]))
+    if kind == 3:
+        y, x = np.mgrid[:h, :w]
+        broad = int(rng.integers(1, 6)) * (1 + h * w // 40000)  # each long stripe is filled again, with its box
+        labels = (y * int(rng.integers(1, 4)) + x * int(rng.integers(-3, 4))) // broad % (most + 1)
+    if rng.integers(3) == 0:  # labels of more bits, with negative ones
+        labels = np.array([0, -7, 70000, 3, 255, -300000])[labels % 6]
+    return labels.astype(np.int64)
+
+
+def save(path, array):
+    np.save(path, np.ascontiguousarray(array, dtype=np.float32).reshape((1,) * (4 - array.ndim) + array.shape))
+
+
+def region_case(program, rng, h, w, what):
+    labels = label_map(rng, h, w)
+    save("labels.npy", labels)
+    background = None if rng.integers(2) else 0
+    least = int(rng.integers(1, 4))
+    everything = ["--all-labels"] if background is None else []
+    for connectivity in (4, 8):
+        rfexec(program, "run", "through_int.onnx", "labels.npy", "--regions", "regions.geojson", "--connect",
+               str(connectivity), "--min-area", str(least), *everything, *plan(rng, min(h, w)))
+        features = check_geojson("regions.geojson", f"{what}, {connectivity}", validate=h * w <= 10000)
+        words = region_cases.compare(labels, features, connectivity, background, least)
+        check(not words, f"{what}, connectivity {connectivity}: {words[:3]}")
+    rfexec(program, "run", "through_int.onnx", "labels.npy", "--summary", "summary.json", *plan(rng, min(h, w)))
+    found = [(c["label"], c["pixels"], c["area"], c["share"]) for c in read_geojson("summary.json")["classes"]]
+    values, counts = np.unique(labels, return_counts=True)
+    check(found == [(int(v), int(n), int(n), n / (h * w)) for v, n in zip(values, counts)], f"{what}: summary {found}")
+
+
+def regions(program, rng, cases, large):
+    sizes = [(1, 1), (1, 300), (300, 1), (2, 2)]
+    sizes += [tuple(np.exp(rng.uniform(0, np.log(300), 2)).astype(int)) for _ in range(cases)]
+    if large:
+        sizes += [(3000, 3000), (1500, 3000), (3000, 700)]
+    for k, (h, w) in enumerate(sizes):
+        region_case(program, rng, int(h), int(w), f"regions {k}, {h} x {w}")
+
+
+# ---- Points and values ----
+
+
+def float_map(rng, c, h, w):
+    values = rng.standard_normal((c, h, w))
+    if rng.integers(2):
+        values = scipy.ndimage.gaussian_filter(values, (0, 1.5, 1.5)) * 4
+    if rng.integers(2):
+        values = np.round(values * int(rng.integers(1, 4)))  # ties
+    values = values.astype(np.float32)
+    if rng.integers(2):
+        values[rng.random(values.shape) < 0.05] = np.nan
+    return values
+
+
+def peaks(values, thresholds, distance):
+    """Points [row, column, channel] by rows, columns and channels."""
+    side = 2 * distance + 1
+    around = np.ones((side, side), bool)
+    before = around.copy()
+    before.reshape(-1)[side * side // 2:] = False
+    found = []
+    for k, one in enumerate(values):
+        real = np.where(np.isnan(one), -np.inf, one)
+        largest = scipy.ndimage.maximum_filter(real, footprint=around, mode="constant", cval=-np.inf)
+        earlier = scipy.ndimage.maximum_filter(real, footprint=before, mode="constant", cval=-np.inf)
+        peak = (one > np.float32(thresholds[k])) & (one >= largest) & (one > earlier)
+        found += [(int(y), int(x), k) for y, x in np.argwhere(peak)]
+    return sorted(found)
+
+
+def point_case(program, rng, what):
+    c, h, w = int(rng.integers(1, 4)), int(rng.integers(1, 90)), int(rng.integers(1, 90))
+    values, distance = float_map(rng, c, h, w), int(rng.integers(1, 8))
+    thresholds = [float(np.float32(t)) for t in rng.uniform(-1, 1, c if rng.integers(2) else 1).round(2)]
+    save("values.npy", values)
+    network = f"through_{c}.onnx"
+    options = ["--threshold=" + ",".join(map(str, thresholds)), "--distance", str(distance)]
+    rfexec(program, "run", network, "values.npy", "--points", "points.geojson", *options, *plan(rng, min(h, w)))
+    features = check_geojson("points.geojson", what)
+    expected = peaks(values, thresholds if len(thresholds) == c else thresholds * c, distance)
+    found = [(f["geometry"]["coordinates"], f["properties"]["label"], np.float32(f["properties"]["score"]))
+             for f in features]
+    check(found == [([x + 0.5, y + 0.5], k, values[k, y, x]) for y, x, k in expected],
+          f"{what}: {len(found)} points, SciPy says {len(expected)}")
+    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *plan(rng, min(h, w)))
+    limits = thresholds if len(thresholds) == c else thresholds * c
+    check_values(values, limits, read_geojson("values.json")["classes"], what)
+
+
+def check_values(values, limits, classes, what):
+    for k, (entry, one) in enumerate(zip(classes, values)):
+        real = one[~np.isnan(one)].astype(float)
+        mine = [entry["label"], entry["pixels"], entry["nan"]]
+        check(mine == [k, int((one > np.float32(limits[k])).sum()), one.size - real.size], f"{what}: summary {entry}")
+        if real.size == 0:
+            check(entry["smallest"] is None and entry["mean"] is None, f"{what}: no values, {entry}")
+            continue
+        ends = np.float32(entry["smallest"]), np.float32(entry["largest"])
+        check(ends == (real.min(), real.max()), f"{what}: {entry}, NumPy says {real.min()} to {real.max()}")
+        check(entry["mean"] == math.fsum(real) / real.size, f"{what}: mean {entry['mean']}")
+    check(len(classes) == len(values), f"{what}: {len(classes)} classes")
+
+
+# ---- Places ----
+
+
+def near(ours, theirs):
+    theirs = np.asarray(theirs)
+    return (np.abs(np.asarray(ours) - theirs) <= np.maximum(1e-9, 2 * np.spacing(np.abs(theirs)))).all()
+
+
+def tiff_case(program, rng, name, crs, transform):
+    h, w = 50, 70
+    labels = label_map(rng, h, w) % 4
+    with rasterio.open("place.tif", "w", driver="GTiff", height=h, width=w, count=1, dtype="uint8", crs=crs,
+                       transform=transform) as file:
+        file.write(labels.astype("uint8"), 1)
+    command = ["run", "through_byte.onnx", "place.tif", "--scale", "raw", "--threads", "2", "--regions"]
+    rfexec(program, *command, "place.geojson")
+    rfexec(program, *command, "pixels.geojson", "--coordinates", "pixels")
+    # A transform that mirrors the picture turns rings round: the file has them in the other order.
+    placed, plain = check_geojson("place.geojson", name), check_geojson("pixels.geojson", name)
+    check(not region_cases.compare(labels, plain, 4, 0, 1), f"{name}: regions in pixels")
+    check(len(placed) == len(plain) > 0, f"{name}: {len(placed)} regions in the map, {len(plain)} in pixels")
+    for a, b in zip(placed, plain):
+        for (_, ours), (_, corners) in zip(rings_of(a["geometry"]), rings_of(b["geometry"])):
+            theirs = [transform * tuple(corner) for corner in corners]
+            ours = ours if transform.determinant > 0 else ours[::-1]
+            check(near(ours, theirs), f"{name}: a ring is not where rasterio's transform puts its pixels")
+        area = b["properties"]["area"] * abs(transform.determinant)
+        check(abs(a["properties"]["area"] - area) <= 1e-9 * area, f"{name}: area {a['properties']['area']}")
+    table = geopandas.read_file("place.geojson")
+    check(table.crs == crs, f"{name}: geopandas reads {table.crs}")
+    check(len(table) == len(placed) and table.is_valid.all(), f"{name}: geopandas reads {len(table)} regions")
+    local = shapely.area(table.geometry.affine_transform([1, 0, 0, 1, -transform.c, -transform.f]).values)
+    check(np.allclose(local, table["area"], rtol=1e-6), f"{name}: areas of the polygons that geopandas reads")
+    rfexec(program, *command[:-1], "--points", "points.csv", "--threshold", "0", "--distance", "3")
+    points = [line.split(",") for line in open("points.csv", encoding="utf-8").read().splitlines()[1:]]
+    expected = peaks(labels[None].astype(np.float32), [0], 3)
+    check(len(points) == len(expected) and all(
+        near([float(p[3]), float(p[4])], transform * (x + 0.5, y + 0.5)) for p, (y, x, _) in zip(points, expected)),
+          f"{name}: points are not the middles of pixels")
+
+
+def places(program, rng):
+    utm = CRS.from_epsg(32633)
+    tiff_case(program, rng, "north up", utm, Affine(0.3, 0, 500000.125, 0, -0.3, 5400000.5))
+    tiff_case(program, rng, "turned", utm, Affine(0.3, 0.1, 500000.125, 0.1, -0.3, 5400000.5))
+    tiff_case(program, rng, "south up", utm, Affine(0.5, 0, 500000, 0, 0.5, 5400000))
+    tiff_case(program, rng, "degrees", CRS.from_epsg(4326), Affine(1e-5, 0, 14.2, 0, -7e-6, 50.1))
+
+
+# ---- Boxes ----
+
+
+def boxes(program):
+    try:
+        import box_cases
+    except ImportError as error:
+        print(f"boxes are NOT compared with torchvision: {error}")
+        return
+    rfexec(program, "run", "yolov8n", "synthetic:320x352", "--boxes", "boxes.json", "-o", "boxes.npy")
+    rows = box_cases.rows_of(np.load("boxes.npy"), "yolov8", 0, False)
+    wrong = box_cases.differences(box_cases.read("boxes.json"), box_cases.reference(rows, "yolov8", 0.25, 0.45, False))
+    check(not wrong, f"boxes: {wrong[:3]}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("program")
+    parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--seed", type=int, default=50)
+    parser.add_argument("--large", action="store_true", help="maps of up to 3,000 x 3,000 pixels too")
+    args = parser.parse_args()
+    logger.remove()  # geojson-validator's lines about each file
+    rng = np.random.default_rng(args.seed)
+    make_network("through_int.onnx", 1, TensorProto.INT32)
+    make_network("through_byte.onnx", 1, TensorProto.UINT8)
+    for c in (1, 2, 3):
+        make_network(f"through_{c}.onnx", c, TensorProto.FLOAT)
+    regions(args.program, rng, args.cases, args.large)
+    for k in range(2 * args.cases):
+        point_case(args.program, rng, f"points {k}")
+    places(args.program, rng)
+    boxes(args.program)
+    print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
+    return 1 if COUNTS[False] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,237 @@
+/* Summaries and points as text, against lines by hand: classes of labels, channels and thresholds,
+ * NaN and infinities, names, memory; failing allocations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "rfexec/answers/points_file.h"
+#include "rfexec/answers/summary_file.h"
+#include "tests/support/test_folder.h"
+#include "tests/support/test_util.h"
+
+#define FOLDER "test_summary_file.tmp"
+#define PATH FOLDER "/out"
+#define NAMES FOLDER "/names.txt"
+
+static char text[8192];
+
+static const char *read_file(void) {
+    FILE *file = fopen(PATH, "rb");
+    assert_non_null(file);
+    size_t n = fread(text, 1, sizeof text - 1, file);
+    text[n] = '\0';
+    (void)fclose(file);
+    assert_int_equal(remove(PATH), 0);
+    return text;
+}
+
+/* Writes a summary of the map's rows; the memory is what was said. */
+static enum rfx_status summarise(const struct rfx_output_format *format,
+                                 const struct rfx_tensor *map, enum rfx_summary_form form,
+                                 const void *samples, struct rfx_error *err) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_summary_file *file = NULL;
+    size_t row = (size_t)(map->w * map->c) * rfx_type_bytes(rfx_output_sample(format));
+    enum rfx_status status = rfx_summary_file_check(format, map, PATH, err);
+    if (status == RFX_OK) status = rfx_summary_file_open(mem, PATH, format, map, form, &file, err);
+    for (int64_t y = 0; y < map->h && status == RFX_OK; y++)
+        status = rfx_summary_file_row(file, (const char *)samples + (size_t)y * row, err);
+    if (status == RFX_OK) status = rfx_summary_file_commit(file, err);
+    if (status == RFX_OK) assert_string_equal(rfx_summary_file_found(file).what, "summary");
+    rfx_summary_file_free(file);
+    assert_true(rfx_memory_high_water_bytes(mem) <= rfx_summary_file_bytes(format, map));
+    rfx_memory_free(mem);
+    return status;
+}
+
+static void expect_summary(const struct rfx_output_format *format, const struct rfx_tensor *map,
+                           enum rfx_summary_form form, const void *samples, const char *want) {
+    struct rfx_error err = {{0}};
+    if (summarise(format, map, form, samples, &err) != RFX_OK) fail_msg("%s", err.text);
+    assert_string_equal(read_file(), want);
+}
+
+#define HEAD "label,name,pixels,area,share,smallest,largest,mean,nan\n"
+
+static void labels_are_counted(void **state) {
+    (void)state;
+    static const int32_t labels[2][4] = {{7, 0, 0, -3}, {2147483647, 7, 7, 0}};
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4);
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    expect_summary(&format, &map, RFX_SUMMARY_CSV, labels,
+                   HEAD
+                   "-3,,1,1,0.125,,,,\n"
+                   "0,,3,3,0.375,,,,\n"
+                   "7,,3,3,0.375,,,,\n"
+                   "2147483647,,1,1,0.125,,,,\n");
+    static const uint8_t bytes[8] = {1, 1, 0, 0, 2, 2, 2, 2};
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_UINT8};
+    format.answer.names = NAMES;
+    format.place = (struct rfx_answer_place){.known = true,
+                                             .cell = {.x = {4.0, 0.0, 0.0}, .y = {0.0, 2.0, 0.0}}};
+    test_bytes_store(NAMES, "sky\na \"b\"\n", strlen("sky\na \"b\"\n"));
+    expect_summary(&format, &map, RFX_SUMMARY_JSON, bytes,
+                   "{\"pixels\":8,\"area\":64,\"classes\":[\n"
+                   "{\"label\":0,\"name\":\"sky\",\"pixels\":2,\"area\":16,\"share\":0.25},\n"
+                   "{\"label\":1,\"name\":\"a \\\"b\\\"\",\"pixels\":2,\"area\":16,\"share\":0.25},"
+                   "\n{\"label\":2,\"pixels\":4,\"area\":32,\"share\":0.5}\n]}\n");
+    assert_int_equal(remove(NAMES), 0);
+}
+
+/* 2^24 + 1 - 2^24 is 1 if sums are exact, and 0 if they are rounded to float in any order. */
+static const float three[4][3] = {
+    {16777216.0F, 5, NAN}, {0.5F, 5, 2}, {1, NAN, NAN}, {-16777216.0F, 5, INFINITY}};
+
+static void channels_have_classes_and_values(void **state) {
+    (void)state;
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    /* Pixels 0 and 2 have NaN; 5 is the largest of pixel 1; infinity of pixel 3. */
+    expect_summary(&format, &map, RFX_SUMMARY_CSV, three,
+                   HEAD
+                   "0,,0,0,0,-16777216,16777216,0.375,0\n"
+                   "1,,1,1,0.25,5,5,5,1\n"
+                   "2,,1,1,0.25,2,null,null,2\n");
+    static const float thresholds[3] = {0.5F, 4, 2};
+    format.answer.thresholds = thresholds;
+    format.answer.n_thresholds = 3;
+    expect_summary(&format, &map, RFX_SUMMARY_CSV, three,
+                   HEAD
+                   "0,,2,2,0.5,-16777216,16777216,0.375,0\n"
+                   "1,,3,3,0.75,5,5,5,1\n"
+                   "2,,1,1,0.25,2,null,null,2\n");
+    struct rfx_error err = {{0}};
+    format.answer.n_thresholds = 2;
+    assert_int_equal(summarise(&format, &map, RFX_SUMMARY_CSV, three, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "2 thresholds for a map of 3 channels"));
+}
+
+static void one_channel_of_floats_has_values_only(void **state) {
+    (void)state;
+    static const float values[4] = {NAN, -0.25F, 1.5F, NAN}, nan[2] = {NAN, NAN};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 1, 4), small = rfx_tensor_nhwc(1, 2, 1);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    expect_summary(&format, &map, RFX_SUMMARY_CSV, values, HEAD "0,,,,,-0.25,1.5,0.625,2\n");
+    expect_summary(&format, &map, RFX_SUMMARY_JSON, values,
+                   "{\"pixels\":4,\"area\":4,\"classes\":[\n{\"label\":0,\"smallest\":-0.25,"
+                   "\"largest\":1.5,\"mean\":0.625,\"nan\":2}\n]}\n");
+    expect_summary(&format, &small, RFX_SUMMARY_CSV, nan, HEAD "0,,,,,null,null,null,2\n");
+    static const float zero = 0;
+    format.answer.thresholds = &zero;
+    format.answer.n_thresholds = 1;
+    expect_summary(&format, &map, RFX_SUMMARY_CSV, values, HEAD "0,,1,1,0.25,-0.25,1.5,0.625,2\n");
+}
+
+static void what_cannot_be_counted_is_refused(void **state) {
+    (void)state;
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 1 << 20, (1 << 20) + 1);
+    const struct rfx_tensor wide = rfx_tensor_nhwc(1, 1, 70000);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    struct rfx_error err = {{0}};
+    assert_int_equal(rfx_summary_file_check(&format, &map, PATH, &err), RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "2^40"));
+    int32_t *labels = calloc(70000, sizeof *labels);
+    assert_non_null(labels);
+    for (int i = 0; i < 70000; i++) labels[i] = i;
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    assert_int_equal(summarise(&format, &wide, RFX_SUMMARY_CSV, labels, &err),
+                     RFX_STATUS_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "65536 different labels"));
+    free(labels);
+}
+
+static enum rfx_status write_points(struct rfx_memory *mem, const struct rfx_output_format *format,
+                                    enum rfx_points_form form, struct rfx_error *err) {
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
+    struct rfx_points_file *file = NULL;
+    enum rfx_status status = rfx_points_file_check(format, &map, PATH, err);
+    if (status == RFX_OK) status = rfx_points_file_open(mem, PATH, format, &map, form, &file, err);
+    for (int y = 0; y < 2 && status == RFX_OK; y++)
+        status = rfx_points_file_row(file, three[2 * y], err);
+    if (status == RFX_OK) status = rfx_points_file_commit(file, err);
+    rfx_points_file_free(file);
+    assert_true(rfx_memory_high_water_bytes(mem) <= rfx_points_file_bytes(format, &map));
+    return status;
+}
+
+static void points_are_middles_of_pixels(void **state) {
+    (void)state;
+    static const float thresholds[3] = {0, 0, 1e30F};
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_error err = {{0}};
+    format.answer.thresholds = thresholds;
+    format.answer.wanted = RFX_ANSWER_POINTS;
+    assert_int_equal(write_points(mem, &format, RFX_POINTS_CSV, &err), RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "--threshold"));
+    format.answer.n_thresholds = 3;
+    format.place = (struct rfx_answer_place){
+        .known = true, .cell = {.x = {4.0, 0.0, 100.0}, .y = {0.0, 2.0, 200.0}}};
+    assert_int_equal(write_points(mem, &format, RFX_POINTS_CSV, &err), RFX_OK);
+    assert_string_equal(read_file(),
+                        "label,name,score,x,y\n"
+                        "0,,16777216,102,201\n"
+                        "1,,5,102,201\n"
+                        "2,,null,106,203\n");
+    test_bytes_store(NAMES, "a\nb\n", strlen("a\nb\n"));
+    format.answer.names = NAMES;
+    format.place.known = false;
+    assert_int_equal(write_points(mem, &format, RFX_POINTS_GEOJSON, &err), RFX_OK);
+    assert_non_null(strstr(read_file(),
+                           "{\"type\":\"FeatureCollection\",\"features\":[\n"
+                           "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Point\",\"coordinates\":"
+                           "[0.5,0.5]},\"properties\":{\"objectType\":\"detection\",\"label\":0,"
+                           "\"classification\":{\"name\":\"a\"},\"score\":16777216}},\n"));
+    assert_int_equal(remove(NAMES), 0);
+    rfx_memory_free(mem);
+}
+
+static enum rfx_status build_summary(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
+    struct rfx_summary_file *file = NULL;
+    enum rfx_status status =
+        rfx_summary_file_open(mem, PATH, context, &map, RFX_SUMMARY_CSV, &file, err);
+    rfx_summary_file_free(file);
+    return status;
+}
+
+static enum rfx_status build_points(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
+    struct rfx_points_file *file = NULL;
+    enum rfx_status status =
+        rfx_points_file_open(mem, PATH, context, &map, RFX_POINTS_CSV, &file, err);
+    rfx_points_file_free(file);
+    return status;
+}
+
+static void every_failing_allocation_is_reported(void **state) {
+    (void)state;
+    static const float zero = 0;
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    format.answer.thresholds = &zero;
+    format.answer.n_thresholds = 1;
+    assert_true(test_fail_each_allocation(build_summary, &format) >= 8);
+    assert_true(test_fail_each_allocation(build_points, &format) >= 8);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        test_in_folder(labels_are_counted, FOLDER),
+        test_in_folder(channels_have_classes_and_values, FOLDER),
+        test_in_folder(one_channel_of_floats_has_values_only, FOLDER),
+        test_in_folder(what_cannot_be_counted_is_refused, FOLDER),
+        test_in_folder(points_are_middles_of_pixels, FOLDER),
+        test_in_folder(every_failing_allocation_is_reported, FOLDER),
+    };
+    return cmocka_run_group_tests_name("summary file", tests, NULL, NULL);
+}
