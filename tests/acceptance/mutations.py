@@ -23,6 +23,15 @@ LEFT_OUT = shutil.ignore_patterns("build*", ".git")
 
 # name: (file, pattern, replacement, tests that ought to see it)
 MUTATIONS = {
+    "let equal pixels of earlier rows be peaks beside each other": (
+        "rfexec/answers/peaks.c", r"\[at\] >= value", "[at] > value",
+        "test_peaks$"),
+    "count NaN in the mean of a channel": (
+        "rfexec/answers/summary_file.c", r"file->pixels - channel->nan;", "file->pixels;",
+        "test_summary_file$"),
+    "scale values before regions and points are found": (
+        "tools/cli/answers.c", r"format->bits = 0;", "",
+        "test_cli_points$"),
     "tell a sum of the map that comes of it": (
         "rfexec/api/step_teller.c", r"return step->kind == RFX_STEP_REDUCE_ADD \?.*?: &node->out;",
         "return &node->out;", "test_step_teller$"),
