@@ -83,15 +83,14 @@ struct rfx_output_kind {
      1U << RFX_TYPE_INT32 | 1U << RFX_TYPE_FLOAT32)
 
 /* All kinds, each with the build option that it needs; 1: every build has it. */
-#define RFX_OUTPUT_KINDS(X)                                                                   \
-    X(npy, 1)                                                                                 \
-    X(tiff, RFX_WITH_TIFF)                                                                    \
-    X(ome_tiff, RFX_WITH_TIFF)                                                                \
-    X(png, RFX_WITH_PNG)                                                                      \
-    X(zarr, RFX_WITH_ZARR)                                                                    \
-    X(ome_zarr, RFX_WITH_ZARR)                                                                \
-    X(pfm, 1) X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS) \
-        X(coco, RFX_WITH_ANSWERS)
+/* clang-format off */
+#define RFX_OUTPUT_KINDS(X)                                                             \
+    X(npy, 1)                                                                           \
+    X(tiff, RFX_WITH_TIFF) X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG)              \
+    X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)                         \
+    X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS)     \
+    X(coco, RFX_WITH_ANSWERS)
+/* clang-format on */
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
 
