@@ -169,6 +169,10 @@ static void test_other_files(void **state) {
     char *line;
     int lines = 0;
     (void)state;
+    expect(0, YUNET "--score 0.5 --iou 0.1 -o out.json");
+    assert_int_equal(system("cmp all.json out.json && echo synthetic:96x160 >list.txt"), 0);
+    expect(0, "run yunet.onnx --list list.txt --out-dir . --as json --score 0.5 --iou 0.1");
+    assert_int_equal(system("cmp all.json synthetic:96x160.json"), 0);
     expect(0, YUNET "--score 0.5 --iou 0.1 --boxes all.csv");
     read_text("all.csv", out_text);
     for (line = strtok(out_text, "\n"); line != NULL; line = strtok(NULL, "\n"), ++lines) {

@@ -40,15 +40,21 @@ bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
            options->boxes != NULL;
 }
 
-bool rfx_cli_answers_are_boxes(const char *path) {
+static bool are_boxes(const char *path) {
     const struct rfx_output_kind *kind = rfx_output_kind_of(path);
     return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco);
+}
+
+void rfx_cli_answers_settle(struct rfx_cli_output_options *options) {
+    if (options->file == NULL || options->answer.boxes != NULL || !are_boxes(options->file)) return;
+    options->answer.boxes = options->file;
+    options->file = NULL;
 }
 
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
     const char *planned = options->output.for_output;
-    if (planned != NULL && rfx_cli_answers_are_boxes(planned)) return true;
+    if (planned != NULL && are_boxes(planned)) return true;
     return answer->boxes != NULL && answer->boxes_of == NULL;
 }
 

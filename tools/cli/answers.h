@@ -26,8 +26,9 @@ struct rfx_cli_answers { /* all zero: none */
  * --boxes or by a file of boxes in --for-output, and not those of a certain output. */
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 
-/* Returns whether a file name is that of boxes only: .json or .coco.json. */
-bool rfx_cli_answers_are_boxes(const char *path);
+/* Makes -o the option --boxes if its file can have nothing but boxes (.json, .coco.json): a file
+ * has the boxes of one output, where -o is about each. Call it before the network is loaded. */
+void rfx_cli_answers_settle(struct rfx_cli_output_options *options);
 
 /* Checks before the run that the options suit the outputs. Prints why they do not. */
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,

@@ -119,9 +119,12 @@ static int run_one(struct batch *run, char *path) {
     run->one.words.args[1] = path;
     run->one.words.shown[1] = shown;
     run->one.output.file = run->result;
+    run->one.output.answer.boxes = NULL;
+    rfx_cli_answers_settle(&run->one.output);
     int code = rfx_kept_run_open(&run->kept, path);
     if (code != RFX_EXIT_DONE) return code;
-    if (run->options->list.resume && rfx_cli_outputs_exist(run->kept.job.graph, &run->one))
+    if (run->options->list.resume && run->one.output.file != NULL &&
+        rfx_cli_outputs_exist(run->kept.job.graph, &run->one))
         return skip(run);
     enum rfx_status status = compute(run, path, &err);
     if (status == RFX_OK) run->done++;

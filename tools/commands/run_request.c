@@ -26,6 +26,7 @@ static int open_job(struct rfx_run_request *r, const char *spec) {
     struct rfx_cli_run_options *options = r->options;
     options->images = INT64_MAX;
     options->model.class_map = options->report.cam != NULL;
+    rfx_cli_answers_settle(&options->output);
     int code = rfx_cli_job_open(&r->job, options, spec);
     if (code != RFX_EXIT_DONE) return code;
     options->images = r->images = rfx_image_facts(r->job.image).images;
@@ -113,10 +114,7 @@ int rfx_run_request_count(struct rfx_cli_job *job, const struct rfx_cli_run_opti
     struct rfx_cli_run_options run = *options;
     if (options->words.n_args < 2) count_npy_picture(job);
     run.output.file = rfx_run_request_output(options);
-    if (run.output.file != NULL && rfx_cli_answers_are_boxes(run.output.file)) {
-        run.output.answer.boxes = run.output.file; /* of one output, as --boxes */
-        run.output.file = NULL;
-    }
+    rfx_cli_answers_settle(&run.output);
     int code = rfx_cli_outputs_check(job->graph, &run);
     if (code == RFX_EXIT_DONE)
         job->request.source.fixed_bytes += rfx_cli_outputs_bytes(job->graph, &run, &job->geo);
