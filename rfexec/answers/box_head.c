@@ -380,7 +380,8 @@ static bool fits_named(const struct form *form, const struct rfx_box_output *out
     if (!holds_channels(form, output, axis)) return false;
     if (form->points > 0) return n == cells_of(output, YUNET_STRIDE, YUNET_LEVELS);
     if (form->named) return output->image_h > 0 && output->image_w > 0;
-    if (!form->either_axis || levels_of(output, n, form->per_cell) > 0) return true;
+    if (form->per_cell == 0 || levels_of(output, n, form->per_cell) > 0) return true;
+    if (!form->either_axis) return !is_counted(output, axis); /* those are candidates too */
     if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
     return n >= channels || channels == form->fixed + output->classes;
 }

@@ -199,7 +199,7 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(2, RUN "--boxes no.json --iou 1.5", "0 to 1");
     expect_says(2, RUN "--boxes no.json --boxes-of other", "'output0'");
     expect_says(2, RUN "--boxes no.json --head yolov99", "yolov8");
-    expect_says(3, RUN "--boxes no.json --head yolov5", "must come from one map");
+    expect_says(3, RUN "--boxes no.json --head yolov5", "1 x candidates x (5 + classes)");
     expect_says(3, "run mobilenet_v2:0.25 synthetic:64x64 --boxes no.json", "1x1000");
     expect_says(4, RUN "--boxes no.json --max-boxes 10", "more than 10");
     expect_says(4, RUN "--boxes no.json --memory 12MiB", "MiB");
