@@ -16,7 +16,7 @@
 #include "cli_program.h"
 #include "rf_analysis/analysis.h"
 #include "rfexec/image/image_source.h"
-#include "tests/support/makers/onnx_maker.h"
+#include "tests/support/makers/conv_maker.h"
 #include "tests/support/makers/png_maker.h"
 #include "tests/support/test_util.h"
 #include "tools/report/image_overlay.h"
@@ -50,33 +50,16 @@ static void read_values(const char *path, struct values *v) {
     rfx_memory_free(mem);
 }
 
-/* conv of `kernel` x `kernel`, with a stride and padding, to `c` channels; then ArgMax or not. */
 static void make_net(const char *path, int64_t kernel, int64_t stride, int64_t pad, int64_t c,
                      bool argmax) {
-    static struct maker graph, node, model;
-    static float weights[4 * 3 * 9 * 9];
-    const int64_t image[] = {1, 3, 0, 0}, shape[] = {c, 3, kernel, kernel};
-    const int64_t kernels[] = {kernel, kernel}, strides[] = {stride, stride};
-    const int64_t pads[] = {pad, pad, pad, pad};
-    struct test_rng rng = test_rng_make(11);
-    test_rng_fill(&rng, weights, c * 3 * kernel * kernel, -1.0f, 1.0f);
-    graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    maker_floats(&graph, "w", shape, 4, weights);
-    maker_node(&node, "Conv", "image w", argmax ? "scores" : "y");
-    maker_attr_ints(&node, "kernel_shape", kernels, 2);
-    maker_attr_ints(&node, "strides", strides, 2);
-    maker_attr_ints(&node, "pads", pads, 4);
-    maker_message(&graph, MAKER_NODE, &node);
-    if (argmax) {
-        maker_node(&node, "ArgMax", "scores", "y");
-        maker_attr_int(&node, "axis", 1);
-        maker_attr_int(&node, "keepdims", 0);
-        maker_message(&graph, MAKER_NODE, &node);
-    }
-    maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    maker_model(&graph, 13, &model);
-    maker_save(&model, path);
+    const struct conv_maker net = {.kernel = kernel,
+                                   .stride = stride,
+                                   .pad = pad,
+                                   .channels = c,
+                                   .seed = 11,
+                                   .largest = 1.0f,
+                                   .argmax = argmax};
+    conv_maker_save(path, &net);
 }
 
 /* The colour over one sample, rounded. */

@@ -19,6 +19,7 @@
 
 #include "cli_program.h"
 #include "rfexec/image/image_source.h"
+#include "tests/support/makers/conv_maker.h"
 #include "tests/support/makers/detector_maker.h"
 #include "tests/support/makers/onnx_maker.h"
 #include "tests/support/makers/png_maker.h"
@@ -356,37 +357,16 @@ static void test_budget(void **state) {
 
 /* ---- regions ---- */
 
-/* conv of 3 x 3 with a stride to `c` channels; then ArgMax or not. */
 static void make_net(const char *path, int64_t stride, int64_t c, bool argmax) {
-    static struct maker graph, node, model;
-    static float weights[4 * 3 * 9];
-    const int64_t image[] = {1, 3, 0, 0}, shape[] = {c, 3, 3, 3}, kernels[] = {3, 3};
-    const int64_t strides[] = {stride, stride}, pads[] = {1, 1, 1, 1};
-    struct test_rng rng = test_rng_make(5);
-    test_rng_fill(&rng, weights, c * 27, -0.5f, 0.5f);
-    graph.size = 0;
-    maker_value(&graph, MAKER_INPUT, "image", image, 4);
-    maker_floats(&graph, "w", shape, 4, weights);
-    maker_node(&node, "Conv", "image w", argmax ? "scores" : "y");
-    maker_attr_ints(&node, "kernel_shape", kernels, 2);
-    maker_attr_ints(&node, "strides", strides, 2);
-    maker_attr_ints(&node, "pads", pads, 4);
-    maker_message(&graph, MAKER_NODE, &node);
-    if (argmax) {
-        enum { NAME = 1, TYPE = 2, TENSOR = 1, ELEMENTS = 1, INT64 = 7 }; /* of onnx.proto */
-        static struct maker tensor, type, value;
-        tensor.size = type.size = value.size = 0;
-        maker_add_int(&graph, "ArgMax", "scores", "y", "axis", 1);
-        maker_int(&tensor, ELEMENTS, INT64);
-        maker_message(&type, TENSOR, &tensor);
-        maker_text(&value, NAME, "y");
-        maker_message(&value, TYPE, &type);
-        maker_message(&graph, MAKER_OUTPUT, &value);
-    } else {
-        maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
-    }
-    maker_model(&graph, 13, &model);
-    maker_save(&model, path);
+    const struct conv_maker net = {.kernel = 3,
+                                   .stride = stride,
+                                   .pad = 1,
+                                   .channels = c,
+                                   .seed = 5,
+                                   .largest = 0.5f,
+                                   .argmax = argmax,
+                                   .integers = argmax};
+    conv_maker_save(path, &net);
 }
 
 /* How classes come from scores. */
