@@ -6,8 +6,6 @@
 #include "rfexec/answers/regions_file.h"
 #include "rfexec/answers/summary_file.h"
 
-enum form { GEOJSON, CSV, JSON, COCO };
-
 /* A writer of one of the four. */
 struct answer_file {
     struct rfx_memory *mem;
@@ -79,7 +77,7 @@ static size_t bytes(const struct rfx_output_format *format, const struct rfx_ten
     size_t own = sizeof(struct answer_file);
     switch (found_in(format, tensor)) {
         case BOXES:
-            return own + rfx_boxes_file_bytes(format);
+            return own + rfx_boxes_file_bytes(format, tensor);
         case REGIONS:
             return own + rfx_regions_file_bytes(format, tensor);
         case POINTS:
@@ -100,50 +98,28 @@ static void free_writer(void *writer) {
     rfx_memory_release(file->mem, file);
 }
 
-/* The form of boxes, which have all forms. */
-static enum rfx_boxes_form boxes_form(enum form form) {
-    switch (form) {
-        case GEOJSON:
-            return RFX_BOXES_GEOJSON;
-        case CSV:
-            return RFX_BOXES_CSV;
-        case COCO:
-            return RFX_BOXES_COCO;
-        case JSON:
-            break;
-    }
-    return RFX_BOXES_JSON;
-}
-
 static enum rfx_status open_writer(struct answer_file *file, const char *path,
                                    const struct rfx_output_format *format,
-                                   const struct rfx_tensor *tensor, enum form form,
+                                   const struct rfx_tensor *tensor, enum rfx_answer_form form,
                                    struct rfx_error *err) {
     struct rfx_memory *mem = file->mem;
-    bool csv = form == CSV;
     switch (found_in(format, tensor)) {
         case BOXES:
-            return rfx_boxes_file_open(mem, path, format, tensor, boxes_form(form), &file->boxes,
-                                       err);
+            return rfx_boxes_file_open(mem, path, format, tensor, form, &file->boxes, err);
         case REGIONS:
-            return rfx_regions_file_open(mem, path, format, tensor,
-                                         csv ? RFX_REGIONS_CSV : RFX_REGIONS_GEOJSON,
-                                         &file->regions, err);
+            return rfx_regions_file_open(mem, path, format, tensor, form, &file->regions, err);
         case POINTS:
-            return rfx_points_file_open(mem, path, format, tensor,
-                                        csv ? RFX_POINTS_CSV : RFX_POINTS_GEOJSON, &file->points,
-                                        err);
+            return rfx_points_file_open(mem, path, format, tensor, form, &file->points, err);
         case SUMMARY:
             break;
     }
-    return rfx_summary_file_open(mem, path, format, tensor,
-                                 csv ? RFX_SUMMARY_CSV : RFX_SUMMARY_JSON, &file->summary, err);
+    return rfx_summary_file_open(mem, path, format, tensor, form, &file->summary, err);
 }
 
 static enum rfx_status open_file(struct rfx_memory *mem, const char *path,
                                  const struct rfx_output_format *format,
-                                 const struct rfx_tensor *tensor, enum form form, void **writer,
-                                 struct rfx_error *err) {
+                                 const struct rfx_tensor *tensor, enum rfx_answer_form form,
+                                 void **writer, struct rfx_error *err) {
     struct answer_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
     file->mem = mem;
@@ -163,10 +139,10 @@ static enum rfx_status open_file(struct rfx_memory *mem, const char *path,
         const struct rfx_tensor *tensor, void **writer, struct rfx_error *err) {          \
         return open_file(mem, path, format, tensor, form, writer, err);                   \
     }
-OPEN(open_geojson, GEOJSON)
-OPEN(open_csv, CSV)
-OPEN(open_json, JSON)
-OPEN(open_coco, COCO)
+OPEN(open_geojson, RFX_ANSWER_GEOJSON)
+OPEN(open_csv, RFX_ANSWER_CSV)
+OPEN(open_json, RFX_ANSWER_JSON)
+OPEN(open_coco, RFX_ANSWER_COCO)
 
 static enum rfx_status write_row(void *writer, const void *samples, struct rfx_error *err) {
     struct answer_file *file = writer;

@@ -1,5 +1,5 @@
-/* Text of answer files: numbers, names and coordinates. Every function returns early when *status
- * is not RFX_OK, so that a caller checks once. */
+/* Text of answer files: numbers, names and coordinates. After a failure nothing more is
+ * written, so a caller checks once, with rfx_answer_text_status. */
 #ifndef RFX_RFEXEC_ANSWERS_ANSWER_TEXT_H
 #define RFX_RFEXEC_ANSWERS_ANSWER_TEXT_H
 

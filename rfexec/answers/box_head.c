@@ -202,10 +202,6 @@ static const struct form forms[RFX_BOX_FORM_COUNT] = {
 };
 _Static_assert(sizeof forms / sizeof *forms == 7, "a row for each form");
 
-const char *rfx_box_form_names(enum rfx_box_form form) {
-    return forms[form].names;
-}
-
 /* ---- candidates ---- */
 
 bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
@@ -218,14 +214,11 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
     return true;
 }
 
-int rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
-                        float points[2 * RFX_BOX_POINTS]) {
-    int n = forms[head->form].points;
-    if (n == 0) return 0;
+void rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
+                         float points[2 * RFX_BOX_POINTS]) {
     struct cell cell = yunet_cell(head, index);
-    for (int i = 0; i < 2 * n; i++)
+    for (int i = 0; i < 2 * head->points; i++)
         points[i] = (channels[YUNET_POINTS + i] + cell.at[i % 2]) * cell.stride;
-    return n;
 }
 
 /* ---- recognition ---- */
@@ -245,11 +238,6 @@ static int form_of_name(const char *name) {
     int which = 0;
     while (which < RFX_BOX_FORM_COUNT && !is_one_of(forms[which].names, name)) which++;
     return which;
-}
-
-int rfx_box_name_points(const char *name) {
-    int which = name != NULL ? form_of_name(name) : RFX_BOX_FORM_COUNT;
-    return which < RFX_BOX_FORM_COUNT ? forms[which].points : 0;
 }
 
 /* Levels of usual detectors: strides first, 2 first, ... */
@@ -346,6 +334,7 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
                                  .channels = output->dims[axis],
                                  .candidates = output->dims[3 - axis],
                                  .suppress = form->per_cell != 0,
+                                 .points = form->points,
                                  .image_h = output->image_h,
                                  .image_w = output->image_w};
     if (form->named)

@@ -61,6 +61,7 @@ struct rfx_box_head {
     int64_t candidates;       /* of the output; a candidate's index counts them from 0 */
     int64_t classes;          /* 0: the form does not tell (yolov10) */
     bool suppress;            /* false: the network has suppressed already */
+    int points;               /* landmarks of a box */
     int64_t image_h, image_w; /* of the network's input; 0: not known */
     char words[128];          /* "YOLOv8 head, 80 classes, 3 levels", for messages */
 };
@@ -72,10 +73,6 @@ struct rfx_box_head {
  * name, or no form. */
 RFX_NODISCARD enum rfx_status rfx_box_head_find(const struct rfx_box_output *output,
                                                 struct rfx_box_head *head, struct rfx_error *err);
-
-/* Returns the names of a form for --help and documents, the usual one first: "yolov8 yolov9 ...".
- */
-const char *rfx_box_form_names(enum rfx_box_form form);
 
 /* Decodes a candidate. channels: its head->channels values. index: number of the candidate. Returns
  * whether it passes the score threshold, and writes *box only then.
@@ -95,12 +92,7 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
                        float threshold, struct rfx_box *box);
 
 /* Sets the landmarks of a candidate, x and y of each, in pixels of the network's input: (distance +
- * column or row) * stride, each operation rounded to float32. Returns their number; 0: the form has
- * none. */
-int rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
-                        float points[2 * RFX_BOX_POINTS]);
-
-/* Returns the number of landmarks of the form with this name; 0: none, or the name is NULL or not
- * known. */
-int rfx_box_name_points(const char *name);
+ * column or row) * stride, each operation rounded to float32. For heads that have them. */
+void rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
+                         float points[2 * RFX_BOX_POINTS]);
 #endif

@@ -14,7 +14,7 @@ struct rfx_boxes_file {
     struct rfx_answer_text text;
     struct rfx_box_head head;
     struct rfx_answer_options options; /* without borrowed members */
-    enum rfx_boxes_form form;
+    enum rfx_answer_form form;
     struct rfx_boxes *boxes;
     struct rfx_box_points *points; /* NULL: the head has no landmarks */
     float *channels;               /* of one candidate */
@@ -28,12 +28,17 @@ static void steps_of(const struct rfx_box_head *head, int64_t *channel, int64_t 
     *candidate = first ? 1 : head->channels;
 }
 
-/* Whether the piece has all values of its candidates: each of its pixels is one, or it is the whole
- * output. */
-static bool is_pixel(const struct rfx_box_head *head, const struct rfx_end *end) {
+/* Whether each pixel of a piece with so many channels has all values of a candidate. */
+static bool has_candidates(const struct rfx_box_head *head, int64_t channels,
+                           int64_t channel_step) {
     int64_t channel, candidate;
     steps_of(head, &channel, &candidate);
-    return end->channels == head->channels && (end->at.channel_step == channel || channel == 1);
+    return channels == head->channels && channel_step == channel;
+}
+
+/* Whether a piece with so many channels is the whole output. */
+static bool is_whole(const struct rfx_box_head *head, int64_t channels) {
+    return channels / head->channels == head->candidates && channels % head->channels == 0;
 }
 
 /* Name of the head: the one whose outputs were joined, else the user's; NULL: by shape. */
@@ -50,12 +55,10 @@ static enum rfx_status find_head(const struct rfx_output_format *format,
                                           .dims = shape->dims,
                                           .image_h = format->cells.image_h,
                                           .image_w = format->cells.image_w,
+                                          .classes = format->answer.classes,
                                           .name = name_of(format)};
     return rfx_box_head_find(&output, head, err);
 }
-
-/* Bytes of a candidate's values that are planned: more classes than any detector has. */
-enum { CANDIDATE_BYTES = 64 * 1024 };
 
 static int64_t most_of(const struct rfx_answer_options *options) {
     return options->most_boxes > 0 ? options->most_boxes : RFX_ANSWER_BOXES;
@@ -76,24 +79,31 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
                         joined, asked);
     enum rfx_status status = find_head(format, tensor, &head, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
-    int64_t channels = format->cells.channels;
-    if (channels == head.channels || channels == tensor->elems) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                    "%s: boxes: the %" PRId64
-                    " values of a candidate must come from one map; each map has %" PRId64,
-                    path, head.channels, channels);
+    const struct rfx_answer_cells *cells = &format->cells;
+    if (is_whole(&head, cells->channels) ||
+        has_candidates(&head, cells->channels, cells->channel_step))
+        return RFX_OK;
+    return rfx_fail(
+        err, RFX_STATUS_UNSUPPORTED,
+        "%s: boxes: the %" PRId64
+        " values of a candidate, on axis %d of the output, must come from one map; each "
+        "map has %" PRId64,
+        path, head.channels, head.channel_axis, cells->channels);
 }
 
-size_t rfx_boxes_file_bytes(const struct rfx_output_format *format) {
+size_t rfx_boxes_file_bytes(const struct rfx_output_format *format,
+                            const struct rfx_tensor *tensor) {
     int64_t most = most_of(&format->answer);
-    size_t points = rfx_box_name_points(name_of(format)) > 0 ? rfx_box_points_bytes(most) : 0;
-    return points + sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
-           CANDIDATE_BYTES + rfx_boxes_bytes(most);
+    struct rfx_box_head head;
+    if (find_head(format, tensor, &head, NULL) != RFX_OK) return 0; /* opening the file will fail */
+    return (head.points > 0 ? rfx_box_points_bytes(most) : 0) + sizeof(struct rfx_boxes_file) +
+           rfx_answer_text_bytes(&format->answer) + (size_t)head.channels * sizeof(float) +
+           rfx_boxes_bytes(most);
 }
 
 enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
                                     const struct rfx_output_format *format,
-                                    const struct rfx_tensor *tensor, enum rfx_boxes_form form,
+                                    const struct rfx_tensor *tensor, enum rfx_answer_form form,
                                     struct rfx_boxes_file **out, struct rfx_error *err) {
     struct rfx_boxes_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
@@ -112,7 +122,7 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
                        a->y[1] == 1.0 && a->y[2] == 0.0;
     if (status == RFX_OK)
         status = rfx_boxes_create(mem, most_of(&format->answer), &file->boxes, err);
-    if (status == RFX_OK && rfx_box_name_points(name_of(format)) > 0)
+    if (status == RFX_OK && file->head.points > 0)
         status = rfx_box_points_create(mem, most_of(&format->answer), &file->points, err);
     if (status == RFX_OK) {
         file->channels = rfx_memory_alloc(mem, bytes);
@@ -133,7 +143,7 @@ static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channe
     enum rfx_status status = rfx_boxes_add(file->boxes, &box, err);
     if (status != RFX_OK || file->points == NULL) return status;
     float points[2 * RFX_BOX_POINTS];
-    (void)rfx_box_head_points(&file->head, channels, index, points);
+    rfx_box_head_points(&file->head, channels, index, points);
     rfx_box_points_add(file->points, index, points);
     return RFX_OK;
 }
@@ -161,7 +171,12 @@ enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rf
     const struct rfx_box_head *head = &file->head;
     int64_t channel, candidate;
     enum rfx_status status = RFX_OK;
-    if (!is_pixel(head, end)) return take_whole(file, view, err);
+    if (!has_candidates(head, end->channels, end->at.channel_step)) {
+        if (is_whole(head, end->channels)) return take_whole(file, view, err);
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "boxes: a piece of %" PRId64 " channels, where a candidate has %" PRId64,
+                        end->channels, head->channels);
+    }
     steps_of(head, &channel, &candidate);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
         for (int64_t x = rect.x0; x < rect.x1 && status == RFX_OK; x++) {
@@ -283,21 +298,21 @@ static void put_all(struct rfx_boxes_file *file) {
     struct rfx_answer_text *text = &file->text;
     int64_t n;
     const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
-    if (file->form == RFX_BOXES_CSV) put_header(file);
-    if (file->form == RFX_BOXES_COCO) rfx_answer_put(text, "[");
-    if (file->form == RFX_BOXES_GEOJSON) rfx_answer_collection(text);
-    if (file->form == RFX_BOXES_JSON)
+    if (file->form == RFX_ANSWER_CSV) put_header(file);
+    if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
+    if (file->form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
+    if (file->form == RFX_ANSWER_JSON)
         rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->head.words);
     for (int64_t i = 0; i < n && text->status == RFX_OK; i++) {
         const char *name = rfx_answer_name(text, list[i].label);
-        if (file->form != RFX_BOXES_CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
-        if (file->form == RFX_BOXES_CSV) put_line(file, &list[i], name);
-        if (file->form == RFX_BOXES_COCO) put_coco(file, &list[i]);
-        if (file->form == RFX_BOXES_GEOJSON) put_feature(file, &list[i], name);
-        if (file->form == RFX_BOXES_JSON) put_json(file, &list[i], name);
+        if (file->form != RFX_ANSWER_CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
+        if (file->form == RFX_ANSWER_CSV) put_line(file, &list[i], name);
+        if (file->form == RFX_ANSWER_COCO) put_coco(file, &list[i]);
+        if (file->form == RFX_ANSWER_GEOJSON) put_feature(file, &list[i], name);
+        if (file->form == RFX_ANSWER_JSON) put_json(file, &list[i], name);
     }
-    if (file->form == RFX_BOXES_COCO) rfx_answer_put(text, "\n]\n");
-    if (file->form == RFX_BOXES_GEOJSON || file->form == RFX_BOXES_JSON)
+    if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "\n]\n");
+    if (file->form == RFX_ANSWER_GEOJSON || file->form == RFX_ANSWER_JSON)
         rfx_answer_put(text, "\n]}\n");
 }
 

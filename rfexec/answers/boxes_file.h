@@ -9,8 +9,6 @@
 
 #include "rfexec/output/output_format.h"
 
-enum rfx_boxes_form { RFX_BOXES_JSON, RFX_BOXES_COCO, RFX_BOXES_CSV, RFX_BOXES_GEOJSON };
-
 struct rfx_boxes_file;
 
 /* Checks that the tensor is the output of a known head. Statuses of rfx_box_head_find;
@@ -21,14 +19,15 @@ RFX_NODISCARD enum rfx_status rfx_boxes_file_check(const struct rfx_output_forma
                                                    const char *path, struct rfx_error *err);
 
 /* Memory of the list of candidates and of the file. */
-size_t rfx_boxes_file_bytes(const struct rfx_output_format *format);
+size_t rfx_boxes_file_bytes(const struct rfx_output_format *format,
+                            const struct rfx_tensor *tensor);
 
 /* Opens the file under a temporary name. The format's place and georeference are those of the
  * picture's own pixels. */
 RFX_NODISCARD enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_output_format *format,
                                                   const struct rfx_tensor *tensor,
-                                                  enum rfx_boxes_form form,
+                                                  enum rfx_answer_form form,
                                                   struct rfx_boxes_file **out,
                                                   struct rfx_error *err);
 

@@ -391,7 +391,7 @@ static enum rfx_status pass_on(struct rfx_regions *regions, int64_t label, int32
     enum rfx_status status = rfx_region_rings_make(
         &regions->memory, &regions->components, &regions->rectangles, first, &regions->rings, err);
     if (status == RFX_OK) {
-        region.perimeter = regions->rings.perimeter;
+        memcpy(region.edges, regions->rings.edges, sizeof region.edges);
         region.rings = regions->rings.rings.block;
         region.n_rings = regions->rings.n_rings;
         status = regions->take(regions->user, &region, err);

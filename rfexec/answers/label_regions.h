@@ -10,8 +10,8 @@
  * regions at one row by their leftmost pixels in the row before.
  *
  * Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once, from
- * top to bottom; 3. all allocations count against `most_bytes`. Not here: files, and the analysis
- * of receptive fields, which has a regions.h too.
+ * top to bottom; 3. all allocations count against `most_bytes`.
+ *
  * Sources: union-find of the runs of two rows: Rosenfeld and Pfaltz, "Sequential operations in
  * digital picture processing", 1966. Tests: test_label_regions.c, tests/oracle/region_cases.py. */
 #ifndef RFX_RFEXEC_ANSWERS_LABEL_REGIONS_H
@@ -35,7 +35,8 @@ struct rfx_region_ring {
 struct rfx_region { /* valid during the call of rfx_region_fn */
     int64_t label;
     int64_t area;        /* pixels */
-    int64_t perimeter;   /* edges of pixels, those of holes included */
+    int64_t edges[2];    /* edges of pixels on its rings, those of holes too: along rows, along
+                            columns */
     struct rfx_rect box; /* the smallest rectangle that holds it */
     double centroid[2];  /* x, y: mean of the pixels' middles, exact sums rounded once */
     double mean_score;   /* exact sum rounded to double, divided by area; 0 without scores */

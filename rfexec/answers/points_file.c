@@ -10,7 +10,7 @@
 struct rfx_points_file {
     struct rfx_memory *mem;
     struct rfx_answer_text text;
-    enum rfx_points_form form;
+    enum rfx_answer_form form;
     enum rfx_type sample;
     int64_t row_elems, count;
     float *values; /* a row as floats */
@@ -73,7 +73,7 @@ static void put_line(struct rfx_points_file *file, const struct rfx_peak *peak) 
 
 static enum rfx_status take(void *user, const struct rfx_peak *peak, struct rfx_error *err) {
     struct rfx_points_file *file = user;
-    if (file->form == RFX_POINTS_GEOJSON)
+    if (file->form == RFX_ANSWER_GEOJSON)
         put_feature(file, peak);
     else
         put_line(file, peak);
@@ -100,7 +100,7 @@ static enum rfx_status make_peaks(struct rfx_points_file *file,
 
 enum rfx_status rfx_points_file_open(struct rfx_memory *mem, const char *path,
                                      const struct rfx_output_format *format,
-                                     const struct rfx_tensor *map, enum rfx_points_form form,
+                                     const struct rfx_tensor *map, enum rfx_answer_form form,
                                      struct rfx_points_file **out, struct rfx_error *err) {
     struct rfx_points_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
@@ -115,8 +115,8 @@ enum rfx_status rfx_points_file_open(struct rfx_memory *mem, const char *path,
         rfx_points_file_free(file);
         return status;
     }
-    if (form == RFX_POINTS_GEOJSON) rfx_answer_collection(&file->text);
-    if (form == RFX_POINTS_CSV) rfx_answer_put(&file->text, "label,name,score,x,y\n");
+    if (form == RFX_ANSWER_GEOJSON) rfx_answer_collection(&file->text);
+    if (form == RFX_ANSWER_CSV) rfx_answer_put(&file->text, "label,name,score,x,y\n");
     *out = file;
     return RFX_OK;
 }
@@ -131,7 +131,7 @@ enum rfx_status rfx_points_file_row(struct rfx_points_file *file, const void *sa
 enum rfx_status rfx_points_file_commit(struct rfx_points_file *file, struct rfx_error *err) {
     enum rfx_status status = rfx_peaks_end(file->peaks, err);
     if (status != RFX_OK) return status;
-    if (file->form == RFX_POINTS_GEOJSON) rfx_answer_put(&file->text, "\n]}\n");
+    if (file->form == RFX_ANSWER_GEOJSON) rfx_answer_put(&file->text, "\n]}\n");
     status = rfx_answer_text_status(&file->text, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }

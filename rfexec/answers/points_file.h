@@ -10,8 +10,6 @@
 
 struct rfx_points_file;
 
-enum rfx_points_form { RFX_POINTS_GEOJSON, RFX_POINTS_CSV };
-
 /* INVALID_ARGUMENT: there is no threshold, or there are several and not one for each channel. */
 RFX_NODISCARD enum rfx_status rfx_points_file_check(const struct rfx_output_format *format,
                                                     const struct rfx_tensor *map, const char *path,
@@ -24,7 +22,7 @@ size_t rfx_points_file_bytes(const struct rfx_output_format *format, const struc
 RFX_NODISCARD enum rfx_status rfx_points_file_open(struct rfx_memory *mem, const char *path,
                                                    const struct rfx_output_format *format,
                                                    const struct rfx_tensor *map,
-                                                   enum rfx_points_form form,
+                                                   enum rfx_answer_form form,
                                                    struct rfx_points_file **out,
                                                    struct rfx_error *err);
 

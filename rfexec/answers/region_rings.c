@@ -15,6 +15,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define KEPT_BYTES ((size_t)2048)
 
@@ -245,7 +246,7 @@ struct walk {
     struct side *sides;
     int32_t (*points)[2];
     int64_t n_points;
-    int64_t perimeter;
+    int64_t edges[2]; /* along rows, along columns */
 };
 
 static void add_point(struct walk *walk, int32_t corner) {
@@ -258,7 +259,7 @@ static void add_point(struct walk *walk, int32_t corner) {
 static int32_t pass_edge(struct walk *walk, int32_t corner) {
     int32_t *partner = &walk->sides[corner / 2].partner[corner % 2], other = *partner;
     *partner = walk->sides[other / 2].partner[other % 2] = RFX_REGION_NONE;
-    walk->perimeter += abs(walk->sides[corner / 2].x - walk->sides[other / 2].x);
+    walk->edges[0] += abs(walk->sides[corner / 2].x - walk->sides[other / 2].x);
     return other;
 }
 
@@ -268,11 +269,11 @@ static void walk_ring(struct walk *walk, int32_t s, bool outer) {
     int32_t corner = 2 * s;
     do {
         const struct side *side = &walk->sides[corner / 2];
-        if (!outer) walk->perimeter += side->y[1] - side->y[0];
+        if (!outer) walk->edges[1] += side->y[1] - side->y[0];
         add_point(walk, corner);
         corner = outer ? pass_edge(walk, corner) : corner ^ 1;
         side = &walk->sides[corner / 2];
-        if (outer) walk->perimeter += side->y[1] - side->y[0];
+        if (outer) walk->edges[1] += side->y[1] - side->y[0];
         add_point(walk, corner);
         corner = outer ? corner ^ 1 : pass_edge(walk, corner);
     } while (corner != 2 * s);
@@ -341,7 +342,7 @@ enum rfx_status rfx_region_rings_make(struct rfx_region_memory *memory,
     if (status != RFX_OK) return status;
     struct walk walk = {.sides = sweep.sides, .points = rings->points.block};
     rings->n_rings = walk_components(&walk, component_pool, *components, sweep.n_sides);
-    rings->perimeter = walk.perimeter;
+    memcpy(rings->edges, walk.edges, sizeof rings->edges);
     assert(walk.n_points == 2 * (int64_t)sweep.n_sides);
     status =
         resize(memory, &rings->rings, (size_t)rings->n_rings * sizeof(struct rfx_region_ring), err);

@@ -12,8 +12,8 @@ struct rfx_region_buffer {
 };
 struct rfx_region_rings {
     struct rfx_region_buffer rows, sides, points, rings;
-    int64_t n_rings;   /* in `rings`: struct rfx_region_ring; their points are in `points` */
-    int64_t perimeter; /* of all rings */
+    int64_t n_rings;  /* in `rings`: struct rfx_region_ring; their points are in `points` */
+    int64_t edges[2]; /* of all rings: along rows, along columns */
 };
 
 /* Makes the rings of a region from the list of its components, which ends with RFX_REGION_NONE,

@@ -15,7 +15,7 @@ struct rfx_regions_file {
     struct rfx_answer_text text;
     struct rfx_answer_options options; /* without borrowed members */
     struct rfx_label_rows rows;
-    enum rfx_regions_form form;
+    enum rfx_answer_form form;
     int64_t count;
     struct rfx_regions **regions; /* of each map of labels */
 };
@@ -70,18 +70,7 @@ static void put_geometry(struct rfx_answer_text *text, const struct rfx_region *
 
 /* Returns the length of all rings in coordinates. */
 static double perimeter_of(const struct rfx_answer_text *text, const struct rfx_region *region) {
-    int64_t along[2] = {0, 0}; /* edges along rows and along columns */
-    for (int64_t i = 0; i < region->n_rings; i++) {
-        const struct rfx_region_ring *ring = &region->rings[i];
-        for (int64_t k = 0; k < ring->n; k++) {
-            const int32_t *a = ring->points[k], *b = ring->points[(k + 1) % ring->n];
-            for (int axis = 0; axis < 2; axis++) {
-                int64_t step = (int64_t)b[axis] - a[axis];
-                along[axis] += step < 0 ? -step : step;
-            }
-        }
-    }
-    return (double)along[0] * text->side[0] + (double)along[1] * text->side[1];
+    return (double)region->edges[0] * text->side[0] + (double)region->edges[1] * text->side[1];
 }
 
 /* Appends the numbers under the names that QuPath lists beside its own. */
@@ -171,7 +160,7 @@ static void put_line(struct rfx_regions_file *file, const struct rfx_region *reg
 
 static enum rfx_status take(void *user, const struct rfx_region *region, struct rfx_error *err) {
     struct rfx_regions_file *file = user;
-    if (file->form == RFX_REGIONS_GEOJSON)
+    if (file->form == RFX_ANSWER_GEOJSON)
         put_feature(file, region);
     else
         put_line(file, region);
@@ -201,7 +190,7 @@ static enum rfx_status make_regions(struct rfx_regions_file *file, struct rfx_er
 
 enum rfx_status rfx_regions_file_open(struct rfx_memory *mem, const char *path,
                                       const struct rfx_output_format *format,
-                                      const struct rfx_tensor *map, enum rfx_regions_form form,
+                                      const struct rfx_tensor *map, enum rfx_answer_form form,
                                       struct rfx_regions_file **out, struct rfx_error *err) {
     struct rfx_regions_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
@@ -214,8 +203,8 @@ enum rfx_status rfx_regions_file_open(struct rfx_memory *mem, const char *path,
                                                   &format->place, format->geo, err);
     if (status == RFX_OK) status = rfx_label_rows_open(&file->rows, mem, format, map, err);
     if (status == RFX_OK) status = make_regions(file, err);
-    if (status == RFX_OK && form == RFX_REGIONS_GEOJSON) rfx_answer_collection(&file->text);
-    if (status == RFX_OK && form == RFX_REGIONS_CSV) {
+    if (status == RFX_OK && form == RFX_ANSWER_GEOJSON) rfx_answer_collection(&file->text);
+    if (status == RFX_OK && form == RFX_ANSWER_CSV) {
         rfx_answer_put(&file->text, "label,name,pixels,area,perimeter,centroid_x,centroid_y,");
         rfx_answer_put(&file->text, "left,top,right,bottom,mean_score,largest_score\n");
     }
@@ -227,6 +216,15 @@ enum rfx_status rfx_regions_file_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
+/* Names the option that a failure is about. Returns the status. */
+static enum rfx_status tell_option(const struct rfx_regions_file *file, enum rfx_status status,
+                                   struct rfx_error *err) {
+    int n = file->rows.n;
+    if (status != RFX_STATUS_BUDGET_IMPOSSIBLE) return status;
+    return rfx_fail_within(err, status, "--answer-memory %zu, shared by %d map%s of labels",
+                           file->options.most_bytes, n, n == 1 ? "" : "s");
+}
+
 enum rfx_status rfx_regions_file_row(struct rfx_regions_file *file, const void *samples,
                                      struct rfx_error *err) {
     struct rfx_label_rows *rows = &file->rows;
@@ -236,18 +234,16 @@ enum rfx_status rfx_regions_file_row(struct rfx_regions_file *file, const void *
         rfx_label_rows_find(rows, i);
         status = rfx_regions_row(file->regions[i], rows->labels, rows->scores, err);
     }
-    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
-        return rfx_fail_within(err, status, "--answer-memory %zu, shared by %d map%s of labels",
-                               file->options.most_bytes, rows->n, rows->n == 1 ? "" : "s");
-    return status == RFX_OK ? rfx_answer_text_status(&file->text, err) : status;
+    if (status != RFX_OK) return tell_option(file, status, err);
+    return rfx_answer_text_status(&file->text, err);
 }
 
 enum rfx_status rfx_regions_file_commit(struct rfx_regions_file *file, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < file->rows.n && status == RFX_OK; i++)
         status = rfx_regions_end(file->regions[i], err);
-    if (status != RFX_OK) return status;
-    if (file->form == RFX_REGIONS_GEOJSON) rfx_answer_put(&file->text, "\n]}\n");
+    if (status != RFX_OK) return tell_option(file, status, err);
+    if (file->form == RFX_ANSWER_GEOJSON) rfx_answer_put(&file->text, "\n]}\n");
     status = rfx_answer_text_status(&file->text, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }

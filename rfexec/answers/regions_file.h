@@ -6,8 +6,6 @@
 
 struct rfx_regions_file;
 
-enum rfx_regions_form { RFX_REGIONS_GEOJSON, RFX_REGIONS_CSV };
-
 /* INVALID_ARGUMENT: the map has one channel of floats and there is no threshold. */
 RFX_NODISCARD enum rfx_status rfx_regions_file_check(const struct rfx_output_format *format,
                                                      const struct rfx_tensor *map, const char *path,
@@ -21,7 +19,7 @@ size_t rfx_regions_file_bytes(const struct rfx_output_format *format, const stru
 RFX_NODISCARD enum rfx_status rfx_regions_file_open(struct rfx_memory *mem, const char *path,
                                                     const struct rfx_output_format *format,
                                                     const struct rfx_tensor *map,
-                                                    enum rfx_regions_form form,
+                                                    enum rfx_answer_form form,
                                                     struct rfx_regions_file **out,
                                                     struct rfx_error *err);
 

@@ -19,7 +19,7 @@ struct rfx_summary_file {
     struct rfx_memory *mem;
     struct rfx_answer_text text;
     struct rfx_label_rows rows;
-    enum rfx_summary_form form;
+    enum rfx_answer_form form;
     int64_t pixels, count;
     struct rfx_label_counts *labels; /* NULL: there are no classes */
     struct channel *channels;        /* NULL: the map has labels */
@@ -67,7 +67,7 @@ static enum rfx_status make_channels(struct rfx_summary_file *file, struct rfx_e
 
 enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
                                       const struct rfx_output_format *format,
-                                      const struct rfx_tensor *map, enum rfx_summary_form form,
+                                      const struct rfx_tensor *map, enum rfx_answer_form form,
                                       struct rfx_summary_file **out, struct rfx_error *err) {
     struct rfx_summary_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
@@ -199,7 +199,7 @@ static void put_line(struct rfx_summary_file *file, const struct entry *entry) {
 
 static void put_entry(struct rfx_summary_file *file, int64_t label, int64_t pixels) {
     const struct entry entry = entry_of(file, label, pixels);
-    if (file->form == RFX_SUMMARY_JSON)
+    if (file->form == RFX_ANSWER_JSON)
         put_object(file, &entry);
     else
         put_line(file, &entry);
@@ -222,7 +222,7 @@ static void put_entries(struct rfx_summary_file *file) {
 
 enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
-    if (file->form == RFX_SUMMARY_JSON) {
+    if (file->form == RFX_ANSWER_JSON) {
         rfx_answer_put(text, "{\"pixels\":%" PRId64 ",\"area\":", file->pixels);
         rfx_answer_number(text, (double)file->pixels * text->cell_area);
         if (text->epsg != 0) rfx_answer_put(text, ",\"epsg\":%d", text->epsg);
@@ -231,7 +231,7 @@ enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rf
         rfx_answer_put(text, "label,name,pixels,area,share,smallest,largest,mean,nan\n");
     }
     put_entries(file);
-    if (file->form == RFX_SUMMARY_JSON) rfx_answer_put(text, "\n]}\n");
+    if (file->form == RFX_ANSWER_JSON) rfx_answer_put(text, "\n]}\n");
     enum rfx_status status = rfx_answer_text_status(text, err);
     return status == RFX_OK ? rfx_output_file_commit(text->file, err) : status;
 }

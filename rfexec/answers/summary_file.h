@@ -16,8 +16,6 @@
 
 struct rfx_summary_file;
 
-enum rfx_summary_form { RFX_SUMMARY_JSON, RFX_SUMMARY_CSV };
-
 /* INVALID_ARGUMENT: there are several thresholds, and not one for each channel. UNSUPPORTED: the
  * map has more than 2^40 pixels. */
 RFX_NODISCARD enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
@@ -31,7 +29,7 @@ size_t rfx_summary_file_bytes(const struct rfx_output_format *format, const stru
 RFX_NODISCARD enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
                                                     const struct rfx_output_format *format,
                                                     const struct rfx_tensor *map,
-                                                    enum rfx_summary_form form,
+                                                    enum rfx_answer_form form,
                                                     struct rfx_summary_file **out,
                                                     struct rfx_error *err);
 

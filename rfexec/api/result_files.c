@@ -73,9 +73,9 @@ static const char *bad_number(const struct rfx_result_file *file) {
 }
 
 static struct rfx_answer_options answer_of(const struct rfx_result_file *file, bool budget) {
-    return (struct rfx_answer_options){
+    struct rfx_answer_options answer = {
         .names = file->classes,
-        .most_bytes = file->answer_bytes == 0 && budget ? RFX_ANSWER_BYTES : file->answer_bytes,
+        .most_bytes = file->answer_bytes,
         .coordinates = file->pixels != 0 ? RFX_ANSWER_PIXELS : RFX_ANSWER_AUTO,
         .thresholds = file->thresholds,
         .n_thresholds = file->n_thresholds,
@@ -87,6 +87,8 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .overlap = file->overlap,
         .agnostic = file->agnostic != 0,
         .most_boxes = file->most_boxes};
+    rfx_answer_limit(&answer, budget);
+    return answer;
 }
 
 static enum rfx_status make_format(const struct rfx_result_file *file,

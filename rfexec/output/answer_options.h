@@ -13,15 +13,19 @@ enum rfx_answer_coordinates {
 /* What is to be found in a map. Outputs that are no maps have boxes. */
 enum rfx_answer_wanted { RFX_ANSWER_REGIONS, RFX_ANSWER_POINTS, RFX_ANSWER_SUMMARY };
 
-/* Memory for regions that are open at a time, and for candidates of boxes, if a budget is set and
- * most_bytes is not. */
+/* Forms of files: GeoJSON has places, COCO's results are boxes. */
+enum rfx_answer_form { RFX_ANSWER_GEOJSON, RFX_ANSWER_CSV, RFX_ANSWER_JSON, RFX_ANSWER_COCO };
+
+/* Memory that is planned for regions that are open at a time if nothing else is said; their limit
+ * if a budget is set. */
 #define RFX_ANSWER_BYTES ((size_t)8 << 20)
 
-struct rfx_answer_options { /* zeros: the defaults */
+struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
     enum rfx_answer_wanted wanted;
     const char *names; /* path of a file with a class name a line; borrowed while the file is
                           opened; NULL: none */
-    size_t most_bytes; /* 0: no limit, and RFX_ANSWER_BYTES are planned */
+    size_t most_bytes; /* for regions that are open at a time; 0: no limit, and RFX_ANSWER_BYTES are
+                          planned */
     enum rfx_answer_coordinates coordinates;
     /* Classes of maps, for regions and summaries. With a threshold, each channel is a class and the
      * pixels above the threshold belong to it. Without, a map of several channels has for each
@@ -40,6 +44,7 @@ struct rfx_answer_options { /* zeros: the defaults */
     float score;      /* candidates with scores up to it are left out */
     double overlap;   /* of two boxes that overlap by more, the one of the lower score is dropped */
     bool agnostic;    /* boxes of different classes suppress each other too */
+    int64_t classes;  /* channels of classes; 0: all channels behind the fixed ones (box_head.h) */
     int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
 };
 
@@ -48,14 +53,20 @@ struct rfx_answer_options { /* zeros: the defaults */
 #define RFX_ANSWER_OVERLAP 0.45
 #define RFX_ANSWER_BOXES 100000
 
+/* Limits the memory of open regions in a run with a budget, unless the options do. */
+static inline void rfx_answer_limit(struct rfx_answer_options *options, bool budget) {
+    if (budget && options->most_bytes == 0) options->most_bytes = RFX_ANSWER_BYTES;
+}
+
 /* Distance of points unless another is wanted. */
 #define RFX_ANSWER_DISTANCE 1
 
 /* What a detector's head is recognised by, besides the output's shape. */
 struct rfx_answer_cells {
     int64_t image_h, image_w; /* of the network's input; 0: not known */
-    int64_t channels;         /* of the maps that are joined to the output, or of the whole output;
-                                 0: they differ, or are not known */
+    /* Of the maps that are joined to the output, or of the whole output as one piece. 0: they
+     * differ or are not known. */
+    int64_t channels, channel_step; /* as in struct rfx_end */
 };
 
 /* Where the pixels of an output lie, found when its file is opened (output_files.h). */

@@ -31,8 +31,7 @@ RFX_NODISCARD enum rfx_status rfx_georeferenced(struct rfx_memory *mem,
                                                 struct rfx_error *err);
 
 /* Finds where the pixels of output k, or of the rectangle that is read if k is -1, lie in the
- * picture as it is seen. source NULL: all of the
- * picture is read. OUT_OF_MEMORY. */
+ * picture as it is seen. source NULL: all of the picture is read. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_output_place(const struct rfx_graph *graph, int k,
                                                const struct rfx_geo_source *source,
                                                struct rfx_answer_place *out, struct rfx_error *err);

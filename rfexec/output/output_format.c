@@ -72,21 +72,29 @@ void rfx_output_format_settle(struct rfx_output_format *format) {
     if (format->tile == 0 && tiles && has_tiles) format->tile = USUAL_TILE;
 }
 
+static struct rfx_answer_cells cells_of(const struct rfx_graph *graph, int k) {
+    const struct rfx_tensor *image = graph->input >= 0 ? &graph->nodes[graph->input].out : NULL;
+    struct rfx_answer_cells cells = {.channels = 0};
+    int n = 0;
+    if (image != NULL) {
+        cells.image_h = image->h;
+        cells.image_w = image->w;
+    }
+    for (int i = 0; i < graph->n_ends; i++) {
+        const struct rfx_end *end = &graph->ends[i];
+        if (end->output != k) continue;
+        bool same = cells.channels == end->channels && cells.channel_step == end->at.channel_step;
+        cells.channels = n == 0 || same ? end->channels : 0;
+        cells.channel_step = end->at.channel_step;
+        n++;
+    }
+    return cells;
+}
+
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k) {
     format->stored = graph->outputs[k].stored;
     if (format->stored.reshaped) format->stored.shape = rfx_output_shape(graph, k);
-    const struct rfx_tensor *image = graph->input >= 0 ? &graph->nodes[graph->input].out : NULL;
-    format->cells = (struct rfx_answer_cells){.channels = -1};
-    if (image != NULL) {
-        format->cells.image_h = image->h;
-        format->cells.image_w = image->w;
-    }
-    for (int i = 0; i < graph->n_ends; i++) {
-        if (graph->ends[i].output != k) continue;
-        int64_t channels = graph->ends[i].channels;
-        bool same = format->cells.channels < 0 || format->cells.channels == channels;
-        format->cells.channels = same ? channels : 0;
-    }
+    format->cells = cells_of(graph, k);
 }
 
 static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {

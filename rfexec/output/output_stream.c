@@ -355,6 +355,10 @@ enum rfx_status rfx_output_stream_commit(struct rfx_output_stream *stream,
     return stream->format.kind->commit(stream->writer, err);
 }
 
+const char *rfx_output_stream_path(const struct rfx_output_stream *stream) {
+    return stream->name;
+}
+
 struct rfx_found rfx_output_stream_found(const struct rfx_output_stream *stream) {
     const struct rfx_output_kind *kind = stream->format.kind;
     return kind->found != NULL ? kind->found(stream->writer) : (struct rfx_found){.what = NULL};

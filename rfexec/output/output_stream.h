@@ -73,6 +73,9 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_commit(struct rfx_output_stream 
                                                        rfx_output_progress_fn *progress, void *user,
                                                        struct rfx_error *err);
 
+/* Returns the path as it was given to open. It lives as long as the stream. */
+const char *rfx_output_stream_path(const struct rfx_output_stream *stream);
+
 /* After commit: returns what was found in the output and written. */
 struct rfx_found rfx_output_stream_found(const struct rfx_output_stream *stream);
 

@@ -352,8 +352,10 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
         status = rfx_output_stream_open(shards->mem, path, &placed, &m.tensor, &m.stream, err);
     if (status == RFX_OK) status = are_of_map(shards) ? merge_map(&m, err) : merge_cells(&m, err);
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
-    if (status == RFX_OK) shards->answers = rfx_output_stream_found(m.stream);
-    shards->answers.head = NULL; /* the stream's */
+    if (status == RFX_OK) {
+        const struct rfx_found found = rfx_output_stream_found(m.stream);
+        shards->answers = (struct rfx_found){.what = found.what, .count = found.count};
+    }
     rfx_output_stream_free(m.stream);
     rfx_georeference_release(&m.geo);
     rfx_memory_release(shards->mem, m.band);

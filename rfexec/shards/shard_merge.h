@@ -23,7 +23,7 @@ struct rfx_shards {
     size_t picture_bytes;          /* bytes of the row checksums of all shards */
     struct rfx_fingerprint *found; /* [n] fingerprints of the elements read so far */
     float *chunk;                  /* the elements read last */
-    struct rfx_found answers;      /* after a merge; .head is NULL */
+    struct rfx_found answers;      /* after a merge: what was found, and how many */
 };
 
 /* Reads the JSON files of paths[n] and checks the sizes of the arrays. The caller releases *out,

@@ -87,3 +87,9 @@ void write_file(const char *path, const char *text) {
     assert_true(fputs(text, file) >= 0);
     assert_int_equal(fclose(file), 0);
 }
+
+void assert_same_files(const char *a, const char *b) {
+    char command[512];
+    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
+    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
+}

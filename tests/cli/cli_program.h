@@ -28,4 +28,7 @@ long long integer_at(json_t *doc, const char *path);
 void read_text(const char *path, char *text);
 
 void write_file(const char *path, const char *text);
+
+/* Asserts that two files have the same bytes. */
+void assert_same_files(const char *a, const char *b);
 #endif

@@ -25,12 +25,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void assert_same(const char *a, const char *b) {
-    char command[300];
-    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
-    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
-}
-
 static void test_file_is_the_same_for_every_plan(void **state) {
     static const char *const plans[] = {"--bands 32 --threads 1", "--bands 64 --strips 2",
                                         "--untiled --threads 3", "--tiles 2x3", "--memory 32MiB"};
@@ -40,13 +34,13 @@ static void test_file_is_the_same_for_every_plan(void **state) {
         (void)unlink("one.json");
         (void)snprintf(command, sizeof command, RUN "--boxes one.json %s", plans[i]);
         expect(0, command);
-        assert_same("all.json", "one.json");
+        assert_same_files("all.json", "one.json");
     }
     expect(0, RUN "-o out.json");
-    assert_same("all.json", "out.json");
+    assert_same_files("all.json", "out.json");
     assert_int_equal(system("echo synthetic:320x352 >list.txt"), 0);
     expect(0, "run yolov8n --list list.txt --out-dir out --as json");
-    assert_same("all.json", "out/synthetic:320x352.json");
+    assert_same_files("all.json", "out/synthetic:320x352.json");
 }
 
 static void test_parts_give_the_same_file(void **state) {
@@ -62,12 +56,15 @@ static void test_parts_give_the_same_file(void **state) {
             used += snprintf(merge + used, sizeof merge - (size_t)used, " part%dof%d.npy", k, n);
         }
         expect(0, merge);
-        assert_same("all.json", "merged.json");
+        assert_same_files("all.json", "merged.json");
     }
     expect(0, RUN "--boxes few.csv --score 0.6 --iou 0.3");
     expect(0, "merge part1of2.npy part2of2.npy -o merged.csv --score 0.6 --iou 0.3");
-    assert_same("few.csv", "merged.csv");
+    assert_same_files("few.csv", "merged.csv");
     expect_says(4, "merge part1of2.npy part2of2.npy -o no.json --max-boxes 9", "more than 9");
+    expect_says(2,
+                "merge part1of2.npy part2of2.npy -o no.geojson --threshold 0.5 --coordinates map",
+                "coordinate system");
 }
 
 static float cells[CHANNELS][CELLS];
@@ -91,11 +88,11 @@ static int by_score(const void *a, const void *b) {
     return x->index - y->index;
 }
 
-static int find_candidates(struct found *out, float least) {
+static int find_candidates(struct found *out, float least, int classes) {
     int n = 0;
     for (int i = 0; i < CELLS; ++i) {
         int best = 0;
-        for (int c = 0; c < CHANNELS - 4; ++c)
+        for (int c = 0; c < classes; ++c)
             if (cells[4 + c][i] > cells[4 + best][i]) best = c;
         if (!(cells[4 + best][i] > least)) continue;
         float x = cells[0][i], y = cells[1][i], w = cells[2][i] / 2, h = cells[3][i] / 2;
@@ -150,13 +147,16 @@ static void test_boxes_are_those_of_the_whole_output(void **state) {
     static struct found list[CELLS];
     (void)state;
     read_cells();
-    int n = find_candidates(list, 0.25F);
+    int n = find_candidates(list, 0.25F, CHANNELS - 4);
     int kept = suppress(list, n, 0.45, true);
     assert_true(kept > 50 && kept < n);
     assert_boxes("all.json", list, kept);
     expect(0, RUN "--boxes some.json --score 0.6 --iou 0.2 --agnostic");
-    n = find_candidates(list, 0.6F);
+    n = find_candidates(list, 0.6F, CHANNELS - 4);
     assert_boxes("some.json", list, suppress(list, n, (double)0.2F, false));
+    expect(0, RUN "--boxes first.json --class-count 20"); /* as if masks were behind them */
+    n = find_candidates(list, 0.25F, 20);
+    assert_boxes("first.json", list, suppress(list, n, 0.45, true));
     expect(0, RUN "--boxes none.json --score 1");
     assert_boxes("none.json", list, 0);
 }
@@ -180,9 +180,10 @@ static void test_every_form_has_every_box(void **state) {
     doc = json_load_file("all.geojson", 0, NULL);
     assert_int_equal(json_array_size(json_object_get(doc, "features")), n);
     json_decref(doc);
-    expect(0, RUN "--boxes all.coco.json --json");
+    expect(0, RUN "--boxes all.coco.json -o two.csv --json");
     doc = document("run");
     assert_int_equal(integer_at(doc, "boxes.count"), n);
+    assert_int_equal(integer_at(doc, "output.boxes.count"), n); /* of -o */
     json_decref(doc);
     doc = json_load_file("all.coco.json", 0, NULL);
     assert_int_equal(json_array_size(doc), n);

@@ -369,6 +369,22 @@ static double csv_number(const char *path, int column) {
     return strtod(p, NULL);
 }
 
+/* Twice the signed area of the first polygon's outer ring. */
+static double ring_area(const char *text) {
+    char *p = strstr(text, "\"coordinates\":[[[");
+    double area = 0.0, x = 0.0, y = 0.0;
+    assert_non_null(p);
+    p += strlen("\"coordinates\":[[[");
+    for (int n = 0;; n++) {
+        double next_x = strtod(p, &p), next_y = strtod(p + 1, &p);
+        if (n > 0) area += x * next_y - next_x * y;
+        x = next_x;
+        y = next_y;
+        if (strncmp(p, "],[", 3) != 0) return area;
+        p += 3;
+    }
+}
+
 /* Regions are in the picture's coordinate system, of a part of the picture and of merged parts too.
  */
 static void test_regions(void **state) {
@@ -390,6 +406,12 @@ static void test_regions(void **state) {
     expect(0, command);
     read_text("map.geojson", out_text);
     assert_non_null(strstr(out_text, "urn:ogc:def:crs:EPSG::32633"));
+    assert_true(ring_area(out_text) > 0.0); /* counterclockwise */
+    (void)snprintf(command, sizeof command, "%s--regions px.geojson --coordinates pixels", found);
+    expect(0, command);
+    read_text("px.geojson", out_text);
+    assert_true(ring_area(out_text) > 0.0);
+    assert_int_equal(system("rm -f p1.npy* p2.npy*"), 0);
     for (int i = 1; i <= 2; i++) {
         (void)snprintf(command, sizeof command,
                        "run " NET " in.tif --region 4,8,36,48 --part %d/2 -o p%d.npy", i, i);
@@ -401,12 +423,40 @@ static void test_regions(void **state) {
     assert_string_equal(out_text, err_text);
 }
 
+/* Boxes lie in the picture that is read, of merged parts too. */
+static void test_boxes(void **state) {
+    (void)state;
+    make("in.tif", 0, NULL, false);
+    assert_int_equal(system("rm -f b1.npy* b2.npy*"), 0);
+    expect(0, "run " NET " in.tif --bits 8 -o large.tif"); /* four times as many pixels a side */
+    static const char run[] = "run yolov8n large.tif --region 32,16,160,208 ";
+    char command[300];
+    for (int i = 0; i < 2; i++) {
+        const char *where = i == 0 ? "" : "--coordinates pixels ";
+        (void)snprintf(command, sizeof command, "%s%s--score 0.1 -o boxes%d.csv", run, where, i);
+        expect(0, command);
+        for (int k = 1; k <= 2; k++) {
+            (void)snprintf(command, sizeof command, "%s--part %d/2 -o b%d.npy", run, k, k);
+            expect(0, command);
+        }
+        (void)snprintf(command, sizeof command, "merge b1.npy b2.npy %s--score 0.1 -o merged.csv",
+                       where);
+        expect(0, command);
+        (void)snprintf(command, sizeof command, "boxes%d.csv", i);
+        assert_same_files(command, "merged.csv");
+    }
+    enum { LEFT = 3, TOP = 4 };
+    double left = csv_number("boxes1.csv", LEFT), top = csv_number("boxes1.csv", TOP);
+    assert_true(csv_number("boxes0.csv", LEFT) == points[3] + left * (scale[0] / 4));
+    assert_true(csv_number("boxes0.csv", TOP) == points[4] - top * (scale[1] / 4));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kept),     cmocka_unit_test(test_region), cmocka_unit_test(test_list),
         cmocka_unit_test(test_turned),   cmocka_unit_test(test_tiles),  cmocka_unit_test(test_cog),
         cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),   cmocka_unit_test(test_told),
-        cmocka_unit_test(test_regions)};
+        cmocka_unit_test(test_regions),  cmocka_unit_test(test_boxes)};
     TIFFSetWarningHandler(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,12 +43,6 @@ static void clean(void) {
     assert_int_equal(system("rm -rf results && mkdir results"), 0);
 }
 
-static void assert_same_files(const char *a, const char *b) {
-    char command[300];
-    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
-    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
-}
-
 /* The sums, which are the last line. */
 static json_t *sums(void) {
     char *end = strrchr(out_text, '}'), *line;

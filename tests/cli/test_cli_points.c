@@ -71,12 +71,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void assert_same(const char *a, const char *b) {
-    char command[300];
-    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
-    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
-}
-
 static void test_files_are_the_same_for_every_plan(void **state) {
     static const char *const plans[] = {
         "--bands 3 --threads 1",
@@ -96,13 +90,13 @@ static void test_files_are_the_same_for_every_plan(void **state) {
         (void)snprintf(command, sizeof command,
                        RUN FOUND "--points one.csv --distance 2 --summary one.json %s", plans[i]);
         expect(0, command);
-        assert_same("all.csv", "one.csv");
-        assert_same("all.json", "one.json");
+        assert_same_files("all.csv", "one.csv");
+        assert_same_files("all.json", "one.json");
         (void)snprintf(command, sizeof command,
                        "run labels.onnx synthetic:131x170 --summary one.csv %s",
                        i < 6 ? plans[i] : "--bands 7");
         expect(0, command);
-        assert_same("labels.csv", "one.csv");
+        assert_same_files("labels.csv", "one.csv");
     }
 }
 
@@ -232,6 +226,27 @@ static void test_places_are_those_of_the_picture(void **state) {
     assert_non_null(strstr(out_text, "{\"label\":1,\"name\":\"pit\","));
 }
 
+static long long planned_source(const char *options) {
+    char command[300];
+    (void)snprintf(command, sizeof command,
+                   "plan " RFX_DEFECTS " --size 600x800 " FOUND "--points p.csv --json %s",
+                   options);
+    expect(0, command);
+    json_t *doc = document("plan");
+    long long bytes = integer_at(doc, "plan.breakdown.source");
+    json_decref(doc);
+    return bytes;
+}
+
+/* The run that is planned writes the points alone, unless --for-output says otherwise. */
+static void test_plan_counts_the_points(void **state) {
+    (void)state;
+    long long points = planned_source("");
+    assert_int_equal(points, planned_source("--for-output none"));
+    assert_true(points < planned_source("--for-output map.npy"));
+    assert_true(points + 80000 < planned_source("--distance 99")); /* rows of maxima */
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(2, RUN "--points no.csv", "--threshold");
@@ -275,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_points_are_the_peaks_of_the_map),
         cmocka_unit_test(test_summary_has_the_pixels_of_regions),
         cmocka_unit_test(test_places_are_those_of_the_picture),
+        cmocka_unit_test(test_plan_counts_the_points),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("points", tests, set_up, NULL);

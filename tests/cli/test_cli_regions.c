@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "cli_program.h"
+#include "tests/support/makers/conv_maker.h"
 
 #define RUN "run " RFX_DEFECTS " synthetic:600x800 "
 #define FOUND "--threshold 0.02 "
@@ -25,12 +26,6 @@ static int set_up(void **state) {
     assert_int_equal(system("rm -rf *.geojson *.csv *.npy *.json out"), 0);
     expect(0, RUN FOUND "--regions all.geojson");
     return 0;
-}
-
-static void assert_same(const char *a, const char *b) {
-    char command[300];
-    (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
-    if (system(command) != 0) fail_msg("%s and %s differ", a, b);
 }
 
 static void test_file_is_the_same_for_every_plan(void **state) {
@@ -46,9 +41,9 @@ static void test_file_is_the_same_for_every_plan(void **state) {
         (void)unlink("one.geojson");
         (void)snprintf(command, sizeof command, RUN FOUND "--regions one.geojson %s", plans[i]);
         expect(0, command);
-        assert_same("all.geojson", "one.geojson");
+        assert_same_files("all.geojson", "one.geojson");
     }
-    assert_same("all.geojson", "twice.geojson");
+    assert_same_files("all.geojson", "twice.geojson");
 }
 
 static void test_parts_and_lists_give_the_same_file(void **state) {
@@ -59,14 +54,14 @@ static void test_parts_and_lists_give_the_same_file(void **state) {
         expect(0, command);
     }
     expect(0, "merge part3.npy part1.npy part2.npy -o merged.geojson " FOUND);
-    assert_same("all.geojson", "merged.geojson");
+    assert_same_files("all.geojson", "merged.geojson");
     expect(0, "merge part3.npy part1.npy part2.npy -o merged.csv --json " FOUND);
     json_t *doc = document("merge");
     assert_true(integer_at(doc, "regions.count") > 50);
     json_decref(doc);
     assert_int_equal(system("printf 'synthetic:600x800\\nsynthetic:96x64:7\\n' >list.txt"), 0);
     expect(0, "run " RFX_DEFECTS " --list list.txt --out-dir out --as geojson " FOUND);
-    assert_same("all.geojson", "out/synthetic:600x800.geojson");
+    assert_same_files("all.geojson", "out/synthetic:600x800.geojson");
     expect_says(3, "merge part1.npy part2.npy -o less.geojson " FOUND, "part");
     assert_int_not_equal(access("less.geojson", F_OK), 0);
 }
@@ -131,10 +126,30 @@ static void test_places_are_those_of_the_picture(void **state) {
     for (size_t i = 0; i < json_array_size(features); ++i) {
         json_t *properties = json_object_get(json_array_get(features, i), "properties");
         const char *name = json_string_value(at(properties, "classification.name"));
+        assert_true(json_number_value(at(properties, "area")) ==
+                    json_number_value(at(properties, "measurements.Area px^2")));
         named = named || strcmp(name, "\"pit\", deep") == 0;
     }
     assert_true(named);
     json_decref(doc);
+}
+
+/* A budget limits the memory of open regions, whose usual share is 8 MiB. */
+static void test_open_regions_are_limited(void **state) {
+    const struct conv_maker net = {
+        .kernel = 1, .stride = 1, .channels = 1, .seed = 3, .largest = 1.0f};
+    (void)state;
+    conv_maker_save("noise.onnx", &net);
+    static const char run[] =
+        "run noise.onnx synthetic:2800x2800 --threshold 0 --connect 8 --regions noise.csv";
+    char command[200];
+    expect(0, run);
+    (void)unlink("noise.csv");
+    (void)snprintf(command, sizeof command, "%s --memory 96MiB", run);
+    expect_says(4, command, "--answer-memory 8388608, shared by 1 map of labels: regions: ");
+    assert_int_not_equal(access("noise.csv", F_OK), 0);
+    (void)snprintf(command, sizeof command, "%s --memory 96MiB --answer-memory 48MiB", run);
+    expect(0, command);
 }
 
 static void test_what_cannot_be_is_refused(void **state) {
@@ -164,6 +179,7 @@ int main(void) {
         cmocka_unit_test(test_parts_and_lists_give_the_same_file),
         cmocka_unit_test(test_classes_cover_the_map),
         cmocka_unit_test(test_places_are_those_of_the_picture),
+        cmocka_unit_test(test_open_regions_are_limited),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("regions", tests, set_up, NULL);

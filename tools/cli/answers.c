@@ -183,7 +183,6 @@ enum rfx_status rfx_cli_answers_open(const struct rfx_output_files *files,
         struct rfx_cli_answer *item = &answers->items[i];
         struct rfx_output_format format;
         if (asked.path == NULL) continue;
-        item->path = asked.path;
         status = find_output(files->graph, options, &asked, &item->output, &format, err);
         if (status == RFX_OK)
             status = rfx_cli_outputs_open_file(files->graph, options, files->source, item->output,

@@ -9,7 +9,6 @@
 
 /* A file of one of these options. */
 struct rfx_cli_answer {
-    const char *path;
     int output;
     struct rfx_output_stream *stream; /* NULL: the option is not given */
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
@@ -21,9 +20,8 @@ struct rfx_cli_answers { /* all zero: none */
     struct rfx_cli_answer items[RFX_CLI_ANSWERS];
 };
 
-/* Returns whether the outputs of a head have to be joined (rfx_load_options): boxes are asked for,
- * by
- * --boxes or by a file of boxes in --for-output, and not those of a certain output. */
+/* Returns whether the outputs of a head have to be joined (rfx_load_options): --boxes, or a file of
+ * boxes in --for-output, asks for boxes, and not for those of a certain output. */
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 
 /* Makes -o the option --boxes if its file can have nothing but boxes (.json, .coco.json): a file

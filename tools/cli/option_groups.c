@@ -259,6 +259,10 @@ static const struct rfx_cli_option detector_rows[] = {
                    "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
                    "fit)",
                    .needs = "boxes output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
+                   "number of classes, where further channels, of masks or key points, are behind "
+                   "them (default: all channels behind the box are classes)",
+                   .most = RFX_CLI_MOST, .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
                    "leave out boxes with scores up to S (default 0.25)",
                    .needs = "boxes output as"),

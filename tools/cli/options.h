@@ -197,7 +197,7 @@ struct rfx_cli_answer_options {
     const char *summary, *summary_of;
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
-    int64_t most_boxes; /* 0: not given */
+    int64_t most_boxes, class_count; /* 0: not given */
     bool agnostic;
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */

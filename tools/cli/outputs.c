@@ -33,7 +33,7 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->all_labels || options->classes != NULL || options->coordinates != NULL ||
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
-           options->distance != 0;
+           options->class_count != 0 || options->distance != 0;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -78,6 +78,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
     answer.score = options->score.given ? options->score.value : RFX_ANSWER_SCORE;
     answer.overlap = options->overlap.given ? (double)options->overlap.value : RFX_ANSWER_OVERLAP;
     answer.agnostic = options->agnostic;
+    answer.classes = options->class_count;
     answer.most_boxes = options->most_boxes;
     return answer;
 }
@@ -111,8 +112,7 @@ bool rfx_cli_output_format(const struct rfx_cli_output_options *options, int64_t
 bool rfx_cli_run_format(const struct rfx_cli_run_options *options, const char *path,
                         struct rfx_output_format *format) {
     if (!rfx_cli_output_format(&options->output, options->images, path, format)) return false;
-    if (options->plan.memory_bytes > 0 && format->answer.most_bytes == 0)
-        format->answer.most_bytes = RFX_ANSWER_BYTES;
+    rfx_answer_limit(&format->answer, options->plan.memory_bytes > 0);
     return true;
 }
 

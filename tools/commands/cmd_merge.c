@@ -14,8 +14,8 @@
 #include "tools/commands/command_forms.h"
 
 /* Sets *format to the format of the file of -o. Fails when that format cannot hold the tensor in
- * its declared shape and type, or does not support an option that is given. cells: of an
- * output that is joined of maps. */
+ * its declared shape and type, or does not support an option that is given. cells: those
+ * of an output that is joined of maps. */
 static enum rfx_status find_format(const struct rfx_merge_options *options,
                                    const struct rfx_tensor *tensor, const struct rfx_stored *stored,
                                    struct rfx_answer_cells cells, struct rfx_output_format *format,
@@ -28,8 +28,7 @@ static enum rfx_status find_format(const struct rfx_merge_options *options,
     if (why != NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "-o '%.200s': %s", options->output.file,
                         why);
-    if (options->memory_bytes > 0 && format->answer.most_bytes == 0)
-        format->answer.most_bytes = RFX_ANSWER_BYTES;
+    rfx_answer_limit(&format->answer, options->memory_bytes > 0);
     format->stored = *stored;
     format->cells = cells;
     return rfx_output_format_check(format, tensor, options->output.file, err);
@@ -69,8 +68,11 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
     if (status == RFX_OK) {
         const struct rfx_tensor tensor = rfx_shards_tensor(&shards);
         const struct rfx_shard_file *first = &shards.files[0];
-        const struct rfx_answer_cells cells = {first->image[0], first->image[1],
-                                               first->cells.channels};
+        const struct rfx_answer_cells cells = {
+            .image_h = first->image[0],
+            .image_w = first->image[1],
+            .channels = first->cells.channels,
+            .channel_step = first->cells.last ? first->cells.of : 1};
         status = find_format(options, &tensor, &first->stored, cells, &format, &err);
     }
     if (status == RFX_OK) {

@@ -182,7 +182,7 @@ static int count_bytes(struct masked_run *run) {
     *fixed += rfx_masked_run_bytes(&run->masked);
     run->job.request.emit_outputs = true;
     if (path == NULL) return RFX_EXIT_DONE;
-    if (!rfx_cli_output_format(&run->options->output, run->options->images, path, format)) {
+    if (!rfx_cli_run_format(run->options, path, format)) {
         char ends[RFX_OUTPUT_ENDS];
         rfx_cli_message("-o '%s': the name must end in %s", path, rfx_output_ends(ends));
         return RFX_EXIT_USAGE;

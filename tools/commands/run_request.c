@@ -104,8 +104,7 @@ void rfx_run_request_release(struct rfx_run_request *r) {
 }
 
 const char *rfx_run_request_output(const struct rfx_cli_run_options *options) {
-    const struct rfx_cli_answer_options *answer = &options->output.answer;
-    const char *usual = answer->regions != NULL || answer->boxes != NULL ? "none" : "map.npy";
+    const char *usual = rfx_cli_answers_any(&options->output.answer) ? "none" : "map.npy";
     const char *given = options->output.for_output != NULL ? options->output.for_output : usual;
     return strcmp(given, "none") == 0 ? NULL : given;
 }

@@ -35,7 +35,7 @@ RFX_NODISCARD int rfx_run_request_count(struct rfx_cli_job *job,
                                         const struct rfx_cli_run_options *options);
 
 /* Returns the file name of --for-output, or NULL for "none". When the option is not given: a .npy
- * name, or NULL with --regions and --boxes. */
+ * name, or NULL with --regions, --points, --summary and --boxes. */
 const char *rfx_run_request_output(const struct rfx_cli_run_options *options);
 
 /* Sets *bytes to the peak memory of the process for an untiled run with the same other options. */

@@ -50,18 +50,22 @@ static json_t *top_json(const struct rfx_cli_classes *classes) {
     return top;
 }
 
-/* Returns the JSON object {"file", "count"} of a file of answers, with "head" of boxes. */
-static json_t *answer_json(const char *path, const struct rfx_found *found) {
-    return json_pack("{s:s, s:I, s:s*}", "file", path, "count", (json_int_t)found->count, "head",
-                     found->head);
+/* Adds the member "regions", "boxes" ... of a file of answers: {"file", "count"}, with "head" of
+ * boxes. Adds nothing for other files. */
+static void add_found(json_t *object, const struct rfx_output_stream *stream,
+                      const struct rfx_found *found) {
+    if (found->what == NULL) return;
+    (void)json_object_set_new(object, found->what,
+                              json_pack("{s:s, s:I, s:s*}", "file", rfx_output_stream_path(stream),
+                                        "count", (json_int_t)found->count, "head", found->head));
 }
 
 /* Prints what a file of answers has; nothing of other files. */
-static void print_found(const char *path, const struct rfx_found *found) {
+static void print_found(const struct rfx_output_stream *stream, const struct rfx_found *found) {
     if (found->what == NULL) return;
     const char *unit = found->unit;
     printf("%-10s %lld%s%s, in %s", found->what, (long long)found->count, unit != NULL ? " " : "",
-           unit != NULL ? unit : "", path);
+           unit != NULL ? unit : "", rfx_output_stream_path(stream));
     if (found->head != NULL) printf(" (%s)", found->head);
     printf("\n");
 }
@@ -73,10 +77,11 @@ static int print_json(const struct rfx_run_result *run) {
     json_t *outputs = json_array();
     for (int k = 0; k < run->outputs->count; ++k) {
         const struct rfx_cli_output *output = &run->outputs->items[k];
-        (void)json_array_append_new(outputs,
-                                    json_pack("{s:s, s:o, s:s, s:s}", "name", output->name, "shape",
-                                              rfx_report_shape(&output->shape), "type",
-                                              rfx_type_name(output->type), "hash", output->hash));
+        json_t *item = json_pack("{s:s, s:o, s:s, s:s}", "name", output->name, "shape",
+                                 rfx_report_shape(&output->shape), "type",
+                                 rfx_type_name(output->type), "hash", output->hash);
+        add_found(item, output->stream, &output->found);
+        (void)json_array_append_new(outputs, item);
     }
     (void)json_object_set_new(document, "input", json_string(options->words.shown[1]));
     if (run->outputs->images > 1)
@@ -88,9 +93,7 @@ static int print_json(const struct rfx_run_result *run) {
     (void)json_object_set_new(document, "outputs", outputs);
     for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
         const struct rfx_cli_answer *item = &run->outputs->answers.items[i];
-        if (item->stream != NULL)
-            (void)json_object_set_new(document, item->found.what,
-                                      answer_json(item->path, &item->found));
+        add_found(document, item->stream, &item->found);
     }
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
@@ -158,10 +161,9 @@ static int print_text(const struct rfx_run_result *run) {
                floats ? "" : rfx_type_name(output->type), output->hash);
     }
     for (int k = 0; k < run->outputs->count; ++k)
-        if (run->outputs->items[k].stream != NULL)
-            print_found(run->options->output.file, &run->outputs->items[k].found);
+        print_found(run->outputs->items[k].stream, &run->outputs->items[k].found);
     for (int i = 0; i < RFX_CLI_ANSWERS; ++i)
-        print_found(run->outputs->answers.items[i].path, &run->outputs->answers.items[i].found);
+        print_found(run->outputs->answers.items[i].stream, &run->outputs->answers.items[i].found);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);

@@ -534,19 +534,21 @@ static int describe_shard(struct shard_run *run) {
     return cells ? choose_cells(run) : choose_rect(run);
 }
 
-/* Finds the georeference of the whole output, which merge needs. */
+/* Finds the georeference and the grid of the whole output, which merge needs. Cells have those of
+ * the picture. */
 static enum rfx_status find_georeference(struct shard_run *run, struct rfx_error *err) {
     struct rfx_georeference geo;
     char words[RFX_GEOREFERENCED_WORDS];
     struct rfx_cli_job *job = &run->job;
-    enum rfx_status status = rfx_georeferenced(job->mem, job->graph, run->k, &job->geo,
+    int k = run->shard.cells.of > 0 ? -1 : run->k;
+    enum rfx_status status = rfx_georeferenced(job->mem, job->graph, k, &job->geo,
                                                run->options->input.no_orient, &geo, words, err);
     if (status != RFX_OK) return status;
     if (words[0] != '\0') rfx_cli_message("%s", words);
     run->shard.geo = rfx_shard_geo_json(&geo);
     rfx_georeference_release(&geo);
     struct rfx_answer_place place;
-    status = rfx_output_place(job->graph, run->k, &job->geo, &place, err);
+    status = rfx_output_place(job->graph, k, &job->geo, &place, err);
     if (status == RFX_OK) run->shard.grid = rfx_shard_grid_json(&place);
     return status;
 }
@@ -559,7 +561,7 @@ static int plan_shard(struct shard_run *run) {
     run->writer.shard = &run->shard;
     run->writer.base = job->graph;
     run->writer.k = run->k;
-    enum rfx_status status = run->shard.cells.of == 0 ? find_georeference(run, &err) : RFX_OK;
+    enum rfx_status status = find_georeference(run, &err);
     if (status == RFX_OK)
         status = rfx_shard_file_graph(&run->shard, job->graph, run->k, run->before.known,
                                       run->before.states.n, run->writer.index, run->writer.count,

@@ -117,10 +117,15 @@ static void matrix_of(const double *scale, const double *point, double *m) {
     m[15] = 1.0;
 }
 
+/* Returns whether there are a scale and a tie point, the first if there are several. */
+static bool is_tied(const struct rfx_georeference *geo) {
+    return geo->has_scale && geo->n_points >= RFX_GEO_POINT;
+}
+
 bool rfx_georeference_affine(const struct rfx_georeference *geo, struct rfx_geo_affine *out) {
     double made[RFX_GEO_MATRIX];
     const double *m = geo->has_matrix ? geo->matrix : made;
-    if (!geo->has_matrix && (!geo->has_scale || geo->n_points != RFX_GEO_POINT)) return false;
+    if (!geo->has_matrix && !is_tied(geo)) return false;
     if (!geo->has_matrix) matrix_of(geo->scale, geo->points, made);
     const double half = counts_from_middles(geo) ? 0.5 : 0.0;
     *out = (struct rfx_geo_affine){.x = {m[0], m[1], m[3]}, .y = {m[4], m[5], m[7]}};
@@ -187,7 +192,7 @@ static void move(const struct rfx_georeference *geo, const struct rfx_geo_affine
                  struct rfx_georeference *out) {
     struct rfx_geo_affine a = counts_from_middles(geo) ? of_middles(affine) : *affine;
     bool upright = a.x[1] == 0.0 && a.y[0] == 0.0 && a.x[0] > 0.0 && a.y[1] > 0.0;
-    bool tied = geo->has_scale && geo->n_points >= RFX_GEO_POINT;
+    bool tied = is_tied(geo);
     double m[RFX_GEO_MATRIX];
     for (int i = 0; i < 2; i++) { /* step along an axis of the other picture */
         double x = a.x[i] * geo->pixel_um[0], y = a.y[i] * geo->pixel_um[1];

@@ -399,7 +399,7 @@ struct rfx_result_file {
                               budget */
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
-                           the   one that the shape fits */
+                           the one that the shape fits */
     float score;        /* boxes with scores up to it are left out; init sets 0.25 */
     int agnostic;       /* not 0: boxes of different classes suppress each other too */
     double overlap;     /* of two boxes whose intersection is a larger share of their union, the one

@@ -35,7 +35,7 @@ static const char *read_file(void) {
 
 /* Writes a summary of the map's rows; the memory is what was said. */
 static enum rfx_status summarise(const struct rfx_output_format *format,
-                                 const struct rfx_tensor *map, enum rfx_summary_form form,
+                                 const struct rfx_tensor *map, enum rfx_answer_form form,
                                  const void *samples, struct rfx_error *err) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_summary_file *file = NULL;
@@ -53,7 +53,7 @@ static enum rfx_status summarise(const struct rfx_output_format *format,
 }
 
 static void expect_summary(const struct rfx_output_format *format, const struct rfx_tensor *map,
-                           enum rfx_summary_form form, const void *samples, const char *want) {
+                           enum rfx_answer_form form, const void *samples, const char *want) {
     struct rfx_error err = {{0}};
     if (summarise(format, map, form, samples, &err) != RFX_OK) fail_msg("%s", err.text);
     assert_string_equal(read_file(), want);
@@ -67,7 +67,7 @@ static void labels_are_counted(void **state) {
     struct rfx_output_format format = {.kind = &rfx_output_csv};
     const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4);
     format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
-    expect_summary(&format, &map, RFX_SUMMARY_CSV, labels,
+    expect_summary(&format, &map, RFX_ANSWER_CSV, labels,
                    HEAD
                    "-3,,1,1,0.125,,,,\n"
                    "0,,3,3,0.375,,,,\n"
@@ -79,7 +79,7 @@ static void labels_are_counted(void **state) {
     format.place = (struct rfx_answer_place){.known = true,
                                              .cell = {.x = {4.0, 0.0, 0.0}, .y = {0.0, 2.0, 0.0}}};
     test_bytes_store(NAMES, "sky\na \"b\"\n", strlen("sky\na \"b\"\n"));
-    expect_summary(&format, &map, RFX_SUMMARY_JSON, bytes,
+    expect_summary(&format, &map, RFX_ANSWER_JSON, bytes,
                    "{\"pixels\":8,\"area\":64,\"classes\":[\n"
                    "{\"label\":0,\"name\":\"sky\",\"pixels\":2,\"area\":16,\"share\":0.25},\n"
                    "{\"label\":1,\"name\":\"a \\\"b\\\"\",\"pixels\":2,\"area\":16,\"share\":0.25},"
@@ -96,7 +96,7 @@ static void channels_have_classes_and_values(void **state) {
     const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
     struct rfx_output_format format = {.kind = &rfx_output_csv};
     /* Pixels 0 and 2 have NaN; 5 is the largest of pixel 1; infinity of pixel 3. */
-    expect_summary(&format, &map, RFX_SUMMARY_CSV, three,
+    expect_summary(&format, &map, RFX_ANSWER_CSV, three,
                    HEAD
                    "0,,0,0,0,-16777216,16777216,0.375,0\n"
                    "1,,1,1,0.25,5,5,5,1\n"
@@ -104,14 +104,14 @@ static void channels_have_classes_and_values(void **state) {
     static const float thresholds[3] = {0.5F, 4, 2};
     format.answer.thresholds = thresholds;
     format.answer.n_thresholds = 3;
-    expect_summary(&format, &map, RFX_SUMMARY_CSV, three,
+    expect_summary(&format, &map, RFX_ANSWER_CSV, three,
                    HEAD
                    "0,,2,2,0.5,-16777216,16777216,0.375,0\n"
                    "1,,3,3,0.75,5,5,5,1\n"
                    "2,,1,1,0.25,2,null,null,2\n");
     struct rfx_error err = {{0}};
     format.answer.n_thresholds = 2;
-    assert_int_equal(summarise(&format, &map, RFX_SUMMARY_CSV, three, &err),
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_CSV, three, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "2 thresholds for a map of 3 channels"));
 }
@@ -121,15 +121,15 @@ static void one_channel_of_floats_has_values_only(void **state) {
     static const float values[4] = {NAN, -0.25F, 1.5F, NAN}, nan[2] = {NAN, NAN};
     const struct rfx_tensor map = rfx_tensor_nhwc(1, 1, 4), small = rfx_tensor_nhwc(1, 2, 1);
     struct rfx_output_format format = {.kind = &rfx_output_csv};
-    expect_summary(&format, &map, RFX_SUMMARY_CSV, values, HEAD "0,,,,,-0.25,1.5,0.625,2\n");
-    expect_summary(&format, &map, RFX_SUMMARY_JSON, values,
+    expect_summary(&format, &map, RFX_ANSWER_CSV, values, HEAD "0,,,,,-0.25,1.5,0.625,2\n");
+    expect_summary(&format, &map, RFX_ANSWER_JSON, values,
                    "{\"pixels\":4,\"area\":4,\"classes\":[\n{\"label\":0,\"smallest\":-0.25,"
                    "\"largest\":1.5,\"mean\":0.625,\"nan\":2}\n]}\n");
-    expect_summary(&format, &small, RFX_SUMMARY_CSV, nan, HEAD "0,,,,,null,null,null,2\n");
+    expect_summary(&format, &small, RFX_ANSWER_CSV, nan, HEAD "0,,,,,null,null,null,2\n");
     static const float zero = 0;
     format.answer.thresholds = &zero;
     format.answer.n_thresholds = 1;
-    expect_summary(&format, &map, RFX_SUMMARY_CSV, values, HEAD "0,,1,1,0.25,-0.25,1.5,0.625,2\n");
+    expect_summary(&format, &map, RFX_ANSWER_CSV, values, HEAD "0,,1,1,0.25,-0.25,1.5,0.625,2\n");
 }
 
 static void what_cannot_be_counted_is_refused(void **state) {
@@ -144,14 +144,14 @@ static void what_cannot_be_counted_is_refused(void **state) {
     assert_non_null(labels);
     for (int i = 0; i < 70000; i++) labels[i] = i;
     format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
-    assert_int_equal(summarise(&format, &wide, RFX_SUMMARY_CSV, labels, &err),
+    assert_int_equal(summarise(&format, &wide, RFX_ANSWER_CSV, labels, &err),
                      RFX_STATUS_UNSUPPORTED);
     assert_non_null(strstr(err.text, "65536 different labels"));
     free(labels);
 }
 
 static enum rfx_status write_points(struct rfx_memory *mem, const struct rfx_output_format *format,
-                                    enum rfx_points_form form, struct rfx_error *err) {
+                                    enum rfx_answer_form form, struct rfx_error *err) {
     const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
     struct rfx_points_file *file = NULL;
     enum rfx_status status = rfx_points_file_check(format, &map, PATH, err);
@@ -172,12 +172,12 @@ static void points_are_middles_of_pixels(void **state) {
     struct rfx_error err = {{0}};
     format.answer.thresholds = thresholds;
     format.answer.wanted = RFX_ANSWER_POINTS;
-    assert_int_equal(write_points(mem, &format, RFX_POINTS_CSV, &err), RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(write_points(mem, &format, RFX_ANSWER_CSV, &err), RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "--threshold"));
     format.answer.n_thresholds = 3;
     format.place = (struct rfx_answer_place){
         .known = true, .cell = {.x = {4.0, 0.0, 100.0}, .y = {0.0, 2.0, 200.0}}};
-    assert_int_equal(write_points(mem, &format, RFX_POINTS_CSV, &err), RFX_OK);
+    assert_int_equal(write_points(mem, &format, RFX_ANSWER_CSV, &err), RFX_OK);
     assert_string_equal(read_file(),
                         "label,name,score,x,y\n"
                         "0,,16777216,102,201\n"
@@ -186,7 +186,7 @@ static void points_are_middles_of_pixels(void **state) {
     test_bytes_store(NAMES, "a\nb\n", strlen("a\nb\n"));
     format.answer.names = NAMES;
     format.place.known = false;
-    assert_int_equal(write_points(mem, &format, RFX_POINTS_GEOJSON, &err), RFX_OK);
+    assert_int_equal(write_points(mem, &format, RFX_ANSWER_GEOJSON, &err), RFX_OK);
     assert_non_null(strstr(read_file(),
                            "{\"type\":\"FeatureCollection\",\"features\":[\n"
                            "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Point\",\"coordinates\":"
@@ -200,7 +200,7 @@ static enum rfx_status build_summary(struct rfx_memory *mem, void *context, stru
     const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
     struct rfx_summary_file *file = NULL;
     enum rfx_status status =
-        rfx_summary_file_open(mem, PATH, context, &map, RFX_SUMMARY_CSV, &file, err);
+        rfx_summary_file_open(mem, PATH, context, &map, RFX_ANSWER_CSV, &file, err);
     rfx_summary_file_free(file);
     return status;
 }
@@ -209,7 +209,7 @@ static enum rfx_status build_points(struct rfx_memory *mem, void *context, struc
     const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
     struct rfx_points_file *file = NULL;
     enum rfx_status status =
-        rfx_points_file_open(mem, PATH, context, &map, RFX_POINTS_CSV, &file, err);
+        rfx_points_file_open(mem, PATH, context, &map, RFX_ANSWER_CSV, &file, err);
     rfx_points_file_free(file);
     return status;
 }

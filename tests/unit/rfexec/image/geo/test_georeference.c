@@ -64,6 +64,45 @@ static void scaled(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Corners of pixels in coordinates: of a scale with its first tie point, and of a matrix. */
+static void affine(void **state) {
+    (void)state;
+    double twice[12] = {2, 3, 0, 500000, 4000000, 7, 9, 9, 9, 9, 9, 9};
+    struct rfx_georeference geo = {.has_scale = true, .scale = {10, 5, 1}, .points = twice};
+    struct rfx_geo_affine got;
+    assert_false(rfx_georeference_affine(&geo, &got)); /* no tie point */
+    for (geo.n_points = 6; geo.n_points <= 12; geo.n_points += 6) {
+        assert_true(rfx_georeference_affine(&geo, &got));
+        check(got.x, (const double[]){10, 0, 499980}, 3);
+        check(got.y, (const double[]){0, -5, 4000015}, 3);
+    }
+    geo.keys = point;
+    geo.n_keys = 8;
+    assert_true(rfx_georeference_affine(&geo, &got)); /* raster positions count from middles */
+    check(got.x, (const double[]){10, 0, 499975}, 3);
+    check(got.y, (const double[]){0, -5, 4000017.5}, 3);
+    geo = (struct rfx_georeference){.has_matrix = true, .matrix = {1, 2, 0, 3, 4, 5, 0, 6}};
+    assert_true(rfx_georeference_affine(&geo, &got));
+    check(got.x, (const double[]){1, 2, 3}, 3);
+    check(got.y, (const double[]){4, 5, 6}, 3);
+    geo = (struct rfx_georeference){.n_points = 12, .points = twice};
+    assert_false(rfx_georeference_affine(&geo, &got)); /* ground control points */
+}
+
+static void codes(void **state) {
+    uint16_t keys[] = {1, 1, 0, 2, 2048, 0, 1, 4326, 3072, 0, 1, 32633};
+    struct rfx_georeference geo = {.n_keys = 12, .keys = keys};
+    (void)state;
+    assert_int_equal(rfx_georeference_epsg(&geo), 32633);
+    keys[11] = 32767; /* a system of the user's own */
+    assert_int_equal(rfx_georeference_epsg(&geo), 4326);
+    keys[7] = 32767;
+    assert_int_equal(rfx_georeference_epsg(&geo), 0);
+    keys[5] = 34736; /* the value stands elsewhere */
+    keys[7] = 4326;
+    assert_int_equal(rfx_georeference_epsg(&geo), 0);
+}
+
 /* Turned pictures have a matrix; points go where their pixels go. */
 static void turned(void **state) {
     (void)state;
@@ -155,6 +194,8 @@ static void pixels_have_sizes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(scaled),
+        cmocka_unit_test(affine),
+        cmocka_unit_test(codes),
         cmocka_unit_test(turned),
         cmocka_unit_test(orientations),
         cmocka_unit_test(pixels_have_sizes),

@@ -1,0 +1,94 @@
+/* Which outputs can have boxes, and what a writer of boxes does with pieces that do not fit. What
+ * the boxes are: tests/cli/test_cli_boxes.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "rfexec/answers/boxes_file.h"
+
+enum { CHANNELS = 84, CELLS = 21 }; /* of an image of 32 x 32 pixels */
+
+static const struct rfx_shape shape = {.rank = 3, .dims = {1, CHANNELS, CELLS}};
+
+static struct rfx_output_format format_of(int64_t channels, int64_t channel_step) {
+    return (struct rfx_output_format){
+        .kind = &rfx_output_json,
+        .answer = {.score = 0.25F, .overlap = 0.5, .most_boxes = CELLS},
+        .cells = {32, 32, channels, channel_step}};
+}
+
+static enum rfx_status check(int64_t channels, int64_t channel_step) {
+    const struct rfx_tensor tensor = rfx_tensor_plain(&shape, CHANNELS * CELLS);
+    const struct rfx_output_format format = format_of(channels, channel_step);
+    return rfx_output_format_check(&format, &tensor, "boxes.json", NULL);
+}
+
+static void test_values_of_a_candidate_come_together(void **state) {
+    (void)state;
+    assert_int_equal(check(CHANNELS, CELLS), RFX_OK);             /* maps of all channels */
+    assert_int_equal(check(CHANNELS * CELLS, 1), RFX_OK);         /* the whole output at once */
+    assert_int_equal(check(CHANNELS, 1), RFX_STATUS_UNSUPPORTED); /* channels on the other axis */
+    assert_int_equal(check(4, CELLS), RFX_STATUS_UNSUPPORTED);
+    assert_int_equal(check(0, 0), RFX_STATUS_UNSUPPORTED); /* maps of different channels */
+}
+
+static void test_cells_are_those_of_all_maps(void **state) {
+    struct rfx_end ends[] = {{.output = 1, .channels = 3, .at = {0, 7, 1, 7}},
+                             {.output = 0, .channels = 84, .at = {0, 4, 1, 21}},
+                             {.output = 0, .channels = 84, .at = {16, 2, 1, 21}},
+                             {.output = 0, .channels = 84, .at = {20, 1, 1, 21}}};
+    struct rfx_output outputs[2] = {{.name = "boxes"}, {.name = "other"}};
+    const struct rfx_graph graph = {
+        .input = -1, .n_outputs = 2, .outputs = outputs, .n_ends = 4, .ends = ends};
+    struct rfx_output_format format = {.kind = &rfx_output_json};
+    (void)state;
+    rfx_output_declare(&format, &graph, 0);
+    assert_int_equal(format.cells.channels, 84);
+    assert_int_equal(format.cells.channel_step, 21);
+    for (int k = 1; k < 4; k++) { /* one map has other channels */
+        ends[k].channels = 4;
+        rfx_output_declare(&format, &graph, 0);
+        assert_int_equal(format.cells.channels, 0);
+        ends[k].channels = 84;
+    }
+}
+
+static void test_other_pieces_are_refused(void **state) {
+    static float values[CHANNELS];
+    struct rfx_memory *mem = rfx_memory_create(0);
+    const struct rfx_tensor tensor = rfx_tensor_plain(&shape, CHANNELS * CELLS);
+    const struct rfx_output_format format = format_of(CHANNELS, CELLS);
+    const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), CHANNELS);
+    struct rfx_end end = {.channels = CHANNELS, .at = {0, 1, 1, CELLS}};
+    struct rfx_boxes_file *file = NULL;
+    struct rfx_error err;
+    (void)state;
+    assert_int_equal(
+        rfx_boxes_file_open(mem, "boxes_file.json", &format, &tensor, RFX_ANSWER_JSON, &file, &err),
+        RFX_OK);
+    values[4] = 0.5F; /* score of class 0 */
+    assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
+    end.at.channel_step = 1;
+    assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
+    assert_int_equal(rfx_boxes_file_found(file).count, 1);
+    rfx_boxes_file_free(file);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    (void)unlink("boxes_file.json");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_values_of_a_candidate_come_together),
+        cmocka_unit_test(test_cells_are_those_of_all_maps),
+        cmocka_unit_test(test_other_pieces_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
