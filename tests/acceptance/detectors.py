@@ -17,9 +17,9 @@ version-RFB-640.onnx (Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB, one si
 --large: the least memory of --boxes that `rfexec plan` names at large sizes, its parts, and the peak of
 a run inside the budget.
 
-Needs torch, torchvision, ultralytics, onnx, onnxslim and onnxruntime (tests/acceptance/detectors.txt),
-several GB (with --models OpenCV, too): it is run by hand. Where one is missing it says so, and nothing is compared. The exit code is
-1 when anything was missed; every miss is printed.
+Needs torch, torchvision, ultralytics, onnx, onnxslim and onnxruntime (tests/acceptance/detectors.txt), and
+with --models OpenCV: several GB, so it is run by hand. Where one is missing it says so, and nothing is
+compared. The exit code is 1 when anything was missed; every miss is printed.
 """
 
 import argparse
