@@ -47,15 +47,33 @@ static int64_t copies(const struct rfx_int_conv_attr *q) {
     return is_depthwise(&q->conv) ? 1 : q->copies;
 }
 
-/* Returns the input channels of a group of a dense convolution, counted by four. */
+/* Returns how many neighbouring taps a dense convolution's kernel reads as one tap with as many
+ * times the channels: a whole row, if the values of all its taps are contiguous. Then pixels of 3
+ * channels need no filling. */
+static int64_t joined_taps(const struct rfx_conv_attr *a) {
+    return a->groups == 1 && (a->dw == 1 || a->kw == 1) ? a->kw : 1;
+}
+
+/* Returns the channels of joined taps of a group of a dense convolution. */
+static int64_t joined_channels(const struct rfx_int_conv_attr *q) {
+    return joined_taps(&q->conv) * copies(q) * (q->conv.ic / q->conv.groups);
+}
+
+/* Returns these counted by four. */
 static int64_t group_quads(const struct rfx_int_conv_attr *q) {
-    return rfx_ceil_div(copies(q) * (q->conv.ic / q->conv.groups), 4);
+    return rfx_ceil_div(joined_channels(q), 4);
+}
+
+/* Returns the taps of a kernel row that the kernel sees. */
+static int64_t kernel_cols(const struct rfx_conv_attr *a) {
+    return is_depthwise(a) ? a->kw : a->kw / joined_taps(a);
 }
 
 /* Returns the elements of a prepared pixel. */
 static int64_t prepared_channels(const struct rfx_int_conv_attr *q) {
     const struct rfx_conv_attr *a = &q->conv;
-    return is_depthwise(a) ? rfx_int_conv_filled(a->ic) : rfx_ceil_div(copies(q) * a->ic, 4) * 4;
+    if (is_depthwise(a)) return rfx_int_conv_filled(a->ic);
+    return a->groups == 1 ? copies(q) * a->ic : rfx_ceil_div(copies(q) * a->ic, 4) * 4;
 }
 
 /* Returns the input rows of one output row, with the rows between dilated taps. */
@@ -109,7 +127,7 @@ static int64_t group_bytes(const struct rfx_int_conv_attr *q) {
     const struct rfx_conv_attr *a = &q->conv;
     if (is_depthwise(a))
         return rfx_int_conv_filled(a->oc) * a->kh * a->kw * (int64_t)sizeof(int16_t);
-    return rfx_int_conv_filled(a->oc / a->groups) * a->kh * a->kw * group_quads(q) * 4;
+    return rfx_int_conv_filled(a->oc / a->groups) * a->kh * kernel_cols(a) * group_quads(q) * 4;
 }
 
 static size_t weights_bytes_at(const struct rfx_conv_attr *a) {
@@ -263,17 +281,18 @@ static int64_t pack_filter(const struct rfx_int_conv_attr *q, int64_t o, const f
                 (int16_t)((int64_t)filter[t] - zero);
         return 0;
     }
-    int64_t c = o % per_group, tap = group_quads(q) * 4 * RFX_INT_LANES;
+    int64_t c = o % per_group, joined = joined_taps(a), tap = group_quads(q) * 4 * RFX_INT_LANES;
     int64_t lane = c % RFX_INT_LANES, together = reads_bytes(a) ? 4 : 2;
-    int8_t *to =
-        (int8_t *)weights + o / per_group * group_bytes(q) + c / RFX_INT_LANES * taps * tap;
-    for (int64_t t = 0; t < taps; t++, to += tap)
+    int8_t *block = (int8_t *)weights + o / per_group * group_bytes(q) +
+                    c / RFX_INT_LANES * (taps / joined) * tap;
+    for (int64_t t = 0; t < taps; t++)
         for (int64_t i = 0; i < icg; i++) {
-            int64_t w = (int64_t)filter[i * taps + t] - zero;
+            int8_t *to = block + t / joined * tap;
+            int64_t w = (int64_t)filter[i * taps + t] - zero, first = t % joined * copies(q) * icg;
             sum += w;
             for (int64_t k = 0; k < copies(q); k++) {
                 int64_t piece = rfx_max_i64(INT8_MIN, rfx_min_i64(w, INT8_MAX));
-                to[place_in_tap(k * icg + i, lane, together)] = (int8_t)piece;
+                to[place_in_tap(first + k * icg + i, lane, together)] = (int8_t)piece;
                 w -= piece;
             }
         }
@@ -455,7 +474,7 @@ static void compute_row(struct run *r, int64_t y) {
         .m = m,
         .quads = depthwise ? 0 : group_quads(q),
         .kh = a->kh,
-        .kw = a->kw,
+        .kw = kernel_cols(a),
         .x_stride = a->sw * prepared_channels(q),
         .tap_stride = a->dw * prepared_channels(q),
         .out_stride = out->c,
@@ -482,7 +501,7 @@ static bool is_prepared(const struct run *r) {
     const int64_t n = r->row_elems / prepared_channels(r->q);
     return r->bytes && shift_of(r) == 0 && copies(r->q) == 1 && view->c == r->in->c &&
            prepared_channels(r->q) == r->in->c && r->a->groups == 1 && r->lo >= 0 &&
-           r->lo + n <= r->in->w;
+           joined_channels(r->q) % 4 == 0 && r->lo + n <= r->in->w;
 }
 
 /* Writes the biases for the zero point of this run to `bias`. */
