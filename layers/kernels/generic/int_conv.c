@@ -78,6 +78,73 @@ INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const input *x, int
     }
 }
 
+#if VECTOR_FLOATS == 16
+_Static_assert(BLOCKS <= 2 && IN_BLOCK == 1, "a vector of elements has 1 or 2 blocks of a pixel");
+
+/* Returns whether store_block cannot scale these blocks. */
+INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
+    return may_overflow(&to[0]) || may_overflow(&to[nb - 1]);
+}
+
+/* Stores `nb` blocks of RFX_INT_LANES elements, from block `from` of `bytes` on, those that are
+ * `there` if not all of them are. */
+INLINE void store_part(__m512i bytes, int from, int nb, bool full, __mmask32 there, uint8_t *out) {
+    __m256i part = from < 2 ? _mm512_castsi512_si256(bytes) : _mm512_extracti64x4_epi64(bytes, 1);
+    if (from % 2 == 1) part = _mm256_castsi128_si256(_mm256_extracti128_si256(part, 1));
+    if (!full)
+        _mm256_mask_storeu_epi8(out, there, part);
+    else if (nb == 2)
+        _mm256_storeu_si256((__m256i *)(void *)out, part);
+    else
+        _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(part));
+}
+
+/* Scales, rounds and stores the sums of n pixels and nb blocks, four vectors at a time. */
+INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
+                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
+    const struct ends ends = ends_of(&a->to);
+    const int64_t left = a->m - c;
+    const bool full = left >= nb * RFX_INT_LANES;
+    const __mmask32 there = full ? 0 : (__mmask32)((1U << left) - 1);
+    uint8_t *out = a->out + p0 * a->out_stride + c;
+    UNROLL for (int p = 0; p < n; p += 4 / nb) {
+        vector scaled[4] = {0};
+        UNROLL for (int i = 0; i < 4; i++) {
+            if (p + i / nb >= n) continue;
+            scaled[i] = floats_of(sum[p + i / nb][i % nb][0]) * to[i % nb].scales[0];
+        }
+        const __m512i bytes = elements_of_four(&ends, scaled);
+        UNROLL for (int i = 0; i < 4 / nb; i++) {
+            if (p + i >= n) continue;
+            store_part(bytes, i * nb, nb, full, there, out);
+            out += a->out_stride;
+        }
+    }
+}
+#else
+INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
+    (void)to;
+    (void)nb;
+    return false;
+}
+
+/* Scales, rounds and stores the sums of n pixels and nb blocks. Blocks that are not full are stored
+ * beside `out` first. */
+INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
+                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
+    uint8_t made[PIXELS * BLOCKS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
+    const bool full = a->m - c >= nb * RFX_INT_LANES;
+    const int64_t step = full ? a->out_stride : BLOCKS * RFX_INT_LANES;
+    uint8_t *at = full ? out : made;
+    UNROLL for (int p = 0; p < n; p++, at += step) UNROLL for (int b = 0; b < nb; b++) {
+        ints whole[IN_BLOCK];
+        round_sums(&to[b], sum[p][b], whole);
+        store_elements(&to[b], whole, false, at + b * RFX_INT_LANES);
+    }
+    if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
+}
+#endif
+
 /* Computes n pixels from pixel p0 on, of nb blocks from channel c on. n and nb are constants in all
  * calls. */
 INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n, int nb) {
@@ -99,23 +166,15 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
             add_products(sum, x + kx * a->tap_stride, a->x_stride, w + kx * tap, filter,
                          taps * a->quads * (QUAD / STEP), n, nb);
     }
-    if (a->sums != NULL) {
+    if (a->sums != NULL || needs_limits(to, nb)) {
+        int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
         UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
-            store_sums(sum[p][b], a->m - c - b * RFX_INT_LANES,
-                       a->sums + (p0 + p) * a->out_stride + c + b * RFX_INT_LANES);
+            keep_sums(sum[p][b], kept[p][b]);
+        for (int p = 0; p < n; p++)
+            for (int b = 0; b < nb; b++) finish_sums(a, p0 + p, c + b * RFX_INT_LANES, kept[p][b]);
         return;
     }
-    /* Blocks that are not full are stored beside `out` first. */
-    uint8_t made[PIXELS * BLOCKS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
-    const bool full = a->m - c >= nb * RFX_INT_LANES;
-    const int64_t step = full ? a->out_stride : BLOCKS * RFX_INT_LANES;
-    uint8_t *at = full ? out : made;
-    UNROLL for (int p = 0; p < n; p++, at += step) UNROLL for (int b = 0; b < nb; b++) {
-        ints whole[IN_BLOCK];
-        round_sums(&to[b], sum[p][b], whole);
-        store_elements(&to[b], whole, false, at + b * RFX_INT_LANES);
-    }
-    if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
+    store_block(a, to, sum, p0, c, n, nb);
 }
 
 #define CASE(n, nb)                      \
@@ -172,7 +231,8 @@ void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const int64_t tap = a->quads * RFX_INT_LANES * 4, filter = a->kh * a->kw * tap;
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES)
         for (int64_t p = 0; p < a->pixels; p++) {
-            int32_t sums[RFX_INT_LANES] = {0};
+            int32_t sums[RFX_INT_LANES];
+            memcpy(sums, a->to.bias + c, sizeof sums);
             for (int64_t ky = 0; ky < a->kh; ky++) {
                 if (a->rows[ky] == NULL) continue;
                 for (int64_t kx = 0; kx < a->kw; kx++) {

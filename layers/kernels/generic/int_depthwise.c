@@ -191,8 +191,10 @@ INLINE void any_block(const struct rfx_int_conv_args *a, const struct target *to
     }
     if (a->sums != NULL) {
         UNROLL for (int p = 0; p < n; p++) {
+            int32_t kept[RFX_INT_LANES];
             cross(sum[p]);
-            store_sums(sum[p], a->m - c, a->sums + (p0 + p) * a->out_stride + c);
+            keep_sums(sum[p], kept);
+            finish_sums(a, p0 + p, c, kept);
         }
         return;
     }
@@ -229,7 +231,8 @@ void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *a) {
     const int64_t filled = rfx_int_conv_filled(a->m);
     for (int64_t p = 0; p < a->pixels; p++)
         for (int64_t c = 0; c < a->m; c += RFX_INT_LANES) {
-            int32_t sums[RFX_INT_LANES] = {0};
+            int32_t sums[RFX_INT_LANES];
+            memcpy(sums, a->to.bias + c, sizeof sums);
             for (int64_t ky = 0; ky < a->kh; ky++) {
                 if (a->rows[ky] == NULL) continue;
                 for (int64_t kx = 0; kx < a->kw; kx++) {

@@ -315,14 +315,42 @@ INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], b
     *(elements_unaligned *)(void *)out = elements_of(whole, t->lo, t->zero_point, crossed);
 }
 
-/* Stores the first `channels` sums of a block, in the order of channels. */
-INLINE void store_sums(const ints sum[IN_BLOCK], int64_t channels, int32_t *out) {
-    int32_t made[RFX_INT_LANES];
-    const bool full = channels >= RFX_INT_LANES;
-    int32_t *at = full ? out : made;
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) * (ints_unaligned *)(void *)(at + v * VECTOR_FLOATS) =
-        sum[v];
-    if (!full) memcpy(out, made, (size_t)channels * sizeof *made);
+#if VECTOR_FLOATS == 16
+/* What turns scaled sums into elements, which are uint8 until the last step. */
+struct ends {
+    __m512i zero_point, lo, hi, flip;
+};
+
+INLINE struct ends ends_of(const struct rfx_requantise *to) {
+    const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
+    return (struct ends){_mm512_set1_epi16((int16_t)(to->zero_point + shift)),
+                         _mm512_set1_epi8((int8_t)(to->lo + shift)),
+                         _mm512_set1_epi8((int8_t)(to->hi + shift)),
+                         _mm512_set1_epi8((int8_t)shift)};
+}
+
+/* Returns whether a sum times one of these scales may be too large for an integer. */
+INLINE bool may_overflow(const struct target *t) {
+    return _mm512_cmp_ps_mask((__m512)t->scales[0], (__m512)VECTOR_ALL(0.5f), _CMP_GT_OQ) != 0;
+}
+
+/* Rounds four vectors of scaled sums. Returns their elements one after the other. */
+INLINE __m512i elements_of_four(const struct ends *e, const vector scaled[4]) {
+    const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    __m512i whole[4];
+    UNROLL for (int i = 0; i < 4; i++) whole[i] = _mm512_cvtps_epi32((__m512)scaled[i]);
+    __m512i left = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), e->zero_point);
+    __m512i right = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), e->zero_point);
+    __m512i bytes = _mm512_packus_epi16(left, right);
+    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, e->lo), e->hi);
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, e->flip));
+}
+#endif
+
+/* Stores the sums of a block. */
+INLINE void keep_sums(const ints sum[IN_BLOCK], int32_t kept[RFX_INT_LANES]) {
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) *
+        (ints_unaligned *)(void *)(kept + v * VECTOR_FLOATS) = sum[v];
 }
 
 /* Copies the first `channels` elements of n pixels that are `width` elements apart. */
@@ -332,32 +360,30 @@ static __attribute__((noinline, unused)) void copy_elements(const uint8_t *made,
     for (int p = 0; p < n; p++, made += width, out += out_stride)
         memcpy(out, made, (size_t)channels);
 }
-#else
-/* Writes the elements of up to RFX_INT_LANES channels of m, from channel c on. */
+#endif
+
+/* Writes the elements of up to RFX_INT_LANES channels of m, from channel c on, one by one. */
 static inline void requantise(const struct rfx_requantise *to, int64_t c, int64_t m,
                               const int32_t *sums, uint8_t *out) {
     const float lo = (float)(to->lo - to->zero_point), hi = (float)(to->hi - to->zero_point);
     const float magic = 12582912.0f; /* 1.5 * 2^23: the sum has no bits for fractions */
-    uint8_t made[RFX_INT_LANES];
-    for (int i = 0; i < RFX_INT_LANES; i++) {
-        float v = (float)(sums[i] + to->bias[c + i]) * to->scales[c + i];
+    for (int64_t i = 0; i < RFX_INT_LANES && i < m - c; i++) {
+        float v = (float)sums[i] * to->scales[c + i];
         v = v < lo ? lo : v;
         v = v > hi ? hi : v;
-        made[i] = (uint8_t)((int32_t)((v + magic) - magic) + to->zero_point);
+        out[i] = (uint8_t)((int32_t)((v + magic) - magic) + to->zero_point);
     }
-    for (int64_t i = 0; i < RFX_INT_LANES && i < m - c; i++) out[i] = made[i];
 }
 
-/* Stores the sums of a block of channels of pixel p: as elements, or with their biases. */
-static inline void finish_sums(const struct rfx_int_conv_args *a, int64_t p, int64_t c,
-                               const int32_t *sums) {
-    if (a->sums == NULL) {
+/* Stores the sums of a block of channels of pixel p, in which the biases are contained: as they
+ * are, or as elements. */
+static __attribute__((noinline, unused)) void finish_sums(const struct rfx_int_conv_args *a,
+                                                          int64_t p, int64_t c,
+                                                          const int32_t *sums) {
+    if (a->sums == NULL)
         requantise(&a->to, c, a->m, sums, a->out + p * a->out_stride + c);
-        return;
-    }
-    int32_t *out = a->sums + p * a->out_stride + c;
-    for (int64_t i = 0; i < RFX_INT_LANES && i < a->m - c; i++)
-        out[i] = sums[i] + a->to.bias[c + i];
+    else
+        for (int64_t i = 0; i < RFX_INT_LANES && i < a->m - c; i++)
+            a->sums[p * a->out_stride + c + i] = sums[i];
 }
-#endif
 #endif
