@@ -8,7 +8,8 @@
  * this form.
  *
  * Packed weights have one byte, except in depthwise layers. If weights minus zero point need more,
- * each weight is packed as the sum of two or three, and input channels are prepared as often. The
+ * each weight is packed as the sum of two or three, and input channels are prepared as often; in
+ * depthwise layers it is packed as int16. The
  * sizes of packed constants and of scratch memory do not depend on the instruction set.
  *
  * To INT32, the result is the sums themselves (ConvInteger). A second input, a map of one element,
@@ -37,9 +38,10 @@ static bool is_dynamic(const struct rfx_node *node) {
     return node->n_in == 2;
 }
 
-/* Returns whether the kernel in use reads input values of uint8. */
-static bool reads_bytes(const struct rfx_conv_attr *a) {
-    return rfx_kernels()->int_bytes && !is_depthwise(a);
+/* Returns whether the kernel in use reads input values of uint8. Depthwise layers have no kernel
+ * for weights that need more than a byte. */
+static bool reads_bytes(const struct rfx_int_conv_attr *q) {
+    return rfx_kernels()->int_bytes && (!is_depthwise(&q->conv) || q->copies == 1);
 }
 
 /* Returns how many weights one weight of the model is packed as. */
@@ -276,13 +278,18 @@ static int64_t pack_filter(const struct rfx_int_conv_attr *q, int64_t o, const f
     int64_t per_group = a->oc / a->groups, icg = a->ic / a->groups, taps = a->kh * a->kw;
     int64_t zero = q->channels[3 * o + 1], sum = 0;
     if (is_depthwise(a)) {
-        for (int64_t t = 0; t < taps; t++)
-            ((int16_t *)weights)[t * rfx_int_conv_filled(a->oc) + o] =
-                (int16_t)((int64_t)filter[t] - zero);
-        return 0;
+        for (int64_t t = 0; t < taps; t++) {
+            int64_t w = (int64_t)filter[t] - zero, at = t * rfx_int_conv_filled(a->oc) + o;
+            sum += w;
+            if (reads_bytes(q))
+                ((int8_t *)weights)[at] = (int8_t)w;
+            else
+                ((int16_t *)weights)[at] = (int16_t)w;
+        }
+        return sum;
     }
     int64_t c = o % per_group, joined = joined_taps(a), tap = group_quads(q) * 4 * RFX_INT_LANES;
-    int64_t lane = c % RFX_INT_LANES, together = reads_bytes(a) ? 4 : 2;
+    int64_t lane = c % RFX_INT_LANES, together = reads_bytes(q) ? 4 : 2;
     int8_t *block = (int8_t *)weights + o / per_group * group_bytes(q) +
                     c / RFX_INT_LANES * (taps / joined) * tap;
     for (int64_t t = 0; t < taps; t++)
@@ -305,7 +312,7 @@ static int64_t pack_filter(const struct rfx_int_conv_attr *q, int64_t o, const f
 static void correct_bias(const struct rfx_graph *graph, const struct rfx_node *node, int64_t sum,
                          int32_t *bias) {
     int64_t zero = node->attr.int_conv.in_zero;
-    if (!reads_bytes(&node->attr.conv)) return;
+    if (!reads_bytes(&node->attr.int_conv)) return;
     if (graph->nodes[node->in[0]].out.type == RFX_TYPE_INT8) zero += 128;
     if (is_dynamic(node))
         *bias = (int32_t)(0U - (uint32_t)sum);
@@ -463,6 +470,10 @@ static void compute_row(struct run *r, int64_t y) {
     const void *rows[MOST_ROWS], *shifted[MOST_ROWS];
     const char *packed = r->args->packed;
     bool depthwise = is_depthwise(a);
+    void (*kernel)(const struct rfx_int_conv_args *) = !depthwise ? rfx_kernels()->int_conv
+                                                       : r->bytes
+                                                           ? rfx_kernels()->int_depthwise_bytes
+                                                           : rfx_kernels()->int_depthwise;
     int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
     size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
     struct rfx_int_conv_args args = {
@@ -490,7 +501,7 @@ static void compute_row(struct run *r, int64_t y) {
             args.sums = (int32_t *)rfx_view_at(out, y, r->x0) + g * m;
         else
             args.out = (uint8_t *)rfx_view_at(out, y, r->x0) + g * m;
-        (depthwise ? rfx_kernels()->int_depthwise : rfx_kernels()->int_conv)(&args);
+        kernel(&args);
     }
 }
 
@@ -500,8 +511,9 @@ static bool is_prepared(const struct run *r) {
     const struct rfx_view *view = &r->args->in[0];
     const int64_t n = r->row_elems / prepared_channels(r->q);
     return r->bytes && shift_of(r) == 0 && copies(r->q) == 1 && view->c == r->in->c &&
-           prepared_channels(r->q) == r->in->c && r->a->groups == 1 && r->lo >= 0 &&
-           joined_channels(r->q) % 4 == 0 && r->lo + n <= r->in->w;
+           prepared_channels(r->q) == r->in->c &&
+           (is_depthwise(r->a) || (r->a->groups == 1 && joined_channels(r->q) % 4 == 0)) &&
+           r->lo >= 0 && r->lo + n <= r->in->w;
 }
 
 /* Writes the biases for the zero point of this run to `bias`. */
@@ -524,7 +536,7 @@ static void compute_unit(const void *user, struct rfx_rect unit, void *scratch) 
     const struct rfx_conv_attr *a = &q->conv;
     int64_t step = run_cols(q);
     const int32_t *bias = args->packed;
-    if (is_dynamic(args->node) && reads_bytes(a))
+    if (is_dynamic(args->node) && reads_bytes(q))
         bias = correct_biases(args, (int32_t *)(void *)((char *)scratch + prepared_bytes(q)));
     for (int64_t x = unit.x0; x < unit.x1; x += step) {
         struct run r = {.args = args,
@@ -537,7 +549,7 @@ static void compute_unit(const void *user, struct rfx_rect unit, void *scratch) 
                         .bias = bias,
                         .prepared = scratch,
                         .lo = x * a->sw - a->pads.left,
-                        .bytes = reads_bytes(a)};
+                        .bytes = reads_bytes(q)};
         r.row_elems = window_cols(a, r.x1 - r.x0) * prepared_channels(q);
         r.as_they_are = is_prepared(&r);
         if (r.bytes && (a->pads.top > 0 || a->pads.bottom > 0))

@@ -346,8 +346,8 @@ struct rfx_byte_kernels {
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avxvnni", "avx512", "avx512vnni", "neon" */
 
-    /* Name of the set that has the same kernels, except int_conv. The set itself if there is none.
-     */
+    /* Name of the set that has the same kernels, except int_conv and int_depthwise_bytes. The set
+     * itself if there is none. */
     const char *like;
 
     bool int_bytes; /* int_conv takes input values of uint8, not of int16 */
@@ -356,6 +356,9 @@ struct rfx_kernels {
     struct rfx_byte_kernels u8, i8;
     void (*int_conv)(const struct rfx_int_conv_args *args);
     void (*int_depthwise)(const struct rfx_int_conv_args *args);
+
+    /* NULL if not int_bytes. As int_depthwise, but input values are uint8 and weights int8. */
+    void (*int_depthwise_bytes)(const struct rfx_int_conv_args *args);
 
     /* Kernels of float32, from here on. */
 

@@ -95,7 +95,7 @@ set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
 set(RFX_KERNELS_AVX512_FLAGS -march=x86-64-v4 -mprefer-vector-width=512)
 # Sets that have the kernels of another set (RFX_KERNELS_<SET>_LIKE), except these.
-set(RFX_KERNELS_AVXVNNI generic/int_conv.c generic/table.c)
+set(RFX_KERNELS_AVXVNNI generic/int_conv.c generic/int_depthwise_bytes.c generic/table.c)
 set(RFX_KERNELS_AVX512VNNI ${RFX_KERNELS_AVXVNNI})
 set(RFX_KERNELS_AVXVNNI_LIKE avx2)
 set(RFX_KERNELS_AVX512VNNI_LIKE avx512)
@@ -153,7 +153,7 @@ endfunction()
 # A source that no list names would never be compiled, and nobody would notice.
 function(rfx_check_kernel_lists dir)
   file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/*/*.c)
-  list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512}
+  list(REMOVE_ITEM found ${RFX_KERNELS_GENERIC} ${RFX_KERNELS_AVX2} ${RFX_KERNELS_AVX512} ${RFX_KERNELS_AVXVNNI}
        ${RFX_KERNELS_NEON})
   if(found)
     message(FATAL_ERROR "no list in rfx_helpers.cmake names these kernels: ${found}")

@@ -18,6 +18,7 @@ const struct rfx_kernels SET_NAME(table) = {
     .like = TABLE_STRING_OF(RFX_KERNEL_VARIANT),
 #ifdef VARIANT_INT_BYTES
     .int_bytes = true,
+    .int_depthwise_bytes = SET_NAME(int_depthwise_bytes),
 #endif
     .u8 = OF_BYTES(u8),
     .i8 = OF_BYTES(i8),

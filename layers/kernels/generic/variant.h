@@ -173,6 +173,9 @@ VARIANT_OF_BYTES(u8)
 VARIANT_OF_BYTES(i8)
 void SET_NAME(int_conv)(const struct rfx_int_conv_args *args);
 void VARIANT_NAME(int_depthwise)(const struct rfx_int_conv_args *args);
+#ifdef VARIANT_INT_BYTES
+void SET_NAME(int_depthwise_bytes)(const struct rfx_int_conv_args *args);
+#endif
 void VARIANT_NAME(act)(const struct rfx_act *act, const float *slope, const float *x, float *y,
                        int64_t pixels, int64_t c);
 void VARIANT_NAME(epilogue)(const struct rfx_epilogue *e, float *x, int64_t stride,

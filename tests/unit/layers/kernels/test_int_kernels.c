@@ -110,6 +110,7 @@ static void pick_shape(struct test_rng *rng, struct conv *c) {
     a->tap_stride = test_rng_chance(rng, 60) ? least : test_rng_int(rng, least, least + 20);
     a->x_stride = a->tap_stride * test_rng_int(rng, 1, 3);
     if (test_rng_chance(rng, 20)) a->x_stride = test_rng_int(rng, least, 3 * least);
+    if (!c->depthwise && test_rng_chance(rng, 20)) a->x_stride = test_rng_int(rng, 1, least);
     a->out_stride = a->m + (test_rng_chance(rng, 50) ? 0 : test_rng_int(rng, 1, 20));
 }
 
@@ -122,8 +123,9 @@ static struct conv make_conv(struct test_rng *rng, bool depthwise, bool bytes) {
     const int64_t n = (a->pixels - 1) * a->x_stride + (a->kw - 1) * a->tap_stride + read;
     pick_target(rng, &c, taps);
     const bool ends = test_rng_chance(rng, 20);
-    c.weights = allocate_aligned(weights * (depthwise ? 2 : 1));
-    if (depthwise)
+    const bool wide = depthwise && !bytes;
+    c.weights = allocate_aligned(weights * (wide ? 2 : 1));
+    if (wide)
         fill(rng, c.weights, weights, ends);
     else
         fill_bytes(rng, c.weights, weights, ends, true);
@@ -154,7 +156,10 @@ static void free_conv(struct conv *c) {
 static int64_t weight_of(const struct conv *c, int64_t i, int64_t ky, int64_t kx, int64_t k) {
     const struct rfx_int_conv_args *a = &c->args;
     const int64_t tap = ky * a->kw + kx, block = i / RFX_INT_LANES, lane = i % RFX_INT_LANES;
-    if (c->depthwise) return ((const int16_t *)a->weights)[tap * rfx_int_conv_filled(a->m) + i];
+    if (c->depthwise) {
+        const int64_t at = tap * rfx_int_conv_filled(a->m) + i;
+        return c->bytes ? ((const int8_t *)a->weights)[at] : ((const int16_t *)a->weights)[at];
+    }
     const int64_t quad = (block * a->kh * a->kw + tap) * a->quads + k / 4, n = c->bytes ? 4 : 2;
     const int8_t *weights = (const int8_t *)a->weights + quad * 4 * RFX_INT_LANES;
     return weights[(k % 4 / n * RFX_INT_LANES + lane) * n + k % n];
@@ -184,11 +189,18 @@ static int element_of(float v, int32_t zero_point, int32_t lo, int32_t hi) {
     return (int)lrintf(v) + zero_point;
 }
 
+/* Returns the kernel for a convolution, NULL if this set has none. */
+static void (*kernel_of(const struct rfx_kernels *k,
+                        const struct conv *c))(const struct rfx_int_conv_args *) {
+    if (c->depthwise) return c->bytes ? k->int_depthwise_bytes : k->int_depthwise;
+    return k->int_bytes == c->bytes ? k->int_conv : NULL;
+}
+
 static void check_conv(const struct rfx_kernels *k, const struct conv *c, uint64_t seed) {
     const struct rfx_int_conv_args *a = &c->args;
     const struct rfx_requantise *to = &a->to;
     memset(a->out, UNTOUCHED, (size_t)(c->out_bytes + GUARD));
-    (c->depthwise ? k->int_depthwise : k->int_conv)(a);
+    kernel_of(k, c)(a);
     for (int64_t at = 0; at < c->out_bytes + GUARD; at++) {
         int64_t p = at / a->out_stride, i = at % a->out_stride;
         uint8_t want = UNTOUCHED;
@@ -208,7 +220,7 @@ static void check_sums(const struct rfx_kernels *k, const struct conv *c, uint64
     a.sums = allocate((c->out_bytes + GUARD) * 4);
     a.out = NULL;
     for (int64_t at = 0; at < c->out_bytes + GUARD; at++) a.sums[at] = UNTOUCHED;
-    (c->depthwise ? k->int_depthwise : k->int_conv)(&a);
+    kernel_of(k, c)(&a);
     for (int64_t at = 0; at < c->out_bytes + GUARD; at++) {
         int64_t p = at / a.out_stride, i = at % a.out_stride;
         int32_t want = UNTOUCHED;
@@ -229,7 +241,7 @@ static void check_convs(bool depthwise, bool bytes, uint64_t seeds) {
         c.args.rows = c.rows;
         for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
             const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
-            if (k == NULL || (!depthwise && k->int_bytes != bytes)) continue;
+            if (k == NULL || kernel_of(k, &c) == NULL) continue;
             check_conv(k, &c, seed);
             check_sums(k, &c, seed);
         }
@@ -242,15 +254,25 @@ static void test_dense(void **state) {
     check_convs(false, false, 300);
 }
 
-static void test_dense_of_bytes(void **state) {
+static void skip_without_dot_products_of_bytes(void) {
     bool any = false;
-    (void)state;
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++) {
         const struct rfx_kernels *k = rfx_kernels_find(variants[v]);
         any |= k != NULL && k->int_bytes;
     }
-    if (!any) skip(); /* no dot products of bytes */
+    if (!any) skip();
+}
+
+static void test_dense_of_bytes(void **state) {
+    (void)state;
+    skip_without_dot_products_of_bytes();
     check_convs(false, true, 300);
+}
+
+static void test_depthwise_of_bytes(void **state) {
+    (void)state;
+    skip_without_dot_products_of_bytes();
+    check_convs(true, true, 2000);
 }
 
 static void test_depthwise(void **state) {
@@ -360,6 +382,7 @@ static void test_bytes(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_dense), cmocka_unit_test(test_dense_of_bytes),
-        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_bytes)};
+        cmocka_unit_test(test_depthwise), cmocka_unit_test(test_depthwise_of_bytes),
+        cmocka_unit_test(test_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
