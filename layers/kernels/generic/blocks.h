@@ -27,7 +27,8 @@ static inline int cut_size(const struct cut *cut, int64_t block) {
 #define CASES_2(CASE, x) CASE(1, x) CASE(2, x)
 #define CASES_4(CASE, x) CASES_2(CASE, x) CASE(3, x) CASE(4, x)
 #define CASES_6(CASE, x) CASES_4(CASE, x) CASE(5, x) CASE(6, x)
-#define CASES_8(CASE, x) CASES_6(CASE, x) CASE(7, x) CASE(8, x)
+#define CASES_7(CASE, x) CASES_6(CASE, x) CASE(7, x)
+#define CASES_8(CASE, x) CASES_7(CASE, x) CASE(8, x)
 #define CASES_12(CASE, x) CASES_8(CASE, x) CASE(9, x) CASE(10, x) CASE(11, x) CASE(12, x)
 #define CASES_14(CASE, x) CASES_12(CASE, x) CASE(13, x) CASE(14, x)
 #endif

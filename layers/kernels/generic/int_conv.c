@@ -99,27 +99,41 @@ INLINE void store_part(__m512i bytes, int from, int nb, bool full, __mmask32 the
         _mm_storeu_si128((__m128i *)(void *)out, _mm256_castsi256_si128(part));
 }
 
-/* Scales, rounds and stores the sums of n pixels and nb blocks, four vectors at a time. */
-INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
-                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
-    const struct ends ends = ends_of(&a->to);
+/* Where elements of a block are stored: in pixel `out` and those after it. */
+struct place {
+    struct ends ends;
+    uint8_t *out;
+    int64_t stride;
+    bool full;       /* all channels of the block are there */
+    __mmask32 there; /* otherwise those that are */
+};
+
+INLINE struct place place_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int nb) {
     const int64_t left = a->m - c;
     const bool full = left >= nb * RFX_INT_LANES;
-    const __mmask32 there = full ? 0 : (__mmask32)((1U << left) - 1);
-    uint8_t *out = a->out + p0 * a->out_stride + c;
-    UNROLL for (int p = 0; p < n; p += 4 / nb) {
-        vector scaled[4] = {0};
-        UNROLL for (int i = 0; i < 4; i++) {
-            if (p + i / nb >= n) continue;
-            scaled[i] = floats_of(sum[p + i / nb][i % nb][0]) * to[i % nb].scales[0];
-        }
-        const __m512i bytes = elements_of_four(&ends, scaled);
-        UNROLL for (int i = 0; i < 4 / nb; i++) {
-            if (p + i >= n) continue;
-            store_part(bytes, i * nb, nb, full, there, out);
-            out += a->out_stride;
-        }
+    return (struct place){ends_of(&a->to), a->out + p0 * a->out_stride + c, a->out_stride, full,
+                          full ? 0 : (__mmask32)((1U << left) - 1)};
+}
+
+/* Scales, rounds and stores four vectors of the sums of n pixels, from pixel p on. */
+INLINE void store_four(const struct place *to, const struct target target[BLOCKS],
+                       ints sum[][BLOCKS][IN_BLOCK], int p, int n, int nb) {
+    vector scaled[4] = {0};
+    UNROLL for (int i = 0; i < 4; i++) {
+        if (p + i / nb >= n) continue;
+        scaled[i] = floats_of(sum[p + i / nb][i % nb][0]) * target[i % nb].scales[0];
     }
+    const __m512i bytes = elements_of_four(&to->ends, scaled);
+    UNROLL for (int i = 0; i < 4 / nb; i++) {
+        if (p + i >= n) continue;
+        store_part(bytes, i * nb, nb, to->full, to->there, to->out + (p + i) * to->stride);
+    }
+}
+
+INLINE void store_block(const struct rfx_int_conv_args *a, const struct target target[BLOCKS],
+                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
+    const struct place to = place_of(a, p0, c, nb);
+    UNROLL for (int p = 0; p < n; p += 4 / nb) store_four(&to, target, sum, p, n, nb);
 }
 #else
 INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
@@ -202,6 +216,120 @@ static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
 #define all_blocks one_block
 #endif
 
+#if VECTOR_FLOATS == 16
+/* Kernels of one tap: while the products of some pixels are added, the sums of the pixels before
+ * them become elements. Products take other units of a processor than most of that does. */
+#define TURN 7       /* pixels: 14 sums, 2 weights, an input value, and what makes elements */
+#define TURN_STEPS 4 /* at least; two pixels are stored in each */
+_Static_assert(TURN <= 2 * TURN_STEPS, "all pixels are stored");
+
+/* What the turns of a run share. */
+struct turns {
+    const struct rfx_int_conv_args *a;
+    const int8_t *weights;
+    int64_t filter, steps;
+    struct target target[BLOCKS];
+    struct place to; /* of the turn before */
+};
+
+INLINE void add_step_of_turn(ints sum[TURN][BLOCKS][IN_BLOCK], const struct values *values,
+                             const int8_t *w, int64_t filter, int n) {
+    ints weights[BLOCKS][IN_BLOCK];
+    UNROLL for (int b = 0; b < BLOCKS; b++) weights_of_step(w + b * filter, weights[b]);
+    UNROLL for (int p = 0; p < n; p++) {
+        ints few = pair_at(value_of(values, p));
+        UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
+            add_step(sum[p][b][0], few, weights[b], 0);
+    }
+}
+
+/* Adds the products of n pixels at x to `sum`, and stores the elements of `before` meanwhile. */
+INLINE void make_turn(struct turns *t, const input *x, ints before[TURN][BLOCKS][IN_BLOCK],
+                      ints sum[TURN][BLOCKS][IN_BLOCK], int n, bool stores) {
+    struct values values = values_from(x, t->a->x_stride * (int64_t)sizeof *x);
+    const int8_t *w = t->weights, *end = w + t->steps * STEP;
+    UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
+        t->target[b].bias[0];
+    UNROLL for (int i = 0; i < TURN_STEPS; i++) {
+        add_step_of_turn(sum, &values, w, t->filter, n);
+        next_values(&values, READ);
+        w += STEP;
+        if (stores && 2 * i < n) store_four(&t->to, t->target, before, 2 * i, n, BLOCKS);
+    }
+    for (; w < end; w += STEP) {
+        add_step_of_turn(sum, &values, w, t->filter, n);
+        next_values(&values, READ);
+    }
+}
+
+/* Computes `count` turns of n pixels from pixel p0 on, of two blocks from channel c on. */
+INLINE void make_turns(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t count,
+                       int n) {
+    const int64_t filter = a->quads * QUAD;
+    struct turns t = {.a = a,
+                      .weights = (const int8_t *)a->weights + c / RFX_INT_LANES * filter,
+                      .filter = filter,
+                      .steps = a->quads * (QUAD / STEP),
+                      .to = place_of(a, p0, c, BLOCKS)};
+    const input *x = (const input *)a->rows[0] + p0 * a->x_stride;
+    ints sum[TURN][BLOCKS][IN_BLOCK], before[TURN][BLOCKS][IN_BLOCK];
+    if (count == 0) return;
+    UNROLL for (int b = 0; b < BLOCKS; b++) t.target[b] =
+        target_of(&a->to, c + b * RFX_INT_LANES, false);
+    make_turn(&t, x, before, sum, n, false);
+    for (int64_t i = 1; i < count; i++) {
+        UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) before[p][b][0] =
+            sum[p][b][0];
+        x += n * a->x_stride;
+        make_turn(&t, x, before, sum, n, true);
+        t.to.out += n * t.to.stride;
+    }
+    UNROLL for (int p = 0; p < n; p += 2) store_four(&t.to, t.target, sum, p, n, BLOCKS);
+}
+
+#define TURN_CASE(n, unused)            \
+    case n:                             \
+        make_turns(a, p0, c, count, n); \
+        return;
+
+static void turns_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t count,
+                     int n) {
+    switch (n) {
+        CASES(TURN, TURN_CASE, )
+        default:
+            return;
+    }
+}
+
+/* Returns whether turns can compute the blocks from channel c on. */
+static bool has_turns(const struct rfx_int_conv_args *a, int64_t c) {
+    const int64_t steps = a->quads * (QUAD / STEP);
+    if (a->kh != 1 || a->kw != 1 || a->rows[0] == NULL || a->sums != NULL) return false;
+    const struct target to[BLOCKS] = {target_of(&a->to, c, false),
+                                      target_of(&a->to, c + RFX_INT_LANES, false)};
+    return steps >= TURN_STEPS && !needs_limits(to, BLOCKS);
+}
+
+/* Computes all pixels of two blocks, by turns. */
+static void all_turns(const struct rfx_int_conv_args *run, int64_t c) {
+    const struct rfx_int_conv_args own = *run, *a = &own;
+    const struct cut cut = cut_evenly(a->pixels, TURN);
+    turns_of(a, 0, c, cut.larger, cut.least + 1);
+    turns_of(a, cut.larger * (cut.least + 1), c, cut.blocks - cut.larger, cut.least);
+}
+#else
+static bool has_turns(const struct rfx_int_conv_args *a, int64_t c) {
+    (void)a;
+    (void)c;
+    return false;
+}
+
+static void all_turns(const struct rfx_int_conv_args *a, int64_t c) {
+    (void)a;
+    (void)c;
+}
+#endif
+
 /* Returns how many pixels share registers: fewer if all of them would be in the same set of the
  * cache. */
 static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
@@ -215,6 +343,11 @@ void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     for (int64_t c = 0; c < a->m;) {
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
         int64_t p0 = 0;
+        if (all && has_turns(a, c)) {
+            all_turns(a, c);
+            c += BLOCKS * RFX_INT_LANES;
+            continue;
+        }
         for (int64_t i = 0; i < cut.blocks; i++) {
             int n = cut_size(&cut, i);
             if (all)
