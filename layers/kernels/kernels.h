@@ -255,13 +255,16 @@ struct rfx_channel_norm_args {
     double eps;
 };
 
-/* Arguments of one row of a pool's window, of uint8 or int8. For each of c channels, out[i] becomes
- * the maximum of out[i] and the row's n_cols pixels, which are col_step elements apart. If not
- * `begun`, out[i] first becomes the type's smallest number. */
+/* Arguments of one row of the windows of neighbouring output pixels of a pool, of uint8 or int8.
+ * For each of c channels, out[i] becomes the maximum of out[i] and the n_cols pixels of the
+ * window's row, which are col_step elements apart. If not `begun`, out[i] first becomes the type's
+ * smallest number. */
 struct rfx_byte_pool_args {
-    const void *row; /* the row's first pixel; not read if n_cols is 0 */
+    const void *row; /* first pixel of the first window; not read if n_cols is 0 */
     void *out;       /* not in the row */
     int64_t n_cols, col_step, c;
+    int64_t pixels, x_step, out_step; /* output pixels; elements from window to window, and from
+                                         output to output */
     bool begun;
 };
 

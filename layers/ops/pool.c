@@ -279,20 +279,26 @@ static void run_pool(const struct rfx_run_args *args) {
 }
 
 /* Computes the maximum of each window for one-byte integers. An empty window gives the type's
- * smallest value. */
+ * smallest value. Windows that lie wholly within the map's columns are computed together. */
 static void bytes_row(const struct rfx_run_args *args, int64_t oy) {
     const struct rfx_pool_attr *a = &args->node->attr.pool;
     const struct rfx_tensor *in = &args->graph->nodes[args->node->in[0]].out;
     const struct rfx_view *view = &args->in[0];
     int64_t y = oy * a->sh - a->pads.top;
     struct rfx_range ty = taps_in(y, a->kh, a->dh, 0, in->h);
-    struct rfx_byte_pool_args run = {.c = in->c, .col_step = a->dw * view->c};
-    for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox++) {
+    const int64_t reach = (a->kw - 1) * a->dw, shared = in->w - reach + a->pads.left;
+    const int64_t inside = shared > 0 ? rfx_ceil_div(shared, a->sw) : 0;
+    struct rfx_byte_pool_args run = {.c = in->c,
+                                     .col_step = a->dw * view->c,
+                                     .x_step = a->sw * view->c,
+                                     .out_step = args->out.c};
+    for (int64_t ox = args->rect.x0; ox < args->rect.x1; ox += run.pixels) {
         int64_t x = ox * a->sw - a->pads.left;
         struct rfx_range tx = taps_in(x, a->kw, a->dw, 0, in->w);
         run.out = rfx_view_at(&args->out, oy, ox);
         run.begun = false;
         run.n_cols = rfx_range_size(tx);
+        run.pixels = x < 0 ? 1 : rfx_max_i64(1, rfx_min_i64(inside, args->rect.x1) - ox);
         for (int64_t ky = ty.lo; ky < ty.hi && run.n_cols > 0; ky++, run.begun = true) {
             run.row = rfx_view_at(view, y + ky * a->dh, x + tx.lo * a->dw);
             rfx_kernels_of_bytes(view->type)->pool_max(&run);

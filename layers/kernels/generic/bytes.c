@@ -4,15 +4,30 @@
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
-#define POOL_MAX(name, element, least)                                              \
-    void VARIANT_NAME(name)(const struct rfx_byte_pool_args *r) {                   \
-        element *restrict out = r->out;                                             \
-        const element *x = r->row;                                                  \
-        const int64_t c = r->c;                                                     \
-        if (!r->begun)                                                              \
-            for (int64_t i = 0; i < c; i++) out[i] = (least);                       \
-        for (int64_t col = 0; col < r->n_cols; col++, x += r->col_step)             \
-            for (int64_t i = 0; i < c; i++) out[i] = x[i] > out[i] ? x[i] : out[i]; \
+#define POOLED 32 /* channels whose maxima are found together */
+
+/* For n channels of a pixel. Compilers make a few vectors of the loops if n is a constant. */
+#define POOL_MAX_SOME(name, element, least)                                                   \
+    static inline __attribute__((always_inline)) void some_##name(                            \
+        const struct rfx_byte_pool_args *r, const element *x, element *restrict out, int n) { \
+        element most[POOLED];                                                                 \
+        for (int i = 0; i < n; i++) most[i] = r->begun ? out[i] : (element)(least);           \
+        for (int64_t col = 0; col < r->n_cols; col++, x += r->col_step)                       \
+            for (int i = 0; i < n; i++) most[i] = x[i] > most[i] ? x[i] : most[i];            \
+        for (int i = 0; i < n; i++) out[i] = most[i];                                         \
+    }
+
+#define POOL_MAX(name, element, least)                                                          \
+    POOL_MAX_SOME(name, element, least)                                                         \
+    void VARIANT_NAME(name)(const struct rfx_byte_pool_args *r) {                               \
+        const struct rfx_byte_pool_args own = *r;                                               \
+        for (int64_t p = 0; p < own.pixels; p++) {                                              \
+            const element *x = (const element *)own.row + p * own.x_step;                       \
+            element *out = (element *)own.out + p * own.out_step;                               \
+            int64_t i = 0;                                                                      \
+            for (; i + POOLED <= own.c; i += POOLED) some_##name(&own, x + i, out + i, POOLED); \
+            if (i < own.c) some_##name(&own, x + i, out + i, (int)(own.c - i));                 \
+        }                                                                                       \
     }
 
 POOL_MAX(pool_max_u8, uint8_t, 0)

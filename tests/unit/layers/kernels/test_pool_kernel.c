@@ -101,15 +101,19 @@ static void test_windows(void **state) {
     }
 }
 
-/* A row of a window of bytes, taken in whole or in two calls. */
+/* A row of the windows of some pixels of bytes, taken in whole or in two calls. */
 static void check_bytes(const struct rfx_byte_kernels *k, bool is_signed, uint64_t seed) {
+    enum { MOST_PIXELS = 5, ROW = (6 + 3 * MOST_PIXELS) * (MOST_CHANNELS + 40) };
     struct test_rng rng = test_rng_make(seed);
-    unsigned char x[6 * 200], out[MOST_CHANNELS + 1];
+    unsigned char x[ROW], out[MOST_PIXELS * (MOST_CHANNELS + 9) + 1];
     struct rfx_byte_pool_args r = {.row = x,
                                    .out = out,
                                    .n_cols = test_rng_int(&rng, 0, 6),
-                                   .c = test_rng_int(&rng, 1, MOST_CHANNELS)};
+                                   .c = test_rng_int(&rng, 1, MOST_CHANNELS),
+                                   .pixels = test_rng_int(&rng, 1, MOST_PIXELS)};
     r.col_step = r.c + test_rng_int(&rng, 0, 40);
+    r.x_step = r.col_step * test_rng_int(&rng, 1, 3);
+    r.out_step = r.c + test_rng_int(&rng, 0, 9);
     for (size_t i = 0; i < sizeof x; i++) x[i] = (unsigned char)test_rng_int(&rng, 0, 255);
     memset(out, 77, sizeof out);
     int64_t cols = r.n_cols, cut = test_rng_int(&rng, 0, cols);
@@ -119,16 +123,17 @@ static void check_bytes(const struct rfx_byte_kernels *k, bool is_signed, uint64
     r.n_cols = cols - cut;
     r.begun = true;
     k->pool_max(&r);
-    for (int64_t c = 0; c < r.c; c++) {
+    for (int64_t at = 0; at < (int64_t)sizeof out; at++) {
+        int64_t p = at / r.out_step, c = at % r.out_step;
         int want = is_signed ? INT8_MIN : 0;
-        for (int64_t i = 0; i < cols; i++) {
-            unsigned char byte = x[i * r.col_step + c];
+        for (int64_t i = 0; i < cols && p < r.pixels && c < r.c; i++) {
+            unsigned char byte = x[p * r.x_step + i * r.col_step + c];
             int value = is_signed ? (int8_t)byte : byte;
             if (value > want) want = value;
         }
-        assert_int_equal(is_signed ? (int8_t)out[c] : out[c], want);
+        if (p >= r.pixels || c >= r.c) want = 77;
+        assert_int_equal(is_signed ? (int8_t)out[at] : out[at], want);
     }
-    assert_int_equal(out[r.c], 77);
 }
 
 static void test_bytes(void **state) {
