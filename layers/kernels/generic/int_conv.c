@@ -135,6 +135,31 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
     const struct place to = place_of(a, p0, c, nb);
     UNROLL for (int p = 0; p < n; p += 4 / nb) store_four(&to, target, sum, p, n, nb);
 }
+#elif VECTOR_FLOATS == 8
+INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
+    (void)nb;
+    return may_overflow(&to[0]);
+}
+
+/* Scales, rounds and stores the sums of n pixels and a block, two pixels at a time. A block that is
+ * not full is stored beside `out` first. */
+INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
+                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
+    uint8_t made[PIXELS * RFX_INT_LANES], *out = a->out + p0 * a->out_stride + c;
+    const struct ends ends = ends_of(&a->to);
+    const bool full = a->m - c >= RFX_INT_LANES;
+    const int64_t step = full ? a->out_stride : RFX_INT_LANES;
+    uint8_t *at = full ? out : made;
+    (void)nb;
+    UNROLL for (int p = 0; p < n; p += 2, at += 2 * step) {
+        const bool two = p + 1 < n;
+        const __m256i bytes = elements_of_two(&ends, to, sum[p][0], sum[two ? p + 1 : p][0]);
+        _mm_storeu_si128((__m128i *)(void *)at, _mm256_castsi256_si128(bytes));
+        if (two)
+            _mm_storeu_si128((__m128i *)(void *)(at + step), _mm256_extracti128_si256(bytes, 1));
+    }
+    if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
+}
 #else
 INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
     (void)to;

@@ -345,6 +345,41 @@ INLINE __m512i elements_of_four(const struct ends *e, const vector scaled[4]) {
     bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, e->lo), e->hi);
     return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, e->flip));
 }
+#elif VECTOR_FLOATS == 8
+/* What turns scaled sums into elements, which are uint8 until the last step. */
+struct ends {
+    __m256i zero_point, lo, hi, flip;
+};
+
+INLINE struct ends ends_of(const struct rfx_requantise *to) {
+    const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
+    return (struct ends){_mm256_set1_epi16((int16_t)(to->zero_point + shift)),
+                         _mm256_set1_epi8((int8_t)(to->lo + shift)),
+                         _mm256_set1_epi8((int8_t)(to->hi + shift)),
+                         _mm256_set1_epi8((int8_t)shift)};
+}
+
+/* Returns whether a sum times one of these scales may be too large for an integer. */
+INLINE bool may_overflow(const struct target *t) {
+    const __m256 most = _mm256_max_ps((__m256)t->scales[0], (__m256)t->scales[1]);
+    return _mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(0.5f), _CMP_GT_OQ)) != 0;
+}
+
+/* Scales and rounds the sums of two pixels. Returns their elements one after the other. */
+INLINE __m256i elements_of_two(const struct ends *e, const struct target *t,
+                               const ints first[IN_BLOCK], const ints second[IN_BLOCK]) {
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i whole[4];
+    UNROLL for (int v = 0; v < 2; v++) {
+        whole[v] = _mm256_cvtps_epi32((__m256)(floats_of(first[v]) * t->scales[v]));
+        whole[2 + v] = _mm256_cvtps_epi32((__m256)(floats_of(second[v]) * t->scales[v]));
+    }
+    __m256i left = _mm256_adds_epi16(_mm256_packs_epi32(whole[0], whole[1]), e->zero_point);
+    __m256i right = _mm256_adds_epi16(_mm256_packs_epi32(whole[2], whole[3]), e->zero_point);
+    __m256i bytes = _mm256_packus_epi16(left, right);
+    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, e->lo), e->hi);
+    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, e->flip), order);
+}
 #endif
 
 /* Stores the sums of a block. */
